@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 import torch
 from PIL import Image
 from torch.utils.data import Dataset
+from torch.utils.data._utils.collate import default_collate_fn_map
 
 from wordnet_splits import torch as pickle_home
 from wordnet_splits.base.digests import Pixels
@@ -23,13 +24,60 @@ from wordnet_splits.manifest import Manifest
 from wordnet_splits.packed.reading import PartImages, RowNumbers, different_sizes
 from wordnet_splits.sources.roots import Roots
 
-from .batch import Batch
 from .opening import MISSING_SCHEMA, OpenedPart, PackedFolders, open_parts, ready_groups, select_parts
 
 ImageTransform = Callable[[Image.Image], Any]
 BatchTransform = Callable[[torch.Tensor], torch.Tensor]
 HF_COLUMNS = ("image_id", "source", "class_id", "role", "group", "split", "view")
 """Columns of the image table in a Hugging Face dataset."""
+
+
+class BatchItem(tuple[Any, ...]):
+    """(image, label) of a `Batch`: a tuple recognised by its type."""
+
+    __slots__ = ()
+
+
+class Batch(Sequence[BatchItem]):
+    """Images and labels as two tensors; as a sequence, the (image, label) pairs.
+
+    Parameters
+    ----------
+    images : (n, ...) tensor.
+    labels : (n,) int64 tensor.
+    """
+
+    def __init__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        self.images = images
+        self.labels = labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Batch(self.images[index], self.labels[index])
+        return BatchItem((self.images[index], int(self.labels[index])))
+
+    def __iter__(self) -> Iterator[BatchItem]:
+        return (BatchItem(pair) for pair in zip(self.images.unbind(0), self.labels.tolist(), strict=True))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, ([tuple(item) for item in self],)
+
+
+def collate_items(
+    batch: Sequence[BatchItem], *, collate_fn_map: Mapping[Any, Any] | None = None
+) -> list[Any]:
+    """Return [images, labels]: those of a `Batch` as they are, any other sequence of items stacked."""
+    if isinstance(batch, Batch):
+        return [batch.images, batch.labels]
+    images, labels = zip(*batch, strict=True)
+    return [torch.stack(images), torch.tensor(labels)]
+
+
+# the documented way to collate a custom type; nothing but this package has items of it
+default_collate_fn_map[BatchItem] = collate_items
 
 
 class UnknownDetectionSet(Dataset):

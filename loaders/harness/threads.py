@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -35,14 +36,22 @@ def map_in_order(function: Callable[[Job], Result], jobs: Iterable[Job], threads
     jobs = list(jobs)
     threads = min(threads, len(jobs))
     with _libraries().limit(limits=1, user_api="blas"):
-        if threads < 2:
+        if threads < 2 or getattr(_worker, "active", False):  # a job may itself map other jobs
             return [function(job) for job in jobs]
-        with ThreadPoolExecutor(threads) as pool:
-            try:
-                return list(pool.map(function, jobs))
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        return list(_pool(threads, os.getpid()).map(function, jobs))
+
+
+_worker = threading.local()
+
+
+def _mark_worker() -> None:
+    _worker.active = True
+
+
+@cache
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Return the threads of a process; a forked process needs its own."""
+    return ThreadPoolExecutor(threads, "harness", initializer=_mark_worker)
 
 
 @cache

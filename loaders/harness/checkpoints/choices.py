@@ -86,7 +86,7 @@ NETWORKS: Final[dict[str, NetworkKind]] = {
 }
 
 AUGMENTATIONS: Final = {"none": "unchanged", "crop4-flip": "crop_and_flip"}
-"""Augmentation -> name of a function in `training.augment`."""
+"""Augmentation -> name of a function in `training.data`."""
 
 UPDATE_RULES: Final = {
     "sgd": "SGD",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from wordnet_splits.base.errors import unknown
 from wordnet_splits.terminal.options import Json
 from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stdout
 
-from ..detectors import DetectorSpec, get_spec, list_detectors, preset, preset_names
+from ..detectors import DetectorSpec, get_preset, get_spec, list_detectors, preset_names
 from ..detectors.parsing import presets_of
 from ..detectors.pytorch_ood import PACKAGE, pytorch_ood_specs
 from ..detectors.registry import SPLITS
@@ -26,21 +25,12 @@ def show_detectors(
     specs = _pytorch_ood_specs(pattern) or [get_spec(name) for name in list_detectors(pattern)]
     if not specs:
         raise unknown("detector", pattern, list_detectors())
-    presets = [preset(name) for name in preset_names()]
+    presets = [get_preset(name) for name in preset_names()]
     if json:
         print_json(
             {
                 "detectors": [_row(spec) for spec in specs],
-                "presets": [
-                    {
-                        "name": p.name,
-                        "paper": p.paper,
-                        "detectors": p.detectors,
-                        "absent": p.absent,
-                        "sweep": _lists(p.sweep),
-                    }
-                    for p in presets
-                ],
+                "presets": [preset.as_dict() for preset in presets],
             }
         )
         return DONE
@@ -89,13 +79,9 @@ def _row(spec: DetectorSpec) -> dict[str, Any]:
         "parameters": dict(spec.parameters),
         "needs": spec.needs,
         "fit_on": spec.splits,
-        "sweep": {key: list(values) for key, values in spec.sweep.items()},
+        "sweep": dict(spec.sweep),
         "models": spec.models,
         "presets": presets_of(spec),
         "summary": spec.summary,
         "paper": str(spec.paper) if spec.paper else None,
     }
-
-
-def _lists(sweep: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, list[Any]]]:
-    return {name: {key: list(values) for key, values in grid.items()} for name, grid in sweep.items()}

@@ -24,7 +24,7 @@ from wordnet_splits.terminal.options import (
 )
 from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_json, to_stderr, to_stdout
 
-from ..detectors import parse_detectors, preset
+from ..detectors import get_preset, parse_detectors
 from ..detectors.parsing import PRESET
 from ..evaluation.results import Results, refuse_other_results
 from ..evaluation.schema import MetricOptions, fingerprints_of, metric_options
@@ -183,7 +183,7 @@ def _announce_absent(detectors: str) -> None:
     """Name the detectors of a preset's paper that are not built yet."""
     for name in detectors.split(","):
         if name.strip().startswith(PRESET):
-            absent = preset(name.strip().removeprefix(PRESET)).absent
+            absent = get_preset(name.strip().removeprefix(PRESET)).absent
             if absent:
                 to_stderr(f"{name.strip()}: not built yet and left out: {', '.join(absent)}")
 

@@ -16,7 +16,7 @@ from . import opengan as opengan
 from . import openmax as openmax
 from . import posteriors as posteriors
 from . import shaping as shaping
-from .parsing import Preset, detector_from_object, parse_detectors, preset, preset_names
+from .parsing import Preset, detector_from_object, get_preset, parse_detectors, preset_names
 from .registry import (
     DETECTORS,
     ConfiguredDetector,
@@ -40,10 +40,10 @@ __all__ = [
     "detector_from_object",
     "detector_spec",
     "get_detector",
+    "get_preset",
     "get_spec",
     "list_detectors",
     "parse_detectors",
-    "preset",
     "preset_names",
     "register",
 ]

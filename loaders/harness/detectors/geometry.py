@@ -13,7 +13,7 @@ from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
 from .class_means import class_means, mean_of
-from .registry import PAPERS, register, require_nonnegative, require_positive
+from .registry import PAPERS, SharedScores, register, require_nonnegative, require_positive
 from .row_reductions import at_least_single, lengths, products, sums
 from .softmax import energy, gaps, logits_of
 
@@ -98,7 +98,7 @@ class Collapsed(NamedTuple):
     threads=True,
 )
 @dataclass(frozen=True)
-class NCI:
+class NCI(SharedScores):
     """Projection of the predicted class's weights on the centred features, plus alpha |features|_1."""
 
     alpha: float = 0.001
@@ -109,10 +109,6 @@ class NCI:
     def fit(self, data: Arrays, head: Head) -> Collapsed:
         """Return the training mean."""
         return Collapsed(mean_of(data["features"]).astype(np.float32), head)
-
-    def score(self, state: Collapsed, data: Arrays) -> Array:
-        """Return the projection and the weighted norm; the projection of features at the mean is 0."""
-        return self.score_each([self], state, data)[0]
 
     @staticmethod
     def score_each(detectors: Sequence[NCI], state: Collapsed, data: Arrays) -> list[Array]:
@@ -190,7 +186,7 @@ class Subspace(NamedTuple):
     threads=True,
 )
 @dataclass(frozen=True)
-class ViM:
+class ViM(SharedScores):
     """Energy less the scaled length of the features outside the training data's main subspace.
 
     That length is the virtual logit. ``dim`` is the dimension of the main subspace, half the number of
@@ -232,10 +228,6 @@ class ViM:
         if not state.rest[width - dimension] > 1e-12 * state.rest[-1]:  # rounding error
             raise DataError(f"training features have nothing outside {dimension} of {width} dimensions")
         return width - dimension
-
-    def score(self, state: Subspace, data: Arrays) -> Array:
-        """Return the energy less the virtual logit."""
-        return self.score_each([self], state, data)[0]
 
     @staticmethod
     def score_each(detectors: Sequence[ViM], state: Subspace, data: Arrays) -> list[Array]:

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
-from .registry import PAPERS, register, require_nonnegative, require_positive
+from .registry import PAPERS, SharedScores, register, require_nonnegative, require_positive
 from .row_reductions import maxima, products
 from .softmax import (
     energy,
@@ -109,17 +109,13 @@ def _nll(logits: Array, background: Array | None, labels: Array, temperature: fl
     threads=True,
 )
 @dataclass(frozen=True)
-class TS:
+class TS(SharedScores):
     """Maximum softmax at a fixed temperature, without perturbation (Recalcati's TS, Abdelzad's ODIN)."""
 
     T: float = 1000.0
 
     def __post_init__(self) -> None:
         require_positive("T", self.T)
-
-    def score(self, state: None, data: Arrays) -> Array:
-        """Return the maximum softmax at T, as its odds on a log scale."""
-        return self.score_each([self], state, data)[0]
 
     @staticmethod
     def score_each(detectors: Sequence[TS], state: None, data: Arrays) -> list[Array]:

@@ -12,7 +12,7 @@ from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, ArrayView, Head
 from ..threads import map_in_order, thread_count
-from .registry import PAPERS, register, require_positive
+from .registry import PAPERS, SharedScores, register, require_positive
 from .softmax import energy
 
 QUERIES, BANK = 1024, 16_384  # rows of one block of similarities: 64 MB in float32
@@ -136,7 +136,7 @@ def require_images(images: int, k: int) -> None:
     fit_parameters=(),
 )
 @dataclass(frozen=True)
-class KNN:
+class KNN(SharedScores):
     """Distance to the k-th nearest training feature, all scaled to unit length."""
 
     k: int = 50
@@ -153,10 +153,6 @@ class KNN:
         """
         require_images(data.n, self.k)
         return Bank(data["features"])
-
-    def score(self, state: Bank, data: Arrays) -> Array:
-        """Return minus the squared distance to the k-th nearest."""
-        return self.score_each([self], state, data)[0]
 
     @staticmethod
     def score_each(detectors: Sequence[KNN], state: Bank, data: Arrays) -> list[Array]:
@@ -196,7 +192,7 @@ def _squared(queries: Array, features: ArrayView, rows: Array) -> Array:
     fit_parameters=(),
 )
 @dataclass(frozen=True)
-class NNGuide:
+class NNGuide(SharedScores):
     """Energy times the mean, over the k nearest training images, of their energy times the cosine to them.
 
     The bank is the whole training set; its authors take 1% of ImageNet's (OpenOOD too, with k = 100).
@@ -217,10 +213,6 @@ class NNGuide:
         require_images(data.n, self.k)
         energies = np.concatenate([energy(chunk) for chunk in data["logits"].chunks()])
         return Bank(data["features"], energies.astype(np.float32))
-
-    def score(self, state: Bank, data: Arrays) -> Array:
-        """Return the energy of each image times its guidance."""
-        return self.score_each([self], state, data)[0]
 
     @staticmethod
     def score_each(detectors: Sequence[NNGuide], state: Bank, data: Arrays) -> list[Array]:

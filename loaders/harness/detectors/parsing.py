@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, ClassVar
 
 from wordnet_splits.base.errors import SplitsError, unknown
+from wordnet_splits.base.jsonable import Jsonable
 
 from ..plugins import import_object, parse_named, split_list
 from .pytorch_ood import pytorch_ood_spec
@@ -23,7 +24,7 @@ PRESET = "preset:"
 
 
 @dataclass(frozen=True)
-class Preset:
+class Preset(Jsonable):
     """The detectors of one paper with its values.
 
     Attributes
@@ -32,6 +33,8 @@ class Preset:
     only : pattern of benchmark names -> detectors that replace ``detectors`` there.
     sweep : detector -> the paper's values of its parameters, which a sweep tries even of explicit parameters.
     """
+
+    omitted: ClassVar[tuple[str, ...]] = ("only",)
 
     name: str
     paper: str
@@ -79,7 +82,7 @@ def preset_names() -> tuple[str, ...]:
     return tuple(sorted(_presets()))
 
 
-def preset(name: str) -> Preset:
+def get_preset(name: str) -> Preset:
     """Return a preset by name, or raise UnknownNameError."""
     if name not in _presets():
         raise unknown("preset", name, _presets(), where=WHERE)
@@ -91,7 +94,7 @@ def presets_of(spec: DetectorSpec) -> tuple[str, ...]:
     return tuple(
         name
         for name in preset_names()
-        if any(_parse_detector(text).spec is spec for text in preset(name).detectors)
+        if any(_parse_detector(text).spec is spec for text in get_preset(name).detectors)
     )
 
 
@@ -112,7 +115,7 @@ def parse_detectors(text: str | Sequence[str], *, benchmark: str = "") -> list[C
     detectors: list[ConfiguredDetector] = []
     for name in names:
         if name.startswith(PRESET):
-            detectors += preset(name.removeprefix(PRESET)).configured(benchmark)
+            detectors += get_preset(name.removeprefix(PRESET)).configured(benchmark)
         else:
             detectors.append(_parse_detector(name))
     if not detectors:

@@ -11,7 +11,7 @@ import numpy as np
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
-from .registry import PAPERS, register, require_positive
+from .registry import PAPERS, SharedScores, register, require_positive
 from .row_reductions import maxima, products, sums
 from .softmax import gaps, gaps_and_top, log_of_others, log_softmax, log_sum_exp, logits_of, softplus
 
@@ -27,7 +27,7 @@ FAINT = -650.0
     threads=True,
 )
 @dataclass(frozen=True)
-class GEN:
+class GEN(SharedScores):
     """Minus the generalised entropy, the sum of p^gamma (1 - p)^gamma over the M greatest probabilities.
 
     Probabilities are not clipped at 1e-7, as in pytorch-ood: with a gamma of 0.1 clipping would add 0.2 for
@@ -41,18 +41,14 @@ class GEN:
         require_positive("gamma", self.gamma)
         require_positive("M", self.M)
 
-    def score(self, state: None, data: Arrays) -> Array:
-        """Return minus the sum, over all classes where M exceeds their number.
+    @staticmethod
+    def score_each(detectors: Sequence[GEN], state: None, data: Arrays) -> list[Array]:
+        """Return minus the sums for each gamma and M; softmax, its order and each power are computed once.
 
         Raises
         ------
         DataError : there is a background class; the sum over the remaining classes has no meaning.
         """
-        return self.score_each([self], state, data)[0]
-
-    @staticmethod
-    def score_each(detectors: Sequence[GEN], state: None, data: Arrays) -> list[Array]:
-        """Return the scores for each gamma and M; softmax, its order and each power are computed once."""
         logits, background = logits_of(data, dtype=np.float32)
         if background is not None:
             raise DataError("gen is not defined once a background column is dropped", hint="use msp")

@@ -20,7 +20,7 @@ Optional methods:
 - ``probes(state)`` returns probes that use the fitted state; ``score`` then gets their arrays too.
 - ``calibrate(state, data) -> State`` gets ID validation images, with those arrays.
 - ``score_each(detectors, state, data)``, static, returns the scores of several detectors of equal state
-  (values of a sweep), which share computations.
+  (values of a sweep), which share computations; `SharedScores` then provides ``score``.
 - ``predict(state, data) -> Arrays`` returns the logits (and ``background``) that predictions and accuracy are
   computed from: of a detector that changes the logits (ReAct), or of several models together (an ensemble
   without it has no accuracy). By default they are the model's.
@@ -38,7 +38,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib.resources import files
-from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Literal, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
@@ -308,6 +308,15 @@ def require_nonnegative(name: str, value: float) -> None:
     """Raise SplitsError unless a parameter is at least 0 and finite."""
     if not (value >= 0 and np.isfinite(value)):
         raise SplitsError(f"{name}={value:g} is negative")
+
+
+class SharedScores:
+    """Base of detectors with ``score_each``."""
+
+    def score(self, state: Any, data: Any) -> Array:
+        """Return the confidence (n,)."""
+        scores: list[Array] = cast(Any, self).score_each([self], state, data)
+        return scores[0]
 
 
 def _all_names() -> list[str]:

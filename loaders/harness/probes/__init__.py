@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .dropout import Dropout
-from .layer_statistic import LayerStatistic
 from .mahalanobis_step import MahalanobisStep
 from .odin import Odin
 from .registry import (
@@ -16,7 +15,7 @@ from .registry import (
     register_probe,
     restrict_to_columns,
 )
-from .stages import Gram, RankFeat, Stages
+from .stages import Gram, LayerStatistic, RankFeat, Stages
 
 __all__ = [
     "PROBES",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,26 @@ import numpy.typing as npt
 import pyarrow as pa
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.sampling import order_images, share_total
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources.roots import Roots
 
 from ...dataset import UnknownDetectionSet
 from ..backend.transforms import GEOMETRIES, Normalise
-from .fewer import draw_rows
+from ..checkpoints.choices import AUGMENTATIONS
 
 READ_ROWS = 1024
+
+Augmentation = Callable[[Tensor, Any], Tensor]
+"""(images uint8 (n, c, h, w), CPU generator) -> images of the same shape on the same device.
+
+Random numbers are drawn on the CPU, so that crops do not depend on the device.
+"""
 
 
 @dataclass(frozen=True)
@@ -233,3 +241,87 @@ class _RoleReader:
 def _labelled(images: Images) -> Images:
     keep = images.labels >= 0
     return images if bool(keep.all()) else Images(images.pixels[keep], images.labels[keep])
+
+
+def draw_rows(table: pa.Table, manifest: Manifest, images: int) -> npt.NDArray[np.int64]:
+    """Return the rows of ``images`` images whose class has a label, ascending.
+
+    Equally many per class, the rest one each from the classes of smallest hash; within a class, the first in
+    the order of the benchmark's draw, a stable hash of ids. So a smaller draw is a subset of a larger one on
+    any machine, and a resample has its own.
+
+    Parameters
+    ----------
+    table : image rows of one split. manifest : provides draw and seed.
+
+    Raises
+    ------
+    DataError : fewer images than classes, more of a class than there are, or classes of several sources.
+    """
+    names = ("source", "class_id", "image_id", "label")
+    of_class: dict[str, dict[str, int]] = {}
+    sources = set()
+    for row, (source, class_id, image_id, label) in enumerate(
+        zip(*(table[name].to_pylist() for name in names), strict=True)
+    ):
+        if label >= 0:
+            sources.add(source)
+            of_class.setdefault(class_id, {})[image_id] = row
+    if not sources:
+        raise DataError("no class of these train images has a label", where=manifest.name)
+    if len(sources) > 1:
+        raise DataError(
+            f"train images are drawn from one source, and these are of {', '.join(sorted(sources))}",
+            where=manifest.name,
+            hint="train on all of them",
+        )
+    if images < len(of_class):
+        raise DataError(
+            f"{images:,} images of {len(of_class):,} classes leave some class without one",
+            where=manifest.name,
+            hint=f"take {len(of_class):,} or more",
+        )
+    draw, seed = manifest.data.recipe.draw or manifest.data.recipe.name, manifest.data.seed
+    (source,) = sources
+    shares = share_total(images, draw, seed, source, sorted(of_class))
+    selected: list[int] = []
+    for class_id, count in shares.items():
+        rows = of_class[class_id]
+        if count > len(rows):
+            raise DataError(
+                f"{images:,} images are {count:,} of class {class_id!r}, which has {len(rows):,}",
+                where=manifest.name,
+                hint=f"take {min(map(len, of_class.values())) * len(of_class):,} or fewer, or all",
+            )
+        selected += [rows[image_id] for image_id in order_images(draw, seed, source, class_id, rows)[:count]]
+    return np.sort(np.asarray(selected, np.int64))
+
+
+def unchanged(images: Tensor, generator: Any) -> Tensor:
+    """Return the images as they are."""
+    return images
+
+
+def crop_and_flip(images: Tensor, generator: Any, padding: int = 4) -> Tensor:
+    """Crop each zero-padded image at random, and mirror it with probability 1/2.
+
+    The standard CIFAR augmentation: torchvision's ``RandomCrop(h, padding=4)`` and
+    ``RandomHorizontalFlip()``, black padding included.
+
+    Parameters
+    ----------
+    images : (n, c, h, w) uint8. generator : a CPU generator. padding : pixels on each side.
+    """
+    n, _, h, w = images.shape
+    offsets = torch.randint(0, 2 * padding + 1, (2, n), generator=generator).to(images.device)
+    mirrored = torch.randint(0, 2, (n,), generator=generator).to(images.device).bool()
+    padded = functional.pad(images, (padding,) * 4)
+    windows = padded.unfold(2, h, 1).unfold(3, w, 1)  # (n, c, offset y, offset x, h, w), a view
+    crops = windows[torch.arange(n, device=images.device), :, offsets[0], offsets[1]]
+    return torch.where(mirrored[:, None, None, None], crops.flip(3), crops)
+
+
+def augmentation(name: str) -> Augmentation:
+    """Return the augmentation of a name in `choices.AUGMENTATIONS`."""
+    function: Augmentation = globals()[AUGMENTATIONS[name]]
+    return function

@@ -30,8 +30,7 @@ from ..backend.devices import deterministic_kernels
 from ..checkpoints.choices import LOSSES
 from ..checkpoints.files import build_from, portable_state
 from ..checkpoints.recipe import TrainingRecipe
-from .augment import augmentation
-from .data import Images, TrainingData
+from .data import Images, TrainingData, augmentation
 from .losses import NEGATIVE, bind_loss, known_probabilities
 from .optimizers import make_optimizer
 

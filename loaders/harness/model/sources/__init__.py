@@ -1,17 +1,12 @@
-"""Where models come from: one file per kind, one registry."""
+"""Model sources: one file per kind, one registry."""
 
 from __future__ import annotations
 
-from . import exported, huggingface, timm_models, torchvision_models, trained
+from . import exported as exported  # the sources register themselves
+from . import huggingface as huggingface
+from . import timm_models as timm_models
+from . import torchvision_models as torchvision_models
+from . import trained as trained
 from .registry import SOURCES, LoadedModel, ModelRequest
 
-__all__ = [
-    "SOURCES",
-    "LoadedModel",
-    "ModelRequest",
-    "exported",
-    "huggingface",
-    "timm_models",
-    "torchvision_models",
-    "trained",
-]
+__all__ = ["SOURCES", "LoadedModel", "ModelRequest"]

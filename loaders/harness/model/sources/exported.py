@@ -1,21 +1,142 @@
-"""Programs saved by ``torch.export.save``: ``exported:FILE``, loaded only with ``trust_model``."""
+"""Programs of ``torch.export``: ``exported:FILE``, loaded only with ``trust_model``."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor, fx
 
 from wordnet_splits.base.errors import DataError, UnsafeDataError
 from wordnet_splits.base.untrusted import open_untrusted
 
+from ...arrays import Head
 from ...backend.weights import LARGEST, is_torchscript
 from ...plugins import user_errors
-from .programs import ProgramNetwork
 from .registry import LoadedModel, ModelRequest, register_model_source
+
+LINEAR = torch.ops.aten.linear.default
+ADDMM = torch.ops.aten.addmm.default
+MANY = 1 << 31
+
+
+@dataclass(frozen=True)
+class BatchLimits:
+    """Least and greatest batch size of a program; both are equal for a fixed size."""
+
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, program: Any) -> BatchLimits:
+        """Read the limits from the first dimension of the first input."""
+        names = program.graph_signature.user_inputs
+        nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+        shape = getattr(nodes[0].meta.get("val"), "shape", ()) if nodes else ()
+        if not shape:
+            return cls(1, MANY)
+        if isinstance(shape[0], int):
+            return cls(shape[0], shape[0])
+        ranges = getattr(program, "range_constraints", {}).get(shape[0].node.expr)
+        if ranges is None:
+            return cls(1, MANY)
+        least, most = (_whole(end, default) for end, default in ((ranges.lower, 1), (ranges.upper, MANY)))
+        return cls(max(least, 1), max(most, 1))
+
+    def call(self, function: Callable[[Tensor], Any], x: Tensor) -> tuple[Tensor, ...]:
+        """Return the outputs of a batch of any size: in parts, the last padded, the padding dropped."""
+        outputs = []
+        for start in range(0, max(len(x), 1), self.most):
+            part = x[start : start + self.most]
+            padding = self.least - len(part)
+            padded = torch.cat([part, part[-1:].expand(padding, *part.shape[1:])]) if padding > 0 else part
+            outputs.append([tensor[: len(part)] for tensor in function(padded)])
+        return tuple(torch.cat(parts) for parts in zip(*outputs, strict=True))
+
+
+def _whole(end: Any, otherwise: int) -> int:
+    """Return an end of a range as a number, ``otherwise`` for sympy's infinities."""
+    return min(int(end), MANY) if getattr(end, "is_Integer", isinstance(end, int)) else otherwise
+
+
+class ProgramNetwork:
+    """A program with its features, which it returns or which are the input of its last linear layer.
+
+    Raises
+    ------
+    DataError : its output is neither logits nor features and logits, or a softmax.
+    """
+
+    head_name: str | None = None
+
+    def __init__(self, program: Any, module: Any, where: str) -> None:
+        self.limits, self.where = BatchLimits.of(program), where
+        copied: dict[Any, Any] = {}
+        graph = fx.Graph()
+        graph.graph_copy(module.graph, copied)
+        output = next(node for node in module.graph.nodes if node.op == "output")
+        outputs = _leaves(output.args[0])
+        if len(outputs) not in (1, 2):
+            raise DataError(
+                f"the program has {len(outputs)} outputs",
+                where=where,
+                hint="export a module that returns logits, or features and logits",
+            )
+        logits = outputs[-1]
+        if "softmax" in str(logits.target):
+            raise DataError(
+                "no output of the program comes from a linear layer",
+                where=where,
+                hint="export the module without its final softmax",
+            )
+        linear = logits.target in (LINEAR, ADDMM)
+        before = logits.args[1 if logits.target is ADDMM else 0] if linear else None
+        features = outputs[0] if len(outputs) == 2 else before
+        kept_nodes = [node for node in (features, logits) if node is not None]
+        graph.output(tuple(copied[node] for node in kept_nodes))
+        self.module = fx.GraphModule(module, graph)
+        self.head_name = str(logits.name) if linear else None
+        self.matrix = _head(module, logits) if linear and features is before else None
+
+    def __call__(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
+        """Return features, where there are any, and logits of a batch."""
+        *features, logits = self.limits.call(self.module, x)
+        if logits.ndim != 2:
+            shape = tuple(logits.shape)
+            raise DataError(f"the program gives {shape} where logits (n, K) are expected", where=self.where)
+        return (features[0] if features else None), logits
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, tuple | list):
+        return [leaf for item in value for leaf in _leaves(item)]
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in _leaves(item)]
+    return [] if value is None else [value]
+
+
+def _head(module: Any, node: Any) -> Head | None:
+    """Return the head from its tensors, None where the program computes them."""
+    if node.target is not LINEAR:
+        return None
+    parameters = [n for n in node.args[1:] if n is not None]
+    if any(n.op != "get_attr" for n in parameters):
+        return None
+    weight, *bias = [_attribute(module, n.target).detach().float().cpu().numpy() for n in parameters]
+    return Head(np.array(weight), np.array(bias[0]) if bias else np.zeros(len(weight), np.float32))
+
+
+def _attribute(module: Any, path: str) -> Any:
+    value = module
+    for part in path.split("."):
+        value = getattr(value, part)
+    return value
 
 
 @register_model_source("exported")

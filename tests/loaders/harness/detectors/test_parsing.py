@@ -13,10 +13,10 @@ from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import (
     DETECTORS,
     get_detector,
+    get_preset,
     get_spec,
     list_detectors,
     parse_detectors,
-    preset,
     preset_names,
     register,
 )
@@ -142,11 +142,14 @@ def test_detectors_of_a_users_module(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_presets_hold_only_what_is_built_and_name_the_rest() -> None:
     for name in preset_names():
-        assert preset(name).paper
-        for spec in (*preset(name).detectors, *(s for specs in preset(name).only.values() for s in specs)):
+        assert get_preset(name).paper
+        for spec in (
+            *get_preset(name).detectors,
+            *(s for specs in get_preset(name).only.values() for s in specs),
+        ):
             (chosen,) = parse_detectors(spec)
             assert chosen.spec.name in BUILT_IN
-        for spec in preset(name).absent:  # a row of the paper leaves this list when it is built
+        for spec in get_preset(name).absent:  # a row of the paper leaves this list when it is built
             with pytest.raises(UnknownNameError):
                 parse_detectors(spec)
 
@@ -184,7 +187,7 @@ def test_a_preset_sweeps_the_grid_of_its_paper_although_values_are_given() -> No
     assert of_openood["knn"].sweep == get_spec("knn").sweep
     # a grid of a parameter or a detector that does not exist would never be tried
     for name in preset_names():
-        for detector, grid in preset(name).sweep.items():
+        for detector, grid in get_preset(name).sweep.items():
             assert set(grid) <= set(get_spec(detector).parameters)
             assert get_spec(detector).name == detector
 

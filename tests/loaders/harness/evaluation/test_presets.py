@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from loaders.harness import check_results, evaluate, evaluate_arrays, report
-from loaders.harness.detectors.parsing import preset
+from loaders.harness.detectors.parsing import get_preset
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
@@ -24,7 +24,7 @@ KNN = f"fake-0: knn is left out: {TOO_FEW}"
 
 def test_what_cannot_be_fitted_leaves_a_preset_and_the_others_are_as_without_it(tmp_path: Path) -> None:
     found = evaluate_runs(FEW, [fake_run(FEW)], "preset:simple")
-    others = [name for name in preset("simple").detectors if name != "knn"]
+    others = [name for name in get_preset("simple").detectors if name != "knn"]
     assert (list(found.detectors), found.about.notes) == (others, (KNN,))
     assert found.scores.equals(evaluate_runs(FEW, [fake_run(FEW)], others).scores)
     found.write(tmp_path)

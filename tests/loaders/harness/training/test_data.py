@@ -12,8 +12,7 @@ import torch
 
 from loaders import UnknownDetectionSet
 from loaders.harness.backend.transforms import ONES, ZEROS
-from loaders.harness.training.data import load_arrays, load_training_data
-from loaders.harness.training.fewer import draw_rows
+from loaders.harness.training.data import draw_rows, load_arrays, load_training_data
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.sampling import sampling_key
 from wordnet_splits.finding import load_manifest
