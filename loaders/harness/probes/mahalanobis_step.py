@@ -16,7 +16,7 @@ from ..arrays import FittedArrays
 from ..model.head import capture_outputs
 from ..model.stages import as_maps
 from .odin import step, step_unavailable
-from .registry import register_probe
+from .registry import ProbeDefaults, register_probe
 from .stages import NO_LAYERS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @register_probe("mahalanobis_step")
 @dataclass(frozen=True)
-class MahalanobisStep:
+class MahalanobisStep(ProbeDefaults):
     """Minus the squared distance to the nearest class mean, by layer, at x + eps sign(its gradient) / std.
 
     Attributes
@@ -38,11 +38,9 @@ class MahalanobisStep:
     state: FittedArrays
     eps: float = 0.0014
 
-    kind: ClassVar[str]
     layers: ClassVar[tuple[str, ...]] = ()
     gradients: ClassVar[bool] = True
     passes: ClassVar[int] = 2
-    random: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not (self.eps >= 0 and math.isfinite(self.eps)):

@@ -16,7 +16,7 @@ import torch
 
 from wordnet_splits.base.errors import DataError
 
-from .registry import probe_name, register_probe
+from .registry import ProbeDefaults, probe_name, register_probe
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -27,7 +27,7 @@ STD = "the standard deviations that the input was normalised by"
 
 @register_probe("odin")
 @dataclass(frozen=True)
-class Odin:
+class Odin(ProbeDefaults):
     """Logits at x' = x - eps sign(-g) / std, g the gradient of log softmax(z(x)/T) at the predicted class.
 
     Attributes
@@ -41,11 +41,9 @@ class Odin:
     eps: float = 0.0014
     columns: tuple[int, ...] | None = None
 
-    kind: ClassVar[str]
     layers: ClassVar[tuple[str, ...]] = ()
     gradients: ClassVar[bool] = True
     passes: ClassVar[int] = 2
-    random: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not (self.T > 0 and math.isfinite(self.T)):

@@ -68,6 +68,15 @@ class Probe(Protocol):
         """Return name -> tensor (n, ...) of a batch x (n, 3, h, w)."""
 
 
+class ProbeDefaults:
+    """Base of the shipped probes: declarations that most of them share."""
+
+    kind: ClassVar[str]
+    gradients: ClassVar[bool] = False
+    passes: ClassVar[int] = 0
+    random: ClassVar[bool] = False
+
+
 def register_probe(kind: str) -> Callable[[ProbeClass], ProbeClass]:
     """Register the decorated dataclass as probe ``kind``.
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from wordnet_splits.base.errors import DataError, unknown
 
 from ..model.stages import STAGES, as_maps, replace_maps
-from .registry import register_probe
+from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -25,7 +25,7 @@ STATISTICS: Final[dict[str, Any]] = {"mean": lambda maps: maps.mean(-1), "sum": 
 
 @register_probe("layer")
 @dataclass(frozen=True)
-class LayerStatistic:
+class LayerStatistic(ProbeDefaults):
     """A statistic over positions of the output (n, C, h, w) of one layer; an output (n, C) is unchanged.
 
     Abdelzad et al. (OODL) sum the maps of one early layer over height and width.
@@ -38,11 +38,6 @@ class LayerStatistic:
 
     layer: str = ""
     statistic: str = "mean"
-
-    kind: ClassVar[str]
-    gradients: ClassVar[bool] = False
-    passes: ClassVar[int] = 0
-    random: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.statistic not in STATISTICS:
@@ -69,15 +64,10 @@ NO_LAYERS = "needs layers of the network, and the model is a function"
 
 
 @dataclass(frozen=True)
-class _OfLayers:
+class _OfLayers(ProbeDefaults):
     """A probe of several layers."""
 
     of: str = STAGES
-
-    kind: ClassVar[str]
-    gradients: ClassVar[bool] = False
-    passes: ClassVar[int] = 0
-    random: ClassVar[bool] = False
 
     @property
     def layers(self) -> Sequence[str]:
