@@ -11,8 +11,6 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra [torch])")
 
-from loaders.harness.training.augment import crop_and_flip  # noqa: E402 - imports torch
-
 from loaders.harness import evaluate  # noqa: E402 - they import torch
 from loaders.harness.activations import Store, extract  # noqa: E402 - imports torch
 from loaders.harness.checkpoints.choices import UPDATE_RULES  # noqa: E402 - imports torch
@@ -20,7 +18,7 @@ from loaders.harness.checkpoints.networks import build_network  # noqa: E402 - i
 from loaders.harness.checkpoints.recipe import load_recipe  # noqa: E402 - imports torch
 from loaders.harness.model import load_model  # noqa: E402 - imports torch
 from loaders.harness.probes.stages import without_first_rank  # noqa: E402 - imports torch
-from loaders.harness.training.data import load_training_data  # noqa: E402 - imports torch
+from loaders.harness.training.data import crop_and_flip, load_training_data  # noqa: E402 - imports torch
 from loaders.harness.training.runs import choose_machine, plan_runs, train_runs  # noqa: E402 - imports torch
 from loaders.harness.training.trainer import DeviceData, Trainer, reproducible  # noqa: E402 - imports torch
 from tools.gpu.benches import NORMALISED, RandomImages  # noqa: E402 - imports torch
