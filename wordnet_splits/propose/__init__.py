@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wordnet_splits.propose.proposals import Proposal, Proposals, propose_synsets
-from wordnet_splits.propose.reasons import Candidate
-
-__all__ = ["Candidate", "Proposal", "Proposals", "propose_synsets"]
+from wordnet_splits.propose.proposals import Proposal as Proposal
+from wordnet_splits.propose.proposals import Proposals as Proposals
+from wordnet_splits.propose.proposals import propose_synsets as propose_synsets
+from wordnet_splits.propose.reasons import Candidate as Candidate

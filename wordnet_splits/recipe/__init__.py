@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from wordnet_splits.recipe.loading import class_set_names, declarations_of, load_recipe, recipe_names
-from wordnet_splits.recipe.recipe import Group, ImageRule, KnownLeak, PublishedList, Recipe
-
-__all__ = [
-    "Group",
-    "ImageRule",
-    "KnownLeak",
-    "PublishedList",
-    "Recipe",
-    "class_set_names",
-    "declarations_of",
-    "load_recipe",
-    "recipe_names",
-]
+from wordnet_splits.recipe.loading import class_set_names as class_set_names
+from wordnet_splits.recipe.loading import declarations_of as declarations_of
+from wordnet_splits.recipe.loading import load_recipe as load_recipe
+from wordnet_splits.recipe.loading import recipe_names as recipe_names
+from wordnet_splits.recipe.recipe import Group as Group
+from wordnet_splits.recipe.recipe import ImageRule as ImageRule
+from wordnet_splits.recipe.recipe import KnownLeak as KnownLeak
+from wordnet_splits.recipe.recipe import PublishedList as PublishedList
+from wordnet_splits.recipe.recipe import Recipe as Recipe

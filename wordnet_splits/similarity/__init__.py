@@ -2,6 +2,5 @@
 
 from __future__ import annotations
 
-from wordnet_splits.similarity.similarity import compare, similarity_matrix
-
-__all__ = ["compare", "similarity_matrix"]
+from wordnet_splits.similarity.similarity import compare as compare
+from wordnet_splits.similarity.similarity import similarity_matrix as similarity_matrix

@@ -2,6 +2,5 @@
 
 from __future__ import annotations
 
-from wordnet_splits.taxonomy.taxonomy import Taxonomy, load
-
-__all__ = ["Taxonomy", "load"]
+from wordnet_splits.taxonomy.taxonomy import Taxonomy as Taxonomy
+from wordnet_splits.taxonomy.taxonomy import load as load
