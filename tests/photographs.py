@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 
 TENCH, GOLDFISH, SHARK = "n01440764", "n01443537", "n01484850"
 COUNT = 4  # of each class
@@ -67,6 +67,6 @@ def build_photographs(root: Path, out: Path) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     recipe = out / "photographs.toml"
     recipe.write_text(RECIPE, encoding="utf-8")
-    folder = build(recipe, roots={"imagenet1k": root}, out=out, local=True).folder
+    folder = build_benchmark(recipe, roots={"imagenet1k": root}, out=out, local=True).folder
     assert folder is not None
     return folder

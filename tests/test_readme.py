@@ -11,7 +11,7 @@ import pytest
 
 import wordnet_splits
 from tests.selection import cases
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
@@ -66,7 +66,7 @@ def test_the_recipe_builds(tmp_path):
     (recipe,) = blocks(DOCS / "recipes.md", "toml")
     path = tmp_path / "my.toml"
     path.write_text(recipe, encoding="utf-8")
-    counts = {g.group: g.actual for g in build(path).manifest.groups if g.split == "test"}
+    counts = {g.group: g.actual for g in build_benchmark(path).manifest.groups if g.split == "test"}
     assert counts == {"cats": 100, "kin": 60}
 
 

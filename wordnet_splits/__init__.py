@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wordnet_splits.audit.audit import audit as audit_classes
+    from wordnet_splits.audit.audit import audit_classes as audit_classes
     from wordnet_splits.audit.class_sets import class_set as class_set
     from wordnet_splits.audit.class_sets import class_sets as class_sets
     from wordnet_splits.audit.thresholds import thresholds as thresholds
@@ -25,36 +25,36 @@ if TYPE_CHECKING:
     from wordnet_splits.catalog.check import check_catalogs as check_catalogs
     from wordnet_splits.catalog.inventory import load_inventory as load_inventory
     from wordnet_splits.catalog.lists import load_list as load_list
-    from wordnet_splits.checks.doctor import doctor as diagnose
+    from wordnet_splits.checks.doctor import diagnose as diagnose
     from wordnet_splits.checks.freeze import freeze as freeze
     from wordnet_splits.checks.leaks import report_leaks
-    from wordnet_splits.checks.listing import list_all as list_benchmarks
-    from wordnet_splits.checks.verify import verify as verify_benchmark
+    from wordnet_splits.checks.listing import list_benchmarks as list_benchmarks
+    from wordnet_splits.checks.verify import verify_benchmark as verify_benchmark
     from wordnet_splits.duplicates.join import join as join
-    from wordnet_splits.duplicates.near_duplicates import near_duplicates as find_near_duplicates
+    from wordnet_splits.duplicates.near_duplicates import find_near_duplicates as find_near_duplicates
     from wordnet_splits.exchange.export import export_benchmark as export_benchmark
     from wordnet_splits.exchange.importing import import_benchmark as import_benchmark
     from wordnet_splits.fetching.fetch import fetch as fetch_source
-    from wordnet_splits.fidelity.fidelity import fidelity as fidelity_rows
+    from wordnet_splits.fidelity.fidelity import fidelity_rows as fidelity_rows
     from wordnet_splits.finding import load_manifest as load_manifest
     from wordnet_splits.finding import manifest_names as manifest_names
     from wordnet_splits.making import Build as Build
-    from wordnet_splits.making import build as build_benchmark
+    from wordnet_splits.making import build_benchmark as build_benchmark
     from wordnet_splits.manifest import Manifest as Manifest
     from wordnet_splits.manifest.diff import diff_manifests as diff_manifests
     from wordnet_splits.propose import propose_synsets as propose_synsets
     from wordnet_splits.propose.catalog_maker import make_catalog as make_catalog
-    from wordnet_splits.publishing.cite import cite as cite_benchmark
+    from wordnet_splits.publishing.cite import cite_benchmark as cite_benchmark
     from wordnet_splits.recipe import Recipe as Recipe
     from wordnet_splits.recipe import class_set_names as class_set_names
     from wordnet_splits.recipe import load_recipe as load_recipe
     from wordnet_splits.recipe import recipe_names as recipe_names
     from wordnet_splits.reports.distance import distance as distance
-    from wordnet_splits.reports.explain import explain as explain_class
-    from wordnet_splits.reports.explain import explain_all as explain_benchmark
+    from wordnet_splits.reports.explain import explain_benchmark as explain_benchmark
+    from wordnet_splits.reports.explain import explain_class as explain_class
     from wordnet_splits.reports.make_inventory import make_inventory as make_inventory
-    from wordnet_splits.reports.new_recipe import new as new_recipe
-    from wordnet_splits.robust.robust import robust as robust_roles
+    from wordnet_splits.reports.new_recipe import new_recipe as new_recipe
+    from wordnet_splits.robust.robust import robust_roles as robust_roles
     from wordnet_splits.similarity import compare as compare
     from wordnet_splits.similarity import similarity_matrix as similarity_matrix
     from wordnet_splits.sources import open_source as open_source
@@ -72,29 +72,29 @@ _PUBLIC = {
     "Recipe": "recipe",
     "SplitsError": "base.errors",
     "Taxonomy": "taxonomy",
-    "audit_classes": "audit.audit:audit",
-    "build_benchmark": "making:build",
+    "audit_classes": "audit.audit",
+    "build_benchmark": "making",
     "catalog_names": "catalog",
     "check_catalogs": "catalog.check",
-    "cite_benchmark": "publishing.cite:cite",
+    "cite_benchmark": "publishing.cite",
     "class_set": "audit.class_sets",
     "class_set_names": "recipe",
     "class_sets": "audit.class_sets",
     "compare": "similarity",
     "diff_manifests": "manifest.diff",
-    "diagnose": "checks.doctor:doctor",
+    "diagnose": "checks.doctor",
     "distance": "reports.distance",
-    "explain_benchmark": "reports.explain:explain_all",
-    "explain_class": "reports.explain:explain",
+    "explain_benchmark": "reports.explain",
+    "explain_class": "reports.explain",
     "fetch_source": "fetching.fetch:fetch",
     "export_benchmark": "exchange",
-    "fidelity_rows": "fidelity.fidelity:fidelity",
-    "find_near_duplicates": "duplicates.near_duplicates:near_duplicates",
+    "fidelity_rows": "fidelity.fidelity",
+    "find_near_duplicates": "duplicates.near_duplicates",
     "find_synsets": "taxonomy.search",
     "freeze": "checks.freeze",
     "join": "duplicates.join",
     "import_benchmark": "exchange",
-    "list_benchmarks": "checks.listing:list_all",
+    "list_benchmarks": "checks.listing",
     "load_catalog": "catalog",
     "load_inventory": "catalog.inventory",
     "load_list": "catalog.lists",
@@ -103,17 +103,17 @@ _PUBLIC = {
     "make_catalog": "propose.catalog_maker",
     "make_inventory": "reports.make_inventory",
     "manifest_names": "finding",
-    "new_recipe": "reports.new_recipe:new",
+    "new_recipe": "reports.new_recipe",
     "open_source": "sources",
     "propose_synsets": "propose",
     "recipe_names": "recipe",
     "report_leaks": "checks.leaks",
-    "robust_roles": "robust.robust:robust",
+    "robust_roles": "robust.robust",
     "similarity_matrix": "similarity",
     "source_info": "sources",
     "source_names": "sources",
     "thresholds": "audit.thresholds",
-    "verify_benchmark": "checks.verify:verify",
+    "verify_benchmark": "checks.verify",
 }
 __all__ = [
     "Build",

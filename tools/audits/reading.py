@@ -1,4 +1,4 @@
-"""The lists of ``lists.toml``, and what `audit` says of each."""
+"""The lists of ``lists.toml``, and the audit of each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.facts.published import Published
-from wordnet_splits.audit.audit import Audit, audit
+from wordnet_splits.audit.audit import Audit, audit_classes
 from wordnet_splits.catalog import load_catalog
 
 Where = Mapping[str, Sequence[str]]
@@ -47,13 +47,13 @@ class Listed:
     def audit(self, facts: Path) -> Audit:
         """Audit the list."""
         if self.given:
-            return audit(self.given, self.against, images=bool(self.sample))
+            return audit_classes(self.given, self.against, images=bool(self.sample))
         classes: Sequence[str] = self._classes(facts, self.where, self.unless)
         if self.of is not None:  # file names have no slash
             ids = {item.class_id.replace("/", "_"): item.class_id for item in load_catalog(self.of)}
             classes = [ids[name] for name in classes]
         known = self.against if self.known is None else self._classes(facts, self.known, None)
-        return audit(classes, known, of=self.of, images=bool(self.sample))
+        return audit_classes(classes, known, of=self.of, images=bool(self.sample))
 
     def _classes(self, facts: Path, where: Where | None, unless: Where | None) -> list[str]:
         published = Published(facts / self.file)

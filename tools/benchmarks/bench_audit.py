@@ -12,7 +12,7 @@ from typing import Any
 
 from tools.benchmarks.bench_taxonomy import nltk_nouns
 from tools.benchmarks.rows import Row, fastest
-from wordnet_splits.audit.audit import audit
+from wordnet_splits.audit.audit import audit_classes
 from wordnet_splits.catalog import load_catalog
 
 PAIRS = 4_000
@@ -29,8 +29,8 @@ def _against_nltk() -> Row:
     listed, known_ids = (
         [item.wnids[0] for item in load_catalog(name)] for name in ("ssb-hard", "imagenet1k")
     )
-    result = audit("ssb-hard")
-    seconds_audit = fastest(lambda: audit("ssb-hard"), 5)
+    result = audit_classes("ssb-hard")
+    seconds_audit = fastest(lambda: audit_classes("ssb-hard"), 5)
     with tempfile.TemporaryDirectory() as base:
         synsets = nltk_nouns(Path(base), [*listed, *known_ids])
         nouns, known_nouns = synsets[: len(listed)], synsets[len(listed) :]

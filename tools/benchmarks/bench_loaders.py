@@ -17,7 +17,7 @@ from torchvision.datasets import CIFAR100, ImageFolder
 
 from loaders import UnknownDetectionSet
 from tools.benchmarks.rows import Row, compare, fastest, real_data
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.packed.pack import pack
 
 BATCH = 128
@@ -125,7 +125,7 @@ def _photographs(data: Path, folder: Path) -> Iterator[Row]:
         shutil.copyfile(file, root / "train" / wnid / f"{wnid}_5000.JPEG")  # not named as in ILSVRC
     recipe = folder / "photographs.toml"
     recipe.write_text(PHOTOGRAPHS, encoding="utf-8")
-    built = build(recipe, roots={"imagenet1k": root}, out=folder / "build", local=True).folder
+    built = build_benchmark(recipe, roots={"imagenet1k": root}, out=folder / "build", local=True).folder
     assert built is not None
     transform = transforms.Compose(
         [transforms.Resize(256), transforms.CenterCrop(224), transforms.ToTensor()]

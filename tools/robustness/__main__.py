@@ -17,7 +17,7 @@ from wordnet_splits.base import files
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.checks.listing import buildable
-from wordnet_splits.robust.robust import robust
+from wordnet_splits.robust.robust import robust_roles
 
 
 def main() -> int:
@@ -29,7 +29,7 @@ def main() -> int:
     found = []
     try:
         for name in buildable():
-            found.append(robust(name, wordnets=[options.wordnet]).to_table())
+            found.append(robust_roles(name, wordnets=[options.wordnet]).to_table())
             print(f"{name}: {found[-1].num_rows:,} classes", file=sys.stderr)
     except SplitsError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -234,7 +234,7 @@ def _share(part: int, total: int) -> str:
     return f"{part:,} ({part / total:.1%})"
 
 
-def audit(
+def audit_classes(
     classes: Given,
     against: Given = "imagenet1k",
     *,

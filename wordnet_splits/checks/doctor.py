@@ -107,7 +107,7 @@ class BenchmarkState:
 
 @dataclass(frozen=True)
 class Diagnosis(Tabular):
-    """What `doctor` found; a row is one publisher's split of a source."""
+    """What `diagnose` found; a row is one publisher's split of a source."""
 
     sources: Sequence[SourceState]
     benchmarks: Sequence[BenchmarkState]
@@ -131,7 +131,7 @@ class Diagnosis(Tabular):
         return {"sources": [asdict(s) for s in self.sources], "benchmarks": benchmarks}
 
 
-def doctor(
+def diagnose(
     given: Roots | None = None,
     *,
     manifests: Path | None = None,

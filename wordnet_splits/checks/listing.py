@@ -9,8 +9,8 @@ from typing import Any
 from wordnet_splits.base.schemas import COUNTED
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog.lists import available_lists
-from wordnet_splits.finding import find_manifest, manifest_names
-from wordnet_splits.manifest import GroupRow, read_manifest
+from wordnet_splits.finding import load_manifest, manifest_names
+from wordnet_splits.manifest import GroupRow
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
 from wordnet_splits.rules import lists_used
 
@@ -58,7 +58,7 @@ class Listing(Tabular):
         ]
 
 
-def list_all(manifests: Path | None = None) -> Listing:
+def list_benchmarks(manifests: Path | None = None) -> Listing:
     """Return every shipped or frozen benchmark with its groups, as its manifest states them.
 
     Examples
@@ -72,7 +72,7 @@ def list_all(manifests: Path | None = None) -> Listing:
 
 
 def _frozen(name: str, manifests: Path | None) -> ListedBenchmark:
-    manifest = read_manifest(find_manifest(name, manifests))
+    manifest = load_manifest(name, manifests, check="none")
     declared = manifest.data.recipe
     groups = tuple(manifest.groups)
     return ListedBenchmark(

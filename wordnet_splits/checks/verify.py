@@ -24,7 +24,7 @@ from wordnet_splits.making.images import Selection, select_images
 from wordnet_splits.making.population import Awaiting
 from wordnet_splits.making.run import (
     BuildOptions,
-    build,
+    build_benchmark,
     generated_source,
     read_pixels,
     unexpected_names,
@@ -117,7 +117,7 @@ class Verification(Tabular):
         }
 
 
-def verify(
+def verify_benchmark(
     name: str | Path,
     *,
     roots: Roots | None = None,
@@ -137,8 +137,8 @@ def verify(
     name : a frozen benchmark's name, or the folder of a manifest.
     roots : folder of each source whose pixels are to be compared.
     manifests : folder to look the manifest up in, else the usual ones.
-    out : folder to build the benchmark into afresh, as `build` does; a manifest that is this build byte for
-        byte says what the rules give.
+    out : folder for a fresh build of the benchmark; a manifest equal to it byte for byte needs no further
+        comparison.
     workers : processes that read images.
 
     Raises
@@ -158,14 +158,15 @@ def verify(
     return while_steady(folder, once, suspect=lambda found: not found.ok)
 
 
-def verify_received(folder: Path) -> list[Problem]:
-    """Return what `verify` objects to in a manifest of somebody else's, before it is taken.
+def verify_received(manifest: Manifest) -> list[Problem]:
+    """Return what `verify_benchmark` objects to in a manifest of somebody else's, before it is taken.
 
     It is held to the shipped recipe of its name and version, else to the one that it holds. Evidence that
     another version of this program worded is no objection.
     """
-    found = _verify_once(folder, _recipe_of_version, BuildOptions({}), None, None)
-    reworded = read_manifest(folder).data.provenance.get("wordnet-splits") != version("wordnet-splits")
+    assert manifest.folder is not None
+    found = _verify_once(manifest.folder, _recipe_of_version, BuildOptions({}), None, None)
+    reworded = manifest.data.provenance.get("wordnet-splits") != version("wordnet-splits")
     return [p for p in found.problems if not (reworded and p.detail.startswith(WORDING))]
 
 
@@ -190,7 +191,7 @@ def _verify(
 ) -> Verification:
     resampled = "@seed=" in frozen.name
     if out is not None:
-        built = build(
+        built = build_benchmark(
             recipe,
             roots=options.roots,
             out=out,

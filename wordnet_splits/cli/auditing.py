@@ -78,10 +78,10 @@ def audit_classes(
     json: Json = False,
 ) -> int:
     """Check a list of classes by WordNet: which equal, are below or above known ones, or share a name."""
-    from wordnet_splits.audit.audit import SHOWN, audit
+    from wordnet_splits.audit.audit import SHOWN, audit_classes
 
     parse_roots(root or [])  # a root may declare its dataset
-    report = audit(classes, against, of=of, column=column, images=images, manifests=manifests)
+    report = audit_classes(classes, against, of=of, column=column, images=images, manifests=manifests)
     most = None if all_ else SHOWN
     print_result(report, json, lambda: _print_audit(report, most, glosses=glosses))
     return DONE if report.ok else NEGATIVE

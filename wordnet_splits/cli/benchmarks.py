@@ -66,9 +66,9 @@ def add_commands(app: typer.Typer) -> None:
 
 def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
     """List the benchmarks, their groups, published and frozen counts."""
-    from wordnet_splits.checks.listing import list_all
+    from wordnet_splits.checks.listing import list_benchmarks
 
-    benchmarks = list_all(manifests).benchmarks
+    benchmarks = list_benchmarks(manifests).benchmarks
     rows = [_group_row(b.name, g, g.status) for b in benchmarks for g in b.groups]
     result = {"benchmarks": [b.as_dict() for b in benchmarks]}
     print_result(result, json, lambda: print_table(COLUMNS, rows, right=COUNTS))
@@ -89,7 +89,7 @@ def build_benchmarks(
     """Build manifests from rules, inventories and the roots at hand."""
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.checks.listing import buildable
-    from wordnet_splits.making import build, run_for_each
+    from wordnet_splits.making import build_benchmark, run_for_each
     from wordnet_splits.recipe import declarations_of, load_recipe, recipe_names
 
     names = _names_or_all(names, all_, () if names else buildable())
@@ -105,7 +105,7 @@ def build_benchmarks(
             to_stderr(f"{name}: {recipe.name} is another benchmark's name; choose a different name")
     builds = []
     for result in run_for_each(
-        build,
+        build_benchmark,
         recipes,
         what="building",
         roots=roots,
@@ -170,7 +170,7 @@ def verify_benchmarks(
 ) -> int:
     """Check frozen manifests against the rules, and against raw data where roots are given."""
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.checks.verify import verify
+    from wordnet_splits.checks.verify import verify_benchmark
     from wordnet_splits.finding import manifest_names
     from wordnet_splits.making import run_for_each
     from wordnet_splits.recipe import declarations_of
@@ -180,7 +180,7 @@ def verify_benchmarks(
     roots = parse_roots(root or [], declarations_of(*names, manifests=manifests))
     results = []
     for result in run_for_each(
-        verify,
+        verify_benchmark,
         names,
         what="verifying",
         roots=roots,

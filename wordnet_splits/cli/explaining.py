@@ -29,16 +29,16 @@ BenchmarkOrRecipe = Annotated[
 
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    explain = [
+    examples = [
         "wordnet-splits explain unknown-imagenet axolotl",
         "wordnet-splits explain digits --all --format latex",
     ]
-    add_command(app, "explain", explain_class, explain)
+    add_command(app, "explain", explain_class, examples)
     distance = ["wordnet-splits distance unknown-imagenet", "wordnet-splits distance digits --json"]
     add_command(app, "distance", show_distance, distance)
     add_command(app, "fidelity", show_fidelity, ["wordnet-splits fidelity", "wordnet-splits fidelity --json"])
-    cite = ["wordnet-splits cite unknown-cifar", "wordnet-splits cite digits --json"]
-    add_command(app, "cite", cite_benchmark, cite)
+    examples = ["wordnet-splits cite unknown-cifar", "wordnet-splits cite digits --json"]
+    add_command(app, "cite", cite_benchmark, examples)
 
 
 def explain_class(
@@ -57,17 +57,17 @@ def explain_class(
 ) -> int:
     """Explain why a class is in-distribution, near, far, external or excluded, and how near it is."""
     from wordnet_splits.recipe import declarations_of
-    from wordnet_splits.reports.explain import explain, explain_all
+    from wordnet_splits.reports.explain import explain_benchmark, explain_class
 
     if all_ == (class_name is not None):
         raise SplitsError("give either a class or --all", where="explain")
     parse_roots(root or [], declarations_of(benchmark, manifests=manifests))  # a root may declare its dataset
     if class_name is None:
-        table = explain_all(benchmark, manifests=manifests)
+        table = explain_benchmark(benchmark, manifests=manifests)
         result = {"benchmark": table.benchmark, "classes": table.classes}
         print_result(result, json, lambda: print_lines(table.to_text(format_).splitlines()))
     else:
-        rows = explain(benchmark, class_name, manifests=manifests).classes
+        rows = explain_class(benchmark, class_name, manifests=manifests).classes
         print_result({**rows[0], "also": rows[1:]}, json, lambda: _print_explanations(rows))
     return DONE
 
@@ -140,10 +140,10 @@ def show_distance(
 
 def show_fidelity(json: Json = False) -> int:
     """Print the figures of the papers beside ours, with each keyword switch in turn."""
-    from wordnet_splits.fidelity.fidelity import fidelity
+    from wordnet_splits.fidelity.fidelity import fidelity_rows
     from wordnet_splits.fidelity.keyword_switches import keyword_switches, switch_table
 
-    rows, switches = fidelity(), keyword_switches()
+    rows, switches = fidelity_rows(), keyword_switches()
 
     def print_figures() -> None:
         print_table(
@@ -170,9 +170,9 @@ def cite_benchmark(
     json: Json = False,
 ) -> int:
     """Print BibTeX of a benchmark's paper, of WordNet, of every source and of this program."""
-    from wordnet_splits.publishing.cite import cite
+    from wordnet_splits.publishing.cite import cite_benchmark
 
-    citations = cite(benchmark, manifests=manifests)
+    citations = cite_benchmark(benchmark, manifests=manifests)
     print_result(citations, json, lambda: print_lines(citations.bibtex.splitlines()))
     if citations.unlisted:
         to_stderr(f"no BibTeX is known of the recipe's paper, {citations.unlisted!r}: cite it yourself")

@@ -61,7 +61,7 @@ def show_leaks(
     """
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.checks.leaks import report_leaks
-    from wordnet_splits.duplicates.near_duplicates import near_duplicates
+    from wordnet_splits.duplicates.near_duplicates import find_near_duplicates
     from wordnet_splits.finding import load_manifest
 
     manifest = load_manifest(name, manifests)
@@ -69,7 +69,9 @@ def show_leaks(
     exact = report_leaks(manifest)
     alike = None
     if near:
-        alike = near_duplicates(manifest, roots, threshold=threshold, workers=workers, progress=OnStderr())
+        alike = find_near_duplicates(
+            manifest, roots, threshold=threshold, workers=workers, progress=OnStderr()
+        )
     result = {**exact.as_dict(), "near": alike.as_dict() if alike else None}
     print_result(result, json, lambda: _print_leaks(exact, alike))
     return DONE if exact.ok else NEGATIVE

@@ -31,11 +31,11 @@ NOTES = (
 
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    new = [
+    examples = [
         "wordnet-splits new my-cifar --id cifar100:40 --near cifar100 --far svhn",
         "wordnet-splits new pets --id cifar100:hamster,mouse --near cifar100:mean=0.6 --far digits",
     ]
-    add_command(app, "new", new_recipe, new, NOTES)
+    add_command(app, "new", new_recipe, examples, NOTES)
     make = [
         "wordnet-splits inventory make mypics --root mypics=pics",
         "wordnet-splits inventory make mypics --root mypics=pics --workers 2 --json",
@@ -58,10 +58,12 @@ def new_recipe(
     json: Json = False,
 ) -> int:
     """Write a commented recipe, and print its classes, images, evidence and overlaps."""
-    from wordnet_splits.reports.new_recipe import new
+    from wordnet_splits.reports.new_recipe import new_recipe
 
     path, roots = out or Path(f"{name}.toml"), parse_roots(root or [])
-    recipe = new(name, path, known=id_, near=near or (), far=far or (), external=external or (), roots=roots)
+    recipe = new_recipe(
+        name, path, known=id_, near=near or (), far=far or (), external=external or (), roots=roots
+    )
     for note in recipe.notes:
         to_stderr(note)
     print_result(recipe, json, lambda: _print_recipe(recipe, root or []))

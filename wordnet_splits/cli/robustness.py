@@ -44,9 +44,9 @@ def show_robust(
     json: Json = False,
 ) -> int:
     """Print which roles stay the same under another sense, measure, hierarchy and WordNet."""
-    from wordnet_splits.robust.robust import robust
+    from wordnet_splits.robust.robust import robust_roles
 
-    report = robust(benchmark, wordnets=wordnet, manifests=manifests)
+    report = robust_roles(benchmark, wordnets=wordnet, manifests=manifests)
     if out is not None:
         report.write(out)
         to_stderr(f"written to {out}")

@@ -146,11 +146,11 @@ def fetch_source(
 def check_sources(root: RootOptions = None, manifests: Manifests = None, json: Json = False) -> int:
     """Scan the root of every source, and print what each benchmark lacks."""
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.checks.doctor import carried, doctor
+    from wordnet_splits.checks.doctor import carried, diagnose
 
     roots = parse_roots(root or [], carried(manifests))
     by_option = {name: roots[name] for name in (text.partition("=")[0] for text in root or [])}
-    diagnosis = doctor(by_option, manifests=manifests, progress=OnStderr())
+    diagnosis = diagnose(by_option, manifests=manifests, progress=OnStderr())
     print_result(diagnosis, json, lambda: _print_diagnosis(diagnosis, list(by_option)))
     return DONE
 

@@ -68,7 +68,7 @@ class Compared:
 
 @dataclass
 class NearReport:
-    """What `near_duplicates` found."""
+    """What `find_near_duplicates` found."""
 
     threshold: int
     compared: list[Compared] = field(default_factory=list)
@@ -95,7 +95,7 @@ class NearReport:
         }
 
 
-def near_duplicates(
+def find_near_duplicates(
     manifest: Manifest,
     roots: Roots,
     *,

@@ -11,14 +11,17 @@ from wordnet_splits.base.files import locked
 from wordnet_splits.base.files import restore as put_back
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.exchange.archives.facets import import_facets
+from wordnet_splits.exchange.archives.facets_lists import counterparts
 from wordnet_splits.exchange.archives.kim_archive import import_archive
 from wordnet_splits.exchange.entries import ImportTask
 from wordnet_splits.exchange.formats.registry import ARCHIVES, get_format
 from wordnet_splits.exchange.imported import Imported
 from wordnet_splits.exchange.lists_as_recipe import own_benchmark
+from wordnet_splits.exchange.overlap import in_common
 from wordnet_splits.exchange.resolve import refusal, resolve
 from wordnet_splits.exchange.restore import differences, restore
 from wordnet_splits.exchange.sidecar import read_sidecar
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import BuildOptions
 from wordnet_splits.manifest import read_manifest, write_manifest
 from wordnet_splits.manifest.tables import ROLES, SPLITS
@@ -67,10 +70,10 @@ def import_benchmark(
             hint = "leave out --split, --role and --source"
             raise SplitsError("says splits, roles and sources itself", where=format, hint=hint)
         if format == "kim-archive":
-            return import_archive(path, out, name=name, options=options)
+            return _with_overlap(import_archive(path, out, name=name, options=options), {})
         if name is not None:
-            raise SplitsError("holds benchmarks that have their names", where=format, hint="leave out --name")
-        first, *also = import_facets(path, out, options=options)
+            raise SplitsError("its benchmarks have names already", where=format, hint="leave out --name")
+        first, *also = (_with_overlap(i, counterparts()) for i in import_facets(path, out, options=options))
         return replace(first, also=also)
     chosen = get_format(format, also=ARCHIVES)
     _check(split, roles or {}, {**(sources or {}), "": source} if source else sources or {})
@@ -110,6 +113,14 @@ def import_benchmark(
         unmatched=entries.unmatched,
         problems=problems,
     )
+
+
+def _with_overlap(imported: Imported, renamed: Mapping[str, str]) -> Imported:
+    """Add how much an imported benchmark shares with its shipped counterpart."""
+    assert imported.like is not None
+    assert imported.manifest is not None
+    counterpart = load_manifest(imported.like)
+    return replace(imported, in_common=in_common(counterpart, imported.manifest, merged=renamed))
 
 
 def _check(split: str, roles: Mapping[str, str], sources: Mapping[str, str | None]) -> None:

@@ -14,7 +14,7 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.exchange.entries import ListEntry, slug
 from wordnet_splits.exchange.writing_lists import write_list
-from wordnet_splits.making import Build, BuildOptions, build
+from wordnet_splits.making import Build, BuildOptions, build_benchmark
 from wordnet_splits.manifest.tables import CUT_ORDER, ROLES
 from wordnet_splits.packed.reading import RAW_VIEW
 from wordnet_splits.recipe import Recipe, load_recipe
@@ -108,7 +108,7 @@ def own_benchmark(
         return made
     write_text(recipe, _recipe_text(name, groups, like))
     made.recipe = recipe
-    made.build = build(
+    made.build = build_benchmark(
         load_recipe(recipe),
         roots=options.roots,
         out=out,

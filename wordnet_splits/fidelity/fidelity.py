@@ -62,7 +62,7 @@ class FidelityRow:
     why: str = ""
 
 
-def fidelity(taxonomy: Taxonomy | None = None) -> Records[FidelityRow]:
+def fidelity_rows(taxonomy: Taxonomy | None = None) -> Records[FidelityRow]:
     """Return every comparison of rule-made classes with published figures."""
     taxonomy = taxonomy or load()
     ours = [*_tiny_imagenet(taxonomy), *_near_candidates(taxonomy), *_protocols(taxonomy), *_far(taxonomy)]

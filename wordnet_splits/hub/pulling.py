@@ -176,7 +176,7 @@ def _taken(
             )
     received = {path: fetch(path) for path in manifest_files(data)}
     manifest = read_manifest(incoming / name)
-    _check(manifest, name, incoming / name, repository.where(name, commit=commit))
+    _check(manifest, name, repository.where(name, commit=commit))
     with replacing_folder(folder / name) as part:
         for path, file in received.items():
             (part / path).parent.mkdir(parents=True, exist_ok=True)
@@ -184,7 +184,7 @@ def _taken(
     return read_manifest(folder / name)
 
 
-def _check(manifest: Manifest, name: str, incoming: Path, where: str) -> None:
+def _check(manifest: Manifest, name: str, where: str) -> None:
     """Refuse what `verify` objects to, and another benchmark under the name of one that is shipped."""
     taken_back = "nothing was taken: tell whoever published it"
     if manifest.name != name:
@@ -198,7 +198,7 @@ def _check(manifest: Manifest, name: str, incoming: Path, where: str) -> None:
         )
     from wordnet_splits.checks.verify import verify_received  # it reads manifests, which may be of the Hub
 
-    problems = verify_received(incoming)
+    problems = verify_received(manifest)
     if problems:
         raise ManifestError(problems[0].detail, where=where, hint=taken_back)
 

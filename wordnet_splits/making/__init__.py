@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wordnet_splits.making.run import Build, BuildOptions, build, build_recipe
+from wordnet_splits.making.run import Build, BuildOptions, build_benchmark, build_recipe
 from wordnet_splits.making.run_for_each import run_for_each
 
-__all__ = ["Build", "BuildOptions", "build", "build_recipe", "run_for_each"]
+__all__ = ["Build", "BuildOptions", "build_benchmark", "build_recipe", "run_for_each"]

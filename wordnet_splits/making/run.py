@@ -1,6 +1,6 @@
 """From a recipe to a manifest: classes, images, digests, leaks, fingerprints.
 
-`build` reads inventories, lists and roots, never ``manifests/``.
+`build_benchmark` reads inventories, lists and roots, never ``manifests/``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Build:
 
 @dataclass
 class BuildOptions:
-    """How to build: see `build`."""
+    """How to build: see `build_benchmark`."""
 
     roots: Roots = field(default_factory=dict)
     seed: int | None = None
@@ -61,7 +61,7 @@ class BuildOptions:
     journal: Path | None = None
 
 
-def build(
+def build_benchmark(
     name: str | Path | Recipe,
     *,
     roots: Roots | None = None,

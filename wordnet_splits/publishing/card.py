@@ -11,7 +11,7 @@ from wordnet_splits.base.tabular import markdown_table, markdown_text
 from wordnet_splits.catalog.declarations import merge_declarations, using_sources
 from wordnet_splits.hub.address import MAIN, Address
 from wordnet_splits.manifest import GroupRow, Manifest
-from wordnet_splits.publishing.cite import cite
+from wordnet_splits.publishing.cite import cite_benchmark
 from wordnet_splits.publishing.release import FENCE, RESULTS, Release
 from wordnet_splits.recipe import load_recipe, recipe_names
 from wordnet_splits.rules.words import rule_words
@@ -178,8 +178,8 @@ alone: how alike two classes look is another question."""
 
 
 def _citations(release: Release) -> str:
-    found = (cite(manifest.folder or "") for manifest in release.benchmarks)
-    entries = dict.fromkeys(entry.bibtex for citation in found for entry in citation.entries)
+    citations = map(cite_benchmark, release.benchmarks)
+    entries = dict.fromkeys(entry.bibtex for citation in citations for entry in citation.entries)
     text = "\n\n".join(entries)
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)  # no text of an entry ends the block

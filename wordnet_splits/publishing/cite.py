@@ -14,7 +14,8 @@ from typing import Any
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog.declarations import using_sources
-from wordnet_splits.recipe import load_recipe
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.sources import source_info
 
 WORDNET = "wordnet"
@@ -57,14 +58,14 @@ class Citation(Tabular):
         }
 
 
-def cite(benchmark: str | Path, *, manifests: Path | None = None) -> Citation:
+def cite_benchmark(benchmark: Recipe | Manifest | str | Path, *, manifests: Path | None = None) -> Citation:
     """Return the BibTeX entries of a benchmark's paper, WordNet, its sources and this program, each key once.
 
     The sources are those of its groups and those that its rules name, sorted by name.
 
     Parameters
     ----------
-    benchmark : a shipped recipe's name, a recipe file, a frozen benchmark, or the folder of a build.
+    benchmark : a recipe or manifest, or what `load_recipe` takes as the name of one.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.carried import carried_files
 from wordnet_splits.manifest.packaged import whole_folder
 from wordnet_splits.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
-from wordnet_splits.publishing.cite import cite
+from wordnet_splits.publishing.cite import cite_benchmark
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.rules.words import rule_words
 from wordnet_splits.sources import source_info
@@ -88,7 +88,7 @@ def _croissant_of(manifest: Manifest, told: Mapping[str, Any], url: str) -> str:
         license=[str(told["license"])] if "license" in told else None,
         date_published=_date(told.get("date_published")),
         url=url,
-        cite_as="\n\n".join(entry.bibtex for entry in cite(folder).entries),
+        cite_as="\n\n".join(entry.bibtex for entry in cite_benchmark(manifest).entries),
         keywords=["out-of-distribution detection", "open-set recognition", "WordNet", "benchmark"],
         distribution=[
             *(_file(mlc, name, folder, path) for name, path in paths.items()),

@@ -13,7 +13,7 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog.declarations import merge_declarations
 from wordnet_splits.checks.freeze import load_final
-from wordnet_splits.checks.verify import Verification, verify
+from wordnet_splits.checks.verify import Verification, verify_benchmark
 from wordnet_splits.making import run_for_each
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.manifest import manifest_files
@@ -73,7 +73,12 @@ def gather(
             raise ManifestError(f"{manifest.name} is in {held}, too", where=str(folder), hint="give one")
         benchmarks[manifest.name] = manifest
     verified = run_for_each(
-        verify, folders, what="verifying", roots=roots or {}, workers=workers, progress=progress or Silent()
+        verify_benchmark,
+        folders,
+        what="verifying",
+        roots=roots or {},
+        workers=workers,
+        progress=progress or Silent(),
     )
     for folder, found in zip(folders, verified, strict=True):
         _check(found, folder)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from wordnet_splits.base.errors import SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.finding import load_manifest, manifest_names
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.making.nearest_class import nearer_ood_classes
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.recipe import Recipe, load_recipe
@@ -31,7 +31,7 @@ ROLES = ("id", "csid", "near", "far", "external", "excluded")
 class Explanation(Tabular):
     """The classes of one name, or of a whole benchmark, with their evidence.
 
-    ``classes`` are rows of the class table with more keys, see `explain` and `explain_all`.
+    ``classes`` are rows of the class table with more keys, see `explain_class` and `explain_benchmark`.
     """
 
     benchmark: str
@@ -60,7 +60,7 @@ class Explanation(Tabular):
         return format_rows(self.rows(), kind)
 
 
-def explain(benchmark: str | Path, class_name: str, *, manifests: Path | None = None) -> Explanation:
+def explain_class(benchmark: str | Path, class_name: str, *, manifests: Path | None = None) -> Explanation:
     """Return the classes of a name: ID first, excluded last.
 
     Besides the columns of the class table each has ``nearest_name``, the ``gloss`` of its own synset and
@@ -88,14 +88,19 @@ def explain(benchmark: str | Path, class_name: str, *, manifests: Path | None = 
     rows = find_class(manifest, class_name, taxonomy)
     places = _with_standing(manifest)
     classes = [_with_path({**row, **places[row["source"], row["class_id"]]}, taxonomy) for row in rows]
+    others = {
+        name: load_manifest(name, manifests, check="classes")
+        for name in manifest_names(manifests)
+        if name != manifest.name
+    }
     for row in classes:
         row["margin"], row["change"] = margin(row, _rules_of(row, recipe), taxonomy)
-        row["elsewhere"] = _elsewhere(row, manifest.name, manifests)
+        row["elsewhere"] = _elsewhere(row, others)
     return Explanation(manifest.name, classes)
 
 
-def explain_all(benchmark: str | Path, *, manifests: Path | None = None) -> Explanation:
-    """Return every class of a benchmark, in the order of the class table; parameters as `explain`.
+def explain_benchmark(benchmark: str | Path, *, manifests: Path | None = None) -> Explanation:
+    """Return every class of a benchmark, in the order of the class table; parameters as `explain_class`.
 
     Examples
     --------
@@ -127,29 +132,27 @@ def _rules_of(row: TableRow, recipe: Recipe) -> list[ClassRule]:
     return [g.classes for g in recipe.group if row["group"] in ("", g.name) and g.source == row["source"]]
 
 
-def _elsewhere(row: TableRow, benchmark: str, manifests: Path | None) -> list[TableRow]:
-    """Return the roles of the class in the other frozen benchmarks, sorted by benchmark."""
-    found = []
-    for name in manifest_names(manifests):
-        if name == benchmark:
-            continue
-        classes = load_manifest(name, manifests, check="classes").classes
+def _elsewhere(row: TableRow, benchmarks: Mapping[str, Manifest]) -> list[TableRow]:
+    """Return the roles of the class in other benchmarks."""
+    roles = []
+    for name, manifest in benchmarks.items():
+        classes = manifest.classes
         same = pc.and_(
             pc.equal(classes["source"], row["source"]), pc.equal(classes["class_id"], row["class_id"])
         )
-        for other in classes.filter(same).select(["role", "group"]).to_pylist():
-            found.append({"benchmark": name, **other})
-    return found
+        for role in classes.filter(same).select(["role", "group"]).to_pylist():
+            roles.append({"benchmark": name, **role})
+    return roles
 
 
 def manifest_of(benchmark: Recipe | Manifest | str | Path, manifests: Path | None) -> Manifest:
     """Return a frozen manifest or a build, else build the recipe."""
     if isinstance(benchmark, Recipe):
-        return build(benchmark).manifest
+        return build_benchmark(benchmark).manifest
     try:
         return load_manifest(benchmark, manifests)
     except UnknownNameError:
-        return build(load_recipe(benchmark, manifests)).manifest
+        return build_benchmark(load_recipe(benchmark, manifests)).manifest
 
 
 def find_class(manifest: Manifest, class_name: str, taxonomy: Taxonomy) -> list[TableRow]:

@@ -56,7 +56,7 @@ class NewRecipe:
         return {**vars(self), "out": str(self.out), "groups": rows}
 
 
-def new(
+def new_recipe(
     name: str,
     out: str | Path,
     *,

@@ -132,7 +132,7 @@ class Robust(Tabular):
         }
 
 
-def robust(
+def robust_roles(
     benchmark: Recipe | str | Path | Iterable[str] = "all",
     *,
     wordnets: Sequence[str | Path] | None = None,

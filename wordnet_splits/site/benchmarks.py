@@ -7,7 +7,7 @@ from typing import Any
 
 from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.manifest import GroupRow, Manifest
-from wordnet_splits.publishing.cite import cite
+from wordnet_splits.publishing.cite import cite_benchmark
 from wordnet_splits.recipe import load_recipe, recipe_names
 from wordnet_splits.rules.words import rule_words
 from wordnet_splits.site.columns import columns
@@ -37,7 +37,7 @@ def about(manifest: Manifest) -> dict[str, Any]:
         "transforms": dict(recipe.transforms),
         "rules": {group.name: rule_words(group.classes) for group in recipe.group},
         "leaks": [leak.sentence for leak in manifest.data.leaks],
-        "cite": "\n\n".join(entry.bibtex for entry in cite(manifest.folder or manifest.name).entries),
+        "cite": "\n\n".join(entry.bibtex for entry in cite_benchmark(manifest).entries),
         "command": f"wordnet-splits build {place}{roots}",
     }
 

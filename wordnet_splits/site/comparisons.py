@@ -10,7 +10,7 @@ from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.fidelity.fidelity import fidelity
+from wordnet_splits.fidelity.fidelity import fidelity_rows
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.reports.distance import distance
 from wordnet_splits.site.columns import columns, shown
@@ -49,7 +49,7 @@ def distances_page(manifests: Sequence[Manifest]) -> dict[str, Any]:
 
 def fidelity_page() -> dict[str, Any]:
     """Return every figure of the papers beside ours."""
-    return {"rows": columns(("paper", "what", "published", "ours", "why"), fidelity().rows())}
+    return {"rows": columns(("paper", "what", "published", "ours", "why"), fidelity_rows().rows())}
 
 
 def audit_page(path: Path) -> dict[str, Any]:

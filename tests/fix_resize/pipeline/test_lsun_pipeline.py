@@ -20,7 +20,7 @@ from tests.fix_resize.sets import photographs, run
 from wordnet_splits.base.sampling import order_images
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import write_manifest
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.sources import open_source
@@ -158,7 +158,7 @@ def test_a_manifest_built_here_gives_the_same_set(real_root: Path, tmp_path: Pat
     leaks = tuple(leak for leak in recipe.known_leak if {leak.a, leak.b} <= held)
     of_its_own = {"name": "tiny", "group": (*cifar, small), "known_leak": leaks}  # and the same draw
     tiny = recipe.model_copy(update=of_its_own)
-    built = build(tiny, roots={"lsun": real_root}, local=True)
+    built = build_benchmark(tiny, roots={"lsun": real_root}, local=True)
     folder = write_manifest(built.manifest, tmp_path)
     listed = select_manifest(folder, {"lsun": real_root}, groups=["lsun"])
     drawn = select_published("lsun", {"lsun": real_root}, local=True, per_class=9)

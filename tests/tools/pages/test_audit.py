@@ -14,7 +14,7 @@ import pytest
 
 from tools.audits.page import Audited, as_table, filled, tables
 from tools.audits.reading import audited, lists
-from wordnet_splits.audit.audit import audit
+from wordnet_splits.audit.audit import audit_classes
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.taxonomy import load
 
@@ -73,7 +73,7 @@ def test_the_page_says_which_classes_of_tiny_imagenet_are_audited(known: str, li
     name = f"OpenOOD CIFAR-{known.removeprefix('cifar')}: Tiny ImageNet"
     assert set(of(pq.read_table(PARQUET), name)["class_id"].to_pylist()) == test
     assert (len(test), len(test | val), len(val - test)) == (listed, held, 20)
-    assert audit(f"openood-{known}:tin", known).drops == audit(sorted(test), known).drops
+    assert audit_classes(f"openood-{known}:tin", known).drops == audit_classes(sorted(test), known).drops
     words = " ".join(PAGE.read_text(encoding="utf-8").split())
     assert (
         "160 against CIFAR-10 and 133 against CIFAR-100. The group `tin` of our manifests has 180 and 153"

@@ -16,7 +16,7 @@ import pytest
 from tools.audits.page import filled
 from tools.robustness.page import THERE, tables
 from wordnet_splits.checks.listing import buildable
-from wordnet_splits.robust.robust import robust
+from wordnet_splits.robust.robust import robust_roles
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "robust.md"
@@ -37,7 +37,7 @@ def test_the_page_holds_what_the_parquet_gives(kept: pa.Table) -> None:
 
 @pytest.mark.parametrize("name", FEW)
 def test_the_parquet_holds_what_is_computed(name: str, kept: pa.Table) -> None:
-    ours = robust(name, wordnets=[]).to_table()
+    ours = robust_roles(name, wordnets=[]).to_table()
     of = kept.filter(pc.field("benchmark") == name)
     for column in ours.column_names:
         if column not in ("robust", "why"):  # the share counts WordNet 3.1, too
@@ -48,7 +48,7 @@ def test_the_parquet_holds_what_31_gives(kept: pa.Table, real_data: Path) -> Non
     folder = real_data / "wordnet-3.1"
     if not folder.is_dir():
         pytest.skip(f"WordNet 3.1 is not at {folder}")
-    found = robust("rungs-cifar100", wordnets=[folder])
+    found = robust_roles("rungs-cifar100", wordnets=[folder])
     assert found.unmapped == {THERE: 0}
     assert found.to_table().equals(kept.filter(pc.field("benchmark") == "rungs-cifar100"))
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
-from wordnet_splits.audit.audit import LEAKS, LIMITS, audit
+from wordnet_splits.audit.audit import LEAKS, LIMITS, audit_classes
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.catalog import load_catalog
@@ -72,7 +72,7 @@ def published(facts: Path, name: str) -> list[str]:
 )
 def test_the_published_lists_leak_as_nltk_says(facts, above, listed, against, size, counts):
     classes, known = published(facts, listed), set(published(facts, against))
-    found = audit(classes, against if against == "imagenet1k" else sorted(known))
+    found = audit_classes(classes, against if against == "imagenet1k" else sorted(known))
     assert [one.id for one in found.classes] == classes
     assert (found.counts["classes"], found.known, len(classes)) == (size, len(known), size)
     assert tuple(found.counts[r] for r in ("equal", "below", "above")) == counts
@@ -104,7 +104,7 @@ def test_the_published_lists_leak_as_nltk_says(facts, above, listed, against, si
 
 def test_all_of_pascls_test_classes_lie_below_its_auxiliary_class_animal(facts):
     assert ANIMAL in published(facts, "auxiliary")
-    found = audit(published(facts, "test"), [ANIMAL])
+    found = audit_classes(published(facts, "test"), [ANIMAL])
     assert {(one.relation, one.other) for one in found.classes} == {("below", ANIMAL)}
 
 
@@ -128,13 +128,13 @@ KILLER_WHALE, DOLPHINS, CLEAN = "n02071294", "n02068974", "openood-imagenet200-c
 )
 def test_no_class_lies_below_one_that_is_filed_under_something_wider(listed, known, relation):
     given, against = (which if which in ("ninco", CLEAN) else [which] for which in (listed, known))
-    assert {one.id: one.relation for one in audit(given, against).leaking} == relation
+    assert {one.id: one.relation for one in audit_classes(given, against).leaking} == relation
     above = {row["class_id"]: row["relation"] for row in thresholds(given, against).rows() if row["relation"]}
     assert above == {c: r for c, r in relation.items() if r != "equal"}
 
 
 def test_meanings_are_wordnets_and_equal_is_the_same_synset(nltk_wordnet):
-    found = audit([MALTESE, DOG, AXOLOTL, "spoon"])
+    found = audit_classes([MALTESE, DOG, AXOLOTL, "spoon"])
     assert [one.relation for one in found.classes] == ["equal", "above", "equal", "above"]
     for one in found.classes:
         ends = (nltk_wordnet.synset_from_pos_and_offset("n", int(w[1:])) for w in (one.path[0], one.path[-1]))
@@ -147,7 +147,7 @@ def test_meanings_are_wordnets_and_equal_is_the_same_synset(nltk_wordnet):
 def test_nearness_is_that_of_every_known_class_in_turn():
     listed = ["n02504013", "n07873807", "n00001740"]
     known = [c.class_id for c in load_catalog("imagenet1k")][::10]
-    found = audit(listed, known)
+    found = audit_classes(listed, known)
     for one in found.classes:
         pairs = {wnid: similarity.compare(one.id, wnid) for wnid in sorted(known)}
         best = max(pairs, key=lambda wnid: pairs[wnid].mean)  # the first of equals
@@ -180,13 +180,13 @@ def test_nearness_is_that_of_every_known_class_in_turn():
 def test_files_of_every_kind_hold_the_same_two_classes(tmp_path, name, content, options):
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
-    found = audit(path, **options)
+    found = audit_classes(path, **options)
     assert [(one.relation, one.path[0]) for one in found.classes] == [("equal", MALTESE), ("above", DOG)]
     assert found.listed == name
 
 
 def test_a_class_that_is_listed_twice_counts_once_and_is_said():
-    found = audit([MALTESE, DOG, MALTESE])
+    found = audit_classes([MALTESE, DOG, MALTESE])
     assert [one.id for one in found.classes] == [MALTESE, DOG]
     assert found.counts["repeated"] == 1
     assert "repeated  1 entries, counted once" in str(found)
@@ -195,14 +195,14 @@ def test_a_class_that_is_listed_twice_counts_once_and_is_said():
 def test_indices_and_names_of_a_source(tmp_path):
     path = tmp_path / "indices.txt"
     path.write_text("153\n29\n", encoding="utf-8")
-    assert [one.id for one in audit(path, of="imagenet1k").classes] == [MALTESE, AXOLOTL]
-    assert audit([153], [29], of="imagenet1k").ok
-    names = audit(["Aquarium_Fish", "baby"], "imagenet1k", of="cifar100")
+    assert [one.id for one in audit_classes(path, of="imagenet1k").classes] == [MALTESE, AXOLOTL]
+    assert audit_classes([153], [29], of="imagenet1k").ok
+    names = audit_classes(["Aquarium_Fish", "baby"], "imagenet1k", of="cifar100")
     assert [one.id for one in names.classes] == ["aquarium_fish", "baby"]
 
 
 def test_shipped_lists_and_groups_are_named(facts):
-    by_list = audit("openood/imagenet_test_ssb_hard", "imagenet1k")
+    by_list = audit_classes("openood/imagenet_test_ssb_hard", "imagenet1k")
     assert {one.id for one in by_list.classes} == set(
         load_list("openood/imagenet_test_ssb_hard")["class_id"].to_pylist()
     )
@@ -212,12 +212,12 @@ def test_shipped_lists_and_groups_are_named(facts):
         for c, g in zip(table["class_id"].to_pylist(), table["group"].to_pylist(), strict=True)
         if g == "cifar-60"
     ]
-    found = audit("unknown-cifar:cifar-60", "unknown-cifar:cifar-40")
+    found = audit_classes("unknown-cifar:cifar-60", "unknown-cifar:cifar-40")
     assert sorted(one.id for one in found.classes) == sorted(near)
     assert found.known == 40
     assert (
-        audit("gaussian").counts | {"classes": 1, "without_synset": 1, "leaking": 0}
-        == audit("gaussian").counts
+        audit_classes("gaussian").counts | {"classes": 1, "without_synset": 1, "leaking": 0}
+        == audit_classes("gaussian").counts
     )
 
 
@@ -271,7 +271,7 @@ def test_what_is_no_list_of_json_is_one_line(tmp_path, content, said):
     path = tmp_path / "mine.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(SplitsError, match="^(?!.*\n)") as error:
-        audit(path)
+        audit_classes(path)
     assert said in str(error.value)
 
 
@@ -294,7 +294,7 @@ def test_the_command_says_what_leaks_and_ends_with_one(command):
     assert len(found["drop"]) == found["counts"]["leaking"] == 192
     assert [c["id"] for c in found["classes"] if c["relation"] in LEAKS] == found["drop"]
     assert len(command("audit", "ssb-hard", "--all").out.splitlines()) > 192
-    assert found == json.loads(json.dumps(audit("ssb-hard").as_dict()))
+    assert found == json.loads(json.dumps(audit_classes("ssb-hard").as_dict()))
 
 
 def test_a_clean_list_ends_with_nought_and_meanings_are_shown(command, tmp_path):
@@ -311,6 +311,6 @@ def test_a_clean_list_ends_with_nought_and_meanings_are_shown(command, tmp_path)
 
 
 def test_the_result_prints_as_a_table_of_eighty_columns():
-    lines = str(audit("imagenet21k", "imagenet1k")).splitlines()
+    lines = str(audit_classes("imagenet21k", "imagenet1k")).splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.startswith("n01440764") and "equal" in line for line in lines)

@@ -1,4 +1,4 @@
-"""What `audit` and `thresholds` know by name: sets of the field, their groups, datasets of a user's own."""
+"""Names that `audit_classes` and `thresholds` take: published sets, their groups, datasets of users."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
-from wordnet_splits.audit.audit import audit
+from wordnet_splits.audit.audit import audit_classes
 from wordnet_splits.audit.class_list import load_class_list
 from wordnet_splits.audit.class_sets import class_set
 from wordnet_splits.taxonomy import Taxonomy
@@ -24,7 +24,7 @@ def test_a_set_of_the_field_is_a_list(name: str, wordnet: Taxonomy) -> None:
 
 
 def test_no_class_of_a_divided_imagenet_leaks() -> None:
-    found = audit("tiered-imagenet:test", "tiered-imagenet:train")
+    found = audit_classes("tiered-imagenet:test", "tiered-imagenet:train")
     assert (found.counts["classes"], found.known, found.counts["leaking"]) == (160, 351, 0)
 
 

@@ -13,7 +13,7 @@ from tools.facts.class_sets import LISTS
 from wordnet_splits.audit.class_sets import ClassSet, class_set, read_published
 from wordnet_splits.base.errors import DataError, RecipeError, UnknownNameError
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.recipe import class_set_names, load_recipe, recipe_names
 from wordnet_splits.taxonomy import Taxonomy, load
 
@@ -150,7 +150,7 @@ def test_a_recipe_without_a_published_list_has_no_differences() -> None:
 
 
 def test_a_set_builds_as_any_recipe(wordnet: Taxonomy) -> None:
-    made = build("imagenet-x", taxonomy=wordnet)
+    made = build_benchmark("imagenet-x", taxonomy=wordnet)
     groups = {row["class_id"]: row["group"] for row in made.manifest.classes.to_pylist()}
     assert {c for c, g in groups.items() if g == "id"} == {
         c.class_id for c in class_set("imagenet-x").classes if c.group == "id"

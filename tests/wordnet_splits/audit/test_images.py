@@ -11,7 +11,7 @@ import pytest
 
 from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
-from wordnet_splits.audit.audit import audit
+from wordnet_splits.audit.audit import audit_classes
 from wordnet_splits.catalog.lists import load_list
 from wordnet_splits.finding import load_manifest
 
@@ -40,7 +40,7 @@ def kept(facts: Path, dataset: str) -> Counter[str]:
 )
 def test_the_pictures_kept_are_those_of_nincos_file(facts, dataset, sample):
     theirs = kept(facts, dataset)
-    found = audit(sorted(theirs), images=True)
+    found = audit_classes(sorted(theirs), images=True)
     assert found.images is not None
     relations = {one.id: one.relation or "none" for one in found.classes}
     expected: Counter[str] = Counter()
@@ -54,7 +54,7 @@ def test_the_pictures_kept_are_those_of_nincos_file(facts, dataset, sample):
 
 
 def test_equal_digests_are_those_of_the_manifests_tables():
-    found = audit("unknown-cifar:cifar-60", "unknown-cifar:cifar-40", images=True).images
+    found = audit_classes("unknown-cifar:cifar-60", "unknown-cifar:cifar-40", images=True).images
     assert found is not None
     manifest = load_manifest("unknown-cifar")
     known = set(manifest.images(group="cifar-40")["digest"].to_pylist())
@@ -68,14 +68,14 @@ def test_equal_digests_are_those_of_the_manifests_tables():
 
 
 def test_a_list_of_pictures_counts_its_own(facts):
-    found = audit("openood/cifar10_test_cifar100", "cifar10", images=True).images
+    found = audit_classes("openood/cifar10_test_cifar100", "cifar10", images=True).images
     assert found is not None
     counts = Counter(load_list("openood/cifar10_test_cifar100")["class_id"].to_pylist())
     assert {row.id: row.images for row in found.classes} == counts
 
 
 def test_of_a_class_by_name_nothing_is_known():
-    found = audit(["algebra"], images=True).images
+    found = audit_classes(["algebra"], images=True).images
     assert found is not None
     (row,) = found.classes
     assert (row.images, row.digests, row.same, row.kept) == (None, 0, 0, 0)
@@ -89,6 +89,6 @@ def test_the_command_says_it_and_json_has_every_class(command):
     assert "pictures   none known by name" in done.out
     assert max(map(len, done.out.splitlines())) <= 80
     found = command("audit", "ssb-hard", "--images", "--json").json
-    assert found == json.loads(json.dumps(audit("ssb-hard", images=True).as_dict()))
+    assert found == json.loads(json.dumps(audit_classes("ssb-hard", images=True).as_dict()))
     assert len(found["images"]["classes"]) == 1000
     assert "images" not in command("audit", "ssb-hard", "--json").json

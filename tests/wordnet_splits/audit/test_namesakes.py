@@ -9,7 +9,7 @@ import pytest
 
 from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
-from wordnet_splits.audit.audit import Audit, audit
+from wordnet_splits.audit.audit import Audit, audit_classes
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.taxonomy import Taxonomy
@@ -24,7 +24,11 @@ def found(facts: Path) -> dict[str, Audit]:
     easy = [wnid for kind, wnid in rows if kind == "easy_i21k_classes"]
     records = Published(facts / "field/pascl_imagenet_extra/classes.tsv").records()
     pascl = [r["wnid"] for r in records if r["role"] != "auxiliary_ood_train"]
-    return {"SSB-hard": audit("ssb-hard"), "SSB-easy": audit(easy), "PASCL": audit(pascl)}
+    return {
+        "SSB-hard": audit_classes("ssb-hard"),
+        "SSB-easy": audit_classes(easy),
+        "PASCL": audit_classes(pascl),
+    }
 
 
 @pytest.mark.parametrize("name", LISTS)
@@ -77,7 +81,7 @@ def test_the_closest_are_the_same_thing_under_two_synsets(found: dict[str, Audit
 def test_sex_and_young_are_read_from_definitions(
     listed: str, known: str, by_definition: bool | None, wordnet: Taxonomy
 ) -> None:
-    (one,) = audit([wordnet.find(listed)], [wordnet.find(known)]).classes
+    (one,) = audit_classes([wordnet.find(listed)], [wordnet.find(known)]).classes
     assert one.relation == (None if by_definition is None else "namesake")
     assert one.by_definition is bool(by_definition)
     assert one.kin == 0
@@ -87,18 +91,18 @@ def test_namesakes_under_different_roots_are_refused() -> None:
     lemmas = {"b_crane": ("bird_crane", "crane"), "m_crane": ("machine_crane", "crane")}
     split = Taxonomy.from_edges({"b_crane": ("bird",), "m_crane": ("machine",)}, lemmas=lemmas)
     with pytest.raises(TaxonomyError, match=r"b_crane .* and m_crane .* have no common ancestor .* 2 roots"):
-        audit(["bird_crane"], ["machine_crane"], taxonomy=split)
+        audit_classes(["bird_crane"], ["machine_crane"], taxonomy=split)
 
 
 def test_a_class_below_a_known_one_is_below_it_whatever_its_name() -> None:
-    (one,) = audit(["n02077923"], ["n02076196"]).classes  # sea lion, seal
+    (one,) = audit_classes(["n02077923"], ["n02076196"]).classes  # sea lion, seal
     assert (one.relation, one.by_definition) == ("below", False)
 
 
 def test_what_is_filed_under_something_wider_goes_by_its_own_name(wordnet: Taxonomy) -> None:
     newt, snail = wordnet.senses("triton")[1], wordnet.senses("triton")[0]
-    assert [one.relation for one in audit([newt], [snail]).classes] == ["namesake"]
-    found = {one.id: one.relation for one in audit("ninco", [snail]).classes}
+    assert [one.relation for one in audit_classes([newt], [snail]).classes] == ["namesake"]
+    found = {one.id: one.relation for one in audit_classes("ninco", [snail]).classes}
     assert found["triturus_marmoratus"] is None  # filed under newt, which is also called triton
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.recipes import HEAD, group, write_recipe
-from wordnet_splits.audit.audit import LEAKS, audit
+from wordnet_splits.audit.audit import LEAKS, audit_classes
 from wordnet_splits.audit.thresholds import Thresholds, thresholds
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.making.membership import decide_membership
@@ -52,7 +52,7 @@ def test_near_and_far_are_what_a_recipe_draws(tmp_path, caltech, threshold):
 
 
 def test_relations_are_those_of_an_audit(caltech):
-    audited = {one.id: one for one in audit("caltech256", "cifar100").classes}
+    audited = {one.id: one for one in audit_classes("caltech256", "cifar100").classes}
     equal = {i for i, one in audited.items() if one.relation == "equal"}
     rows = caltech.rows()
     assert caltech.equal == len(equal)

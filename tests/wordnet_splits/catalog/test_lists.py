@@ -9,7 +9,7 @@ import pytest
 
 from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.catalog.lists import ENVIRONMENT, find_list
-from wordnet_splits.checks.verify import verify
+from wordnet_splits.checks.verify import verify_benchmark
 from wordnet_splits.exchange import import_benchmark
 
 
@@ -28,12 +28,12 @@ def test_a_stranger_is_told_where_a_list_goes(author: Path, tmp_path: Path) -> N
     stranger = tmp_path / "stranger"
     shutil.copytree(author / "mine", stranger / "mine")
     with pytest.raises(UnknownNameError, match="unknown list 'mine/test_id'") as caught:
-        verify(stranger / "mine")
+        verify_benchmark(stranger / "mine")
     assert caught.value.hint == (
         f"a list of its author's own: put mine/test_id.parquet into {stranger / 'lists'}"
     )
     shutil.copytree(author / "lists", stranger / "lists")
-    assert verify(stranger / "mine").ok
+    assert verify_benchmark(stranger / "mine").ok
 
 
 def test_the_folder_of_the_variable_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

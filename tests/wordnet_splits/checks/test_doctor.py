@@ -12,7 +12,7 @@ import pytest
 from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.checks import doctor as dr
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import fingerprint, write_manifest
 from wordnet_splits.recipe import recipe_names
 from wordnet_splits.sources import source_names
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 
 
 def examine(given: dict[str, Path] | None = None, manifests: Path = Path("no manifests")) -> dr.Diagnosis:
-    return dr.doctor(given, manifests=manifests)
+    return dr.diagnose(given, manifests=manifests)
 
 
 @pytest.fixture
@@ -158,14 +158,14 @@ def test_a_complete_copy_makes_an_awaiting_group_ready(monkeypatch):
 
 
 def test_frozen_benchmarks_await_what_their_manifest_awaits(tmp_path):
-    write_manifest(build("digits").manifest, tmp_path)
+    write_manifest(build_benchmark("digits").manifest, tmp_path)
     found = benchmarks(examine(manifests=tmp_path))
     assert (found["digits"].frozen, found["digits"].complete) == (True, True)
     assert not found["unknown-cifar"].frozen
 
 
 def test_a_damaged_manifest_is_told_in_its_row(tmp_path):
-    folder = write_manifest(build("digits").manifest, tmp_path)
+    folder = write_manifest(build_benchmark("digits").manifest, tmp_path)
     (folder / "manifest.json").write_text("{")
     found = benchmarks(examine(manifests=tmp_path))
     assert found["digits"].error is not None
@@ -174,8 +174,8 @@ def test_a_damaged_manifest_is_told_in_its_row(tmp_path):
 
 
 def test_a_changed_class_table_or_an_absent_image_table_is_told_in_its_row(tmp_path):
-    folder = write_manifest(build("digits").manifest, tmp_path)
-    other = write_manifest(build("digits").manifest, tmp_path / "other")
+    folder = write_manifest(build_benchmark("digits").manifest, tmp_path)
+    other = write_manifest(build_benchmark("digits").manifest, tmp_path / "other")
     table = pq.read_table(folder / "classes.parquet")
     labels = pa.array([label + 1 for label in table["label"].to_pylist()], table.schema.field("label").type)
     changed = table.set_column(table.schema.get_field_index("label"), table.schema.field("label"), labels)
@@ -190,7 +190,7 @@ def test_a_changed_class_table_or_an_absent_image_table_is_told_in_its_row(tmp_p
 
 
 def test_what_is_frozen_is_not_fingerprinted_anew(tmp_path, monkeypatch):
-    write_manifest(build("digits").manifest, tmp_path)
+    write_manifest(build_benchmark("digits").manifest, tmp_path)
     monkeypatch.setattr(fingerprint, "of_parts", lambda *_: pytest.fail("the image tables are read"))
     assert benchmarks(examine(manifests=tmp_path))["digits"].complete
 

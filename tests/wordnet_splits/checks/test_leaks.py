@@ -11,7 +11,7 @@ from tests.made_manifests import altered
 from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.checks import leaks as lr
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import Manifest, write_manifest
 
 RECIPE = """\
@@ -47,7 +47,7 @@ images = { test = { from = "train", per_class = 400 } }
 def built(tmp_path_factory) -> Manifest:
     path = tmp_path_factory.mktemp("recipe") / "halves.toml"
     path.write_text(RECIPE)
-    return build(path).manifest
+    return build_benchmark(path).manifest
 
 
 @pytest.fixture

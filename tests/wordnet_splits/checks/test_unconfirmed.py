@@ -8,7 +8,7 @@ import pytest
 
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
-from wordnet_splits.audit.audit import audit
+from wordnet_splits.audit.audit import audit_classes
 from wordnet_splits.catalog import read_catalog
 from wordnet_splits.propose.catalog_maker import proposed
 from wordnet_splits.propose.model import Model
@@ -102,7 +102,7 @@ def test_audit_judges_no_class_by_an_unsure_proposal(command: Command) -> None:
 
 
 def test_a_class_without_synset_is_not_clean() -> None:
-    found = audit("gaussian")
+    found = audit_classes("gaussian")
     assert found.not_judged == ("all",)
     assert dict(found.summary())["none"].startswith("0 are none")
 

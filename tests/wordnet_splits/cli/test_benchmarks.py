@@ -15,7 +15,7 @@ from tests.wordnet_splits.sources.trees import IMAGENET_TRAIN, in_class_folders,
 from wordnet_splits.checks.freeze import freeze
 from wordnet_splits.cli.benchmarks import COLUMNS
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.recipe import recipe_names
 
 GROUP_KEYS = {"group", "role", "source", "split", "published", "expected", "actual", "status"}
@@ -31,7 +31,7 @@ def command(capsys, monkeypatch, tmp_path) -> Command:
 def manifests(tmp_path_factory) -> Path:
     """A folder with the frozen manifest of ``digits``."""
     folder = tmp_path_factory.mktemp("frozen")
-    build("digits", out=folder / "build")
+    build_benchmark("digits", out=folder / "build")
     freeze("digits", built=folder / "build", manifests=folder / "manifests")
     return folder / "manifests"
 

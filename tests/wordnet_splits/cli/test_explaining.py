@@ -16,9 +16,9 @@ from tests.wordnet_splits.recipes import FAR, KNOWN, group, write_recipe
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.catalog import catalog_names, load_catalog
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest.tables import CLASS_SCHEMA
-from wordnet_splits.reports.explain import explain
+from wordnet_splits.reports.explain import explain_class
 from wordnet_splits.reports.margin import margin as margin_of
 from wordnet_splits.rules import ClassRule
 from wordnet_splits.similarity import similarity
@@ -36,7 +36,7 @@ def command(capsys, monkeypatch, tmp_path) -> Command:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:
     """The folder of a build of ``unknown-cifar-tinyval``."""
-    folder = build("unknown-cifar-tinyval", out=tmp_path_factory.mktemp("build")).folder
+    folder = build_benchmark("unknown-cifar-tinyval", out=tmp_path_factory.mktemp("build")).folder
     assert folder is not None
     return folder
 
@@ -179,7 +179,7 @@ def test_explain_all_is_the_table_of_an_appendix(command):
 
 
 def test_explanations_are_tables_in_python():
-    found = explain("digits", "seven.n.01")
+    found = explain_class("digits", "seven.n.01")
     assert found.to_table().column("class").to_pylist() == ["7"]
     pytest.importorskip("pandas")
     assert list(found.to_pandas()["role"]) == ["near"]

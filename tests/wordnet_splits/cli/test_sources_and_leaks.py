@@ -12,7 +12,7 @@ from tests.made_manifests import altered
 from wordnet_splits.cli import leaks
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.duplicates import near_duplicates
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import write_manifest
 from wordnet_splits.recipe import load_recipe, recipe_names
 from wordnet_splits.sources import source_names
@@ -37,7 +37,7 @@ def command(capsys):
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory) -> Path:
-    return write_manifest(build("digits").manifest, tmp_path_factory.mktemp("build"))
+    return write_manifest(build_benchmark("digits").manifest, tmp_path_factory.mktemp("build"))
 
 
 def test_sources_lists_all_of_them(command):
@@ -144,7 +144,7 @@ def test_leaks_near_shows_pairs_and_does_not_change_the_exit_code(command, digit
 
 
 def test_leaks_that_are_not_as_recorded_exit_with_1(command, tmp_path):
-    manifest = build("digits").manifest
+    manifest = build_benchmark("digits").manifest
     claim = {"kind": "class", "a": "group:id", "b": "group:near", "count": 1, "examples": []}
     recorded = [{**claim, "severity": "known", "reason": "none"}]
     folder = write_manifest(altered(manifest, leaks=recorded), tmp_path)

@@ -12,7 +12,7 @@ from tests.made_manifests import made_manifest
 from wordnet_splits.base.errors import SourceError, SplitsError
 from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.duplicates import near_duplicates as nd
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.tables import image_table
 
@@ -92,7 +92,7 @@ def found(report: nd.NearReport) -> list[tuple[tuple[str, str], tuple[str, str],
 
 
 def test_copies_are_found_between_groups_and_splits_guarded_ones_first(manifest, root):
-    report = nd.near_duplicates(manifest, {"dtd": root})
+    report = nd.find_near_duplicates(manifest, {"dtd": root})
     assert found(report) == EXPECTED
     assert report.pairs[3].distance == 0
     assert [(p.class_a, p.class_b) for p in report.pairs[1:2]] == [("banded", "braided")]
@@ -104,15 +104,15 @@ def test_copies_are_found_between_groups_and_splits_guarded_ones_first(manifest,
 
 
 def test_a_smaller_threshold_finds_fewer(manifest, root):
-    assert found(nd.near_duplicates(manifest, {"dtd": root}, threshold=0))[-1] == EXPECTED[3]
-    assert len(nd.near_duplicates(manifest, {"dtd": root}, threshold=0).pairs) < len(EXPECTED)
+    assert found(nd.find_near_duplicates(manifest, {"dtd": root}, threshold=0))[-1] == EXPECTED[3]
+    assert len(nd.find_near_duplicates(manifest, {"dtd": root}, threshold=0).pairs) < len(EXPECTED)
 
 
 def test_workers_change_nothing(manifest, root, monkeypatch):
     monkeypatch.setattr(nd, "CHUNK", 7)
     monkeypatch.setattr(nd, "STRIP", 2)
-    alone = nd.near_duplicates(manifest, {"dtd": root}, workers=1)
-    together = nd.near_duplicates(manifest, {"dtd": root}, workers=2)
+    alone = nd.find_near_duplicates(manifest, {"dtd": root}, workers=1)
+    together = nd.find_near_duplicates(manifest, {"dtd": root}, workers=2)
     assert found(alone) == EXPECTED
     assert alone.as_dict() == together.as_dict()
 
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_named_and_left_out(manifest, root):
     (root / "images" / f"{image_id(0, 'train', 0)}.jpg").unlink()
     broken = root / "images" / f"{image_id(1, 'train', 0)}.jpg"
     broken.write_bytes(broken.read_bytes()[:300])
-    report = nd.near_duplicates(manifest, {"dtd": root})
+    report = nd.find_near_duplicates(manifest, {"dtd": root})
     assert found(report) == [EXPECTED[0], EXPECTED[3]]
     assert [(p.kind, p.image_id) for p in report.problems] == [
         ("missing", image_id(0, "train", 0)),
@@ -135,38 +135,38 @@ def test_what_cannot_be_read_is_named_and_left_out(manifest, root):
 
 
 def test_without_a_root_a_set_is_passed_over_and_named(manifest):
-    report = nd.near_duplicates(manifest, {})
+    report = nd.find_near_duplicates(manifest, {})
     assert report.pairs == []
     assert {c.why for c in report.compared if c.source == "dtd"} == {"no root of dtd"}
 
 
 def test_a_bad_root_is_an_error(manifest, tmp_path):
     with pytest.raises(SourceError, match="does not exist"):
-        nd.near_duplicates(manifest, {"dtd": tmp_path / "nowhere"})
+        nd.find_near_duplicates(manifest, {"dtd": tmp_path / "nowhere"})
 
 
 @pytest.mark.parametrize("threshold", [-1, nd.MAX_THRESHOLD + 1])
 def test_a_threshold_out_of_range_is_refused(manifest, threshold):
     with pytest.raises(SplitsError, match="0 to 40 bits"):
-        nd.near_duplicates(manifest, {}, threshold=threshold)
+        nd.find_near_duplicates(manifest, {}, threshold=threshold)
 
 
 def test_too_many_pairs_are_refused_with_the_way_out(manifest, root, monkeypatch):
     monkeypatch.setattr(nd, "MAX_PAIRS", len(EXPECTED) - 1)
     with pytest.raises(SplitsError, match="smaller --threshold"):
-        nd.near_duplicates(manifest, {"dtd": root})
+        nd.find_near_duplicates(manifest, {"dtd": root})
 
 
 def test_one_image_in_two_groups_is_no_pair_with_itself(manifest, root):
     shared = manifest.parts["train", "known"]()
     manifest.parts["train", "far-a"] = lambda: shared  # as a group that reuses classes has it
-    pairs = found(nd.near_duplicates(manifest, {"dtd": root}))
+    pairs = found(nd.find_near_duplicates(manifest, {"dtd": root}))
     assert all(a != b for (_, a), (_, b), _ in pairs)
     assert (("known", image_id(0, "test", 2)), ("far-a", image_id(0, "train", 1)), True) in pairs
 
 
 def test_generated_and_embedded_pictures_need_no_root():
-    report = nd.near_duplicates(build("digits").manifest, {}, threshold=8)
+    report = nd.find_near_duplicates(build_benchmark("digits").manifest, {}, threshold=8)
     assert all(c.compared == c.images for c in report.compared)
     assert report.problems == []
     assert all(p.source_a == p.source_b == "digits" for p in report.pairs)  # noise is like nothing
@@ -177,9 +177,9 @@ def test_cifar_100_shows_its_known_doubles(real_data):
     root = real_data / "cifar-100-python"
     if not (root / "train").is_file():
         pytest.skip("CIFAR-100 is not among the real datasets")
-    manifest = build("unknown-cifar").manifest
+    manifest = build_benchmark("unknown-cifar").manifest
     del manifest.parts["test", "gaussian"]  # ten thousand pictures of noise that take half the time
-    report = nd.near_duplicates(manifest, {"cifar100": root})
+    report = nd.find_near_duplicates(manifest, {"cifar100": root})
     between = {(p.image_a, p.image_b): p for p in report.pairs if p.group_a != p.group_b}
     exact = [leak for leak in manifest.data.leaks if leak.kind == "digest" and leak.a != leak.b]
     assert sum(leak.count for leak in exact) > 0

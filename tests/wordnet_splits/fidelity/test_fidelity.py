@@ -7,8 +7,8 @@ import csv
 import pytest
 
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.fidelity.fidelity import fidelity, published_classes
-from wordnet_splits.making import build
+from wordnet_splits.fidelity.fidelity import fidelity_rows, published_classes
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.similarity import similarity
 
 T = ("T40", "T45", "T50")
@@ -16,7 +16,7 @@ T = ("T40", "T45", "T50")
 
 @pytest.fixture(scope="module")
 def rows():
-    return {r.what: r for r in fidelity()}
+    return {r.what: r for r in fidelity_rows()}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_protocols_equal_the_published_class_lists(facts, name):
             r["wnid"]: r["role"] for r in csv.DictReader((x for x in file if x[0] != "#"), delimiter="\t")
         }
     assert published_classes(f"openset-imagenet/{name}_test") == published
-    table = build(f"osc-{name}").manifest.classes.to_pylist()
+    table = build_benchmark(f"osc-{name}").manifest.classes.to_pylist()
     assert {r["class_id"]: r["group"] for r in table if r["group"]} == published
 
 
@@ -152,12 +152,12 @@ def test_protocols_equal_the_published_class_lists(facts, name):
     [("osc-p1-dag", (118, 72, 179)), ("osc-p2-dag", (31, 32, 60)), ("osc-p3-dag", (162, 104, 173))],
 )
 def test_protocols_on_the_full_graph(name, counts):
-    table = build(name).manifest.classes.column("group").to_pylist()
+    table = build_benchmark(name).manifest.classes.column("group").to_pylist()
     assert tuple(table.count(g) for g in ("known", "negative", "unknown")) == counts
 
 
 def test_awaited_trains_have_the_published_sizes():
-    groups = [*build("osc-p1").manifest.groups, *build("osc-p3").manifest.groups]
+    groups = [*build_benchmark("osc-p1").manifest.groups, *build_benchmark("osc-p3").manifest.groups]
     awaited = [g for g in groups if g.split == "train"]
     assert [(g.expected, g.actual, g.status) for g in awaited] == [
         (116218, None, "awaiting imagenet1k"),

@@ -20,7 +20,7 @@ from tests.hub_server import TOKEN, Fault, Hub, at_hand
 from tests.wordnet_splits.command import environment
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.hub.address import Address
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest.fingerprint import of_evaluation
 from wordnet_splits.publishing.publish import publish
 from wordnet_splits.publishing.release import gather
@@ -88,7 +88,7 @@ def test_another_benchmark_under_a_shipped_name_is_refused(published: Hub, split
     """All its fingerprints hold: only the shipped one says that it is not the benchmark of that name."""
     recipe = tmp_path / "digits.toml"
     recipe.write_text('extends = "digits"\nname = "digits"\ndrop = ["uniform"]\n', "utf-8")
-    folder = build(load_recipe(recipe), out=tmp_path / "built").folder
+    folder = build_benchmark(load_recipe(recipe), out=tmp_path / "built").folder
     assert folder is not None
     tree = {path: content for path, content in published.files("org/set").items() if path[:7] != "digits/"}
     tree |= {

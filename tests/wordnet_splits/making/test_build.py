@@ -16,9 +16,9 @@ from wordnet_splits.base.errors import ManifestError, MissingImageError, OutputE
 from wordnet_splits.base.files import locked
 from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.checks.freeze import freeze
-from wordnet_splits.checks.verify import verify
+from wordnet_splits.checks.verify import verify_benchmark
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import altered, fingerprint
 
 HEAD = 'schema = 1\nname = "mine"\n'
@@ -46,7 +46,7 @@ def rows(manifest, split, name) -> list[str]:
 
 
 def test_digits_is_what_the_issue_asks_for():
-    manifest = build("digits").manifest
+    manifest = build_benchmark("digits").manifest
     counts = {(g.group, g.split): g.actual for g in manifest.groups}
     assert counts["digits-0-5", "val"] == 6 * 20
     assert counts["digits-0-5", "test"] == 6 * 60
@@ -61,7 +61,7 @@ def test_digits_is_what_the_issue_asks_for():
 
 
 def test_a_draw_takes_images_in_key_order_val_then_test_then_train():
-    manifest = build("digits").manifest
+    manifest = build_benchmark("digits").manifest
     inventory = load_inventory("digits", "all")
     assert inventory is not None
     pairs = zip(
@@ -75,7 +75,7 @@ def test_a_draw_takes_images_in_key_order_val_then_test_then_train():
 
 
 def test_labels_follow_the_publishers_order():
-    table = build("unknown-cifar-tinyval").manifest.classes.to_pylist()
+    table = build_benchmark("unknown-cifar-tinyval").manifest.classes.to_pylist()
     labels = [(r["label"], r["class_id"]) for r in table if r["role"] == "id"]
     assert [n for n, _ in sorted(labels)] == list(range(40))
     assert [c for _, c in sorted(labels)] == sorted(c for _, c in labels)  # CIFAR-100 is alphabetical
@@ -83,7 +83,7 @@ def test_labels_follow_the_publishers_order():
 
 
 def test_tables_are_in_their_order():
-    manifest = build("digits").manifest
+    manifest = build_benchmark("digits").manifest
     keys = [(r["role"], r["group"], r["source"], r["class_id"]) for r in manifest.classes.to_pylist()]
     assert keys == sorted(keys)
     images = [
@@ -94,7 +94,7 @@ def test_tables_are_in_their_order():
 
 
 def test_every_class_of_every_source_is_in_the_class_table_with_evidence():
-    table = build("osc-p2").manifest.classes
+    table = build_benchmark("osc-p2").manifest.classes
     assert table.num_rows == 1000
     assert all(table.column("evidence").to_pylist())
     assert all(r["via"] for r in table.to_pylist() if r["role"] != "excluded")
@@ -104,7 +104,7 @@ def test_every_class_of_every_source_is_in_the_class_table_with_evidence():
 
 
 def test_another_seed_is_another_draw_with_its_own_name():
-    base, other = build("digits").manifest, build("digits", seed=1).manifest
+    base, other = build_benchmark("digits").manifest, build_benchmark("digits", seed=1).manifest
     assert other.name == "digits@seed=1"
     assert rows(base, "val", "digits-0-5") != rows(other, "val", "digits-0-5")
     assert rows(base, "test", "digits-6-9") == rows(other, "test", "digits-6-9")
@@ -115,14 +115,16 @@ def test_a_later_count_never_moves_an_earlier_split(recipe):
         images = (
             f'{{ val = {{ from = "all", per_class = 5 }}, test = {{ from = "all", per_class = {count} }} }}'
         )
-        manifest = build(recipe(group("known", "id", "digits", '{ listed = ["0", "1"] }', images))).manifest
+        manifest = build_benchmark(
+            recipe(group("known", "id", "digits", '{ listed = ["0", "1"] }', images))
+        ).manifest
         return rows(manifest, "val", "known")
 
     assert with_test(3) == with_test(40)
 
 
 def test_a_manifest_written_and_read_is_the_same(tmp_path):
-    built = build("digits", out=tmp_path)
+    built = build_benchmark("digits", out=tmp_path)
     read = load_manifest(tmp_path / "digits")
     assert read.data == built.manifest.data
     assert read.images().equals(built.manifest.images())
@@ -132,7 +134,7 @@ def test_a_manifest_written_and_read_is_the_same(tmp_path):
 
 def test_writing_twice_gives_the_same_bytes(tmp_path):
     for out in ("a", "b"):
-        build("digits", out=tmp_path / out)
+        build_benchmark("digits", out=tmp_path / out)
     files = sorted(
         p.relative_to(tmp_path / "a") for p in (tmp_path / "a" / "digits").rglob("*") if p.is_file()
     )
@@ -142,7 +144,7 @@ def test_writing_twice_gives_the_same_bytes(tmp_path):
 
 
 def test_another_parquet_writer_changes_no_fingerprint(tmp_path):
-    build("digits", out=tmp_path)
+    build_benchmark("digits", out=tmp_path)
     before = load_manifest(tmp_path / "digits").data.fingerprints
     for path in (tmp_path / "digits").rglob("*.parquet"):
         table = pq.read_table(path)
@@ -157,7 +159,7 @@ def test_another_parquet_writer_changes_no_fingerprint(tmp_path):
 def test_groups_that_ask_for_more_than_there_is(recipe):
     images = '{ test = { from = "all", per_class = 500 } }'
     with pytest.raises(RecipeError, match=r"500 images of class '0' wanted, 178 left"):
-        build(recipe(group("known", "id", "digits", '{ listed = ["0"] }', images)))
+        build_benchmark(recipe(group("known", "id", "digits", '{ listed = ["0"] }', images)))
 
 
 def test_one_image_in_two_roles_is_refused(recipe):
@@ -165,7 +167,7 @@ def test_one_image_in_two_roles_is_refused(recipe):
     known = group("known", "id", "digits", '{ listed = ["0"] }', images)
     again = group("again", "near", "digits", '{ listed = ["0"] }', images, "reuse = true")
     with pytest.raises(RecipeError, match="already taken|leaks between"):
-        build(recipe(known, again))
+        build_benchmark(recipe(known, again))
 
 
 def test_a_class_taken_is_not_offered_again(recipe):
@@ -173,7 +175,7 @@ def test_a_class_taken_is_not_offered_again(recipe):
     known = group("known", "id", "digits", '{ listed = ["0"] }', images)
     again = group("again", "near", "digits", '{ listed = ["0"] }', images)
     with pytest.raises(RecipeError, match="takes no class at all"):
-        build(recipe(known, again))
+        build_benchmark(recipe(known, again))
 
 
 LEAKY = (
@@ -195,15 +197,15 @@ def known_leak(kind: str, count: int) -> str:
 
 def test_an_unnamed_leak_is_an_error_and_a_named_one_is_recorded(recipe):
     with pytest.raises(RecipeError, match="ancestry leaks between groups 'known' and 'far'"):
-        build(recipe(*LEAKY))
+        build_benchmark(recipe(*LEAKY))
     entry = known_leak("ancestry", 118)
-    leaks = build(recipe(*LEAKY, entry)).manifest.data.leaks
+    leaks = build_benchmark(recipe(*LEAKY, entry)).manifest.data.leaks
     named = [leak for leak in leaks if leak.b == "group:far"]
     assert [(leak.kind, leak.count, leak.severity, leak.reason) for leak in named] == [
         ("ancestry", 118, "known", "a test")
     ]
     with pytest.raises(RecipeError, match="118 ancestry leaks .* the recipe names 117"):
-        build(recipe(*LEAKY, entry.replace("118", "117")))
+        build_benchmark(recipe(*LEAKY, entry.replace("118", "117")))
 
 
 def test_a_known_leak_that_matches_nothing_is_an_error(recipe):
@@ -211,14 +213,14 @@ def test_a_known_leak_that_matches_nothing_is_an_error(recipe):
         '[[known_leak]]\nkind = "class"\na = "group:known"\nb = "group:far"\ncount = 3\nreason = "a test"\n'
     )
     with pytest.raises(RecipeError, match="matches nothing"):
-        build(recipe(*LEAKY, entry, head=HEAD + "reproduces = true\n"))
+        build_benchmark(recipe(*LEAKY, entry, head=HEAD + "reproduces = true\n"))
 
 
 def test_drop_leaks_makes_the_cleaned_variant(recipe):
     mixed = group(
         "far", "far", "imagenet1k", '{ subtree = ["n02075296"] }', '{ test = { from = "val", all = true } }'
     )
-    manifest = build(recipe(LEAKY[0], mixed, head=HEAD + "drop_leaks = true\n")).manifest
+    manifest = build_benchmark(recipe(LEAKY[0], mixed, head=HEAD + "drop_leaks = true\n")).manifest
     far = [r["name"] for r in manifest.classes.to_pylist() if r["group"] == "far"]
     assert {leak.kind for leak in manifest.data.leaks} == {"sibling"}  # recorded, and no more
     assert any("bear" in name for name in far)  # carnivores that are neither dog nor cat stay
@@ -254,7 +256,7 @@ KNOWN = group("known", "id", "digits", '{ listed = ["0"] }', '{ test = { from = 
 
 def test_a_root_fills_digests_and_moves_no_draw(recipe, textures, tmp_path):
     path = recipe(KNOWN, FAR)
-    without, given = build(path).manifest, build(path, roots={"dtd": textures}).manifest
+    without, given = build_benchmark(path).manifest, build_benchmark(path, roots={"dtd": textures}).manifest
     assert without.fingerprint == given.fingerprint
     assert without.data.fingerprints.pixels_in_all is None
     assert given.data.fingerprints.pixels_in_all is not None
@@ -263,12 +265,12 @@ def test_a_root_fills_digests_and_moves_no_draw(recipe, textures, tmp_path):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_missing_image_is_named_never_replaced(recipe, textures, workers):
     path = recipe(KNOWN, FAR)
-    chosen = rows(build(path).manifest, "test", "far")
+    chosen = rows(build_benchmark(path).manifest, "test", "far")
     (textures / "images" / f"{chosen[0]}.jpg").unlink()
     (textures / "images" / f"{chosen[1]}.jpg").write_bytes(b"\xff\xd8\xff\xe0 not a picture")
     with pytest.raises(MissingImageError, match=r"1 of 60 images of dtd are missing .*1 of 60 .* unreadable"):
-        build(path, roots={"dtd": textures}, workers=workers)
-    left = build(path, roots={"dtd": textures}, allow_missing=True, workers=workers)
+        build_benchmark(path, roots={"dtd": textures}, workers=workers)
+    left = build_benchmark(path, roots={"dtd": textures}, allow_missing=True, workers=workers)
     assert rows(left.manifest, "test", "far") == sorted(chosen[2:])
     assert not left.manifest.complete
     assert {(p.image_id, p.kind) for p in left.problems} == {
@@ -287,8 +289,8 @@ def test_a_local_build_draws_from_what_a_root_holds_of_an_inventory(recipe, text
     drawn = recipe(KNOWN, group("far", "far", "dtd", two, fives), group("near", "near", "dtd", rest, every))
     roots = {"dtd": textures}
     with pytest.raises(MissingImageError):
-        build(drawn, roots=roots)
-    found = build(drawn, roots=roots, local=True)
+        build_benchmark(drawn, roots=roots)
+    found = build_benchmark(drawn, roots=roots, local=True)
     assert found.manifest.name == "mine@local"
     assert found.manifest.complete
     assert found.problems == []
@@ -320,14 +322,14 @@ def test_a_reading_that_ends_early_goes_on_where_it_was(recipe, textures, tmp_pa
 
     monkeypatch.setattr(pixels, "digest_chunk", interrupted)
     with pytest.raises(error if isinstance(error, type) else type(error)):
-        build(path, roots={"dtd": textures}, out=out)
+        build_benchmark(path, roots={"dtd": textures}, out=out)
     assert not (out / "mine").exists()
     again: list[str] = []
     monkeypatch.setattr(pixels, "digest_chunk", lambda job: again.extend(job[1]) or reading(job))
-    resumed = build(path, roots={"dtd": textures}, out=out)
+    resumed = build_benchmark(path, roots={"dtd": textures}, out=out)
     assert not set(done) & set(again)
     assert len(done) + len(again) == 60
-    whole = build(path, roots={"dtd": textures})
+    whole = build_benchmark(path, roots={"dtd": textures})
     assert resumed.manifest.data.fingerprints == whole.manifest.data.fingerprints
     assert not (out / ".mine.journal").exists()
 
@@ -335,20 +337,23 @@ def test_a_reading_that_ends_early_goes_on_where_it_was(recipe, textures, tmp_pa
 def test_a_picture_replaced_after_an_interrupted_build_is_read_again(recipe, textures, tmp_path):
     """The journal of a build that failed is no witness of files that were changed since."""
     path, out = recipe(KNOWN, FAR), tmp_path / "out"
-    first, *_, last = rows(build(path).manifest, "test", "far")
+    first, *_, last = rows(build_benchmark(path).manifest, "test", "far")
     lost = textures / "images" / f"{last}.jpg"
     held = lost.read_bytes()
     lost.unlink()
     with pytest.raises(MissingImageError):
-        build(path, roots={"dtd": textures}, out=out)
+        build_benchmark(path, roots={"dtd": textures}, out=out)
     lost.write_bytes(held)
     replaced = textures / "images" / f"{first}.jpg"
     Image.new("RGB", (70, 70), "red").save(replaced)
-    built = build(path, roots={"dtd": textures}, out=out)
+    built = build_benchmark(path, roots={"dtd": textures}, out=out)
     digests = built.manifest.images("test", "far").select(["image_id", "digest"]).to_pylist()
     found = {row["image_id"]: row["digest"] for row in digests}
     assert found[first] == hashlib.sha256(replaced.read_bytes()).digest()
-    assert built.manifest.data.fingerprints == build(path, roots={"dtd": textures}).manifest.data.fingerprints
+    assert (
+        built.manifest.data.fingerprints
+        == build_benchmark(path, roots={"dtd": textures}).manifest.data.fingerprints
+    )
 
 
 def test_two_builds_into_one_folder_at_once(tmp_path):
@@ -356,53 +361,55 @@ def test_two_builds_into_one_folder_at_once(tmp_path):
         locked(tmp_path / "digits", busy="another build is writing here"),
         pytest.raises(OutputError, match="another build is writing here"),
     ):
-        build("digits", out=tmp_path)
+        build_benchmark("digits", out=tmp_path)
 
 
 def test_an_output_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"):
-        build("digits", out=tmp_path / "file")
+        build_benchmark("digits", out=tmp_path / "file")
 
 
 # -- freezing --------------------------------------------------------------------------------------------
 
 
 def test_freeze_then_verify(tmp_path, recipe):
-    build("digits", out=tmp_path / "build")
+    build_benchmark("digits", out=tmp_path / "build")
     freeze("digits", built=tmp_path / "build", manifests=tmp_path / "manifests")
-    assert verify("digits", manifests=tmp_path / "manifests").problems == []
+    assert verify_benchmark("digits", manifests=tmp_path / "manifests").problems == []
 
 
 def test_what_is_never_frozen(tmp_path, recipe, textures):
-    build("digits", seed=3, out=tmp_path)
+    build_benchmark("digits", seed=3, out=tmp_path)
     with pytest.raises(ManifestError, match="never frozen"):
         freeze("digits@seed=3", built=tmp_path, manifests=tmp_path / "manifests")
     next((textures / "images" / "banded").iterdir()).unlink()
     images = '{ test = { from = "all", all = true } }'
     path = recipe(KNOWN, group("far", "far", "dtd", '{ listed = ["banded"] }', images))
-    build(path, roots={"dtd": textures}, allow_missing=True, out=tmp_path)
+    build_benchmark(path, roots={"dtd": textures}, allow_missing=True, out=tmp_path)
     with pytest.raises(ManifestError, match="1 images are missing"):
         freeze("mine", built=tmp_path, manifests=tmp_path / "manifests")
 
 
 def test_completing_fills_nulls_and_nothing_else(tmp_path, recipe, textures):
     path, out, frozen = recipe(KNOWN, FAR), tmp_path / "build", tmp_path / "manifests"
-    build(path, out=out)
+    build_benchmark(path, out=out)
     freeze("mine", built=out, manifests=frozen)
-    build(path, roots={"dtd": textures}, out=out)
+    build_benchmark(path, roots={"dtd": textures}, out=out)
     freeze("mine", built=out, manifests=frozen)
     assert load_manifest(frozen / "mine").data.fingerprints.pixels_in_all is not None
-    build(path, out=out)
+    build_benchmark(path, out=out)
     with pytest.raises(ManifestError, match="test/far would be lost"):
         freeze("mine", built=out, manifests=frozen)
-    build(recipe(KNOWN, FAR.replace("per_class = 30", "per_class = 31")), roots={"dtd": textures}, out=out)
+    build_benchmark(
+        recipe(KNOWN, FAR.replace("per_class = 30", "per_class = 31")), roots={"dtd": textures}, out=out
+    )
     with pytest.raises(ManifestError, match="frozen rows would change"):
         freeze("mine", built=out, manifests=frozen)
 
 
 def test_provenance_stays_where_no_fingerprint_changes(tmp_path):
-    build("digits", out=tmp_path)
+    build_benchmark("digits", out=tmp_path)
     folder = freeze("digits", built=tmp_path, manifests=tmp_path / "manifests").folder
     data = json.loads((folder / "manifest.json").read_text())
     data["provenance"] = {"pyarrow": "1.0"}
@@ -412,12 +419,12 @@ def test_provenance_stays_where_no_fingerprint_changes(tmp_path):
 
 
 def test_verify_finds_what_was_changed(tmp_path):
-    build("digits", out=tmp_path)
+    build_benchmark("digits", out=tmp_path)
     folder = freeze("digits", built=tmp_path, manifests=tmp_path / "manifests").folder
     path = folder / "images" / "val" / "digits-0-5.parquet"
     table = pq.read_table(path)
     pq.write_table(table.slice(1), path)
-    found = verify("digits", manifests=tmp_path / "manifests")
+    found = verify_benchmark("digits", manifests=tmp_path / "manifests")
     assert {p.kind for p in found.problems} >= {"fingerprint", "image-not-frozen"}
     named = [p.image_id for p in found.problems if p.kind == "image-not-frozen"]
     assert named == [table.column("image_id")[0].as_py()]
@@ -425,15 +432,15 @@ def test_verify_finds_what_was_changed(tmp_path):
 
 def test_verify_with_a_root_finds_altered_pixels(tmp_path, recipe, textures):
     path = recipe(KNOWN, FAR)
-    build(path, roots={"dtd": textures}, out=tmp_path)
+    build_benchmark(path, roots={"dtd": textures}, out=tmp_path)
     victim = rows(load_manifest(tmp_path / "mine"), "test", "far")[0]
     Image.new("RGB", (16, 16), (250, 1, 2)).save(textures / "images" / f"{victim}.jpg")
-    found = verify(tmp_path / "mine", roots={"dtd": textures})
+    found = verify_benchmark(tmp_path / "mine", roots={"dtd": textures})
     assert [(p.kind, p.image_id) for p in found.problems] == [("altered", victim)]
 
 
 def test_a_damaged_manifest_is_one_clear_error(tmp_path):
-    build("digits", out=tmp_path)
+    build_benchmark("digits", out=tmp_path)
     path = tmp_path / "digits" / "classes.parquet"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ManifestError, match=r"classes\.parquet"):

@@ -11,7 +11,7 @@ import pytest
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.finding import load_manifest, manifest_names
-from wordnet_splits.making import build, leaks
+from wordnet_splits.making import build_benchmark, leaks
 from wordnet_splits.making.known_leaks import _remedy
 from wordnet_splits.making.leaks import class_leaks
 from wordnet_splits.making.membership import decide_membership
@@ -39,14 +39,14 @@ def contradicted(source: str, domain: str, classes: list[str]) -> set[str]:
 
 @pytest.fixture(scope="module")
 def imagenet():
-    return build("unknown-imagenet").manifest
+    return build_benchmark("unknown-imagenet").manifest
 
 
 @pytest.mark.parametrize(
     ("name", "domain"), [("unknown-imagenet", "imagenet1k"), ("unknown-cifar", "cifar100")]
 )
 def test_every_far_class_that_the_catalog_contradicts_is_a_named_leak(name, domain):
-    recipe, manifest = load_recipe(name), build(name).manifest
+    recipe, manifest = load_recipe(name), build_benchmark(name).manifest
     rows = {(r["group"], r["class_id"]): r for r in manifest.classes.to_pylist()}
     membership = decide_membership(recipe, recipe.seed, load())
     for far in recipe.groups_with_role("far"):
@@ -100,7 +100,7 @@ def test_the_evidence_names_the_leak_and_its_reason(imagenet, class_id, clause):
 )
 def test_the_clean_variants_hold_no_class_that_leaks(name, domain):
     recipe = load_recipe(name)
-    manifest = build(recipe).manifest
+    manifest = build_benchmark(recipe).manifest
     rows = manifest.classes.to_pylist()
     for far in recipe.groups_with_role("far"):
         classes = [r["class_id"] for r in rows if r["group"] == far.name]
@@ -114,7 +114,7 @@ def roles(recipe, leak):
 
 
 def test_clean_cifar_drops_near_classes_above_an_id_class_but_no_outlier_on_their_account():
-    rows = build("unknown-cifar-clean").manifest.classes.to_pylist()
+    rows = build_benchmark("unknown-cifar-clean").manifest.classes.to_pylist()
     at = {(r["source"], r["class_id"]): r for r in rows}
     assert at["cifar100", "aquarium_fish"]["role"] == at["cifar100", "castle"]["role"] == "excluded"
     assert at["imagenet1k", "n01443537"]["group"] == "tin158"  # the goldfish leaked into aquarium_fish only
@@ -128,9 +128,11 @@ def test_kims_far_rule_drops_bridge_where_the_recipe_does_not_name_it(tmp_path):
         group("known", "id", "cifar100", '{ listed = ["apple"] }', images),
         group("scenes", "far", "lsun", rule, '{ test = { from = "train", per_class = 4 } }'),
     )
-    rows = {r["class_id"]: r for r in build(path).manifest.classes.to_pylist() if r["source"] == "lsun"}
+    rows = {
+        r["class_id"]: r for r in build_benchmark(path).manifest.classes.to_pylist() if r["source"] == "lsun"
+    }
     assert [c for c, r in rows.items() if r["role"] == "excluded"] == ["bridge"]
-    shipped = build("unknown-cifar").manifest.classes.to_pylist()
+    shipped = build_benchmark("unknown-cifar").manifest.classes.to_pylist()
     (bridge,) = [r for r in shipped if (r["group"], r["class_id"]) == ("lsun", "bridge")]
     assert bridge["evidence"].startswith("lsun: bridge is named in the rule;")
     assert "; known leak: it has the synset of the near class bridge" in bridge["evidence"]
@@ -150,7 +152,7 @@ def test_a_known_leak_between_a_group_and_a_source_counts_all_its_groups(tmp_pat
     less = entry.model_copy(update={"count": entry.count - 1})
     others = [k for k in recipe.known_leak if k is not entry]
     with pytest.raises(RecipeError, match=r"18 sibling leaks between group:food and source:imagenet1k"):
-        build(recipe.model_copy(update={"known_leak": (*others, less)}))
+        build_benchmark(recipe.model_copy(update={"known_leak": (*others, less)}))
 
 
 EVERY_IMAGE = '{ test = { from = "all", all = true } }'
@@ -182,7 +184,10 @@ def test_nothing_lies_below_a_class_that_is_mapped_to_something_wider(tmp_path, 
 
 
 def test_clean_variants_keep_what_a_wider_synset_alone_lies_above():
-    rows = {(r["source"], r["class_id"]): r["role"] for r in build(CLEAN_200).manifest.classes.to_pylist()}
+    rows = {
+        (r["source"], r["class_id"]): r["role"]
+        for r in build_benchmark(CLEAN_200).manifest.classes.to_pylist()
+    }
     assert rows["ninco", "pseudorca_crassidens"] == rows["ninco", "triturus_marmoratus"] == "near"
     assert (
         rows["imagenet1k", "n11939491"] == "external"
@@ -193,7 +198,7 @@ def test_clean_variants_keep_what_a_wider_synset_alone_lies_above():
 def test_a_variant_that_drops_leaks_may_keep_known_leaks_that_match_nothing(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('extends = "unknown-cifar"\nname = "mine"\ndrop_leaks = true\n', encoding="utf-8")
-    left = {(k.kind, k.a, k.b) for k in build(path).manifest.data.leaks if k.a != k.b}
+    left = {(k.kind, k.a, k.b) for k in build_benchmark(path).manifest.data.leaks if k.a != k.b}
     assert ("class", "group:cifar-60", "group:lsun") in left  # between two OOD sets, so it stays
     assert {kind for kind, *_ in left - {("class", "group:cifar-60", "group:lsun")}} == {"sibling"}
 
@@ -235,7 +240,7 @@ def built(head="", *more):
         *more,
         head=HEAD + head,
     )
-    return build(path, roots={"mypics": Path("pics")}).manifest
+    return build_benchmark(path, roots={"mypics": Path("pics")}).manifest
 
 
 def known(count):
@@ -309,7 +314,7 @@ def test_drop_leaks_takes_out_of_external_what_id_holds(pics):
             group("outliers", "external", "mypics", "{ rest = true }", images),
             head=HEAD + head,
         )
-        return build(path, roots={"mypics": Path("pics")}).manifest
+        return build_benchmark(path, roots={"mypics": Path("pics")}).manifest
 
     with pytest.raises(RecipeError, match="1 digest leak between groups 'known' and 'outliers'"):
         with_external("")

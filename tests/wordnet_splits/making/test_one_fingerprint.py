@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.checks.freeze import freeze
-from wordnet_splits.checks.verify import verify
+from wordnet_splits.checks.verify import verify_benchmark
 from wordnet_splits.finding import find_manifest, load_manifest
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.making.population import count_difference
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources import open_source
@@ -76,7 +76,9 @@ def pickles(real_data) -> Path:
 @pytest.fixture(scope="module")
 def reference(mine, pickles, tmp_path_factory) -> Path:
     """The build from the publisher's pickles."""
-    folder = build(mine, roots={"cifar100": pickles}, out=tmp_path_factory.mktemp("reference")).folder
+    folder = build_benchmark(
+        mine, roots={"cifar100": pickles}, out=tmp_path_factory.mktemp("reference")
+    ).folder
     assert folder is not None
     assert fingerprints(folder)["pixels_in_all"]
     return folder
@@ -103,7 +105,7 @@ def test_png_files_written_in_any_order_and_other_files_between(mine, reference,
         path.write_bytes(png(pixels))
         if number % 50 == 0:
             (path.parent / f"copy of {path.stem}.txt").touch()
-    built = build(mine, roots={"cifar100": root}, out=tmp_path / "out")
+    built = build_benchmark(mine, roots={"cifar100": root}, out=tmp_path / "out")
     assert contents(tmp_path / "out" / "mine") == contents(reference)
     assert built.manifest.complete
 
@@ -119,13 +121,13 @@ def test_the_hubs_parquet_whose_rows_have_no_names(mine, reference, drawn, tmp_p
             }
         )
         write_shards(tmp_path / "hub" / "cifar100", split, table, shards=3)
-    build(mine, roots={"cifar100": tmp_path / "hub"}, out=tmp_path / "out")
+    build_benchmark(mine, roots={"cifar100": tmp_path / "hub"}, out=tmp_path / "out")
     assert contents(tmp_path / "out" / "mine") == contents(reference)
 
 
 def test_without_any_pixels_the_draw_is_the_same(mine, reference):
     """Inventories know every digest of CIFAR-100, so not even the pixels' fingerprint needs the pixels."""
-    assert build(mine).manifest.data.as_dict()["fingerprints"] == fingerprints(reference)
+    assert build_benchmark(mine).manifest.data.as_dict()["fingerprints"] == fingerprints(reference)
 
 
 # -- machines --------------------------------------------------------------------------------------------
@@ -189,7 +191,7 @@ def test_rules_and_draws_of_other_benchmarks_on_another_machine(tmp_path):
 def test_the_clock_and_the_files_times_are_in_nothing(mine, pickles, reference, tmp_path, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 0.0)
     monkeypatch.chdir(tmp_path)
-    build(mine, roots={"cifar100": Path(os.path.relpath(pickles))}, out=Path("out"))
+    build_benchmark(mine, roots={"cifar100": Path(os.path.relpath(pickles))}, out=Path("out"))
     assert contents(tmp_path / "out" / "mine") == contents(reference)
 
 
@@ -209,7 +211,7 @@ def test_tables_that_another_parquet_writer_wrote_again(mine, reference, pickles
         pq.write_table(pq.read_table(path), path, **WRITERS[writer])
     after = contents(tmp_path / "mine")
     assert all(before[name] != after[name] for name in after if name.endswith(".parquet"))
-    assert verify("mine", manifests=tmp_path, roots={"cifar100": pickles}).problems == []
+    assert verify_benchmark("mine", manifests=tmp_path, roots={"cifar100": pickles}).problems == []
 
 
 # -- roots that lack something ---------------------------------------------------------------------------
@@ -225,7 +227,7 @@ def textures(tmp_path_factory) -> tuple[Path, Path, list[str]]:
     """A recipe, a root of which it draws a quarter, and that draw."""
     folder = tmp_path_factory.mktemp("textures")
     recipe = write_recipe(folder, KNOWN, FAR)
-    whole = build(recipe, roots={"dtd": write_dtd(folder / "dtd")}).manifest
+    whole = build_benchmark(recipe, roots={"dtd": write_dtd(folder / "dtd")}).manifest
     return recipe, folder / "dtd", image_ids(whole, "far")
 
 
@@ -239,7 +241,7 @@ def test_an_incomplete_root_never_changes_a_draw(textures, data, tmp_path_factor
     for path in kept:
         (root / path.parent).mkdir(parents=True, exist_ok=True)
         os.link(whole / path, root / path)
-    built = build(recipe, roots={"dtd": root}, allow_missing=True)
+    built = build_benchmark(recipe, roots={"dtd": root}, allow_missing=True)
     held = {f"{path.parent.name}/{path.stem}" for path in kept}
     assert image_ids(built.manifest, "far") == [i for i in drawn if i in held]
     assert sorted(p.image_id or "" for p in built.problems) == [i for i in drawn if i not in held]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.recipe import load_recipe
 
 Row = dict[str, str]
@@ -111,7 +111,7 @@ def test_the_mnist_part_builds_from_the_publishers_files(real_data: Path, tmp_pa
     path = tmp_path / "mine.toml"
     others = '["cifar10", "tin", "svhn", "textures", "places365", "tin597"]'
     path.write_text(f'extends = "openood-cifar100"\nname = "mine"\ndrop = {others}\n')
-    built = build(path, roots={"mnist": real_data / "mnist"})
+    built = build_benchmark(path, roots={"mnist": real_data / "mnist"})
     assert built.problems == []
     table = built.manifest.images("test", "mnist")
     frozen = load_manifest("openood-cifar100").images("test", "mnist")

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from wordnet_splits import load_manifest
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.rules import Context, decide
 from wordnet_splits.rules.model import ClassRule
@@ -63,7 +63,7 @@ def test_the_classes_of_a_publishers_split() -> None:
 def test_built_whole_from_real_data(real_data: Path, tmp_path: Path) -> None:
     """Our copy of Fashion-MNIST is not in the publisher's order, so the whole of it is a local build."""
     roots = {name: real_data / name for name in ("mnist", "fashion-mnist", "omniglot")}
-    built = build("optimizers-mnist-small", roots=roots, out=tmp_path, local=True).manifest
+    built = build_benchmark("optimizers-mnist-small", roots=roots, out=tmp_path, local=True).manifest
     assert built.name == "optimizers-mnist-small@local"
     assert (built.data.complete, list(built.data.awaiting), list(built.data.missing)) == (True, [], [])
     assert {row[:2] for key, row in expected(built).items() if key[1] == "test"} == {(SMALL, SMALL)}

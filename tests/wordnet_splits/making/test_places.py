@@ -12,7 +12,7 @@ from tests.wordnet_splits.sources.trees import jpeg
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import Manifest
 
 FROZEN = (
@@ -122,7 +122,7 @@ def test_halves_of_a_source_are_cut_by_class(tmp_path: Path) -> None:
             (folder / f"sun_{'a' * 15}{chr(97 + n)}.jpg").write_bytes(picture + own_tail)
     recipe = tmp_path / "halves.toml"
     recipe.write_text(HALVES)
-    found = build(recipe, roots={"sun397": tmp_path / "root"}, local=True).manifest
+    found = build_benchmark(recipe, roots={"sun397": tmp_path / "root"}, local=True).manifest
     val, test = (found.images(s, "all") for s in ("val", "test"))
     assert Counter(val["class_id"].to_pylist()) == {c: n // 2 for c, n in held.items()}
     assert Counter(test["class_id"].to_pylist()) == {c: n - n // 2 for c, n in held.items()}
@@ -140,4 +140,4 @@ def test_only_id_groups_can_be_without_labels(tmp_path: Path) -> None:
         .replace('"all"\nrole = "id"', '"b"\nrole = "far"')
     )
     with pytest.raises(RecipeError, match="labelled = false is for ID classes"):
-        build(recipe)
+        build_benchmark(recipe)

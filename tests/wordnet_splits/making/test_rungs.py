@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 
 CUTS = (0.45, 0.50, 0.55, 0.60)
 LADDERS = {
@@ -39,6 +39,6 @@ def test_the_validation_images_are_all_that_imagenet_needs():
 
 
 def test_cifar_builds_whole_from_the_publishers_files(real_data):
-    built = build("rungs-cifar100", roots={"cifar100": real_data / "cifar-100-python"})
+    built = build_benchmark("rungs-cifar100", roots={"cifar100": real_data / "cifar-100-python"})
     assert built.manifest.complete
     assert built.manifest.fingerprint == load_manifest("rungs-cifar100").fingerprint

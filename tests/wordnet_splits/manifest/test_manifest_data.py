@@ -11,9 +11,9 @@ import pytest
 
 from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.checks.freeze import freeze
-from wordnet_splits.checks.verify import verify
+from wordnet_splits.checks.verify import verify_benchmark
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest.data import check_data
 
 from ..recipes import KNOWN, write_recipe
@@ -22,7 +22,7 @@ from ..recipes import KNOWN, write_recipe
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     base = tmp_path_factory.mktemp("build")
-    built = build(write_recipe(base, KNOWN), out=base).folder
+    built = build_benchmark(write_recipe(base, KNOWN), out=base).folder
     assert built is not None
     return built
 
@@ -94,4 +94,4 @@ def test_a_manifest_with_another_recipe_in_it(folder, data, tmp_path):
     freeze("mine", built=folder.parent, manifests=tmp_path)
     (tmp_path / "mine" / "manifest.json").write_text(json.dumps(data))
     with pytest.raises(ManifestError, match=r"the recipe in manifest\.json: is malformed at group\.0\.role"):
-        verify("mine", manifests=tmp_path)
+        verify_benchmark("mine", manifests=tmp_path)

@@ -13,7 +13,7 @@ from wordnet_splits.base import files
 from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.base.files import replacing_folder
 from wordnet_splits.checks import verify as verifying
-from wordnet_splits.checks.verify import verify
+from wordnet_splits.checks.verify import verify_benchmark
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest, reading
 from wordnet_splits.manifest.reading import Check
@@ -55,7 +55,7 @@ def test_a_reader_gets_the_new_one(folder: Path, monkeypatch: pytest.MonkeyPatch
 def test_verify_checks_the_new_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(NEW, folder)
     monkeypatch.setattr(verifying, "read_manifest", rebuilt_after(reading.read_manifest, iter([OLD])))
-    assert verify(folder).ok
+    assert verify_benchmark(folder).ok
 
 
 def test_a_table_read_later_is_not_called_altered(folder: Path) -> None:

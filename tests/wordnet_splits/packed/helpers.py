@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 
 
 def build_many(folder: Path) -> Path:
@@ -17,7 +17,7 @@ def build_many(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     recipe = folder / "many.toml"
     recipe.write_text(text, encoding="utf-8")
-    made = build(recipe, out=folder / "build").folder
+    made = build_benchmark(recipe, out=folder / "build").folder
     assert made is not None
     return made
 

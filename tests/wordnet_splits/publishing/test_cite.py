@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from wordnet_splits.base.errors import UnknownNameError
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import write_manifest
-from wordnet_splits.publishing.cite import cite, paper_bibtex, paper_names
+from wordnet_splits.publishing.cite import cite_benchmark, paper_bibtex, paper_names
 from wordnet_splits.recipe import class_set_names, load_recipe, recipe_names
 from wordnet_splits.sources import source_info, source_names
 
@@ -66,7 +66,7 @@ def test_one_key_never_stands_for_two_works():
 
 @pytest.mark.parametrize("name", [*recipe_names(), *class_set_names()])
 def test_a_shipped_benchmark_cites_its_paper_wordnet_and_all_its_sources_once(name):
-    recipe, citation = load_recipe(name), cite(name)
+    recipe, citation = load_recipe(name), cite_benchmark(name)
     cited_for = [reason for entry in citation.entries for reason in entry.cited_for]
     papers = ["paper"] if recipe.paper else []
     assert sorted(cited_for) == sorted([*papers, "wordnet", *recipe.sources_named, "wordnet-splits"])
@@ -77,7 +77,7 @@ def test_a_shipped_benchmark_cites_its_paper_wordnet_and_all_its_sources_once(na
 
 
 def test_the_paper_comes_first_and_shared_reports_come_once():
-    entries = {e.key: e for e in cite("unknown-cifar").entries}
+    entries = {e.key: e for e in cite_benchmark("unknown-cifar").entries}
     assert next(iter(entries)) == "kim2023unified"
     assert entries["krizhevsky2009learning"].cited_for == ["cifar100"]
     # Tiny ImageNet is in no group, but a rule goes by its list of classes
@@ -87,7 +87,7 @@ def test_the_paper_comes_first_and_shared_reports_come_once():
 def test_a_recipe_of_ones_own_may_name_a_paper_not_known_here(tmp_path: Path):
     path = tmp_path / "mine.toml"
     path.write_text('extends = "digits"\nname = "mine"\npaper = "me2026"\n')
-    citation = cite(path)
+    citation = cite_benchmark(path)
     assert citation.unlisted == "me2026"
     assert [e.cited_for for e in citation.entries] == [
         ["wordnet"],
@@ -98,11 +98,11 @@ def test_a_recipe_of_ones_own_may_name_a_paper_not_known_here(tmp_path: Path):
 
 
 def test_a_built_manifest_is_cited_by_the_recipe_it_holds(tmp_path: Path):
-    folder = write_manifest(build("digits").manifest, tmp_path)
-    assert cite(folder).as_dict() == cite("digits").as_dict()
+    folder = write_manifest(build_benchmark("digits").manifest, tmp_path)
+    assert cite_benchmark(folder).as_dict() == cite_benchmark("digits").as_dict()
 
 
 def test_an_unknown_benchmark_is_refused_with_near_names():
     with pytest.raises(UnknownNameError) as error:
-        cite("unknown-cifer")
+        cite_benchmark("unknown-cifer")
     assert "unknown-cifar" in error.value.near

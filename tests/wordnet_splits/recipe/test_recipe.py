@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from wordnet_splits.base.errors import RecipeError, SplitsError, UnknownNameError, unknown
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.recipe import class_set_names, load_recipe, recipe_names
 from wordnet_splits.recipe.text import lines_below, most_specific
 
@@ -228,7 +228,7 @@ def test_a_malformed_base_is_one_line(tmp_path, monkeypatch, base):
 def test_an_error_of_a_rule_says_what_it_saw(tmp_path):
     rule = 'classes = { similarity = { to = "group:known", measure = "path", above = 2.0 } }'
     with pytest.raises(RecipeError) as error:
-        build(write(tmp_path, RECIPE.replace("classes = { rest = true }", rule)))
+        build_benchmark(write(tmp_path, RECIPE.replace("classes = { rest = true }", rule)))
     assert "group unknown" in str(error.value)
     assert "of 8 candidates similarity decided against 8; the nearest to pass is" in str(error.value)
 
@@ -238,7 +238,9 @@ def test_a_rule_about_parents_that_takes_no_class_names_them_and_its_line(tmp_pa
     known = RECIPE.replace('source = "digits"', 'source = "cifar10"', 1).replace('"0", "1"', '"dog"')
     rule = f'classes = {{ {operator} = "group:known" }}'
     with pytest.raises(RecipeError) as error:
-        build(write(tmp_path, known.replace('"all"', '"test"', 1).replace("classes = { rest = true }", rule)))
+        build_benchmark(
+            write(tmp_path, known.replace('"all"', '"test"', 1).replace("classes = { rest = true }", rule))
+        )
     said = f"mine.toml, line 15: group unknown: the rule takes no class at all: of 10 candidates {operator}"
     assert said in str(error.value)
     parents = "canine.n.02 (n02083346)", "domestic_animal.n.01 (n01317541)"
@@ -258,7 +260,7 @@ def test_a_recipe_remembers_where_each_group_is_declared(name):
 
 def test_where_a_recipe_was_read_makes_no_other_recipe(tmp_path):
     assert load_recipe(write(tmp_path, RECIPE)) == load_recipe(write(tmp_path, RECIPE))
-    built = build("digits").manifest
+    built = build_benchmark("digits").manifest
     assert load_recipe(built) == load_recipe("digits")
     assert load_recipe(built).location("digits-0-5") == "digits: group digits-0-5"
 
@@ -266,14 +268,14 @@ def test_where_a_recipe_was_read_makes_no_other_recipe(tmp_path):
 def test_a_class_listed_that_an_earlier_group_took_is_refused(tmp_path):
     text = RECIPE.replace("classes = { rest = true }", 'classes = { listed = ["1", "2"] }')
     with pytest.raises(RecipeError, match="class '1' is listed, but an earlier group has taken it"):
-        build(write(tmp_path, text))
+        build_benchmark(write(tmp_path, text))
 
 
 def test_names_stand_wherever_a_wnid_does(tmp_path):
     def groups(listed: str, roots: str) -> set[tuple[str, str]]:
         text = RECIPE.replace("digits", "imagenet1k").replace('["0", "1"]', listed)
         text = text.replace("classes = { rest = true }", f"classes = {{ subtree = {roots} }}")
-        rows = build(
+        rows = build_benchmark(
             write(tmp_path, text.replace('from = "all"', 'from = "val"'))
         ).manifest.classes.to_pylist()
         return {(r["group"], r["class_id"]) for r in rows if r["group"]}

@@ -13,20 +13,20 @@ from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.checks.freeze import freeze
 from wordnet_splits.finding import find_manifest, load_manifest
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest.diff import diff_manifests
-from wordnet_splits.publishing.cite import cite
+from wordnet_splits.publishing.cite import cite_benchmark
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("build")
-    build("digits", out=out)
+    build_benchmark("digits", out=out)
     return out
 
 
 def test_two_draws_differ_in_rows_of_a_table(folder):
-    same = diff_manifests(load_manifest(folder / "digits"), build("digits").manifest)
+    same = diff_manifests(load_manifest(folder / "digits"), build_benchmark("digits").manifest)
     assert same.same
     assert same.to_table().num_rows == 0
     other = diff_manifests(load_manifest(folder / "digits"), load_manifest("unknown-cifar-tinyval"))
@@ -70,5 +70,5 @@ def test_a_build_is_frozen_over_an_older_manifest_and_compared_with_it(folder, t
 
 
 def test_a_citation_is_a_table_of_its_entries():
-    found = cite("digits")
+    found = cite_benchmark("digits")
     assert found.to_table()["key"].to_pylist() == [entry.key for entry in found.entries]

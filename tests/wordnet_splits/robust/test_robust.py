@@ -13,7 +13,7 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.robust import alternatives
-from wordnet_splits.robust.robust import NO_SYNSET, NO_WORDNET, Robust, RobustClass, robust
+from wordnet_splits.robust.robust import NO_SYNSET, NO_WORDNET, Robust, RobustClass, robust_roles
 from wordnet_splits.similarity import similarity_matrix
 from wordnet_splits.taxonomy import Taxonomy
 
@@ -52,7 +52,7 @@ def test_the_roles_read_are_those_frozen(name: str, wordnet: Taxonomy) -> None:
 
 
 def test_other_senses_on_the_graph_are_nltks(nltk_wordnet: Any) -> None:
-    found = robust("osc-p2-dag", wordnets=[])
+    found = robust_roles("osc-p2-dag", wordnets=[])
     roots = load_recipe("osc-p2-dag").group[-1].classes.value.ids
     checked = 0
     for one in found.classes:
@@ -81,7 +81,7 @@ def wnid(synset: Any) -> str:
 
 
 def test_path_at_the_same_share_is_nltks(nltk_wordnet: Any) -> None:
-    found = robust("rungs-cifar100", wordnets=[])
+    found = robust_roles("rungs-cifar100", wordnets=[])
     catalog = load_catalog("cifar100")
     synsets = {
         c.class_id: [nltk_wordnet.synset_from_pos_and_offset("n", int(w[1:])) for w in c.wnids]
@@ -112,14 +112,14 @@ def test_leacock_chodorow_orders_pairs_as_path_does() -> None:
 
 
 def test_what_no_rule_on_wordnet_decides_is_null_with_a_reason() -> None:
-    found = of(robust("digits", wordnets=[]))
+    found = of(robust_roles("digits", wordnets=[]))
     assert (found["digits", "0"].robust, found["digits", "0"].why) == (None, NO_WORDNET)
     assert (found["gaussian", "all"].robust, found["gaussian", "all"].why) == (None, NO_SYNSET)
     six = found["digits", "6"]
     assert six.readings == {"sense": "excluded", "hierarchy": "near"} | dict.fromkeys(("path", "wup", "mean"))
     assert six.robust == 0.5  # its rule calls every class it judges near: no measure can differ at that share
     assert six.turning_sense is not None
-    assert not any(one.robust for one in robust("openood-cifar10", wordnets=[]).classes)
+    assert not any(one.robust for one in robust_roles("openood-cifar10", wordnets=[]).classes)
 
 
 def recipe(**changes: Any) -> Recipe:
@@ -132,12 +132,12 @@ def recipe(**changes: Any) -> Recipe:
 
 def test_another_wordnet_has_what_it_has_and_the_rest_is_counted(lexicon: str) -> None:
     """That lexicon has no class of ImageNet-1K, so the reading applies to none; it has a dog, no cat."""
-    found = robust(recipe(), wordnets=[lexicon])
+    found = robust_roles(recipe(), wordnets=[lexicon])
     assert found.unmapped == {"oewn-2024": 1000}
     assert found.names[-1] == "oewn-2024"
     assert {one.readings["oewn-2024"] for one in found.classes} == {None}
     assert not found.notes
-    lacking = robust(recipe(classes={"subtree": ["cat.n.01"]}), wordnets=[lexicon])
+    lacking = robust_roles(recipe(classes={"subtree": ["cat.n.01"]}), wordnets=[lexicon])
     assert lacking.notes == (
         "dogs: not read by oewn-2024: cat.n.01 (n02121620), which a rule names, is not in it",
     )
@@ -186,7 +186,7 @@ def test_a_recipe_by_a_measure_is_answered_for_with_its_draws(
 
 
 def test_every_class_has_every_reading(lexicon: str) -> None:
-    found = robust("digits", wordnets=[lexicon])
+    found = robust_roles("digits", wordnets=[lexicon])
     assert all(list(one.readings) == list(found.names) for one in found.classes)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.wordnet_splits.recipes import HEAD, group, write_recipe
-from wordnet_splits.audit.audit import audit
+from wordnet_splits.audit.audit import audit_classes
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.making.leaks import class_leaks
@@ -57,7 +57,7 @@ def test_audit_and_thresholds_ask_the_same_of_whole_sources(listed: str, known: 
         for item in load_catalog(listed)
         if any(set(item.wnids) & set(k.wnids) and are_same_class(item, k) for k in load_catalog(known))
     }
-    audited = audit(listed, known)
+    audited = audit_classes(listed, known)
     assert {one.id for one in audited.classes if one.relation == "equal"} == equal
     by_threshold = thresholds(listed, known)
     assert audited.counts["equal"] == by_threshold.equal == len(equal)
@@ -73,6 +73,6 @@ def test_audit_and_thresholds_ask_the_same_of_whole_sources(listed: str, known: 
 
 def test_soups_filed_under_soup_are_no_ramen() -> None:
     soups = ["pho", "hot_and_sour_soup"]
-    assert [one.relation for one in audit(soups, ["ramen"], of="food101").classes] == [None, None]
+    assert [one.relation for one in audit_classes(soups, ["ramen"], of="food101").classes] == [None, None]
     found = thresholds(soups, ["ramen"], of="food101")
     assert (found.equal, [row["relation"] for row in found.rows()]) == (0, [None, None])

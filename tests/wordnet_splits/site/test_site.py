@@ -15,7 +15,7 @@ from tests.wordnet_splits.site.pages import read, rows
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.errors import OutputError
 from wordnet_splits.finding import find_manifest, load_manifest
-from wordnet_splits.reports.explain import explain
+from wordnet_splits.reports.explain import explain_class
 from wordnet_splits.site import make_site
 from wordnet_splits.site.tree import kept_nodes
 from wordnet_splits.taxonomy import load
@@ -64,7 +64,7 @@ def test_the_way_is_the_one_that_explain_tells(site: Path) -> None:
     for row in rows(page["classes"])[:40:10]:
         (told,) = (
             one
-            for one in explain("unknown-cifar-clean", row["class_id"]).classes
+            for one in explain_class("unknown-cifar-clean", row["class_id"]).classes
             if one["source"] == row["source"]
         )
         names = [synsets["wnid"][number] for number in row["way"] or []]

@@ -11,7 +11,7 @@ import pytest
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.sources.test_own import rows
 from wordnet_splits.base import errors
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import read_manifest
 from wordnet_splits.propose.classes import declared_classes
 from wordnet_splits.reports.make_inventory import make_inventory
@@ -124,9 +124,9 @@ def test_an_image_has_the_class_of_the_largest_area(boxes: Path) -> None:
 
 def test_an_image_of_several_classes_is_taken_only_if_all_have_one_role(boxes: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(RECIPE, "utf-8")
-    scanned = build(tmp_path / "mine.toml", roots={"boxes": boxes}).manifest
+    scanned = build_benchmark(tmp_path / "mine.toml", roots={"boxes": boxes}).manifest
     make_inventory("boxes", roots={"boxes": boxes})
-    frozen = build(tmp_path / "mine.toml", out=tmp_path / "build").manifest
+    frozen = build_benchmark(tmp_path / "mine.toml", out=tmp_path / "build").manifest
     assert frozen.fingerprint == scanned.fingerprint
     taken = {
         group: {r["image_id"]: (r["class_id"], r["label"]) for r in frozen.images("test", group).to_pylist()}
@@ -149,7 +149,7 @@ def test_an_image_of_several_classes_is_taken_only_if_all_have_one_role(boxes: P
 def test_without_pictures_or_inventory_nothing_is_promised(boxes: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(RECIPE, "utf-8")
     open_source("boxes", boxes)  # from here on it is declared
-    groups = build(tmp_path / "mine.toml").manifest.groups
+    groups = build_benchmark(tmp_path / "mine.toml").manifest.groups
     assert [(g.expected, g.status) for g in groups if g.split == "test"] == [(None, "awaiting boxes")] * 2
 
 
@@ -157,7 +157,7 @@ def test_too_few_images_are_left_of_a_class(boxes: Path, tmp_path: Path) -> None
     text = RECIPE.replace("all = true", "per_class = 2").replace(', "golden retriever"', "")
     (tmp_path / "mine.toml").write_text(text, "utf-8")
     with pytest.raises(errors.RecipeError, match="1 left in val, without 2 for showing a class"):
-        build(tmp_path / "mine.toml", roots={"boxes": boxes})
+        build_benchmark(tmp_path / "mine.toml", roots={"boxes": boxes})
 
 
 @pytest.mark.parametrize("layout", ["", "images", "valid", "annotated"])

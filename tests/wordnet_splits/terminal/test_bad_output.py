@@ -17,7 +17,7 @@ import pytest
 from tests.wordnet_splits.command import Command, environment, finish, spawn
 from tests.wordnet_splits.recipes import BANDED, FAR, HEAD, KNOWN, group, visible, write_dtd, write_recipe
 from wordnet_splits.base import parquet
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.making.digesting import CHUNK
 
 TEST_ALL = '{ test = { from = "all", all = true } }'
@@ -100,7 +100,7 @@ def many(tmp_path_factory) -> tuple[Path, Path, str]:
     folder = tmp_path_factory.mktemp("many")
     root = write_dtd(folder / "dtd", CLASSES)
     recipe = write_recipe(folder, KNOWN, MANY)
-    built = build(recipe, roots={"dtd": root}, out=folder / "out")
+    built = build_benchmark(recipe, roots={"dtd": root}, out=folder / "out")
     return recipe, root, str(built.manifest.fingerprint) + _pixels(folder / "out" / "mine")
 
 

@@ -8,14 +8,12 @@ from pathlib import Path
 
 from wordnet_splits.base.errors import DataError, OutputError
 from wordnet_splits.catalog.lists import FOLDER
-from wordnet_splits.exchange.archives.facets_lists import FacetsList, counterparts, facets_lists, read_facets
+from wordnet_splits.exchange.archives.facets_lists import FacetsList, facets_lists, read_facets
 from wordnet_splits.exchange.entries import ListEntry
 from wordnet_splits.exchange.imported import Imported
-from wordnet_splits.exchange.overlap import in_common
 from wordnet_splits.exchange.resolve import Resolved, refusal, resolve
 from wordnet_splits.exchange.writing_lists import write_list
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import BuildOptions, build
+from wordnet_splits.making import BuildOptions, build_benchmark
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.rules import lists_used
 
@@ -74,7 +72,7 @@ def _built(
 ) -> Imported:
     recipe = load_recipe(one.name)
     recipe.remember_folder(out.absolute())
-    made = build(
+    made = build_benchmark(
         recipe,
         roots=options.roots,
         out=out,
@@ -89,5 +87,4 @@ def _built(
         unmatched=resolved.unmatched,
         problems=made.problems,
         like=one.like,
-        in_common=in_common(load_manifest(one.like), made.manifest, merged=counterparts()),
     )

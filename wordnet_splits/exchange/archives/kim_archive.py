@@ -11,8 +11,6 @@ from wordnet_splits.exchange.archives.digest_matching import match_archive
 from wordnet_splits.exchange.entries import ListEntry
 from wordnet_splits.exchange.imported import Imported
 from wordnet_splits.exchange.lists_as_recipe import own_benchmark
-from wordnet_splits.exchange.overlap import in_common
-from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import BuildOptions
 
 
@@ -51,5 +49,4 @@ def import_archive(path: Path, out: Path, *, name: str | None, options: BuildOpt
         problems=[*found.problems, *made.build.problems],
         left_out=found.left_out,
         like=bench.like,
-        in_common=in_common(load_manifest(bench.like), made.build.manifest),
     )

@@ -10,7 +10,7 @@ import pytest
 from loaders.harness import Results
 from loaders.harness.cli.main import app
 from tests.wordnet_splits import own_pictures as own
-from wordnet_splits.making import build
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.terminal.runner import run
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten", "no_roots_of_this_machine")
@@ -46,7 +46,7 @@ def test_train_run_and_report(
     own.class_folders(Path("pics"), CLASSES, {"train": 2, "test": 2})
     own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 2, "test": 2})
     Path("mine.toml").write_text(RECIPE, "utf-8")
-    build("mine.toml", roots={"mypics": "pics"}, out=Path("given"))
+    build_benchmark("mine.toml", roots={"mypics": "pics"}, out=Path("given"))
     Path("pics/mypics.tsv").unlink()  # nothing but the manifest knows the dataset now
 
     def unknown_eval(*words: str) -> str:
@@ -67,7 +67,7 @@ def test_train_run_and_report(
     own.picture(999).save("pics/test/zebra/picture 0.png")
     own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 2, "test": 2})
     shutil.rmtree("given")
-    build("mine.toml", roots={"mypics": "pics"}, out=Path("given"))
+    build_benchmark("mine.toml", roots={"mypics": "pics"}, out=Path("given"))
     unknown_eval(*evaluated, "--out", "second")
     first, second = (
         {(r["group"], r["image_id"]): r["confidence"] for r in Results.read(name).scores.to_pylist()}
