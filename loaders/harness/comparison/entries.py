@@ -127,7 +127,17 @@ class Entry:
         return [np.nan if row["value"] is None else row["value"] for row in rows]
 
     def scored(self) -> list[ScoredRun]:
-        """Return the confidences of each run."""
+        """Return the confidences of each run.
+
+        Raises
+        ------
+        DataError : the results have rows of a run without its scores.
+        """
+        for evaluation, number in self.runs:
+            if (self.detector, number) not in evaluation.scored:
+                hint = "`unknown-eval check-results` says what differs"
+                message = f"no scores of {self.detector}, run {number}"
+                raise DataError(message, where=evaluation.name, hint=hint)
         return [evaluation.scored[self.detector, number] for evaluation, number in self.runs]
 
 
