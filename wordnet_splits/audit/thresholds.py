@@ -23,6 +23,7 @@ from wordnet_splits.audit.class_list import ClassList, ListedClass, load_class_l
 from wordnet_splits.base import plotting
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import schema_of, write_table
+from wordnet_splits.base.shapes import Line, Lines
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.rules.keywords import are_same_class
 from wordnet_splits.similarity import similarity
@@ -130,29 +131,25 @@ class Thresholds(Tabular):
         MissingPackageError : matplotlib is not installed.
         OutputError : the file cannot be written.
         """
-        plotting.check_ending(path)
-        plotting.require_plots("the plot of thresholds")
-        from matplotlib.figure import Figure
-
+        plotting.check_output(path, "the plot of thresholds")
         counts = self.counts()
-        at = [row["threshold"] for row in counts]
-        with plotting.settings("wordnet-splits"):
-            figure = Figure(figsize=(6.4, 3.6))
-            axis = figure.subplots()
-            lines = {"near": plotting.ORANGE, "far": plotting.BLUE}
-            style = "steps-post" if self.measure == "distance" else "steps-pre"
-            for name, colour in lines.items():
-                axis.plot(at, [row[name] for row in counts], drawstyle=style, color=colour, label=name)
-            for name, dashes in (("below", "--"), ("above", ":")):
-                height = counts[0][name] if counts else 0
-                axis.axhline(height, color=plotting.BLACK, linestyle=dashes, linewidth=0.8, label=name)
-            axis.set_xlabel(f"threshold: {self.measure} to the nearest class of {self.against}", fontsize=8)
-            axis.set_ylabel(f"classes of {self.listed}", fontsize=8)
-            axis.legend(fontsize=8, frameon=False)
-            axis.tick_params(length=2, labelsize=8, colors=plotting.BLACK)
-            axis.spines[["top", "right"]].set_visible(False)
-            figure.tight_layout()
-            plotting.save(figure, path)
+        at = np.array([row["threshold"] for row in counts])
+        lines = [
+            Line(name, at, np.array([row[name] for row in counts]), colour=colour)
+            for name, colour in (("near", plotting.ORANGE), ("far", plotting.BLUE))
+        ]
+        for name, colour in (("below", plotting.BLACK), ("above", plotting.GREY)):
+            heights = np.full(len(at), counts[0][name] if counts else 0)
+            lines.append(Line(name, at, heights, dashed=True, colour=colour))
+        panel = Lines(
+            "",
+            f"threshold: {self.measure} to the nearest class of {self.against}",
+            f"classes of {self.listed}",
+            tuple(lines),
+            steps="post" if self.measure == "distance" else "pre",
+        )
+        title = f"{self.listed} against {self.against}"
+        plotting.save_plot(plotting.Plot(title, (panel,)), path, salt="wordnet-splits")
 
 
 def thresholds(

@@ -278,7 +278,7 @@ def _draw_bars(figure: Any, axis: Any, panel: Bars) -> None:
 
 def _draw_boxes(figure: Any, axis: Any, panel: Boxes) -> None:
     for row, box in enumerate(panel.boxes):
-        if box.quantiles is None:
+        if not box.quantiles:
             axis.text(
                 0.01,
                 row,

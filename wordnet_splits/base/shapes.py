@@ -104,10 +104,10 @@ class Bars:
 
 @dataclass(frozen=True)
 class Box:
-    """A box plot of (minimum, quartiles, maximum); without them ``note`` is written in its place."""
+    """A box plot of (minimum, three quartiles, maximum); where it is empty, ``note`` is written instead."""
 
     category: str
-    quantiles: tuple[float, float, float, float, float] | None
+    quantiles: tuple[float, ...]
     note: str = ""
     colour: str = ""
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from wordnet_splits.base import plotting
 from wordnet_splits.base.errors import unknown
+from wordnet_splits.base.shapes import Box, Boxes
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.making.class_table import MEASURES
 from wordnet_splits.making.inversions import NEARNESS, Inversion, inversions
@@ -88,7 +89,15 @@ class Distances(Tabular):
         MissingPackageError : matplotlib is not installed.
         OutputError : the file cannot be written.
         """
-        _draw_boxes(self, path)
+        plotting.check_output(path, "the plot of distances")
+        boxes = []
+        for row in self.sets:
+            quantiles = tuple(v for v in (row.min, row.q1, row.median, row.q3, row.max) if v is not None)
+            name = f"{row.group} ({row.role}, {row.classes:,})"
+            boxes.append(Box(name, quantiles, "no synset", COLOURS.get(row.role, "")))
+        label = UNITS.get(self.measure, f"{self.measure} of the nearest ID class")
+        plot = plotting.Plot(self.benchmark, (Boxes("", label, tuple(boxes)),))
+        plotting.save_plot(plot, path, salt="wordnet-splits")
 
 
 def distance(
@@ -145,41 +154,3 @@ def _set(group: str, role: str, values: np.ndarray) -> SetDistance:
 def _near_against_far(values: np.ndarray, roles: np.ndarray, sign: float) -> float:
     near, far = (values[(roles == role) & ~np.isnan(values)] for role in ("near", "far"))
     return float(auroc(sign * near, sign * far)) if len(near) and len(far) else float("nan")
-
-
-def _draw_boxes(found: Distances, path: Path) -> None:
-    """A set without synsets keeps its line, with a note in place of the box."""
-    plotting.check_ending(path)
-    plotting.require_plots("the plot of distances")
-    from matplotlib.figure import Figure
-
-    with plotting.settings("wordnet-splits"):
-        figure = Figure(figsize=(6.4, 1.1 + 0.34 * len(found.sets)))
-        axis = figure.subplots()
-        for place, one in enumerate(reversed(found.sets)):
-            if one.median is None:
-                axis.text(
-                    0.01, place, "no synset", transform=axis.get_yaxis_transform(), va="center", fontsize=7
-                )
-                continue
-            box = {"whislo": one.min, "q1": one.q1, "med": one.median, "q3": one.q3, "whishi": one.max}
-            axis.bxp(
-                [box],
-                positions=[place],
-                vert=False,
-                widths=0.55,
-                showfliers=False,
-                patch_artist=True,
-                manage_ticks=False,
-                boxprops={"facecolor": COLOURS.get(one.role, plotting.GREY), "edgecolor": plotting.BLACK},
-                medianprops={"color": plotting.BLACK},
-            )
-        labels = [f"{one.group} ({one.role}, {one.classes:,})" for one in reversed(found.sets)]
-        axis.set_yticks(range(len(labels)), labels=labels, fontsize=8, parse_math=False)
-        axis.set_ylim(-0.6, len(labels) - 0.4)
-        axis.set_xlabel(UNITS.get(found.measure, f"{found.measure} of the nearest ID class"), fontsize=8)
-        axis.set_title(found.benchmark, fontsize=9, parse_math=False)
-        axis.tick_params(length=2, labelsize=8, colors=plotting.BLACK)
-        axis.spines[["top", "right"]].set_visible(False)
-        figure.tight_layout()
-        plotting.save(figure, path)

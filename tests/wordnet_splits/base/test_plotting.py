@@ -20,7 +20,7 @@ PANELS = (
     Points("d", "x", "y", (Point("p", 1, 2),), diagonal=True),
     HeatMap("e", "x", "y", ("row",), ("a", "b"), np.array([[0.0, 1.0]])),
     Bars("f", "value", (Bar("a", 1, 0.5, 2), Bar("b", 2))),
-    Boxes("g", "value", (Box("a", (0, 1, 2, 3, 9), colour="#00ff00"), Box("empty", None, "no data"))),
+    Boxes("g", "value", (Box("a", (0, 1, 2, 3, 9), colour="#00ff00"), Box("empty", (), "no data"))),
 )
 
 
