@@ -192,17 +192,6 @@ def _draw_lines(figure: Any, axis: Any, panel: Lines) -> None:
             axis.plot(line.x, line.y, **style)
     if panel.log_x:
         axis.set_xscale("log")
-    if panel.note:
-        axis.text(
-            0.97,
-            0.92,
-            _one_line(panel.note),
-            transform=axis.transAxes,
-            ha="right",
-            va="top",
-            fontsize=FONT,
-            parse_math=False,
-        )
     _axis_labels(axis, panel)
     _legend(axis, len(panel.lines))
 

@@ -36,7 +36,7 @@ class Lines:
     Attributes
     ----------
     steps : whether y holds from the x before it (``"pre"``) or up to the next x (``"post"``); for a histogram
-        "post" with the n + 1 edges as ``x``. note : text in the upper right corner.
+        "post" with the n + 1 edges as ``x``.
     """
 
     title: str
@@ -45,7 +45,6 @@ class Lines:
     lines: tuple[Line, ...]
     log_x: bool = False
     steps: Literal["", "pre", "post"] = ""
-    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 EDGES = np.array([0.0, 1.0, 2.0])
 PANELS = (
     Lines("a", "x", "y", (Line("$line", EDGES, EDGES), Line("reference", EDGES, EDGES, dashed=True))),
-    Lines("b", "x", "y", (Line("filled", EDGES, np.array([1.0, 3.0]), filled=True),), note="note"),
+    Lines("b", "x", "y", (Line("filled", EDGES, np.array([1.0, 3.0]), filled=True),)),
     Lines("c", "x", "y", (Line("counts", EDGES, EDGES, colour="#ff0000"),), steps="pre"),
     Points("d", "x", "y", (Point("p", 1, 2),), diagonal=True),
     HeatMap("e", "x", "y", ("row",), ("a", "b"), np.array([[0.0, 1.0]])),
@@ -43,4 +43,3 @@ def test_panels_are_laid_out_in_columns_and_categories_from_top_to_bottom() -> N
     assert [label.get_text() for label in boxes.get_yticklabels()] == ["a", "empty"]
     assert boxes.get_ylim()[0] > boxes.get_ylim()[1]
     assert boxes.texts[0].get_text() == "no data"
-    assert figure.axes[1].texts[0].get_text() == "note"
