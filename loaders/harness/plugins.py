@@ -28,14 +28,14 @@ _TRUTH = {"true": True, "false": False}
 
 
 @contextmanager
-def user_errors(what: str, *, where: str, hint: str | None = None) -> Iterator[None]:
-    """Convert any error of the block, except a SplitsError, to a DataError of one line: "WHAT: error"."""
+def user_errors(problem: str, *, where: str, hint: str | None = None) -> Iterator[None]:
+    """Convert any error of the block, except a SplitsError, to a DataError of one line: "PROBLEM: error"."""
     try:
         yield
     except SplitsError:
         raise
     except USER_CODE_ERRORS as error:
-        raise DataError(f"{what}: {describe_error(error)}", where=where, hint=hint) from error
+        raise DataError(f"{problem}: {describe_error(error)}", where=where, hint=hint) from error
 
 
 def describe_error(error: BaseException) -> str:

@@ -90,7 +90,7 @@ def main() -> int:
             device=given.device,
             command=" ".join(sys.argv),
             progress=Silent(),
-            say=lambda text: print(text, flush=True),
+            notify=lambda text: print(text, flush=True),
         )
         models[f"{network}, {epochs} epochs"] = [f"trained:{one.folder}" for one in trained]
         figures.add(

@@ -138,10 +138,10 @@ def refuse_num_classes(options: Mapping[str, Any], where: str) -> None:
         )
 
 
-def download_error(what: str, error: Exception, where: str) -> DataError:
+def download_error(name: str, error: Exception, where: str) -> DataError:
     """Return the error of published weights that could not be downloaded."""
     hint = "give a file with --weights, or --weights random"
-    return DataError(f"{what} cannot be fetched: {describe_error(error)}", where=where, hint=hint)
+    return DataError(f"{name} cannot be fetched: {describe_error(error)}", where=where, hint=hint)
 
 
 def is_weights_file(weights: str | None) -> bool:

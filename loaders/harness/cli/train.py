@@ -87,7 +87,7 @@ def train(
         precision=precision,
         command=_command(),
         progress=OnStderr(),
-        say=to_stderr,
+        notify=to_stderr,
     )
     if json:
         print_json({"recipe": loaded.as_dict(), "runs": [_row(t) for t in trained]})

@@ -72,7 +72,7 @@ class ClassMap:
     mode : ``columns``: softmax over the labels' columns alone; ``full``: over all columns, a prediction
         outside the labels' columns counting as wrong.
     background : column of the background class, dropped after softmax; None where there is none.
-    how : origin of the map: ``identity``, ``classes``, ``source:NAME`` or ``given``.
+    origin : origin of the map: ``identity``, ``classes``, ``source:NAME`` or ``given``.
 
     The features are never restricted; the head's rows are those of the logits.
     """
@@ -81,7 +81,7 @@ class ClassMap:
     width: int
     mode: Mode = "columns"
     background: int | None = None
-    how: str = "identity"
+    origin: str = "identity"
 
     @property
     def class_columns(self) -> tuple[int, ...]:
@@ -151,7 +151,7 @@ class ClassMap:
             "columns": len(self.class_columns),
             "of": self.width,
             "background": self.background,
-            "mapping": self.how,
+            "mapping": self.origin,
         }
 
     def _restrict(self, view: ArrayView) -> ArrayView:

@@ -53,8 +53,8 @@ def class_map(
     free = [c for c in range(width) if c != dropped]
     if isinstance(mapping, str | Path) and str(mapping) != "identity" and str(mapping) not in space.sources:
         mapping = read_mapping(Path(mapping), space)
-    columns, how = _columns(space, free, dropped, classes, mapping, where)
-    return _checked(ClassMap(tuple(columns), width, cast(Mode, restrict), dropped, how), space, where)
+    columns, origin = _columns(space, free, dropped, classes, mapping, where)
+    return _checked(ClassMap(tuple(columns), width, cast(Mode, restrict), dropped, origin), space, where)
 
 
 def read_mapping(path: Path, space: LabelSpace) -> Any:

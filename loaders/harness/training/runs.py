@@ -66,7 +66,7 @@ def train(
     precision: str = "auto",
     command: str | None = None,
     progress: Progress | None = None,
-    say: Callable[[str], None] = lambda text: None,
+    notify: Callable[[str], None] = lambda text: None,
 ) -> list[TrainedRun]:
     """Train models of a benchmark's ID classes; killed runs resume, finished ones are kept.
 
@@ -81,27 +81,28 @@ def train(
         Validation images and negatives are not reduced.
     start : series of runs in ``out`` to train further, for recipes that do.
     roots, packed : as of `loaders.UnknownDetectionSet`.
-    device, precision : of `choose_machine`. command : kept with the models. say : called with each line.
+    device, precision : as in `choose_machine`. command : stored with the models.
+    notify : called with each message.
 
     Raises
     ------
     SplitsError : unknown names, missing images or device, or a folder with other runs.
     """
-    chosen = load_recipe(recipe) if isinstance(recipe, str) else recipe
-    chosen = chosen.with_epochs(epochs) if epochs else chosen
-    chosen = chosen.with_images(images) if images else chosen
-    runs = plan_runs(chosen, network=network, optimizers=optimizers, seeds=seeds)
+    recipe = load_recipe(recipe) if isinstance(recipe, str) else recipe
+    recipe = recipe.with_epochs(epochs) if epochs else recipe
+    recipe = recipe.with_images(images) if images else recipe
+    runs = plan_runs(recipe, network=network, optimizers=optimizers, seeds=seeds)
     machine = choose_machine(device, precision)
     data = load_training_data(
         benchmark,
         roots=roots,
         packed=packed,
-        negatives=LOSSES[chosen.loss.name].negatives != "none",
-        images=chosen.images,
+        negatives=LOSSES[recipe.loss.name].negatives != "none",
+        images=recipe.images,
         progress=progress or Silent(),
     )
     return train_runs(
-        runs, data, Path(out), machine, command=command, start=start, progress=progress, say=say
+        runs, data, Path(out), machine, command=command, start=start, progress=progress, notify=notify
     )
 
 
@@ -154,7 +155,7 @@ def train_runs(
     command: str | None = None,
     start: str | None = None,
     progress: Progress | None = None,
-    say: Callable[[str], None] = lambda text: None,
+    notify: Callable[[str], None] = lambda text: None,
 ) -> list[TrainedRun]:
     """Train every run into ``out/<benchmark>/<run>/`` and return them in order.
 
@@ -174,7 +175,7 @@ def train_runs(
     on_device = DeviceData.of(data, machine.device)
     for run in runs:
         _check_selection(run.recipe, on_device)
-    announce_cost(runs, on_device, out, machine, say)
+    announce_cost(runs, on_device, out, machine, notify)
     runs_folder = out / str(data.benchmark["name"])
     trained = []
     for run in runs:
@@ -196,15 +197,15 @@ def train_runs(
             if (folder / METADATA).exists():
                 del request["machine"]  # a finished model may come from any machine
                 trained.append(TrainedRun(folder, _same_request(read_metadata(folder), request, folder), 0.0))
-                say(f"{run.name}: trained already")
+                notify(f"{run.name}: trained already")
                 continue
             trainer = Trainer(run, on_device, machine, weights)
-            trained.append(_fit(trainer, folder, request, command, progress or Silent(), say))
+            trained.append(_fit(trainer, folder, request, command, progress or Silent(), notify))
     return trained
 
 
 def announce_cost(
-    runs: Sequence[Run], data: DeviceData, out: Path, machine: Machine, say: Callable[[str], None]
+    runs: Sequence[Run], data: DeviceData, out: Path, machine: Machine, notify: Callable[[str], None]
 ) -> None:
     """Announce the time and size of the unfinished runs, where they take a minute or more."""
     runs_folder = out / str(data.facts.benchmark["name"])
@@ -221,7 +222,7 @@ def announce_cost(
     if seconds >= MIN_ANNOUNCED_SECONDS:
         spent = f"{seconds / 60:,.0f} minutes" if seconds < 2 * 3600 else f"{seconds / 3600:,.1f} hours"
         runs_take = "1 run takes" if len(unfinished) == 1 else f"{len(unfinished)} runs take"
-        say(f"{runs_take} about {spent} and {size / 1e6:,.1f} MB in {out}")
+        notify(f"{runs_take} about {spent} and {size / 1e6:,.1f} MB in {out}")
 
 
 def _fit(
@@ -230,7 +231,7 @@ def _fit(
     request: dict[str, Any],
     command: str | None,
     progress: Progress,
-    say: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> TrainedRun:
     """Train one run to its end, saving its state after every epoch."""
     recipe, began = trainer.recipe, time.monotonic()
@@ -241,7 +242,7 @@ def _fit(
         _same_request({**json.loads(saved["request"])}, request, folder)
         trainer.restore(saved["trainer"])
         history, best = saved["history"], saved["best"]
-        say(f"{trainer.run.name}: resumed after epoch {len(history)}")
+        notify(f"{trainer.run.name}: resumed after epoch {len(history)}")
     with progress.task(trainer.run.name, recipe.epochs * _samples(trainer)) as task:
         task.advance(len(history) * _samples(trainer))
         while len(history) < recipe.epochs and not _stopped(recipe, history, best):

@@ -57,13 +57,13 @@ def test_labels_are_read_from_the_class_table() -> None:
 )
 def test_columns_are_found(options: dict[str, Any], columns: tuple[int, ...], how: str) -> None:
     found = class_map(SPACE, 5, **options)
-    assert (found.columns, found.how) == (columns, how)
+    assert (found.columns, found.origin) == (columns, how)
 
 
 @pytest.mark.parametrize(("width", "background", "columns"), [(3, None, (0, 1, 2)), (4, 0, (1, 2, 3))])
 def test_identity_is_of_equal_width(width: int, background: int | None, columns: tuple[int, ...]) -> None:
     found = class_map(SPACE, width, mapping="identity", background=background)
-    assert (found.columns, found.how) == (columns, "identity")
+    assert (found.columns, found.origin) == (columns, "identity")
     with pytest.raises(DataError) as refused:
         class_map(SPACE, width + 1, mapping="identity", background=background)
     assert "identity" not in str(refused.value)  # which would be wrong classes without a word

@@ -108,7 +108,7 @@ def test_a_run_interrupted_in_mid_epoch_goes_on_to_the_same_bytes(
     assert state is not None
     assert len(state["history"]) == 2
     assert not (folder / "model.json").exists()
-    resumed = train_runs(planned, data, tmp_path / "cut", CPU, say=said.append)
+    resumed = train_runs(planned, data, tmp_path / "cut", CPU, notify=said.append)
     assert said == ["toy-tiny-cnn-s0: resumed after epoch 2"]
     assert weights(resumed[0]) == weights(whole[0])
     assert resumed[0].metadata == whole[0].metadata
@@ -366,15 +366,15 @@ def test_time_and_size_are_said_before_a_long_training_and_change_no_byte(
     data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    (whole,) = train_runs(plan_runs(recipe()), data, tmp_path / "a", CPU, say=said.append)
+    (whole,) = train_runs(plan_runs(recipe()), data, tmp_path / "a", CPU, notify=said.append)
     assert said == []
     monkeypatch.setattr("loaders.harness.training.trainer.Trainer.seconds_per_epoch", lambda self: 600.0)
     planned = plan_runs(recipe(), seeds=(0, 1))
-    trained = train_runs(planned, data, tmp_path / "b", CPU, say=said.append)
+    trained = train_runs(planned, data, tmp_path / "b", CPU, notify=said.append)
     size = 2 * (tmp_path / "b" / "blobs" / planned[0].name / "model.pt").stat().st_size / 1e6
     announced = re.fullmatch(r"2 runs take about 80 minutes and (\d+\.\d) MB in .*", said[0])
     assert announced is not None
     assert float(announced[1]) == pytest.approx(size, abs=0.1)
     assert weights(trained[0]) == weights(whole)
-    train_runs(plan_runs(recipe(), seeds=(0, 2)), data, tmp_path / "b", CPU, say=said.append)
+    train_runs(plan_runs(recipe(), seeds=(0, 2)), data, tmp_path / "b", CPU, notify=said.append)
     assert any(line.startswith("1 run takes about 40 minutes") for line in said)  # the other is there
