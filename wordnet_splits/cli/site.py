@@ -43,8 +43,8 @@ def write_site(
     site = make_site(
         out, benchmarks or (), manifests=manifests, results=results, audit=audit, progress=OnStderr()
     )
-    size = f"{len(site.benchmarks)} benchmarks, {site.files} files, {site.size / MiB:.1f} MiB"
-    print_result(site, json, lambda: to_stdout(f"{size}: open {site.folder / 'index.html'}"))
+    size = f"{len(site.benchmarks)} benchmarks, {site.files} files, {site.bytes / MiB:.1f} MiB"
+    print_result(site, json, lambda: to_stdout(f"{size}: open {site.out / 'index.html'}"))
     for page, option in (("leaderboard", "--results"), ("audit", "--audit")):
         if page not in site.pages:
             to_stderr(f"note: no page of the {page}: there is no checkout here, and no {option}")

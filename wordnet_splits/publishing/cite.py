@@ -102,6 +102,12 @@ def paper_names() -> tuple[str, ...]:
     return tuple(sorted(_papers()))
 
 
+def paper_title(name: str) -> str:
+    """Return the title of a paper as plain text, or ``name`` if the paper is not in the list of papers."""
+    title = str(_papers().get(name, {}).get("title", name))
+    return title.replace("{", "").replace("}", "")
+
+
 def paper_bibtex(name: str) -> str:
     """Return the BibTeX entry of a paper; UnknownNameError where there is none of that name."""
     if name not in _papers():

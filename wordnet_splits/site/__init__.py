@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from wordnet_splits.site.run import Site, make_site
+from wordnet_splits.site.writing import Site, make_site
 
 __all__ = ["Site", "make_site"]

@@ -1,46 +1,120 @@
-"""What the pages say of each benchmark: counts, rules in words, known leaks, whom to cite."""
+"""Pages of benchmarks: their entries in the index, their class tables and trees, and the search."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, get_args
 
+from wordnet_splits.base.schemas import Role
 from wordnet_splits.catalog.declarations import using_sources
-from wordnet_splits.manifest import GroupRow, Manifest
-from wordnet_splits.publishing.cite import cite_benchmark
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.publishing.cite import cite_benchmark, paper_title
 from wordnet_splits.recipe import load_recipe, recipe_names
 from wordnet_splits.rules.words import rule_words
-from wordnet_splits.site.columns import columns
+from wordnet_splits.similarity import similarity
+from wordnet_splits.site.tables import SynsetNumbers, to_columns
+from wordnet_splits.site.tree import class_tree
 from wordnet_splits.sources import source_class
 
+ROLES = (*get_args(Role), "excluded")
 GROUP = ("group", "role", "source", "view", "split", "published", "expected", "actual", "status", "note")
+CLASS = ("source", "class_id", "name", "group", "label", "evidence", "nearest_id", "distance")
+MEASURES = ("path", "wup", "lch", "mean")
 
 
-def about(manifest: Manifest) -> dict[str, Any]:
-    """Return the entry of a benchmark in the index."""
+def index_entry(manifest: Manifest) -> dict[str, Any]:
+    """Return the entry of a benchmark in the index.
+
+    Benchmarks of one ``family`` build the same paper; those of one ``draw`` are variants of one benchmark.
+    """
     recipe = load_recipe(manifest)
     with using_sources(manifest.own):
         rooted = sorted(name for name in recipe.sources if source_class(name).rooted)
-    place = manifest.name if manifest.name in recipe_names() else f"FOLDER/{manifest.name}"
+    path = manifest.name if manifest.name in recipe_names() else f"FOLDER/{manifest.name}"
     roots = "".join(f" --root {name}=DIR" for name in rooted)
+    groups = ({name: getattr(row, name) for name in GROUP} for row in manifest.groups)
     return {
         "name": manifest.name,
         "version": manifest.version,
         "title": recipe.title,
         "paper": recipe.paper,
+        "family": paper_title(recipe.paper) if recipe.paper else "",
+        "draw": recipe.draw,
         "fingerprint": manifest.fingerprint,
         "awaiting": list(manifest.data.awaiting),
         "complete": manifest.complete,
-        "groups": columns(GROUP, map(_group, manifest.groups)),
+        "groups": to_columns(GROUP, groups),
         "classes": manifest.classes.num_rows,
         "roles": dict(sorted(Counter(manifest.classes["role"].to_pylist()).items())),
         "transforms": dict(recipe.transforms),
         "rules": {group.name: rule_words(group.classes) for group in recipe.group},
         "leaks": [leak.sentence for leak in manifest.data.leaks],
         "cite": "\n\n".join(entry.bibtex for entry in cite_benchmark(manifest).entries),
-        "command": f"wordnet-splits build {place}{roots}",
+        "command": f"wordnet-splits build {path}{roots}",
     }
 
 
-def _group(row: GroupRow) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in GROUP}
+def benchmark_page(manifest: Manifest, synsets: SynsetNumbers) -> dict[str, Any]:
+    """Return the class table and the class tree of a benchmark."""
+    rows = manifest.classes.to_pylist()
+    table = to_columns((*CLASS, *MEASURES), rows)
+    rules = list(dict.fromkeys(row["rule"] for row in rows))
+    table["rule"] = [rules.index(row["rule"]) for row in rows]
+    table["role"] = [ROLES.index(row["role"]) for row in rows]
+    table["synset"] = [synsets.number(row["own_wnid"]) for row in rows]
+    table["lcs"] = [synsets.number(row["lcs"]) for row in rows]
+    table["nearest"] = _nearest_rows(rows)
+    paths = [_path_to_nearest(row, synsets) for row in rows]
+    table["way"] = [path for path, _ in paths]
+    table["lcs_at"] = [lcs_position for _, lcs_position in paths]
+    return {
+        "name": manifest.name,
+        "rules": rules,
+        "classes": table,
+        "tree": class_tree([row["own_wnid"] for row in rows], synsets),
+    }
+
+
+def _nearest_rows(rows: list[dict[str, Any]]) -> list[int | None]:
+    """Return the row of each class's nearest ID class, by class_id and, if that is ambiguous, by synset."""
+    id_rows: dict[str, list[int]] = {}
+    for number, row in enumerate(rows):
+        if row["role"] == "id":
+            id_rows.setdefault(row["class_id"], []).append(number)
+    nearest_rows: list[int | None] = []
+    for row in rows:
+        same_id = id_rows.get(row["nearest_id"], [])
+        same_synset = [n for n in same_id if row["nearest_wnid"] in rows[n]["wnids"]]
+        nearest_rows.append(next(iter(same_synset or same_id), None))
+    return nearest_rows
+
+
+def _path_to_nearest(row: dict[str, Any], synsets: SynsetNumbers) -> tuple[list[int] | None, int | None]:
+    """Return the synsets up to the least common subsumer and down, and the position of the subsumer."""
+    wnid, nearest = row["own_wnid"], row["nearest_wnid"]
+    if wnid is None or nearest is None:
+        return None, None
+    up, lcs, down = similarity.path_between(wnid, nearest, synsets.taxonomy)
+    climb = list(dict.fromkeys((*up, lcs)))
+    descent = list(dict.fromkeys((lcs, *reversed(down))))[1:]
+    return synsets.numbers([*climb, *descent]), len(climb) - 1
+
+
+def search_page(manifests: list[Manifest], synsets: SynsetNumbers) -> dict[str, Any]:
+    """Return every class of every source once, with the benchmarks that have it."""
+    sources: dict[str, int] = {}
+    classes: dict[tuple[str, str], dict[str, Any]] = {}
+    for index, manifest in enumerate(manifests):
+        for number, row in enumerate(manifest.classes.to_pylist()):
+            source, class_id = row["source"], row["class_id"]
+            if (source, class_id) not in classes:
+                classes[source, class_id] = {
+                    "source_at": sources.setdefault(source, len(sources)),
+                    "class_id": class_id,
+                    "name": row["name"],
+                    "synset": synsets.number(row["own_wnid"]),
+                    "in": [],
+                }
+            classes[source, class_id]["in"].append([index, number, ROLES.index(row["role"])])
+    table = to_columns(("source_at", "class_id", "name", "synset", "in"), classes.values())
+    return {"benchmark": [manifest.name for manifest in manifests], "source": list(sources), **table}

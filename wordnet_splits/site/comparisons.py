@@ -13,9 +13,8 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.fidelity.fidelity import fidelity_rows
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.reports.distance import distance
-from wordnet_splits.site.columns import columns, shown
-from wordnet_splits.site.synsets import Synsets
-from wordnet_splits.site.tree import kept_nodes
+from wordnet_splits.site.tables import SynsetNumbers, rounded, to_columns
+from wordnet_splits.site.tree import reduced_tree
 
 MEASURES = ("distance", "mean")
 BOX = ("group", "role", "classes", "unmapped", "min", "q1", "median", "q3", "max")
@@ -33,23 +32,23 @@ AUDITED = (
 
 def distances_page(manifests: Sequence[Manifest]) -> dict[str, Any]:
     """Return quartiles of the nearness of every set to the ID classes, by two measures."""
-    rows, said = [], {}
+    rows, conclusions = [], {}
     for manifest in manifests:
         for measure in MEASURES:
-            found = distance(manifest, measure=measure)
-            rows += [{"measure": measure, "benchmark": manifest.name, **row} for row in found.rows()]
-            said[manifest.name] = found.conclusions()[1:]
+            distances = distance(manifest, measure=measure)
+            rows += [{"measure": measure, "benchmark": manifest.name, **row} for row in distances.rows()]
+            conclusions[manifest.name] = distances.conclusions()[1:]
     return {
         "about": MEASURED,
         "measures": list(MEASURES),
-        "rows": columns(("measure", "benchmark", *BOX), rows),
-        "conclusions": {name: lines for name, lines in said.items() if lines},
+        "rows": to_columns(("measure", "benchmark", *BOX), rows),
+        "conclusions": {name: lines for name, lines in conclusions.items() if lines},
     }
 
 
 def fidelity_page() -> dict[str, Any]:
     """Return every figure of the papers beside ours."""
-    return {"rows": columns(("paper", "what", "published", "ours", "why"), fidelity_rows().rows())}
+    return {"rows": to_columns(("paper", "what", "published", "ours", "why"), fidelity_rows().rows())}
 
 
 def audit_page(path: Path) -> dict[str, Any]:
@@ -60,45 +59,42 @@ def audit_page(path: Path) -> dict[str, Any]:
     DataError : the file is not what ``make audit`` writes.
     """
     table = read_table(path)
-    lacks = sorted({"list", "origin", "licence", "against", *LEAK} - set(table.schema.names))
-    if lacks:
-        raise DataError(f"has no column {lacks[0]}", where=str(path), hint="give docs/audit.parquet")
+    if absent := sorted({"list", "origin", "licence", "against", *LEAK} - set(table.schema.names)):
+        raise DataError(f"has no column {absent[0]}", where=str(path), hint="give docs/audit.parquet")
     lists: dict[str, dict[str, Any]] = {}
     leaks = []
     for row in table.to_pylist():
-        named = {"list": row["list"], "against": row["against"], "origin": row["origin"]}
-        one = lists.setdefault(
-            row["list"], {**named, "licence": row["licence"], "classes": 0, **dict.fromkeys(RELATIONS, 0)}
-        )
-        one["classes"] += 1
+        about = {name: row[name] for name in ("list", "against", "origin", "licence")}
+        entry = lists.setdefault(row["list"], {**about, "classes": 0, **dict.fromkeys(RELATIONS, 0)})
+        entry["classes"] += 1
         if row["relation"] in RELATIONS:
-            one[row["relation"]] += 1
+            entry[row["relation"]] += 1
             leaks.append({**row, "list": list(lists).index(row["list"])})
-    for one in lists.values():
-        if one["classes"] == sum(one[name] for name in RELATIONS) and one["licence"] == "none stated":
-            one["classes"] = None  # only its leaks may be shown
+    for entry in lists.values():
+        if entry["classes"] == sum(entry[name] for name in RELATIONS) and entry["licence"] == "none stated":
+            entry["classes"] = None  # the licence allows only its leaks to be shown
     return {
         "about": AUDITED,
-        "lists": columns(("list", "against", "classes", *RELATIONS, "origin", "licence"), lists.values()),
-        "leaks": columns(("list", *LEAK), leaks),
+        "lists": to_columns(("list", "against", "classes", *RELATIONS, "origin", "licence"), lists.values()),
+        "leaks": to_columns(("list", *LEAK), leaks),
     }
 
 
-def imagenet21k_page(synsets: Synsets) -> dict[str, Any]:
+def imagenet21k_page(synsets: SynsetNumbers) -> dict[str, Any]:
     """Return the tree of ImageNet-21K, each class with its nearest class of ImageNet-1K."""
-    found = thresholds("imagenet21k", "imagenet1k", measure="mean", taxonomy=synsets.taxonomy)
-    others = {row["class_id"]: row for row in found.rows()}
-    known = {item.class_id for item in load_catalog("imagenet1k")}
+    nearness = thresholds("imagenet21k", "imagenet1k", measure="mean", taxonomy=synsets.taxonomy)
+    unknown_classes = {row["class_id"]: row for row in nearness.rows()}
+    known_classes = {item.class_id for item in load_catalog("imagenet1k")}
     page: dict[str, list[Any]] = {
         name: [] for name in ("synset", "parent", "mean", "nearest", "kin", "known", "class")
     }
-    for wnid, parent in kept_nodes([*others, *known], synsets.taxonomy):
-        row = others.get(wnid)
+    for wnid, parent in reduced_tree([*unknown_classes, *known_classes], synsets.taxonomy):
+        row = unknown_classes.get(wnid)
         page["synset"].append(synsets.number(wnid))
         page["parent"].append(parent)
-        page["mean"].append(None if row is None else shown(row["value"]))
+        page["mean"].append(None if row is None else rounded(row["value"]))
         page["nearest"].append(None if row is None else synsets.number(row["nearest"]))
-        page["kin"].append("equal" if wnid in known else "" if row is None else row["relation"] or "")
-        page["known"].append(wnid in known)
-        page["class"].append(row is not None or wnid in known)
+        page["kin"].append("equal" if wnid in known_classes else "" if row is None else row["relation"] or "")
+        page["known"].append(wnid in known_classes)
+        page["class"].append(row is not None or wnid in known_classes)
     return dict(page)

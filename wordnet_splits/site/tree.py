@@ -1,82 +1,81 @@
-"""Classes below their hypernyms: WordNet's tree, of which only branchings and classes are kept."""
+"""Classes below their hypernyms: ImageNet's tree, reduced to classes and branchings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from wordnet_splits.site.columns import Columns
-from wordnet_splits.site.synsets import Synsets
+from wordnet_splits.site.tables import Columns, SynsetNumbers
 from wordnet_splits.taxonomy import Taxonomy
 
-NOWHERE = "no synset"
+NO_SYNSET = "no synset"
 
 
-def class_tree(own: Sequence[str | None], synsets: Synsets) -> Columns:
+def class_tree(wnids: Sequence[str | None], synsets: SynsetNumbers) -> Columns:
     """Return the tree over the classes of a table.
 
     Parameters
     ----------
-    own : the synset of each row, None where it has none.
+    wnids : the synset of each row, None where it has none.
 
     Returns
     -------
-    ``synset``, ``label`` (where there is no synset), ``parent`` (a row before it, -1 for the roots) and
-    ``rows`` (those of ``own`` that are this synset). A synset of one child and no class is left out.
+    ``synset``, ``label`` (where there is no synset), ``parent`` (an earlier row, -1 for the roots)
+    and ``rows`` (those of ``wnids`` that are this synset).
     """
-    holders: dict[str, list[int]] = {}
-    for row, wnid in enumerate(own):
+    rows_of: dict[str, list[int]] = {}
+    for row, wnid in enumerate(wnids):
         if wnid is not None:
-            holders.setdefault(wnid, []).append(row)
-    found: Columns = {"synset": [], "label": [], "parent": [], "rows": []}
-    for wnid, parent in kept_nodes(holders, synsets.taxonomy):
-        found["synset"].append(synsets.number(wnid))
-        found["label"].append(None)
-        found["parent"].append(parent)
-        found["rows"].append(holders.get(wnid, []))
-    if homeless := [row for row, wnid in enumerate(own) if wnid is None]:
-        for name, value in (("synset", None), ("label", NOWHERE), ("parent", -1), ("rows", homeless)):
-            found[name].append(value)
-    return found
+            rows_of.setdefault(wnid, []).append(row)
+    tree: Columns = {"synset": [], "label": [], "parent": [], "rows": []}
+    for wnid, parent in reduced_tree(rows_of, synsets.taxonomy):
+        tree["synset"].append(synsets.number(wnid))
+        tree["label"].append(None)
+        tree["parent"].append(parent)
+        tree["rows"].append(rows_of.get(wnid, []))
+    if without_synset := [row for row, wnid in enumerate(wnids) if wnid is None]:
+        for name, value in (("synset", None), ("label", NO_SYNSET), ("parent", -1), ("rows", without_synset)):
+            tree[name].append(value)
+    return tree
 
 
-def kept_nodes(held: Iterable[str], taxonomy: Taxonomy) -> list[tuple[str, int]]:
-    """Return the synsets ``held`` and where their ways up part, each with the place of the one above it.
+def reduced_tree(wnids: Iterable[str], taxonomy: Taxonomy) -> list[tuple[str, int]]:
+    """Return synsets and the branchings above them, each with the position of its parent in the list.
 
-    Depth first, siblings by name; the way up is that of ImageNet's tree, where a synset has one parent.
+    Depth first, siblings by name. Parents are those of ImageNet's tree, where a synset has one.
     """
     tree = taxonomy.tree()
-    own = set(held)
+    classes = set(wnids)
     children: dict[str, set[str]] = {}
     roots: set[str] = set()
-    for wnid in own:
-        while (above := _parent(wnid, tree, taxonomy)) is not None:
-            known = wnid in children.setdefault(above, set())
-            children[above].add(wnid)
-            if known:
+    for wnid in classes:
+        while (parent := _parent(wnid, tree, taxonomy)) is not None:
+            visited = wnid in children.setdefault(parent, set())
+            children[parent].add(wnid)
+            if visited:
                 break
-            wnid = above
+            wnid = parent
         else:
             roots.add(wnid)
 
-    def kept(wnids: Iterable[str]) -> list[str]:
-        """Return where the ways down from some synsets end or part, the first by name at the end."""
-        ends = []
+    def skip_single_children(wnids: Iterable[str]) -> list[str]:
+        """Return the nearest classes or branchings at or below synsets, in reverse order of their names."""
+        nodes = []
         for wnid in wnids:
-            while wnid not in own and len(children[wnid]) == 1:
+            while wnid not in classes and len(children[wnid]) == 1:
                 (wnid,) = children[wnid]
-            ends.append(wnid)
-        return sorted(ends, key=lambda wnid: (taxonomy.name(wnid), wnid), reverse=True)
+            nodes.append(wnid)
+        return sorted(nodes, key=lambda wnid: (taxonomy.name(wnid), wnid), reverse=True)
 
-    found: list[tuple[str, int]] = []
-    pending = [(wnid, -1) for wnid in kept(roots)]
+    nodes: list[tuple[str, int]] = []
+    pending = [(wnid, -1) for wnid in skip_single_children(roots)]
     while pending:
-        wnid, parent = pending.pop()
-        found.append((wnid, parent))
-        pending += [(child, len(found) - 1) for child in kept(children.get(wnid, ()))]
-    return found
+        wnid, position = pending.pop()
+        nodes.append((wnid, position))
+        pending += [(child, len(nodes) - 1) for child in skip_single_children(children.get(wnid, ()))]
+    return nodes
 
 
 def _parent(wnid: str, tree: Taxonomy, taxonomy: Taxonomy) -> str | None:
-    """Return a synset's parent in the tree; of instances, which have none there, the first in the graph."""
-    above = tree.parents(wnid) or taxonomy.parents(wnid)
-    return above[0] if above else None
+    """Return a synset's parent in the tree; of an instance, which has none there, the first in the graph."""
+    parents = tree.parents(wnid) or taxonomy.parents(wnid)
+    return parents[0] if parents else None

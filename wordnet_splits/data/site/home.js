@@ -1,5 +1,5 @@
 "use strict";
-// The first page: every benchmark of the site.
+// The first page: the benchmarks by paper, the variants of each below it.
 {
   site.views = {};
 
@@ -14,23 +14,53 @@
     return site.el("form", { role: "search", submit: go, class: "tools" }, field, site.el("button", {}, "Search"));
   };
 
-  /** "complete", or what is still lacking. */
+  /** "complete", or what a benchmark lacks. */
   site.state = (about) =>
     about.complete ? "complete" : about.awaiting.length ? `awaiting ${about.awaiting.join(", ")}` : "incomplete";
 
-  const card = (about) =>
+  const versionAndState = (about) => `version ${about.version} · ${site.state(about)}`;
+
+  /** Items by key, in the order of each key's first item. */
+  const grouped = (items, key) => {
+    const groups = new Map();
+    for (const item of items) groups.set(key(item), [...(groups.get(key(item)) ?? []), item]);
+    return groups;
+  };
+
+  const variant = (about) =>
     site.el(
       "li",
       {},
-      site.el("h2", {}, site.link(about.name, "benchmark", about.name)),
+      site.link(about.name, "benchmark", about.name),
+      site.el("p", {}, about.title),
+      site.el("p", { class: "note" }, versionAndState(about)),
+    );
+
+  const card = ([about, ...variants]) =>
+    site.el(
+      "li",
+      {},
+      site.el("h3", {}, site.link(about.name, "benchmark", about.name)),
       site.el("p", {}, about.title),
       site.roleBar(about.roles),
       site.el("p", { class: "counts" }, site.roleCounts(about.roles)),
-      site.el("p", { class: "note" }, [`version ${about.version}`, site.state(about), about.paper].filter(Boolean).join(" · ")),
+      site.el("p", { class: "note" }, versionAndState(about)),
+      variants.length ? site.el("ul", { class: "variants", "aria-label": "Variants" }, variants.map(variant)) : null,
     );
 
+  /** The benchmarks of one paper: variants share the draw of their parent, which is named as the draw. */
+  const family = ([paper, benchmarks]) => {
+    const isParent = (about) => about.name === about.draw;
+    const byDraw = [...grouped(benchmarks, (about) => about.draw).values()];
+    const parentFirst = byDraw.map((members) => [
+      ...members.filter(isParent),
+      ...members.filter((about) => !isParent(about)),
+    ]);
+    return site.section(paper || "Other benchmarks", site.el("ul", { class: "cards" }, parentFirst.map(card)));
+  };
+
   site.views[""] = async () => {
-    const found = site.el("ul", { class: "cards" }, site.index.benchmarks.map(card));
+    const families = [...grouped(site.index.benchmarks, (about) => about.family)];
     return {
       title: "wordnet-splits",
       heading: "Benchmarks for what a vision model does not know",
@@ -43,7 +73,8 @@
         ),
         site.searchForm(),
         site.el("details", { class: "legend" }, site.el("summary", {}, "What the roles mean"), site.legend()),
-        found,
+        families.filter(([paper]) => paper).map(family),
+        families.filter(([paper]) => !paper).map(family),
       ],
     };
   };

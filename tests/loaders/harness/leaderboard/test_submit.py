@@ -23,7 +23,7 @@ from tests.loaders.harness.altering import alterations, altered, refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from tools.stored_results import read_stored
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.site.standings import leaderboard_page
+from wordnet_splits.site.leaderboard import leaderboard_page
 from wordnet_splits.terminal.runner import run
 
 

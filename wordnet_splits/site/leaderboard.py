@@ -1,0 +1,152 @@
+"""The leaderboard page: every figure of every entry, averaged over the runs of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
+
+from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.parquet import read_table
+from wordnet_splits.base.schemas import read_sealed
+from wordnet_splits.base.text_formats import parse_json
+from wordnet_splits.base.untrusted import sha256_of
+from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
+from wordnet_splits.metrics.registry import METRICS
+from wordnet_splits.site.tables import to_columns
+
+RESULTS, ABOUT = "results.parquet", "about.json"
+FIGURE = ("model", "detector", "params", "group", "role", "metric")
+MAY_BE_EMPTY = ("value", "lo", "hi")
+COLUMN_TYPES = dict.fromkeys(FIGURE, pa.string()) | dict.fromkeys(MAY_BE_EMPTY, pa.float64())
+"""The columns of results that the page shows, and their types."""
+SET = ("group", "role", "scored", "expected", "seen", "listed")
+LARGEST = 1 << 30
+
+
+class _Tables(BaseModel):
+    """The part of ``about.json`` that names its tables."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    files: dict[str, str]
+
+
+def leaderboard_page(folder: Path) -> dict[str, Any]:
+    """Return the entries below a folder, their figures, and the refused entries, with the reasons.
+
+    Raises
+    ------
+    DataError : there is no entry, or all are refused.
+    """
+    entries: list[LeaderboardEntry] = []
+    rows: list[dict[str, Any]] = []
+    refused: list[dict[str, str]] = []
+    for path in _entry_folders(folder):
+        try:
+            entry = read_entry(path)
+            figures = _figures(path, entry)
+        except SplitsError as error:
+            refused.append({"name": path.name, "reason": error.what})
+        else:
+            rows.extend({"entry": len(entries), **row} for row in figures)
+            entries.append(entry)
+    if not entries:
+        raise DataError(
+            f"every entry is refused; {refused[0]['name']}: {refused[0]['reason']}",
+            where=str(folder),
+            hint="make check-results",
+        )
+    metrics = {row["metric"] for row in rows}
+    return {
+        "entries": [_entry_row(entry) for entry in entries],
+        "refused": refused,
+        "rows": to_columns(("entry", *FIGURE, "value", "sd", "lo", "hi", "runs"), rows),
+        "metrics": {
+            name: {"title": metric.summary, "better": "higher" if metric.higher_is_better else "lower"}
+            for name, metric in sorted(METRICS.items())
+            if name in metrics
+        },
+    }
+
+
+def _entry_folders(folder: Path) -> list[Path]:
+    folders = sorted(path.parent for path in folder.glob(f"*/{ENTRY}"))
+    if not folders:
+        raise DataError(
+            "no entries of the leaderboard here", where=str(folder), hint="see `unknown-eval submit`"
+        )
+    return folders
+
+
+def _entry_row(entry: LeaderboardEntry) -> dict[str, Any]:
+    facts = entry.facts
+    incomplete = [scored_set for scored_set in facts.sets if scored_set.scored != scored_set.expected]
+    missing = [f"{s.group}: {s.scored:,} of {_count(s.expected)} images" for s in incomplete]
+    if facts.classes is None:
+        missing.append("no frozen benchmark: its images were compared with nothing")
+    return {
+        **{name: getattr(entry, name) for name in ("name", "by", "url", "note")},
+        "benchmark": facts.benchmark,
+        "version": facts.version,
+        "commands": list(entry.commands),
+        "images": facts.images,
+        "evaluation": facts.evaluation,
+        "classes": facts.classes,
+        "sets": to_columns(SET, (scored_set.model_dump() for scored_set in facts.sets)),
+        "networks": to_columns(("model", "model_key"), (network.model_dump() for network in facts.networks)),
+        "missing": missing,
+    }
+
+
+def _count(expected: int | None) -> str:
+    return "an unknown number of" if expected is None else f"{expected:,}"
+
+
+def _figures(folder: Path, entry: LeaderboardEntry) -> list[dict[str, Any]]:
+    """Return the figures of an entry; ``check-results`` checks them against its scores.
+
+    Raises
+    ------
+    DataError : the results are not those of the entry, are empty, or have parameters that are not JSON.
+    """
+    _check_digest(folder / ABOUT, entry.facts.about)
+    tables = read_sealed(folder / ABOUT, _Tables, hint="make check-results").files
+    _check_digest(folder / RESULTS, tables.get(RESULTS))
+    table = read_table(folder / RESULTS)
+    for name, type_ in COLUMN_TYPES.items():
+        column = table[name] if name in table.schema.names else None
+        if column is None or column.type != type_ or (column.null_count and name not in MAY_BE_EMPTY):
+            raise DataError(f"column {name!r} is absent or damaged", where=str(folder / RESULTS))
+    runs: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in table.select(list(COLUMN_TYPES)).to_pylist():
+        runs.setdefault(tuple(row[name] for name in FIGURE), []).append(row)
+    if not runs:
+        raise DataError("holds no results", where=str(folder / RESULTS))
+    for params in {row["params"] for rows in runs.values() for row in rows}:
+        if not isinstance(parse_json(params, where=str(folder / RESULTS)), dict):
+            raise DataError(f"parameters {params!r} are not a JSON object", where=str(folder / RESULTS))
+    return [{**dict(zip(FIGURE, key, strict=True)), **_over_runs(rows)} for key, rows in runs.items()]
+
+
+def _check_digest(path: Path, digest: str | None) -> None:
+    if sha256_of(path, largest=LARGEST) != digest:
+        raise DataError("is not the file of its entry", where=str(path), hint="make check-results")
+
+
+def _over_runs(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    values = [row["value"] for row in rows if row["value"] is not None and isfinite(row["value"])]
+    whole = len(values) == len(rows)  # a mean over some of the runs would be that of another model
+    single = rows[0] if len(rows) == 1 else {}
+    return {
+        "value": fmean(values) if whole else None,
+        "sd": stdev(values) if whole and len(rows) > 1 else None,
+        "lo": single.get("lo"),
+        "hi": single.get("hi"),
+        "runs": len(rows),
+    }
