@@ -15,7 +15,7 @@ from wordnet_splits.base.errors import DataError, ManifestError
 from wordnet_splits.catalog.declarations import declared_sources
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.recipe import load_recipe
-from wordnet_splits.site.benchmarks import about
+from wordnet_splits.site.benchmarks import index_entry
 from wordnet_splits.sources.layouts import layout
 
 CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
@@ -104,7 +104,7 @@ def test_a_stranger_does_all_else_with_it(stranger: Command) -> None:
     assert stranger("build", "./mine", *ROOT, "--out", "again").code == 0
     assert stranger("diff", "./mine", "again/mine").code == 0
     assert stranger("robust", "./mine").code == 0
-    assert about(load_manifest("./mine"))["command"] == "wordnet-splits build FOLDER/mine --root mypics=DIR"
+    assert index_entry(load_manifest("./mine"))["command"] == "wordnet-splits build FOLDER/mine --root mypics=DIR"
     assert stranger("freeze", "mine", "--built", ".", "--manifests", "frozen").code == 0
     assert stranger("diff", "./mine", "frozen/mine").code == 0
     assert stranger("verify", "--manifests", "frozen").code == 0
