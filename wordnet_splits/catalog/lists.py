@@ -101,7 +101,7 @@ def unknown_list(name: str, beside: Path | None = None, *, where: str | None = N
     if not _NAME.fullmatch(name):
         return error
     folders = " or ".join(str(folder) for folder in _folders(beside)) or f"the folder of {ENVIRONMENT}"
-    hint = f"a list of its author's own: put {name}.parquet into {folders}"
+    hint = f"this list is not shipped: put {name}.parquet into {folders}"
     return UnknownNameError(error.what, where=where, hint=hint, near=error.near)
 
 

@@ -34,7 +34,7 @@ KINDS = (
 )
 """Kinds of routes from a name to a lemma, the surest first.
 
-``synset``: the name holds the wnid. ``exact``: the name is the lemma, whatever stands between its words.
+``synset``: the name holds the wnid. ``exact``: the name is the lemma, with any separator between its words.
 ``variant``: after plural, possessive, joining, cutting in two or expanding an abbreviation. ``qualified``:
 with the words of its aside (stadium/football is football stadium). ``related``: the first words stay, and the
 last is replaced by a word of a neighbouring synset (mountain path, mountain trail). ``within``: the lemma has

@@ -88,7 +88,7 @@ def _bounded(source: str, bound: re.Match[str], draw: tuple[str, ...], where: st
         raise RecipeError(
             f"{measure} lies in 0..1, so nothing is at {bound[2]}",
             where=where,
-            hint=f"as in {source}:{measure}=0.6,100: after the comma is how many to draw",
+            hint=f"as in {source}:{measure}=0.6,100: the number to draw follows the comma",
         )
     if len(draw) > 1 or not all(number.isdecimal() for number in draw):
         raise RecipeError(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wordnet_splits.taxonomy import Taxonomy
 
 ClassesBySynset = dict[str, tuple[Key, ...]]
-"""wnid -> the classes that it stands for, sorted, at least one."""
+"""wnid -> its classes, sorted, at least one."""
 
 WORDNET = "wordnet"
 """Source of a wnid that a rule names directly, not through a class of a catalog."""

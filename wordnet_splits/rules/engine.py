@@ -105,7 +105,7 @@ def _clear_of(expression: Expression, candidates: Candidates) -> Verdicts:
     """True of the classes neither whose synsets nor whose name come near a class of ``with``.
 
     Short for ``not = { any = [...] }`` of ``overlaps`` (equal, above, below), ``below_parent_of`` and
-    ``keyword_overlap``, so that the evidence of each way of touching is that operator's own.
+    ``keyword_overlap``, and the evidence is that of these operators.
     """
     return _opposite(_any(expand_clear_of(expression), candidates))
 

@@ -32,7 +32,7 @@ KINDS = ("tokens", "plural", "spacing", "apostrophe", "abbreviation")
 ``tokens``: each word of a name of several. ``plural``: singular (WordNet's morphy; inflect) and plural
 (inflect). ``spacing``: neighbouring words joined or underscored (head-phones -> headphones), and a word
 cut in two where WordNet has the two-word lemma (barndoor -> barn_door). ``apostrophe``: the possessive
-that a modifier can stand for (childs room, child room -> child's room). ``abbreviation``: the long form of a
+of a modifier (childs room, child room -> child's room). ``abbreviation``: the long form of a
 clipping or of initials (chimp -> chimpanzee)."""
 
 SHORTEST_PART = 3

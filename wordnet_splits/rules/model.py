@@ -1,7 +1,7 @@
 """The syntax of ``classes = { ... }`` in a recipe: operands, operators, draws.
 
 One inline table holds one operator (``all``, ``any`` and ``not`` hold further tables); ``draw`` and
-``within`` stand beside the outermost operator and apply last. See `rules.operators` for what operators do.
+``within`` are beside the outermost operator and apply last. See `rules.operators` for what operators do.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ def parse_operand(value: Any) -> Operand:
     if isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value):
         if len(set(value)) < len(value):
             repeated = next(v for v in value if list(value).count(v) > 1)
-            raise ValueError(f"{repeated!r} stands twice in the array")
+            raise ValueError(f"{repeated!r} occurs twice in the array")
         return Operand("ids", ids=tuple(value))
     forms = ", ".join(f"{kind}:NAME" for kind in OPERANDS)
     raise ValueError(f"an operand is {forms} or a non-empty array of class ids")
 
 
 def operand_value(operand: Operand) -> str | list[str]:
-    """Return an operand as it stands in a recipe."""
+    """Return an operand as the value of a key in a recipe."""
     return list(operand.ids) if operand.kind == "ids" else f"{operand.kind}:{operand.name}"
 
 
@@ -82,15 +82,15 @@ class _Model(BaseModel):
 
 
 class KeywordOverlap(_Model):
-    """True where a keyword of the class's name reaches a class of ``with``, or a relative of one.
+    """True where a keyword of the class's name reaches a class of ``with`` or one of its relatives.
 
     Attributes
     ----------
     with : an operand.
     nodes : ``subtree`` lets a keyword reach only synsets of the operand's classes and what lies above them.
     match : ``token``: a word of a lemma is enough; ``lemma``: the keyword is the lemma.
-    qualifiers : whether what stands after ``/`` in a name (``church/outdoor``) makes keywords.
-    compounds : ``split`` takes both parts of a compound, too (fishpond: fish, pond).
+    qualifiers : whether the text after ``/`` in a name (``church/outdoor``) makes keywords.
+    compounds : ``split`` adds both parts of a compound (fishpond: fish, pond).
     """
 
     with_: OperandField = Field(alias="with")
@@ -101,14 +101,14 @@ class KeywordOverlap(_Model):
 
 
 class SimilarityBound(_Model):
-    """True where the nearest class of ``to`` is at least ``above``, or less than ``below``, alike.
+    """True where the similarity to the nearest class of ``to`` is at least ``above``, or less than ``below``.
 
     Attributes
     ----------
     to : an operand.
     measure : the measure of similarity.
     above : the least value; or
-    below : the value that is not reached.
+    below : the limit that the value must not reach.
     """
 
     to: OperandField
@@ -129,10 +129,10 @@ class Slice(_Model):
     Attributes
     ----------
     of : the roots: wnids, names such as ``dog.n.01``, or nouns.
-    half : which half.
-    first : so many.
-    every : the length of a stretch, of which are taken
-    at : those at these places, counted from 0.
+    half : the half to take.
+    first : the number of classes to take from the start.
+    every : the length of a period of classes, with ``at``.
+    at : the positions to take in every period, from 0.
     """
 
     of: Synsets
@@ -156,9 +156,9 @@ class Siblings(_Model):
 
     Attributes
     ----------
-    half : which half.
-    odd : which half the middle class of an odd family belongs to; ``alternate`` gives it to the first half in
-        the first odd family, to the second in the next, and so on.
+    half : the half to take.
+    odd : the half of the middle class of an odd family; ``alternate`` gives it to the first half in the first
+        odd family, to the second in the next, and so on.
     """
 
     half: Half
@@ -167,7 +167,7 @@ class Siblings(_Model):
 
 def _plainly_true(value: object) -> object:
     if value is not True:  # 1 equals True
-        raise ValueError("only `true` may stand here")
+        raise ValueError("the only value is `true`")
     return value
 
 
@@ -188,7 +188,7 @@ class Expression(_Model):
     Attributes
     ----------
     senses : with ``overlaps``: ``any`` noun synset of a class's name, or those of its catalog.
-    relation : with ``overlaps``: what counts, of the class to the operand's.
+    relation : with ``overlaps``: the relations of a class to the operand's that count.
     """
 
     listed: OperandField | None = _means("the classes named")
@@ -254,8 +254,8 @@ class ClassRule(Expression):
 
     Attributes
     ----------
-    draw : how many of the accepted classes to draw.
-    within : a column of the catalog, such as ``superclass``: so many within each of its values.
+    draw : the number of accepted classes to draw.
+    within : a column of the catalog, such as ``superclass``: that number for each of its values.
     """
 
     draw: Annotated[int, Field(ge=1, strict=True)] | None = None

@@ -65,8 +65,8 @@ def _join(names: Sequence[str]) -> str:
 def explain_refusals(source: str, verdicts: Mapping[str, Verdict], context: Context) -> str:
     """Return why a rule took no candidate.
 
-    That is how many candidates each operator refused, the parents that it asked about, and the score nearest
-    to the bound.
+    The reasons are the number of candidates that each operator refused, the score nearest to the bound, and
+    the parents of operands.
     """
     if not verdicts:
         return "earlier groups have taken every class of the source"

@@ -30,7 +30,7 @@ def test_a_stranger_is_told_where_a_list_goes(author: Path, tmp_path: Path) -> N
     with pytest.raises(UnknownNameError, match="unknown list 'mine/test_id'") as caught:
         verify_benchmark(stranger / "mine")
     assert caught.value.hint == (
-        f"a list of its author's own: put mine/test_id.parquet into {stranger / 'lists'}"
+        f"this list is not shipped: put mine/test_id.parquet into {stranger / 'lists'}"
     )
     shutil.copytree(author / "lists", stranger / "lists")
     assert verify_benchmark(stranger / "mine").ok

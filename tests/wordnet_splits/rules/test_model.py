@@ -118,7 +118,7 @@ def test_a_wrong_key_is_refused_at_its_place(text: str, location: tuple[Any, ...
         ('{ listed = "sorce:cifar100" }', ("listed",), "did you mean 'source:cifar100'?"),
         ('{ listed = "cifar100" }', ("listed",), "is not an operand"),
         ("{ listed = [] }", ("listed",), "non-empty array"),
-        ('{ listed = ["a", "b", "a"] }', ("listed",), "'a' stands twice"),
+        ('{ listed = ["a", "b", "a"] }', ("listed",), "'a' occurs twice"),
         ("{ listed = 3 }", ("listed",), "an operand is"),
         (
             '{ slice = { of = ["n02084071"], half = "first", every = 2, at = [0] } }',
@@ -133,7 +133,7 @@ def test_a_wrong_key_is_refused_at_its_place(text: str, location: tuple[Any, ...
             "exactly one of above, below",
         ),
         ('{ listed = "group:a", draw = 0 }', ("draw",), "greater than or equal to 1"),
-        ("{ rest = false }", ("rest",), "only `true`"),
+        ("{ rest = false }", ("rest",), "the only value is `true`"),
     ],
 )
 def test_a_malformed_rule_says_what_is_wrong(text: str, location: tuple[Any, ...], message: str) -> None:

@@ -210,7 +210,7 @@ def part_whole_with(expression: Expression, candidates: Candidates) -> dict[str,
 
 
 def _nearest(finding: Finding, operand: Operand, names: Names) -> tuple[str, str]:
-    """Return the classes that the nearest synset of the evidence stands for, and that synset."""
+    """Return the classes of the nearest synset of the evidence, and that synset."""
     nearest = finding.via[0]
     classes = names.others(operand, [v for v in finding.via if v[:2] == nearest[:2]])  # of that synset
     return classes, names.synset(nearest.wnid)

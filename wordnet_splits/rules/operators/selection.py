@@ -75,8 +75,8 @@ def _slice_wording(finding: Finding, names: Names) -> str:
 def slice_(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of some of the classes strictly below each root, by their position in the sorted whole catalog.
 
-    Positions count from 0 over the whole catalog, whatever groups have taken, so that slices of one set of
-    roots fit together. The first half of n classes is floor(n/2) (Palechor et al. 2023, section 3).
+    Positions count from 0 over the whole catalog, including classes of earlier groups, so that slices of one
+    set of roots fit together. The first half of n classes is floor(n/2) (Palechor et al. 2023, section 3).
     """
     rule: Slice = expression.value
     replaced = [c for c in candidates.class_ids if candidates.has_replaced_synsets(c)]
@@ -145,9 +145,9 @@ def siblings(expression: Expression, candidates: Candidates) -> dict[str, Findin
     """True of the classes in one half of their family (Noda et al. 2025: halves of siblings).
 
     A family is the classes of the same parents in the hierarchy that the recipe names; families come in the
-    order of their first classes, the classes of each in the order of the source. As with `slice`, they are
-    counted over the whole catalog, whatever groups have taken, so that the halves fit together. A class
-    without a parent is in no family.
+    order of their first classes, the classes of each in the order of the source. As with `slice`, they
+    are counted over the whole catalog, including classes of earlier groups, so that the halves fit together.
+    A class without a parent is in no family.
     """
     rule: Siblings = expression.value
     members = family_members(candidates, rule.odd)

@@ -30,8 +30,8 @@ def similarity(expression: Expression, candidates: Candidates) -> dict[str, Find
     """True of the classes whose nearest other class of the operand is alike enough, or unlike enough.
 
     The value of a class is the greatest over all pairs of its synsets with those of the operand's other
-    classes (for ``distance`` the smallest); ``above = t`` wants value >= t, ``below = t`` value < t, so
-    that the two part the classes. Neither is true of a class without synsets. Follows the full graph.
+    classes (for ``distance`` the smallest). ``above = t`` means value >= t, ``below = t`` value < t. Neither
+    is true of a class without synsets. Follows the full graph.
     """
     bounds: SimilarityBound = expression.value
     targets = [(wnid, key) for wnid, keys in candidates.synsets(bounds.to).items() for key in keys]
