@@ -66,7 +66,7 @@ class Coverage(AboutPart):
 
 
 class MissingSet(AboutPart):
-    """A set of which fewer test images were scored than the benchmark has; ``expected`` None: not known."""
+    """A set with fewer scored test images than the benchmark has; ``expected`` is None where unknown."""
 
     group: str
     role: str
@@ -76,7 +76,7 @@ class MissingSet(AboutPart):
 
 
 class ColumnsUsed(AboutPart):
-    """Which columns of a model's output count: see `model.class_map.ClassMap.record`."""
+    """The columns of a model's output that are used: see `model.class_map.ClassMap.record`."""
 
     restrict: Literal["columns", "full"]
     columns: Count

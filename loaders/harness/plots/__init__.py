@@ -1,4 +1,4 @@
-"""Pictures of results: a registry of kinds, each a function from results to numbers, drawn by its shape."""
+"""Plots of results: a registry of kinds, each a function from results to the numbers of a plot."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from .selection import Selection
 
 @plot_kind("kim-5", "improvement of pooled AURC over MCP in %", paper="Kim, figure 5")
 def improvement(selection: Selection) -> Plot:
-    """100 (AURC of MCP - AURC)/AURC of MCP, with intervals of the paired bootstrap."""
+    """Return 100 (AURC of MCP - AURC)/AURC of MCP, with intervals of the paired bootstrap."""
     scope = scope_named("pooled", ResultSets.of(selection.draw.first))
     ranking = rank_entries(selection.draw, "aurc_unknown", scope, replicates=selection.replicates)
     labels = selection.labels
@@ -35,7 +35,7 @@ def improvement(selection: Selection) -> Plot:
     paper="Abdelzad, figures 1 to 4",
 )
 def robustness(selection: Selection) -> Plot:
-    """AUROC by default; the paper's figures 1 and 3 are of one detector on uniform noise, 2 and 4 of two."""
+    """Return AUROC or another metric; the paper's figures 1 and 3 show one detector, 2 and 4 two."""
     metric = selection.metric or "auroc"
     if len({entry.model for entry in selection.entries}) < 2:
         raise DataError("robustness is over models (optimizers), and there is one", where=selection.benchmark)
@@ -57,7 +57,7 @@ def robustness(selection: Selection) -> Plot:
 
 @plot_kind("nearness-trend", "rank correlation of nearness and AUROC over OOD classes, for each detector")
 def nearness_trend(selection: Selection) -> Plot:
-    """Spearman's, with intervals of the bootstrap over classes; strongest (most negative) on top."""
+    """Return Spearman's correlations with bootstrap intervals over classes, most negative on top."""
     outcome = nearness_of(selection.draw, selection.unknown_sets, bootstrap=selection.replicates)
     rows = [c for c in outcome.correlations if (c.measure, c.to) == REFERENCE]
     rows.sort(key=lambda correlation: correlation.rho)

@@ -21,7 +21,7 @@ GAMMAS = (("gamma_plus", "gamma+ (ID)"), ("gamma_minus", "gamma- (negatives)"), 
 
 @plot_kind("risk-coverage", "risk of what is accepted over its share; wrong ID, near and far count as errors")
 def risk_coverage(selection: Selection) -> Plot:
-    """Over the pool of ID, near and far; its mean over coverage is `aurc_unknown`."""
+    """Return risk-coverage curves over the pool of ID, near and far; their mean is `aurc_unknown`."""
     lines = []
     for entry in selection.entries:
         ood_sets = selection.sets(entry, "near", "far").values()
@@ -37,7 +37,7 @@ def risk_coverage(selection: Selection) -> Plot:
 
 @plot_kind("roc", "ID accepted over OOD accepted, a panel for each OOD set")
 def roc(selection: Selection) -> Plot:
-    """ID is the positive class."""
+    """Return ROC curves; ID is the positive class."""
     panels = []
     for group in selection.roles:
         lines = []
@@ -60,7 +60,7 @@ def roc(selection: Selection) -> Plot:
 
 @plot_kind("oscr", "correct classification over false positives, log axis", paper="Palechor, figure 2")
 def oscr_log(selection: Selection) -> Plot:
-    """A line for each model and detector, a panel for each OOD set."""
+    """Return a line for each model and detector, a panel for each OOD set."""
     return _oscr(selection, log_x=True)
 
 
@@ -70,7 +70,7 @@ def oscr_log(selection: Selection) -> Plot:
     paper="Palechor, figure 2 of the supplement",
 )
 def oscr_linear(selection: Selection) -> Plot:
-    """The same with a linear axis."""
+    """Return the curves of `oscr_log` with a linear axis."""
     return _oscr(selection, log_x=False)
 
 
@@ -97,7 +97,7 @@ def _notes(selection: Selection) -> tuple[str, ...]:
 
 @plot_kind("palechor-3", "gamma+ and gamma- over the epochs of training", paper="Palechor, figure 3")
 def gammas_over_epochs(selection: Selection) -> Plot:
-    """A line for each run, from the ``model.json`` in the folder where it was trained."""
+    """Return a line for each run, from the ``model.json`` in the folder where it was trained."""
     from ..checkpoints.files import read_metadata
 
     histories = {}

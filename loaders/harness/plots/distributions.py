@@ -19,7 +19,7 @@ KINDS = ("correct", "incorrect", "near", "far", "external")
 
 @plot_kind("densities", "confidence by role, a panel for each detector")
 def densities(selection: Selection) -> Plot:
-    """Correct and wrong ID, near, far and external; OOD sets of a role are pooled."""
+    """Return densities of correct and wrong ID, near, far and external; sets of a role are pooled."""
     panels = []
     for entry in selection.entries:
         values: dict[str, list[Array]] = {}
@@ -38,7 +38,7 @@ def densities(selection: Selection) -> Plot:
 
 @plot_kind("kim-6", "greatest softmax of correct, incorrect, near and far images", paper="Kim, figure 6")
 def greatest_softmax(selection: Selection) -> Plot:
-    """A panel for each model, of its first run."""
+    """Return a panel for the first run of each model."""
     panels = []
     for network in selection.first_networks():
         table = network.predictions
@@ -58,7 +58,7 @@ def greatest_softmax(selection: Selection) -> Plot:
     paper="Palechor, figure 4",
 )
 def target_and_greatest(selection: Selection) -> Plot:
-    """A panel for each model, of its first run."""
+    """Return a panel for the first run of each model."""
     panels = []
     for network in selection.first_networks():
         table = network.predictions

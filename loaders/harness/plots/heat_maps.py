@@ -25,7 +25,7 @@ MAX_NAMES = 120
 
 @plot_kind("predictions", "share of each OOD class that is predicted as each ID class")
 def predictions(selection: Selection) -> Plot:
-    """A panel for each OOD set, of the first network; predictions outside the ID classes are not counted."""
+    """Return a panel for each OOD set; predictions outside the ID classes do not count."""
     network, manifest = next(selection.first_networks()), selection.draw.manifest()
     table = network.predictions
     width = len(LabelSpace.of(manifest.classes).labels)
@@ -43,7 +43,7 @@ def predictions(selection: Selection) -> Plot:
 
 @plot_kind("kim-7", "mean softmax of each OOD class over the ID classes (--store)", paper="Kim, figure 7")
 def mean_softmax(selection: Selection) -> Plot:
-    """A panel for each OOD set, of the first network, from the logits stored by its evaluation."""
+    """Return a panel for each OOD set, from the logits that the first network's evaluation stored."""
     network, manifest = next(selection.first_networks()), selection.draw.manifest()
     if selection.store is None:
         raise DataError(

@@ -17,7 +17,7 @@ from .selection import Selection, mean_over_runs
 
 @plot_kind("near-far", "mean AUROC over near sets against that over far sets", paper="OpenOOD, figure 4")
 def near_far(selection: Selection) -> Plot:
-    """A point for each model and detector, means over runs; another --metric in place of AUROC."""
+    """Return a point for each model and detector, the means of AUROC or another metric over runs."""
     metric = selection.metric or "auroc"
     points = []
     for entry in selection.entries:
@@ -33,7 +33,7 @@ def near_far(selection: Selection) -> Plot:
     paper="OpenOOD, figure 6",
 )
 def full_spectrum(selection: Selection) -> Plot:
-    """A panel for near and one for far, a point for each model and detector."""
+    """Return a panel for near and a panel for far, with a point for each model and detector."""
     rows = against_full_spectrum(selection.draw, [selection.metric or "auroc"])
     if not rows:
         raise DataError(
@@ -54,7 +54,7 @@ def full_spectrum(selection: Selection) -> Plot:
 
 @plot_kind("nearness", "AUROC of each OOD class against its similarity to the nearest ID class")
 def nearness(selection: Selection) -> Plot:
-    """A panel for each detector, of its first run, with the rank correlation over the plotted classes."""
+    """Return a panel for each detector and its first run, with the rank correlation over the classes."""
     panels = []
     for entry in selection.entries:
         evaluation, number = entry.runs[0]

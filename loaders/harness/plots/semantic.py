@@ -29,7 +29,7 @@ LABEL = "mean similarity of true and predicted class"
     "recalcati-2", "true classes whose predictions are nearest in WordNet", paper="Recalcati, figure 2"
 )
 def nearest_true(selection: Selection) -> Plot:
-    """The ten best true classes of all sets, of the first network."""
+    """Return the ten best true classes of all sets, for the first network."""
     best = means_by(_predictions(selection), predicted=False)[:CLASSES]
     return Plot(f"{selection.benchmark}: best true classes", (_panel("true class", best),))
 
@@ -38,7 +38,7 @@ def nearest_true(selection: Selection) -> Plot:
     "recalcati-3", "predicted classes whose OOD images are nearest, and farthest", paper="Recalcati, figure 3"
 )
 def best_and_worst(selection: Selection) -> Plot:
-    """The ten best and ten worst predicted classes over the OOD sets, of the first network."""
+    """Return the ten best and ten worst predicted classes over the OOD sets, for the first network."""
     ood = [
         prediction for prediction in _predictions(selection) if prediction.role in ("near", "far", "external")
     ]
