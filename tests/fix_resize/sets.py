@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import subprocess
@@ -11,6 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
+
+from fix_resize.cli.main import app
+from wordnet_splits.terminal.runner import run as run_application
 
 COMMAND = [sys.executable, "-m", "fix_resize.cli.main"]
 
@@ -33,6 +37,13 @@ def run(*words: object, **options: Any) -> Ran:
     )
     assert "Traceback" not in done.stderr, done.stderr
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def run_here(*words: object) -> Ran:
+    """Run ``fix-resize`` in this process."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = run_application(app, list(map(str, words)), "fix-resize")
+    return Ran(code, out.getvalue(), err.getvalue())
 
 
 def jpeg(seed: int, width: int = 60, height: int = 40) -> bytes:

@@ -15,7 +15,7 @@ from fix_resize import get_spec, resize
 from fix_resize.cli.main import app
 from fix_resize.pipeline import shards
 from fix_resize.pipeline.cluster import check_address
-from tests.fix_resize.sets import jpeg, make_folder, photographs
+from tests.fix_resize.sets import jpeg, make_folder, photographs, run_here
 from tests.fix_resize.sets import run as run_process
 from wordnet_splits.base.sampling import order_images
 from wordnet_splits.cli.main import run
@@ -241,8 +241,8 @@ def test_tiny_imagenet_is_drawn_as_the_recipe_cuts_it(
 
 
 def test_help_and_a_closed_pipe(pictures: Path, tmp_path: Path) -> None:
-    assert "from-manifest" in run_process("build", "--help").out
-    assert run_process("build", "folder", "--root", pictures, "--out", tmp_path / "out").code == 0
+    assert "from-manifest" in run_here("build", "--help").out
+    assert run_here("build", "folder", "--root", pictures, "--out", tmp_path / "out").code == 0
     assert run_process("verify", tmp_path / "out").code == 0
 
 

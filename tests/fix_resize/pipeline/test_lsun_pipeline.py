@@ -16,7 +16,7 @@ from fix_resize import apply, get_spec
 from fix_resize.decode import decode
 from fix_resize.pipeline.output import open_output
 from fix_resize.pipeline.selection import Selection, select_manifest, select_published
-from tests.fix_resize.sets import photographs, run
+from tests.fix_resize.sets import photographs, run, run_here
 from wordnet_splits.base.sampling import order_images
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.finding import load_manifest
@@ -85,9 +85,9 @@ def test_the_command_builds_lsun_fix_from_databases(
     real_root: Path, photos: Databases, tmp_path: Path
 ) -> None:
     words = ("build", "lsun", "--root", real_root, "--out", tmp_path / "out", "--shard-size", 50, "--json")
-    refused = run(*words)
+    refused = run_here(*words)
     assert (refused.code, "is not published" in refused.err, "--local" in refused.err) == (2, True, True)
-    short = run(*words, "--local")
+    short = run_here(*words, "--local")
     assert (short.code, "20 of 400" in short.err) == (2, True)
     built = run(*words, "--local", "--per-class", 12, "--workers", 2)
     assert (built.code, built.json["name"], built.json["images"]) == (0, "lsun@local", 120)
@@ -107,12 +107,12 @@ def test_the_command_builds_lsun_fix_from_databases(
             output.pixels(row["image_id"]), apply(get_spec("fix"), decode(data).image)
         )
         assert row["file"] == f"test/{row['class_id']}/{key}.png"
-    assert run("verify", tmp_path / "out").code == 0
+    assert run_here("verify", tmp_path / "out").code == 0
 
 
 def test_what_a_root_holds_is_built_and_what_it_lacks_is_counted(real_root: Path, tmp_path: Path) -> None:
     words = ("build", "lsun", "--root", f"lsun={real_root}", "--out", tmp_path / "out", "--local", "--json")
-    built = run(*words, "--allow-missing", "--per-class", 25, "--format", "parquet", "--spec", "fix-64")
+    built = run_here(*words, "--allow-missing", "--per-class", 25, "--format", "parquet", "--spec", "fix-64")
     assert (built.code, built.json["complete"], built.json["images"]) == (3, False, 200)
     short = {s["class_id"]: (s["wanted"], s["taken"]) for s in built.json["shortfalls"]}
     assert short == dict.fromkeys(SCENES, (25, 20))

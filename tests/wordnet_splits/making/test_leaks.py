@@ -362,6 +362,7 @@ def test_copies_of_one_placeholder_take_one_pair_for_each_two_groups_that_hold_i
     ]
 
 
+@pytest.mark.oracle
 def test_what_the_frozen_benchmarks_hold_twice_in_id_is_named():
     seen = []
     for name in manifest_names():

@@ -149,7 +149,9 @@ MACHINES = {
 }
 
 
-@pytest.mark.parametrize(("machine", "workers"), [("one", 1), ("two", 2)])
+@pytest.mark.parametrize(
+    ("machine", "workers"), [pytest.param("one", 1, marks=pytest.mark.oracle), ("two", 2)]
+)
 def test_hash_seed_locale_time_zone_and_workers(mine, pickles, reference, tmp_path, machine, workers):
     done = spawn(
         tmp_path,
