@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,23 @@ from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.metrics import auroc
 
-theirs = pytest.importorskip("pytorch_ood.detector", reason="pytorch-ood is not installed")
+
+@pytest.fixture(autouse=True, scope="module")
+def _installed() -> None:
+    pytest.importorskip("pytorch_ood.detector", reason="pytorch-ood is not installed")
+
+
+class Imported:
+    """A module that is imported, with 170 MB of what it needs, only by the worker that runs these tests."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
+
+theirs = Imported("pytorch_ood.detector")
 
 TRAIN, KNOWN, UNKNOWN = images(1600, seed=1), images(300, seed=3), images(300, seed=4, unknown=True)
 HEAD = head_of()
