@@ -81,7 +81,7 @@ def test_truncated_and_malformed_pickles(tmp_path: Path, real_data: Path) -> Non
             scan(open_source("cifar100", tmp_path))
     rows = np.zeros((2, 3072), np.uint8)
     for value, why in [
-        ([1, 2], "no dictionary"),
+        ([1, 2], "not a dictionary"),
         ({"labels": [1, 2], "data": rows}, "its keys are"),
         ({"fine_labels": [1, 2, 3], "data": rows}, "3 labels"),
         ({"fine_labels": [1, 2], "data": rows[:, :100]}, "of shape"),

@@ -62,11 +62,11 @@ class Pickles(PictureCopy):
         self._published = class_ids
         self._root = root
         self._folder = layout.find(root) or root
-        self._loaded: dict[str, _Batch] = {}
+        self._loaded: dict[str, list[tuple[str, _Batch]]] = {}
 
     def listing(self, split: str) -> Listing:
         """Return the pictures of the batches of ``split`` that are there."""
-        batches = self._split(split)
+        batches = self._batches(split)
         labels = [label for _, batch in batches for label in batch.labels]
         names = [PurePosixPath(n).stem for _, b in batches for n in b.names or [""] * len(b.labels)]
         classes = [self._class_ids[n] if 0 <= n < len(self._class_ids) else None for n in labels]
@@ -81,15 +81,18 @@ class Pickles(PictureCopy):
 
     def pixels(self, split: str, index: int) -> Pixels:
         """Return a picture, uint8 (32, 32, 3)."""
-        for _, batch in self._split(split):
+        for _, batch in self._batches(split):
             if index < len(batch.labels):
                 planes = batch.data[index].reshape(_CHANNELS, SIDE, SIDE)
                 return np.ascontiguousarray(planes.transpose(1, 2, 0))
             index -= len(batch.labels)
         raise KeyError(index)
 
-    def _split(self, split: str) -> list[tuple[str, _Batch]]:
-        return [(f, self._batch(f)) for f in self._layout.batches[split] if (self._folder / f).exists()]
+    def _batches(self, split: str) -> list[tuple[str, _Batch]]:
+        if split not in self._loaded:
+            paths = ((file, self._folder / file) for file in self._layout.batches[split])
+            self._loaded[split] = [(file, self._read(path)) for file, path in paths if path.exists()]
+        return self._loaded[split]
 
     @cached_property
     def _class_ids(self) -> tuple[str, ...]:
@@ -101,11 +104,6 @@ class Pickles(PictureCopy):
         if sorted(names) != sorted(self._published):
             raise _not_a_batch(path, "its classes are not the published ones")
         return tuple(names)
-
-    def _batch(self, file: str) -> _Batch:
-        if file not in self._loaded:
-            self._loaded[file] = self._read(self._folder / file)
-        return self._loaded[file]
 
     def _read(self, path: Path) -> _Batch:
         batch = self._load(path)

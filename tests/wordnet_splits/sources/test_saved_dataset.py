@@ -16,7 +16,7 @@ import pytest
 
 from tests.hub_server import Fault, Hub, Repo, at_hand
 from tests.wordnet_splits import own_pictures as own
-from tests.wordnet_splits.sources.test_own import rows
+from tests.wordnet_splits.sources.test_declared import rows
 from wordnet_splits.base import errors
 from wordnet_splits.propose.classes import declared_classes
 from wordnet_splits.sources import open_source

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.wordnet_splits import own_pictures as own
-from tests.wordnet_splits.sources.test_own import rows
+from tests.wordnet_splits.sources.test_declared import rows
 from wordnet_splits.base import errors
 from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import read_manifest

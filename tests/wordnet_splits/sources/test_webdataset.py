@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.wordnet_splits import own_pictures as own
-from tests.wordnet_splits.sources.test_own import rows
+from tests.wordnet_splits.sources.test_declared import rows
 from wordnet_splits.base import errors
 from wordnet_splits.propose.classes import declared_classes
 from wordnet_splits.sources import open_source
