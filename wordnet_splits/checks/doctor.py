@@ -107,7 +107,7 @@ class BenchmarkState:
 
 @dataclass(frozen=True)
 class Diagnosis(Tabular):
-    """What `diagnose` found; a row is one publisher's split of a source."""
+    """What `check_sources` found; a row is one publisher's split of a source."""
 
     sources: Sequence[SourceState]
     benchmarks: Sequence[BenchmarkState]
@@ -131,7 +131,7 @@ class Diagnosis(Tabular):
         return {"sources": [asdict(s) for s in self.sources], "benchmarks": benchmarks}
 
 
-def diagnose(
+def check_sources(
     given: Roots | None = None,
     *,
     manifests: Path | None = None,

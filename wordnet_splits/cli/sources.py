@@ -36,8 +36,8 @@ def add_commands(app: typer.Typer) -> None:
     sources = make_family(app, "sources", about, [show[0], check[0]])
     add_command(sources, "list", list_sources, list_)
     add_command(sources, "show", show_source, show)
-    add_command(sources, "fetch", fetch_source, fetch)
-    add_command(sources, "check", check_sources, check)
+    add_command(sources, "fetch", fetch_files, fetch)
+    add_command(sources, "check", check_roots, check)
 
 
 def list_sources(json: Json = False) -> int:
@@ -97,7 +97,7 @@ def _print_source(row: dict[str, Any]) -> None:
         to_stdout(f"  root      --root {row['name']}=DIR, {root_variable(row['name'])}=DIR, or roots.toml")
 
 
-def fetch_source(
+def fetch_files(
     source: Annotated[str, typer.Argument(help="A source, as `sources list` names it.")],
     out: Annotated[
         Path | None, typer.Option(help="The folder that becomes its root; data/SOURCE by default.")
@@ -120,7 +120,7 @@ def fetch_source(
     Ctrl-C loses nothing: the same command continues where it stopped.
     """
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.fetching.fetch import downloads, fetch
+    from wordnet_splits.fetching.fetch import downloads, fetch_source
 
     if dry_run:
         offers = [
@@ -131,7 +131,7 @@ def fetch_source(
         columns = ("file", "checksum", "address")
         print_result({"source": source, "files": offers}, json, lambda: print_table(columns, cells))
         return DONE
-    fetched = fetch(source, out, files=file or [], mirror=mirror, hub=hub, progress=OnStderr())
+    fetched = fetch_source(source, out, files=file or [], mirror=mirror, hub=hub, progress=OnStderr())
 
     def print_files() -> None:
         rows = [(f.file, f"{f.size:,}", "received" if f.received else "was there") for f in fetched.files]
@@ -143,14 +143,14 @@ def fetch_source(
     return DONE
 
 
-def check_sources(root: RootOptions = None, manifests: Manifests = None, json: Json = False) -> int:
+def check_roots(root: RootOptions = None, manifests: Manifests = None, json: Json = False) -> int:
     """Scan the root of every source, and print what each benchmark lacks."""
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.checks.doctor import carried, diagnose
+    from wordnet_splits.checks.doctor import carried, check_sources
 
     roots = parse_roots(root or [], carried(manifests))
     by_option = {name: roots[name] for name in (text.partition("=")[0] for text in root or [])}
-    diagnosis = diagnose(by_option, manifests=manifests, progress=OnStderr())
+    diagnosis = check_sources(by_option, manifests=manifests, progress=OnStderr())
     print_result(diagnosis, json, lambda: _print_diagnosis(diagnosis, list(by_option)))
     return DONE
 

@@ -55,9 +55,9 @@ class FetchedDataset(Jsonable, Tabular):
 def downloads(
     source: str, *, files: Collection[str] = (), mirror: str | None = None
 ) -> tuple[tuple[Download, str], ...]:
-    """Return the publisher's files that `fetch` fetches, each with its address.
+    """Return the publisher's files that `fetch_source` fetches, each with its address.
 
-    Parameters and errors are those of `fetch`.
+    Parameters and errors are those of `fetch_source`.
     """
     info = source_info(source)
     if not source_class(source).rooted:
@@ -65,7 +65,7 @@ def downloads(
     return tuple(_select_downloads(info, files, mirror))
 
 
-def fetch(
+def fetch_source(
     source: str,
     out: Path | str | None = None,
     *,

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 
 
 def examine(given: dict[str, Path] | None = None, manifests: Path = Path("no manifests")) -> dr.Diagnosis:
-    return dr.diagnose(given, manifests=manifests)
+    return dr.check_sources(given, manifests=manifests)
 
 
 @pytest.fixture
