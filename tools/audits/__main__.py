@@ -17,24 +17,26 @@ from wordnet_splits.base.parquet import write_table
 
 
 def main() -> int:
-    """Write the page's tables and the Parquet; 2 where a list that we do not ship is not at hand."""
+    """Write the page's tables and the Parquet; 2 if an unshipped list is missing."""
     parser = argparse.ArgumentParser(prog="python -m tools.audits")
     parser.add_argument("--facts", type=Path, required=True, help="folder of published lists")
     parser.add_argument("--out", type=Path, default=Path("docs"), help="folder of audit.md")
     options = parser.parse_args()
-    if absent := [one for one in lists() if one.file and not (options.facts / one.file).is_file()]:
-        names = ", ".join(one.file for one in absent[:3])
+    listed_files = [class_list.file for class_list in lists() if class_list.file]
+    if missing := [file for file in listed_files if not (options.facts / file).is_file()]:
+        names = ", ".join(missing[:3])
         print(
-            f"error: {options.facts}: lacks {len(absent)} lists: {names}, ...; --facts DIR", file=sys.stderr
+            f"error: {options.facts}: lacks {len(missing)} lists: {names}, ...; --facts DIR", file=sys.stderr
         )
         return 2
-    found = list(audited(options.facts))
-    for one, audit in found:
-        print(f"{one.name}: {audit.counts['leaking']:,} of {audit.counts['classes']:,}", file=sys.stderr)
+    audits = list(audited(options.facts))
+    for class_list, audit in audits:
+        counts = audit.counts
+        print(f"{class_list.name}: {counts['leaking']:,} of {counts['classes']:,}", file=sys.stderr)
     page = options.out / "audit.md"
-    files.write_text(page, filled(page.read_text(encoding="utf-8"), tables(found)))
+    files.write_text(page, filled(page.read_text(encoding="utf-8"), tables(audits)))
     thresholds().plot(options.out / "study" / "thresholds-imagenet21k.svg")
-    write_table(as_table(found, options.facts), options.out / "audit.parquet")
+    write_table(as_table(audits, options.facts), options.out / "audit.parquet")
     return 0
 
 

@@ -78,5 +78,5 @@ def lists() -> list[Listed]:
 
 def audited(facts: Path) -> Iterator[tuple[Listed, Audit]]:
     """Yield every list with its audit."""
-    for one in lists():
-        yield one, one.audit(facts)
+    for class_list in lists():
+        yield class_list, class_list.audit(facts)

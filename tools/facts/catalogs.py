@@ -38,9 +38,9 @@ def imagenet1k(facts: Path) -> Table:
 
 def tiny_imagenet(facts: Path) -> Table:
     classes, val = facts / "tiny_imagenet/classes.tsv", facts / "tiny_imagenet/val_annotations.txt"
-    held = Counter(line.split("\t")[1] for line in body(val))
+    counts_of = Counter(line.split("\t")[1] for line in body(val))
     rows = [
-        Row(r["wnid"], first_word(r["words"]), counts={"train": 500, "val": held[r["wnid"]]})
+        Row(r["wnid"], first_word(r["words"]), counts={"train": 500, "val": counts_of[r["wnid"]]})
         for r in records(classes)
     ]
     origin = [*sources(classes, val), "publisher: Stanford CS231n, 500 training images a class"]
@@ -49,9 +49,9 @@ def tiny_imagenet(facts: Path) -> Table:
 
 def cifar100(facts: Path) -> Table:
     classes, files = facts / "cifar/cifar100_classes.tsv", facts / "cifar/cifar100_files.tsv.gz"
-    held = Counter((r["split"], r["fine_class"]) for r in records(files))
+    counts_of = Counter((r["split"], r["fine_class"]) for r in records(files))
     rows = [
-        Row(r["fine"], r["fine"], r["coarse"], {s: held[s, r["fine"]] for s in ("train", "test")})
+        Row(r["fine"], r["fine"], r["coarse"], {s: counts_of[s, r["fine"]] for s in ("train", "test")})
         for r in sorted(records(classes), key=lambda r: int(r["fine_idx"]))
     ]
     return Table(("train", "test"), rows, sources(classes, files))
@@ -70,8 +70,8 @@ def cifar10(facts: Path) -> Table:
 def food101(facts: Path) -> Table:
     classes = facts / "food101/classes.txt"
     lists = {split: facts / f"food101/{split}.txt.gz" for split in ("train", "test")}
-    held = {split: Counter(line.split("/")[0] for line in body(path)) for split, path in lists.items()}
-    rows = [Row(name, name, counts={s: held[s][name] for s in held}) for name in body(classes)]
+    counts_of = {split: Counter(line.split("/")[0] for line in body(path)) for split, path in lists.items()}
+    rows = [Row(name, name, counts={s: counts_of[s][name] for s in counts_of}) for name in body(classes)]
     return Table(("train", "test"), rows, sources(classes, *lists.values()))
 
 
@@ -92,7 +92,7 @@ def places365(facts: Path) -> Table:
     categories, io = folder / "categories_places365.txt", folder / "IO_places365.txt"
     train, val = folder / "train_counts_by_toplevel_dir.tsv", folder / "places365_val.txt.gz"
     indoor = dict(line.split(" ") for line in body(io))
-    held = Counter(line.split("\t")[1] for line in body(val))
+    counts_of = Counter(line.split("\t")[1] for line in body(val))
     sums = {
         parts[2]: int(count)
         for path, count in (line.split("\t") for line in body(train))
@@ -104,7 +104,7 @@ def places365(facts: Path) -> Table:
     for path, index in ordered:
         name = path.split("/", 2)[2]
         group = name.split("/")[0]
-        row = Row(name, name, {"1": "indoor", "2": "outdoor"}[indoor[path]], {"val": held[index]})
+        row = Row(name, name, {"1": "indoor", "2": "outdoor"}[indoor[path]], {"val": counts_of[index]})
         if members[group] == 1 or sums[group] == PLACES_CAP * members[group]:
             row.counts["train"] = sums[group] // members[group]
         else:
@@ -195,9 +195,9 @@ def omniglot(facts: Path) -> Table:
     small, evaluation = OMNIGLOT_SMALL.split(), OMNIGLOT_EVALUATION.split()
     rows = []
     for r in sorted(records(path), key=lambda r: (r["alphabet"], r["character"])):
-        held = splits[2 if r["alphabet"] in evaluation else r["alphabet"] not in small]
+        own_split = splits[2 if r["alphabet"] in evaluation else r["alphabet"] not in small]
         name = f"{r['alphabet']}/{r['character']}"
-        rows.append(Row(name, name, r["alphabet"], {s: 20 * (s == held) for s in splits}))
+        rows.append(Row(name, name, r["alphabet"], {s: 20 * (s == own_split) for s in splits}))
     origin = [
         *sources(path),
         "publisher: Lake et al. 2015; 20 drawings of each character; background-small is the 8 alphabets of"
@@ -208,8 +208,8 @@ def omniglot(facts: Path) -> Table:
 
 def dtd(facts: Path) -> Table:
     classes, files = facts / "dtd/classes.txt", facts / "dtd/files.txt"
-    held = Counter(line.split("/")[0] for line in body(files))
-    rows = [Row(name, name, counts={"all": held[name]}) for name in body(classes)]
+    counts_of = Counter(line.split("/")[0] for line in body(files))
+    rows = [Row(name, name, counts={"all": counts_of[name]}) for name in body(classes)]
     return Table(("all",), rows, sources(classes, files))
 
 
@@ -233,10 +233,10 @@ def openood_copy(publisher: Callable[[Path], Table], like: str, *lists: str) -> 
 
     def convert(facts: Path) -> Table:
         paths = [facts / IMGLISTS / f"{name}.txt.gz" for name in lists]
-        held = Counter(openood_file(line.split(" ")[0])[:2] for path in paths for line in body(path))
-        splits = tuple(s for s in ("train", "test") if any(split == s for split, _ in held))
+        counts_of = Counter(openood_file(line.split(" ")[0])[:2] for path in paths for line in body(path))
+        splits = tuple(s for s in ("train", "test") if any(split == s for split, _ in counts_of))
         rows = [
-            Row(r.class_id, r.name, r.superclass, {s: held[s, r.class_id] for s in splits})
+            Row(r.class_id, r.name, r.superclass, {s: counts_of[s, r.class_id] for s in splits})
             for r in publisher(facts).rows
         ]
         return Table(splits, rows, sources(*paths), like=like)
@@ -291,8 +291,8 @@ def shipped_map(path: Path) -> HandMap:
     """Return the hand columns of a shipped catalog."""
     if not path.exists():
         return {}
-    wanted = ("wnids", "mapped", "why")
-    return {r["class_id"]: tuple(r[c] for c in wanted) for r in records(path)}
+    columns = ("wnids", "mapped", "why")
+    return {r["class_id"]: tuple(r[c] for c in columns) for r in records(path)}
 
 
 def render(table: Table, hand: HandMap) -> str:

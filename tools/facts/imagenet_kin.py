@@ -30,16 +30,16 @@ def words(facts: Path) -> dict[str, str]:
 def imagenet_v2(facts: Path) -> Table:
     path = facts / f"{LISTS}/test_imagenet_v2.txt.gz"
     names = words(facts)
-    held = Counter(int(folder) for _, folder, _ in paths(path))
-    rows = [Row(wnid, name, counts={"all": held[n]}) for n, (wnid, name) in enumerate(names.items())]
+    counts = Counter(int(folder) for _, folder, _ in paths(path))
+    rows = [Row(wnid, name, counts={"all": counts[n]}) for n, (wnid, name) in enumerate(names.items())]
     return Table(("all",), rows, sources(path), own_wnids=True)
 
 
 def imagenet_r(facts: Path) -> Table:
     path = facts / f"{LISTS}/test_imagenet_r.txt.gz"
     names = words(facts)
-    held = Counter(wnid for _, wnid, _ in paths(path))
-    rows = [Row(wnid, names[wnid], counts={"all": held[wnid]}) for wnid in sorted(held)]
+    counts = Counter(wnid for _, wnid, _ in paths(path))
+    rows = [Row(wnid, names[wnid], counts={"all": counts[wnid]}) for wnid in sorted(counts)]
     return Table(("all",), rows, sources(path), own_wnids=True)
 
 
@@ -55,8 +55,8 @@ def imagenet_a(facts: Path) -> Table:
 def imagenet_o(facts: Path) -> Table:
     path = facts / f"{LISTS}/test_imagenet_o.txt.gz"
     names = words(facts)
-    held = Counter(wnid for _, wnid, _ in paths(path))
-    rows = [Row(wnid, names[wnid], counts={"all": held[wnid]}) for wnid in sorted(held)]
+    counts = Counter(wnid for _, wnid, _ in paths(path))
+    rows = [Row(wnid, names[wnid], counts={"all": counts[wnid]}) for wnid in sorted(counts)]
     note = "a class is the ImageNet class that a network takes the picture for, not what it shows"
     return Table(("all",), rows, [*sources(path), note])
 
@@ -134,9 +134,9 @@ def ninco_names(facts: Path) -> dict[str, str]:
 
 def ninco(facts: Path) -> Table:
     listed = facts / f"{LISTS}/test_ninco.txt.gz"
-    held = Counter(folder for _, folder, _ in paths(listed))
+    counts = Counter(folder for _, folder, _ in paths(listed))
     names = ninco_names(facts)
-    rows = [Row(class_id, names[class_id], counts={"all": held[class_id]}) for class_id in sorted(held)]
+    rows = [Row(class_id, names[class_id], counts={"all": counts[class_id]}) for class_id in sorted(counts)]
     origin = [
         *sources(listed),
         "source: j-cb/NINCO: NINCO_class_names.csv",
@@ -153,16 +153,16 @@ def species(facts: Path) -> dict[str, str]:
 
 
 def inaturalist(facts: Path) -> Table:
-    held = Counter(species(facts).values())
-    rows = [Row(name, name, counts={"all": held[name]}) for name in sorted(held)]
+    counts = Counter(species(facts).values())
+    rows = [Row(name, name, counts={"all": counts[name]}) for name in sorted(counts)]
     return Table(("all",), rows, sources(facts / "mos/inaturalist_classes.tsv"))
 
 
 def openimage_o(facts: Path) -> Table:
     path = facts / "openimage_o/files.tsv.gz"
-    held = len(list(Published(path).records()))
+    counts = len(list(Published(path).records()))
     origin = [*sources(path), "the pictures are given no class"]
-    return Table(("all",), [Row("all", "OpenImage-O", counts={"all": held})], origin)
+    return Table(("all",), [Row("all", "OpenImage-O", counts={"all": counts})], origin)
 
 
 IMAGENET_KIN = {

@@ -118,24 +118,24 @@ def openood_rows(published: Published, classes: Mapping[str, Mapping[str, str]])
     for line in published.lines():
         path, label = line.split(" ")
         source, match = openood_source(path)
-        named = match.groupdict()
+        parts = match.groupdict()
         if source in OPENOOD_BY_NAME:
             like = OPENOOD_BY_NAME[source][1]
-            yield source, named["id"], classes[like][named["of"]] if like else named["of"], int(label)
+            yield source, parts["id"], classes[like][parts["of"]] if like else parts["of"], int(label)
             continue
-        if "own" in named:
+        if "own" in parts:
             image_id = openood_file(path)[2]
         else:
-            image_id = named["id"] if "id" in named else publishers_place(source, named)
+            image_id = parts["id"] if "id" in parts else publishers_place(source, parts)
         class_id = classes[source][image_id]
-        if "folder" in named and named["folder"] != class_id.replace("/", "-"):
+        if "folder" in parts and parts["folder"] != class_id.replace("/", "-"):
             raise ValueError(f"{published.path.name}: {path} is not of {class_id}")
         yield source, image_id, class_id, int(label)
 
 
-def publishers_place(source: str, named: Mapping[str, str]) -> str:
+def publishers_place(source: str, parts: Mapping[str, str]) -> str:
     """Return the place in the publisher's file, from 0, that OpenOOD counts from 0 (MNIST) or 1 (SVHN)."""
-    return f"{named.get('split', 'test')}/{int(named['number']) - (source == 'svhn')}"
+    return f"{parts.get('split', 'test')}/{int(parts['number']) - (source == 'svhn')}"
 
 
 def openood_source(path: str) -> tuple[str, re.Match[str]]:
@@ -154,10 +154,10 @@ def ninco_rows(
         match = re.fullmatch(rf".+/{dataset}/{dataset}_\d{{3}}_{pattern}\.\w+,{dataset}", line)
         if match is None:
             continue
-        named = match.groupdict()
-        image_id = f"{named['of']}/{named['id']}" if source == "dtd" else named["id"]
+        parts = match.groupdict()
+        image_id = f"{parts['of']}/{parts['id']}" if source == "dtd" else parts["id"]
         if image_id not in left_out:
-            yield source, image_id, named["of"] if "of" in named else classes[image_id], -1
+            yield source, image_id, parts["of"] if "of" in parts else classes[image_id], -1
 
 
 def list_table(rows: Iterable[Row]) -> pa.Table:
@@ -174,11 +174,11 @@ def write_lists(facts: Path, out: Path) -> None:
 
     @cache
     def classes(source: str) -> dict[str, str]:
-        found: dict[str, str] = {}
+        class_of: dict[str, str] = {}
         for split in OPENOOD_PATHS[source][1].split() if source in OPENOOD_PATHS else ("all",):
             table = read_table(out / "inventories" / source / f"{split}.parquet", ["image_id", "class_id"])
-            found |= zip(table["image_id"].to_pylist(), table["class_id"].to_pylist(), strict=True)
-        return found
+            class_of |= zip(table["image_id"].to_pylist(), table["class_id"].to_pylist(), strict=True)
+        return class_of
 
     for name in OPENSET:
         published = Published(facts / f"openset_imagenet/{name}.csv.gz")

@@ -51,52 +51,52 @@ def alterations(path: Path, free: tuple[str, ...], rng: Random) -> Iterator[Alte
         yield Alteration(BYTES, "cut off", lambda p: p.write_bytes(data[:-1]))
         yield Alteration(BYTES, "cut in the middle", lambda p: p.write_bytes(data[: len(data) // 2]))
     yield Alteration(BYTES, "a byte appended", lambda p: p.write_bytes(data + b"\0"))
-    places = {0, len(data) - 1, *(rng.randrange(len(data)) for _ in range(FLIPPED))} if data else set()
-    for place in sorted(places):
-        yield Alteration(BYTES, f"byte {place} flipped", _flip(data, place, 1 << rng.randrange(8)))
+    offsets = {0, len(data) - 1, *(rng.randrange(len(data)) for _ in range(FLIPPED))} if data else set()
+    for offset in sorted(offsets):
+        yield Alteration(BYTES, f"byte {offset} flipped", _flip(data, offset, 1 << rng.randrange(8)))
     if path.suffix == ".json":
         yield from _of_json(json.loads(data), free)
     if path.suffix == ".parquet":
         yield from _of_table(pq.read_table(path))
 
 
-def reads_the_same(one: Path, other: Path) -> bool:
-    """Return whether nobody who reads the files sees another value: a last newline, a byte of padding."""
+def reads_the_same(path: Path, altered: Path) -> bool:
+    """Return whether both files have the same values, up to a last newline or a byte of padding."""
     try:
-        if one.suffix == ".json":
-            return bool(json.loads(one.read_bytes()) == json.loads(other.read_bytes()))
-        if one.suffix != ".parquet":
+        if path.suffix == ".json":
+            return bool(json.loads(path.read_bytes()) == json.loads(altered.read_bytes()))
+        if path.suffix != ".parquet":
             return False
-        return bool(pq.read_table(one).equals(pq.read_table(other), check_metadata=True))
+        return bool(pq.read_table(path).equals(pq.read_table(altered), check_metadata=True))
     except (OSError, ValueError, pa.ArrowException):
         return False
 
 
-def _flip(data: bytes, place: int, bit: int) -> Callable[[Path], object]:
-    return lambda path: path.write_bytes(data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :])
+def _flip(data: bytes, offset: int, bit: int) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(data[:offset] + bytes([data[offset] ^ bit]) + data[offset + 1 :])
 
 
 def _of_json(value: Any, free: tuple[str, ...]) -> Iterator[Alteration]:
     def writing(changed: Any) -> Callable[[Path], object]:
         return lambda path: path.write_text(json.dumps(changed), "utf-8")
 
-    for place in _places(value, free):
-        *way, last = place
-        for what in ("altered", "dropped"):
-            changed = holder = copy.deepcopy(value)
-            for step in way:
-                holder = holder[step]
-            if what == "dropped":
-                del holder[last]
+    for keys in _key_paths(value, free):
+        *parents, last = keys
+        for change in ("altered", "dropped"):
+            changed = parent = copy.deepcopy(value)
+            for key in parents:
+                parent = parent[key]
+            if change == "dropped":
+                del parent[last]
             else:
-                holder[last] = other(holder[last])
-            yield Alteration(FIELDS, f"{'.'.join(map(str, place))} {what}", writing(changed))
+                parent[last] = forged(parent[last])
+            yield Alteration(FIELDS, f"{'.'.join(map(str, keys))} {change}", writing(changed))
     if isinstance(value, dict):
         yield Alteration(FIELDS, "a key added", writing({**value, "more": 1}))
 
 
-def _places(value: Any, free: tuple[str, ...], way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to every value of a JSON object; of a list, to its first and its last item."""
+def _key_paths(value: Any, free: tuple[str, ...], parents: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the keys that lead to every value of a JSON object; of a list, to its first and its last item."""
     if isinstance(value, dict):
         items = [(key, value[key]) for key in value if key not in free]
     elif isinstance(value, list):
@@ -104,12 +104,12 @@ def _places(value: Any, free: tuple[str, ...], way: tuple[Any, ...] = ()) -> Ite
     else:
         return
     for key, item in items:
-        yield (*way, key)
-        yield from _places(item, free, (*way, key))
+        yield (*parents, key)
+        yield from _key_paths(item, free, (*parents, key))
 
 
-def other(value: Any) -> Any:
-    """Return another value of the same kind: what a careful forger would write."""
+def forged(value: Any) -> Any:
+    """Return another value of the same kind, as a careful forger would write."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):
@@ -131,8 +131,8 @@ def _of_table(table: pa.Table) -> Iterator[Alteration]:
     def writing(changed: pa.Table) -> Callable[[Path], object]:
         return lambda path: pq.write_table(changed.replace_schema_metadata(metadata), path)
 
-    more = table.append_column("more", pa.array([1] * len(table)))
-    yield Alteration(COLUMNS, "a column added", writing(more))
+    wider = table.append_column("more", pa.array([1] * len(table)))
+    yield Alteration(COLUMNS, "a column added", writing(wider))
     for number, field in enumerate(table.schema):
         yield Alteration(COLUMNS, f"column {field.name} dropped", writing(table.remove_column(number)))
     if not len(table):
@@ -146,7 +146,7 @@ def _of_table(table: pa.Table) -> Iterator[Alteration]:
         values = table[field.name].to_pylist()
         filled = [row for row, value in enumerate(values) if value is not None]
         for row in sorted({*filled[:1], *filled[-1:]} or {0}):
-            for what, new in (("altered", other(values[row])), ("emptied", None)):
+            for change, new in (("altered", forged(values[row])), ("emptied", None)):
                 if new == values[row]:
                     continue
                 with contextlib.suppress(pa.ArrowException, TypeError, OverflowError):
@@ -154,6 +154,6 @@ def _of_table(table: pa.Table) -> Iterator[Alteration]:
                     nullable = pa.field(field.name, field.type, True)
                     yield Alteration(
                         CELLS,
-                        f"{field.name} of row {row} {what}",
+                        f"{field.name} of row {row} {change}",
                         writing(table.set_column(number, nullable, column)),
                     )

@@ -1,4 +1,4 @@
-"""Runs seeded alterations of chosen kinds of files, each by the command that reads them."""
+"""Run commands on seeded alterations of the kinds of files that they read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.fuzz.mutations import mutate
 from tools.fuzz.zygote import Ended, Zygote
 
 ACCEPTED = "accepted"
-"""What is wrong where a command should have refused whatever was altered."""
+"""Problem of a command that accepts an altered file although it verifies all files."""
 
 
 @dataclass(frozen=True)
@@ -41,25 +41,27 @@ class Result:
 
 
 def cases(count: int) -> list[Case]:
-    """Return ``count`` cases or a few more, shared among the kinds as they say.
+    """Return ``count`` cases or a few more, shared among the kinds by their shares.
 
-    Fewer than the kinds have are drawn from them, so that what is made by hand has its share, too.
+    A smaller number samples the cases of each kind, so that hand-made cases are included.
     """
     from tools.fuzz.kinds import kinds  # and 700 MB of hostile files
 
     total = sum(kind.share for kind in kinds())
-    taken = []
+    accepted = []
     for kind in kinds():
         share = max(1, round(count * kind.share / total))
         numbers = range(share) if share >= kind.share else Random(kind.name).sample(range(kind.share), share)
-        taken += [Case(kind, number) for number in numbers]
-    return taken
+        accepted += [Case(kind, number) for number in numbers]
+    return accepted
 
 
-def fuzz(chosen: Sequence[Case], seed: int, folder: Path, *, workers: int = 2) -> Iterator[Result]:
-    """Run cases and yield how each ended, in order; ``folder`` is for the files."""
-    made = list({case.kind.name: case.kind for case in chosen}.values())
-    programs = {torch: sorted({k.command[0] for k in made if k.torch is torch}) for torch in (False, True)}
+def fuzz(selected: Sequence[Case], seed: int, folder: Path, *, workers: int = 2) -> Iterator[Result]:
+    """Run cases and yield their results, in order; ``folder`` is for the files."""
+    used_kinds = list({case.kind.name: case.kind for case in selected}.values())
+    programs = {
+        torch: sorted({k.command[0] for k in used_kinds if k.torch is torch}) for torch in (False, True)
+    }
     idle: dict[bool, SimpleQueue[tuple[Zygote, Path]]] = {}
     for torch, names in programs.items():
         idle[torch] = SimpleQueue()
@@ -67,64 +69,64 @@ def fuzz(chosen: Sequence[Case], seed: int, folder: Path, *, workers: int = 2) -
             idle[torch].put((Zygote(names), folder / f"{torch}-{number}"))
 
     def run(case: Case) -> Result:
-        zygote, place = idle[case.kind.torch].get()
+        zygote, workplace = idle[case.kind.torch].get()
         try:
-            return _run(case, seed, zygote, place, folder / "whole" / case.kind.name)
+            return _run(case, seed, zygote, workplace, folder / "whole" / case.kind.name)
         finally:
-            idle[case.kind.torch].put((zygote, place))
+            idle[case.kind.torch].put((zygote, workplace))
 
     try:
-        _make(made, folder / "whole")
+        _make(used_kinds, folder / "whole")
         for torch, queue in idle.items():
             for _ in range(workers if programs[torch] else 0):
-                zygote, place = queue.get()
-                _learn(zygote, place, [k for k in made if k.torch is torch], folder / "whole")
-                queue.put((zygote, place))
+                zygote, workplace = queue.get()
+                _learn(zygote, workplace, [k for k in used_kinds if k.torch is torch], folder / "whole")
+                queue.put((zygote, workplace))
         with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(run, chosen)
+            yield from pool.map(run, selected)
     finally:
         for queue in idle.values():
             while not queue.empty():
                 queue.get()[0].close()
 
 
-def _make(chosen: Sequence[Kind], folder: Path) -> None:
+def _make(used_kinds: Sequence[Kind], folder: Path) -> None:
     """Make a sound example of each kind."""
-    made: dict[Callable[[Path], None], Path] = {}
-    for kind in chosen:
+    examples: dict[Callable[[Path], None], Path] = {}
+    for kind in used_kinds:
         whole = folder / kind.name
-        if kind.make in made:
-            copied(made[kind.make], whole)
+        if kind.make in examples:
+            copied(examples[kind.make], whole)
             continue
         whole.mkdir(parents=True)
         kind.make(whole)
-        made[kind.make] = whole
+        examples[kind.make] = whole
 
 
-def _learn(zygote: Zygote, place: Path, chosen: Sequence[Kind], whole: Path) -> None:
-    """Run each command on what is sound, which it has to take, for the modules that it imports."""
-    for kind in chosen:
-        copied(whole / kind.name, place)
-        ended = zygote.learn(kind.command, place)
+def _learn(zygote: Zygote, workplace: Path, used_kinds: Sequence[Kind], whole: Path) -> None:
+    """Run each command on a sound example, which it must accept, so that its modules are imported."""
+    for kind in used_kinds:
+        copied(whole / kind.name, workplace)
+        ended = zygote.learn(kind.command, workplace)
         assert ended.code == kind.ends, f"{kind.name}: {ended.said}"
-        remove(place)
+        remove(workplace)
 
 
-def _run(case: Case, seed: int, zygote: Zygote, place: Path, whole: Path) -> Result:
+def _run(case: Case, seed: int, zygote: Zygote, workplace: Path, whole: Path) -> Result:
     rng = Random(f"{seed} {case.kind.name} {case.number}")
-    copied(whole, place)
+    copied(whole, workplace)
     if case.number < len(case.kind.made):
         how, (pattern, make) = list(case.kind.made.items())[case.number]
         target = min(path.relative_to(whole) for path in whole.glob(pattern) if path.is_file())
-        make(place / target, rng)
+        make(workplace / target, rng)
     else:
         target = rng.choice(case.kind.targets(whole))
-        how = mutate(place / target, rng)
-    ended = zygote.run(case.kind.command, place)
+        how = mutate(workplace / target, rng)
+    ended = zygote.run(case.kind.command, workplace)
     wrong = ended.wrong
-    absent = str(target) in case.kind.optional and not os.path.lexists(place / target)
-    taken = case.kind.verified and not wrong and ended.code == 0 and not absent
-    if taken and not same(whole / target, place / target):  # what is refused is not opened here
+    deleted = str(target) in case.kind.optional and not os.path.lexists(workplace / target)
+    accepted = case.kind.verified and not wrong and ended.code == 0 and not deleted
+    if accepted and not same(whole / target, workplace / target):  # what is refused is not opened here
         wrong = ACCEPTED
-    remove(place)
+    remove(workplace)
     return Result(case, f"{target}: {how}", ended, wrong)

@@ -28,13 +28,13 @@ def steps(device: str, benchmark: str, packed: list[Path], out: Path) -> list[St
     """Return the steps in order; on a CPU the same on next to nothing."""
     tiny = device == "cpu"
 
-    def command(module: str, *more: str) -> tuple[str, ...]:
+    def command(module: str, *arguments: str) -> tuple[str, ...]:
         words = ["-m", f"tools.gpu.{module}", "--device", device]
         words += ["--seconds", "{seconds}", "--figures", "{figures}"]
-        return (*words, *(["--tiny"] if tiny else []), *more)
+        return (*words, *(["--tiny"] if tiny else []), *arguments)
 
     least = 1.0 if tiny else 20.0
-    found = [
+    plan = [
         Step("tests", "CUDA tests" if not tiny else "tests", command("cuda_tests"), 0.2, least),
         Step("exactness", "the torch resizer against NumPy", command("exactness"), 0.15, least),
         Step("benches", "benches", command("benches"), 0.3, least),
@@ -43,8 +43,8 @@ def steps(device: str, benchmark: str, packed: list[Path], out: Path) -> list[St
         words = ["--benchmark", benchmark, "--work", str(out / "work")]
         words += ["--results", str(out / "results.tar")]
         words += [word for folder in packed for word in ("--packed", str(folder))]
-        found.append(Step("table6", "Kim et al., table 6", command("table6", *words), 1.0, 3 * least))
-    return found
+        plan.append(Step("table6", "Kim et al., table 6", command("table6", *words), 1.0, 3 * least))
+    return plan
 
 
 def machine_of(device: str, benchmark: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def machine_of(device: str, benchmark: str) -> dict[str, Any]:
     import numpy
     import torch
 
-    found = {
+    machine = {
         "device": torch.cuda.get_device_name(device) if device != "cpu" else "cpu",
         "processor": platform.machine(),
         "python": platform.python_version(),
@@ -63,7 +63,7 @@ def machine_of(device: str, benchmark: str) -> dict[str, Any]:
         "benchmark": benchmark,
     }
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    return {**found, "commit": commit.stdout.strip() or "not known"}
+    return {**machine, "commit": commit.stdout.strip() or "not known"}
 
 
 def has_gpu() -> bool:
@@ -83,26 +83,26 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--packed", type=Path, action="append", default=[])
     parser.add_argument("--benchmark")
     parser.add_argument("--device", default="cuda")
-    given = parser.parse_args(arguments)
-    if given.device != "cpu" and not has_gpu():
+    options = parser.parse_args(arguments)
+    if options.device != "cpu" and not has_gpu():
         print("make gpu: no GPU here (or PyTorch has no CUDA); nothing was run", file=sys.stderr)
         return 2
-    benchmark = given.benchmark or (TINY if given.device == "cpu" else BENCHMARK)
+    benchmark = options.benchmark or (TINY if options.device == "cpu" else BENCHMARK)
     try:
-        with files.locked(given.out, busy="another `make gpu` is writing here"):
+        with files.locked(options.out, busy="another `make gpu` is writing here"):
             records = run_steps(
-                steps(given.device, benchmark, given.packed, given.out),
-                given.out,
-                given.budget,
-                machine_of(given.device, benchmark),
+                steps(options.device, benchmark, options.packed, options.out),
+                options.out,
+                options.budget,
+                machine_of(options.device, benchmark),
                 say=lambda text: print(text, flush=True),
             )
     except SplitsError as error:
         print(f"make gpu: {error}", file=sys.stderr)
         return 2
-    if not given.packed and given.device != "cpu":
+    if not options.packed and options.device != "cpu":
         print("table 6 is not among the steps: name packed images with PACKED=DIR (docs/gpu.md)")
-    print(f"summary: {given.out / 'summary.md'}")
+    print(f"summary: {options.out / 'summary.md'}")
     return exit_code(records)
 
 

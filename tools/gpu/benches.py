@@ -46,8 +46,8 @@ def stored_arrays(n: int, width: int, classes: int, head: Head, centres: Array, 
 
 def cached_detectors() -> list[str]:
     """Return the names of the detectors that need no more than what one pass stores of one model."""
-    chosen = [get_detector(name) for name in list_detectors()]
-    return [c.label for c in chosen if c.spec.models == "one" and CACHED.issuperset(c.needs)]
+    cached = [get_detector(name) for name in list_detectors()]
+    return [c.label for c in cached if c.spec.models == "one" and CACHED.issuperset(c.needs)]
 
 
 def detectors(figures: Figures, *, tiny: bool) -> dict[str, float]:
@@ -57,19 +57,20 @@ def detectors(figures: Figures, *, tiny: bool) -> dict[str, float]:
     centres = rng.exponential(1.0, (classes, width)).astype(np.float32)
     weight = rng.normal(0, 0.05, (classes, width)).astype(np.float32) + centres / 40
     head = Head(weight, np.zeros(classes, np.float32))
-    known, val, outside, seen = (
+    train, val, outside, test = (
         stored_arrays(rows, width, classes, head, centres, seed)
         for seed, rows in enumerate((learn, learn // 10, learn // 10, n))
     )
-    of_split = {"train": known, "val": val, "ood-val": outside}
+    of_split = {"train": train, "val": val, "ood-val": outside}
     seconds_of: dict[str, float] = {}
     for name in cached_detectors():
-        chosen = get_detector(name)
-        given: Any = {split: of_split[split] for split in chosen.spec.splits}
-        given = given[chosen.spec.fit_on] if isinstance(chosen.spec.fit_on, str) else given or None
+        detector = get_detector(name)
+        learn_on: Any = {split: of_split[split] for split in detector.spec.splits}
+        fit_on = detector.spec.fit_on
+        learn_on = learn_on[fit_on] if isinstance(fit_on, str) else learn_on or None
 
-        def work(chosen: Any = chosen, given: Any = given) -> Array:
-            return confidence(fit(chosen, given, head), seen)
+        def work(detector: Any = detector, learn_on: Any = learn_on) -> Array:
+            return confidence(fit(detector, learn_on, head), test)
 
         try:
             seconds = fastest(work, 1)
@@ -131,19 +132,19 @@ def extraction(figures: Figures, device: str, *, tiny: bool) -> float:
 
 def main() -> int:
     """Measure; nothing is asserted."""
-    given = step_arguments("benches").parse_args()
-    figures = Figures(given.figures)
-    if not given.tiny:
+    options = step_arguments("benches").parse_args()
+    figures = Figures(options.figures)
+    if not options.tiny:
         figures.add_row(bench_resize.on_a_gpu())
         for row in bench_activations.run():
             figures.add_row(row)
-    one_pass = extraction(figures, given.device, tiny=given.tiny)
-    seconds_of = detectors(figures, tiny=given.tiny)
+    one_pass = extraction(figures, options.device, tiny=options.tiny)
+    seconds_of = detectors(figures, tiny=options.tiny)
     without = {name: seconds for name, seconds in seconds_of.items() if name not in TRAINED}
-    for what, some in (("all detectors", seconds_of), ("all that train no network", without)):
-        total = sum(some.values())
+    for title, seconds in (("all detectors", seconds_of), ("all that train no network", without)):
+        total = sum(seconds.values())
         met = "met" if total < one_pass else "not met"
-        figures.add(f"{what}, {len(some)}", f"{total:.2f} s; one pass {one_pass:.2f} s: {met}")
+        figures.add(f"{title}, {len(seconds)}", f"{total:.2f} s; one pass {one_pass:.2f} s: {met}")
     return 0
 
 

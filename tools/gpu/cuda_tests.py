@@ -25,12 +25,12 @@ class _Counting:
 
 def main() -> int:
     """Run them; 1 where one failed or was skipped, or none ran."""
-    given = step_arguments("CUDA tests").parse_args()
-    kind = given.device.partition(":")[0]
-    chosen = f"{kind} and ({TINY})" if given.tiny else kind
+    options = step_arguments("CUDA tests").parse_args()
+    kind = options.device.partition(":")[0]
+    expression = f"{kind} and ({TINY})" if options.tiny else kind
     counting = _Counting()
-    pytest.main(["-k", chosen, "-p", "no:xdist", "-p", "no:randomly", *FILES], plugins=[counting])
-    figures = Figures(given.figures)
+    pytest.main(["-k", expression, "-p", "no:xdist", "-p", "no:randomly", *FILES], plugins=[counting])
+    figures = Figures(options.figures)
     for outcome in ("passed", "failed", "skipped"):
         figures.add(f"tests {outcome}", counting.counts[outcome])
     return int(counting.counts["passed"] == 0 or sum(counting.counts.values()) > counting.counts["passed"])

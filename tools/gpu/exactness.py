@@ -46,9 +46,9 @@ def differing_in_spec(name: str, method: str, device: str, pictures: np.ndarray)
 
 def main() -> int:
     """Compare; 1 where a byte differs."""
-    given = step_arguments("the torch resizer against NumPy").parse_args()
-    ends, figures, wrong = time.monotonic() + 0.7 * given.seconds, Figures(given.figures), 0
-    number = 2 if given.tiny else PICTURES
+    options = step_arguments("the torch resizer against NumPy").parse_args()
+    ends, figures, wrong = time.monotonic() + 0.7 * options.seconds, Figures(options.figures), 0
+    number = 2 if options.tiny else PICTURES
     rng = np.random.default_rng(21)
     batches = {
         "noise": np.stack([random_picture(rng, 90, 120, extremes=i % 2 == 0) for i in range(number)]),
@@ -56,13 +56,13 @@ def main() -> int:
     }
     for method in sorted(backend_torch.METHODS):
         for name in SPECS:
-            for what, pictures in batches.items():
-                differing = differing_in_spec(name, method, given.device, pictures)
-                figures.add(f"{name} of {number} pictures of {what}, {method}: differing bytes", differing)
+            for kind, pictures in batches.items():
+                differing = differing_in_spec(name, method, options.device, pictures)
+                figures.add(f"{name} of {number} pictures of {kind}, {method}: differing bytes", differing)
                 wrong += differing
     for method in sorted(backend_torch.METHODS):
-        cases = 50 if given.tiny else CASES
-        done, compared, differing = differing_in_cases(method, given.device, cases, ends)
+        cases = 50 if options.tiny else CASES
+        done, compared, differing = differing_in_cases(method, options.device, cases, ends)
         figures.add(f"{done:,} random cases, {compared:,} bytes, {method}: differing bytes", differing)
         wrong += differing
     return int(wrong > 0)

@@ -85,8 +85,10 @@ def run_steps(
             records.append(before[step.name])
         else:
             records.append(_run(step, out, budget, ends, execute or in_time, clock, say))
-        rest = [Record(one.name, one.title, "skipped", detail="not begun") for one in steps[number + 1 :]]
-        _write(out, machine, budget, [*records, *(before.get(one.name, one) for one in rest)])
+        rest = [
+            Record(later.name, later.title, "skipped", detail="not begun") for later in steps[number + 1 :]
+        ]
+        _write(out, machine, budget, [*records, *(before.get(later.name, later) for later in rest)])
     return records
 
 
@@ -115,12 +117,12 @@ def _run(
         status, ""
     )
     try:
-        found = read_json(figures) if figures.exists() else {}
+        values = read_json(figures) if figures.exists() else {}
     except DataError as error:  # of a step that was stopped while it wrote
-        found, detail = {}, f"{detail}; {error}"
+        values, detail = {}, f"{detail}; {error}"
     figures.unlink(missing_ok=True)
     say(f"{step.name}: {status} in {clock() - began:.0f} s" + (f": {detail}" if detail else ""))
-    return Record(step.name, step.title, status, clock() - began, detail, found)
+    return Record(step.name, step.title, status, clock() - began, detail, values)
 
 
 def in_time(words: Sequence[str], seconds: float, log: Path) -> int | None:
@@ -143,8 +145,8 @@ def in_time(words: Sequence[str], seconds: float, log: Path) -> int | None:
 
 def exit_code(records: Sequence[Record]) -> int:
     """Return 0 where all steps are done, 1 where one failed, 3 where one was skipped or stopped."""
-    found = {record.status for record in records}
-    return 1 if "failed" in found else 3 if found - {"done"} else 0
+    statuses = {record.status for record in records}
+    return 1 if "failed" in statuses else 3 if statuses - {"done"} else 0
 
 
 def _done(out: Path, machine: Mapping[str, Any]) -> dict[str, Record]:
@@ -155,9 +157,9 @@ def _done(out: Path, machine: Mapping[str, Any]) -> dict[str, Record]:
         return {}
     hint = "give another OUT, or delete the folder"
     try:
-        held = read_json(state)
-        records = [Record(**row) for row in held["steps"]]
-        same = held["machine"] == dict(machine)
+        state_record = read_json(state)
+        records = [Record(**row) for row in state_record["steps"]]
+        same = state_record["machine"] == dict(machine)
     except (KeyError, TypeError) as error:
         raise DataError(f"is not the state of these steps: {error!r}", where=str(state), hint=hint) from None
     if not same:

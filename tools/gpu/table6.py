@@ -40,26 +40,26 @@ def planned(seconds: float, per_epoch: float, epochs: int) -> tuple[int, int]:
     return 0, 0
 
 
-def plan(recipe: TrainingRecipe, given: argparse.Namespace) -> dict[str, list[int]]:
+def plan(recipe: TrainingRecipe, options: argparse.Namespace) -> dict[str, list[int]]:
     """Return network -> [epochs, seeds]: those of a run before, so that its models are gone on with."""
-    file = given.work / "plan.json"
+    file = options.work / "plan.json"
     if file.exists():
         return dict(read_json(file))
-    found = {}
-    if given.tiny:
-        found[recipe.network] = [1, 2]
+    epochs_and_seeds = {}
+    if options.tiny:
+        epochs_and_seeds[recipe.network] = [1, 2]
     else:
-        machine = choose_machine(given.device)
-        data = DeviceData.of(load_training_data(given.benchmark, packed=given.packed), machine.device)
+        machine = choose_machine(options.device)
+        data = DeviceData.of(load_training_data(options.benchmark, packed=options.packed), machine.device)
         for network, share in NETWORKS.items():
             (run,) = plan_runs(recipe, network=network)
             with reproducible(machine.device):
                 per_epoch = Trainer(run, data, machine).seconds_per_epoch()
-            epochs, seeds = planned(share * given.seconds, per_epoch, recipe.epochs)
+            epochs, seeds = planned(share * options.seconds, per_epoch, recipe.epochs)
             print(f"{network}: {per_epoch:.2f} s an epoch: {seeds} seeds of {epochs} epochs", flush=True)
-            found[network] = [epochs, seeds]
-    files.write_json(file, found)
-    return found
+            epochs_and_seeds[network] = [epochs, seeds]
+    files.write_json(file, epochs_and_seeds)
+    return epochs_and_seeds
 
 
 def main() -> int:
@@ -69,30 +69,30 @@ def main() -> int:
     parser.add_argument("--packed", action="append", help="of packed images")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--results", type=Path, required=True, help="the archive of the results")
-    given = parser.parse_args()
-    ends, figures = time.monotonic() + given.seconds, Figures(given.figures)
-    given.work.mkdir(parents=True, exist_ok=True)
-    recipe = load_recipe("digits-demo" if given.tiny else "kim-cifar")
+    options = parser.parse_args()
+    ends, figures = time.monotonic() + options.seconds, Figures(options.figures)
+    options.work.mkdir(parents=True, exist_ok=True)
+    recipe = load_recipe("digits-demo" if options.tiny else "kim-cifar")
     models: dict[str, list[str]] = {}
-    for network, (epochs, seeds) in plan(recipe, given).items():
+    for network, (epochs, seeds) in plan(recipe, options).items():
         if not epochs:
             figures.add(network, "no time for it")
             continue
         began = time.monotonic()
         trained = train(
-            given.benchmark,
+            options.benchmark,
             recipe,
-            given.work / "models",
+            options.work / "models",
             network=network,
             seeds=range(seeds),
             epochs=epochs,
-            packed=given.packed,
-            device=given.device,
+            packed=options.packed,
+            device=options.device,
             command=" ".join(sys.argv),
             progress=Silent(),
             notify=lambda text: print(text, flush=True),
         )
-        models[f"{network}, {epochs} epochs"] = [f"trained:{one.folder}" for one in trained]
+        models[f"{network}, {epochs} epochs"] = [f"trained:{model.folder}" for model in trained]
         figures.add(
             f"{network}: {seeds} seeds of {epochs} of {recipe.epochs} epochs",
             f"{time.monotonic() - began:.0f} s, "
@@ -101,20 +101,20 @@ def main() -> int:
     if not models:
         return 1
     print(f"{ends - time.monotonic():.0f} s are left for the evaluation", flush=True)
-    detectors = [one.label for one in parse_detectors("preset:kim", benchmark=given.benchmark)]
+    detectors = [detector.label for detector in parse_detectors("preset:kim", benchmark=options.benchmark)]
     print(f"preset kim: {', '.join(detectors)}", flush=True)
     results = evaluate(
         models,
-        given.benchmark,
+        options.benchmark,
         "preset:kim",
-        packed=given.packed,
+        packed=options.packed,
         allow_missing=True,
-        store=given.work / "activations",
-        device=given.device,
+        store=options.work / "activations",
+        device=options.device,
     )
-    folder = given.work / "results"
+    folder = options.work / "results"
     results.write(folder, overwrite=True)
-    with files.replacing(given.results) as part, tarfile.open(part, "w") as archive:
+    with files.replacing(options.results) as part, tarfile.open(part, "w") as archive:
         archive.add(folder, "results")
     figures.add("table 6, the paper's rows beside ours", str(results))
     return 0

@@ -56,8 +56,8 @@ def differences(results: Path) -> Iterator[tuple[str, ...]]:
         ]
         cells = (
             cell
-            for value, ours in zip(published, plain[a, b], strict=True)
-            for cell in (f"{value:.2f}", ours)
+            for value, computed in zip(published, plain[a, b], strict=True)
+            for cell in (f"{value:.2f}", computed)
         )
         yield (TABLE_6[a][0], TABLE_6[b][0], *cells)
     for seed in (0, 1):
@@ -71,21 +71,21 @@ def of_run(results: Results, run: int) -> Results:
     """Return the part of results that is of one run; an ensemble, run -1 and all, has none."""
     keep = pc.field("run") == run
     tables = {name: getattr(results, name).filter(keep) for name in ("results", "scores", "predictions")}
-    facts = [one for one in results.about.runs if one.run == run]
+    facts = [entry for entry in results.about.runs if entry.run == run]
     return replace(results, about=results.about.model_copy(update={"runs": tuple(facts)}), **tables)
 
 
 def better(results: Results) -> Better:
     """Return the differences of all pairs of detectors over the test images, means of the runs."""
-    found: Better = {}
+    texts: Better = {}
     for metric, on, times, _ in MEASURED:
         (ranking,) = compare(results, metric=metric, on=on, bootstrap=1000).rankings
         for pair in ranking.pairs:
             a, b = (name.split(" ")[1].partition("[")[0] for name in (pair.a, pair.b))
             value, lo, hi = (times * each for each in (pair.better, pair.lo, pair.hi))
-            found.setdefault((a, b), []).append(text_of(value, (lo, hi)))
-            found.setdefault((b, a), []).append(text_of(-value, (-hi, -lo)))
-    return found
+            texts.setdefault((a, b), []).append(text_of(value, (lo, hi)))
+            texts.setdefault((b, a), []).append(text_of(-value, (-hi, -lo)))
+    return texts
 
 
 def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
@@ -93,17 +93,17 @@ def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
     plain, dropout = (values(results / folder) for folder in FOLDERS)
     rows: list[tuple[str, ...]] = []
     for name, (title, *published) in TABLE_6.items():
-        own = dropout if name == "mc_dropout" else plain
-        rows += [(title, "paper", *published), ("", "ours", *own[name])]
+        computed = dropout if name == "mc_dropout" else plain
+        rows += [(title, "paper", *published), ("", "ours", *computed[name])]
     yield [*rows, (DROPOUT[0], "ours", *dropout[DROPOUT[1]])]
     yield differences(results)
 
 
 def values(folder: Path) -> dict[str, list[str]]:
     """Return the columns of each detector of a folder, by the registry's name, means of the runs."""
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for group, metric, times in COLUMNS:
         for (_, detector, measured), value in means(folder, group).items():
             if measured == metric:
-                found.setdefault(detector.partition("[")[0], []).append(f"{times * value:.2f}")
-    return found
+                texts.setdefault(detector.partition("[")[0], []).append(f"{times * value:.2f}")
+    return texts

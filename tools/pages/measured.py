@@ -32,10 +32,10 @@ def _rows(folder: Path, group: str) -> Sequence[Mapping[str, Any]]:
 
 def runs(folder: Path, group: str) -> Mapping[Key, list[float]]:
     """Return the values of a group, or of ``(mean) near`` and the like, run by run, in percent."""
-    found: dict[Key, list[float]] = {}
+    values: dict[Key, list[float]] = {}
     for row in _rows(folder, group):
-        found.setdefault((row["model"], row["detector"], row["metric"]), []).append(100 * row["value"])
-    return found
+        values.setdefault((row["model"], row["detector"], row["metric"]), []).append(100 * row["value"])
+    return values
 
 
 def means(folder: Path, group: str) -> Mapping[Key, float]:
@@ -45,13 +45,13 @@ def means(folder: Path, group: str) -> Mapping[Key, float]:
 
 def intervals(folder: Path, group: str) -> Mapping[Key, tuple[float, float]]:
     """Return the interval of each value of a group of results of one run, in percent."""
-    found: dict[Key, tuple[float, float]] = {}
+    values: dict[Key, tuple[float, float]] = {}
     for row in _rows(folder, group):
         if row["lo"] is not None:
             key = (row["model"], row["detector"], row["metric"])
-            assert key not in found, "several runs: an interval of their mean takes `compare`"
-            found[key] = (100 * row["lo"], 100 * row["hi"])
-    return found
+            assert key not in values, "several runs: an interval of their mean takes `compare`"
+            values[key] = (100 * row["lo"], 100 * row["hi"])
+    return values
 
 
 def text_of(value: float, interval: tuple[float, float]) -> str:

@@ -33,16 +33,16 @@ def rung(folder: Path, group: str) -> tuple[str, ...]:
     values = {d.partition("[")[0]: v for (_, d, m), v in means(folder, group).items() if m == "auroc"}
     bounds = {d.partition("[")[0]: v for (_, d, m), v in intervals(folder, group).items() if m == "auroc"}
     span = f"{min(values.values()):.1f} to {max(values.values()):.1f}"
-    several = (text_of(values[name], bounds[name]) for name in SHOWN)
-    return (group, f"{mean(values.values()):.1f}", span, *several)
+    chosen_texts = (text_of(values[name], bounds[name]) for name in SHOWN)
+    return (group, f"{mean(values.values()):.1f}", span, *chosen_texts)
 
 
 def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
     """Yield detectors, the rungs, and measures to the nearest class and to all on average."""
-    found = [nearness(Results.read(results / name), groups=groups) for name, groups in FOLDERS.items()]
+    reports = [nearness(Results.read(results / name), groups=groups) for name, groups in FOLDERS.items()]
     columns = [
-        {one.detector: one for one in each.correlations if (one.measure, one.to) == REFERENCE}
-        for each in found[:2]
+        {entry.detector: entry for entry in each.correlations if (entry.measure, entry.to) == REFERENCE}
+        for each in reports[:2]
     ]
     names = sorted({*columns[0], *columns[1]})
     names.sort(key=lambda name: mean(c[name].rho for c in columns if name in c))
@@ -62,7 +62,7 @@ def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
         for name in names
     ]
     yield [rung(results / "rungs-cifar100-all", group) for group in RUNGS]
-    by_measure = [{(one.measure, one.to): one for one in each.measures} for each in found]
+    by_measure = [{(entry.measure, entry.to): entry for entry in each.measures} for each in reports]
     order = sorted(
         sorted({measure for measure, _ in by_measure[0]}), key=lambda m: by_measure[0][m, "nearest"].rho
     )
@@ -72,10 +72,10 @@ def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
                 NAMES.get(measure, measure),
                 *(
                     text
-                    for one in (each[measure, to] for each in by_measure)
+                    for entry in (each[measure, to] for each in by_measure)
                     for text in (
-                        f"{one.rho:.3f} ({one.lo:.3f} to {one.hi:.3f})",
-                        "-" if one.weaker is None else f"{one.weaker_lo:.3f} to {one.weaker_hi:.3f}",
+                        f"{entry.rho:.3f} ({entry.lo:.3f} to {entry.hi:.3f})",
+                        "-" if entry.weaker is None else f"{entry.weaker_lo:.3f} to {entry.weaker_hi:.3f}",
                     )
                 ),
             )

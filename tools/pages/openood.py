@@ -68,7 +68,7 @@ def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
     near, far = (measured(folder, on) for on in ("(mean) near", "(mean) far"))
     near_bounds, far_bounds = (bounds(folder, on) for on in ("(mean) near", "(mean) far"))
     order = sorted((name for name in TABLE_1 if name in near), key=lambda name: -TABLE_1[name][1])
-    places = [sorted(one, key=lambda name: -one[name]) for one in (near, far)]
+    places = [sorted(values, key=lambda name: -values[name]) for values in (near, far)]
     yield [
         (
             TABLE_1[name][0],
@@ -85,29 +85,28 @@ def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
         (
             on,
             str(len(order)),
-            agreement([TABLE_1[name][column] for name in order], [ours[name] for name in order], on),
+            agreement([TABLE_1[name][column] for name in order], [computed[name] for name in order], on),
         )
-        for column, on, ours in ((1, "near", near), (2, "far", far))
+        for column, on, computed in ((1, "near", near), (2, "far", far))
     ]
     mnist, mnist_bounds = measured(folder, "mnist"), bounds(folder, "mnist")
     yield [
         (TABLE_1[name][0], text_of(mnist[name], mnist_bounds[name]))
         for name in sorted(mnist, key=lambda name: -mnist[name])
     ]
-    held = measured(folder, "(pooled) id", "accuracy"), bounds(folder, "(pooled) id", "accuracy")
-    plain = held[0]["msp"]
+    accuracy, accuracy_bounds = (f(folder, "(pooled) id", "accuracy") for f in (measured, bounds))
     yield [
-        (TABLE_1[name][0], text_of(held[0][name], held[1][name]))
-        for name in sorted(held[0], key=lambda name: -held[0][name])
-        if name == "msp" or held[0][name] != plain
+        (TABLE_1[name][0], text_of(accuracy[name], accuracy_bounds[name]))
+        for name in sorted(accuracy, key=lambda name: -accuracy[name])
+        if name == "msp" or accuracy[name] != accuracy["msp"]
     ]
 
 
-def agreement(published: Sequence[float], ours: Sequence[float], name: str) -> str:
+def agreement(published: Sequence[float], computed: Sequence[float], name: str) -> str:
     """Return Kendall's tau with its interval: the bootstrap draws methods, not images."""
-    drawn = []
+    replicates = []
     for replicate in range(REPLICATES):
-        index = bootstrap_indices(0, name, replicate, len(ours))
-        drawn.append(kendalltau([published[n] for n in index], [ours[n] for n in index]).statistic)
-    found = interval(kendalltau(published, ours).statistic, np.array(drawn))
-    return f"{found.value:.2f} ({found.lo:.2f} to {found.hi:.2f})"
+        index = bootstrap_indices(0, name, replicate, len(computed))
+        replicates.append(kendalltau([published[n] for n in index], [computed[n] for n in index]).statistic)
+    tau = interval(kendalltau(published, computed).statistic, np.array(replicates))
+    return f"{tau.value:.2f} ({tau.lo:.2f} to {tau.hi:.2f})"

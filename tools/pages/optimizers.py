@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from loaders.harness import compare
-from tests.wordnet_splits.metrics.abdelzad import TABLE_4, TABLE_5, TABLE_6, TABLE_9, TABLE_10
+from tools.facts.abdelzad import TABLE_4, TABLE_5, TABLE_6, TABLE_9, TABLE_10
 from wordnet_splits.metrics import robustness, run_moments
 from wordnet_splits.metrics.robustness import EPSILON, WEIGHTS
 
@@ -49,28 +49,28 @@ FPR95 = {
 
 def read(folder: Path) -> Tables:
     """Rebuild tables 4, 5, 6, 9 and 10."""
-    found: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
+    rows: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
     for table in compare(folder, bootstrap=0, robustness=[4, 5, 6, 9, 10]).robustness:
         for row in table.rows:
             convention = row["convention"] + (UNWEIGHTED if row.get("unweighted") else "")
-            found.setdefault((row["table"], convention), []).append(row)
-    return found
+            rows.setdefault((row["table"], convention), []).append(row)
+    return rows
 
 
 def optimizer(model: str) -> str:
     """Return the paper's name for a model."""
-    (name,) = (one for one in OPTIMIZERS if f"-{one.lower()}-" in model)
+    (name,) = (name for name in OPTIMIZERS if f"-{name.lower()}-" in model)
     return name
 
 
 def beside(
-    published: Mapping[str, Sequence[str]], ours: Mapping[str, Mapping[str, list[str]]]
+    published: Mapping[str, Sequence[str]], by_convention: Mapping[str, Mapping[str, list[str]]]
 ) -> Iterator[Row]:
-    """Yield of each name a row of the paper, one of ours in its convention and one in our own."""
+    """Yield for each name the row of the paper, ours in the paper's convention and ours in our convention."""
     for name, figures in published.items():
         yield (name, "paper", *figures)
-        yield ("", "ours", *ours["paper"][name])
-        yield ("", "ours, ID positive", *ours["ours"][name])
+        yield ("", "ours", *by_convention["paper"][name])
+        yield ("", "ours, ID positive", *by_convention["ours"][name])
 
 
 def values(row: Mapping[str, Any]) -> list[str]:
@@ -82,9 +82,9 @@ def values(row: Mapping[str, Any]) -> list[str]:
     return [f"{mean:.2f} ± {moment**power:.2f}" for mean, moment in cells]
 
 
-def table_4(found: Tables) -> Iterator[Row]:
+def table_4(results_tables: Tables) -> Iterator[Row]:
     """Mixture over optimizers, and plain mean and sd of all runs, of each detector on Fashion-MNIST."""
-    mixtures, plain = _of_detectors(found, 4), _of_detectors(found, 4, UNWEIGHTED)
+    mixtures, plain = _of_detectors(results_tables, 4), _of_detectors(results_tables, 4, UNWEIGHTED)
     for name, row in zip(DETECTORS.values(), TABLE_4, strict=True):
         yield (name, "paper, mixture", *(f"{m:.2f} ± {v**0.5:.2f}" for m, v in row))
         for convention, title in (("paper", "ours"), ("ours", "ours, ID positive")):
@@ -94,60 +94,61 @@ def table_4(found: Tables) -> Iterator[Row]:
 
 def weights(results: Path) -> Iterator[Row]:
     """FPR95 of the Mahalanobis distance on Fashion-MNIST by optimizer, and its weight in the mixture."""
-    held = _by_optimizer(results / FOLDERS["MNIST"], "fashion-mnist", "mahalanobis[on=logits]", FPR95_PAPER)
-    moments = {name: run_moments(values) for name, values in held.items()}
+    folder, detector = results / FOLDERS["MNIST"], "mahalanobis[on=logits]"
+    rates = _by_optimizer(folder, "fashion-mnist", detector, FPR95_PAPER)
+    moments = {name: run_moments(values) for name, values in rates.items()}
     confidence = np.array([1 / (variance**0.5 + EPSILON) for _, variance in moments.values()])
     shares = WEIGHTS["tables"](confidence, EPSILON)
     for (name, (mean, variance)), share in zip(moments.items(), shares, strict=True):
-        seeds = ", ".join(f"{value:.2f}" for value in held[name])
+        seeds = ", ".join(f"{value:.2f}" for value in rates[name])
         yield (name, seeds, f"{mean:.2f}", f"{variance**0.5:.2f}", f"{100 * share:.1f}")
 
 
 def conventions(results: Path) -> Iterator[Row]:
     """FPR95 of each detector on Fashion-MNIST, plain means of all runs, by orientation and interpolation."""
     for detector, title in DETECTORS.items():
-        held = {
+        rates = {
             metric: np.array(
                 list(_by_optimizer(results / FOLDERS["MNIST"], "fashion-mnist", detector, metric).values())
             )
             for metric in FPR95.values()
         }
-        orientation = held["fpr95_id_positive_interpolated"] - held[FPR95_PAPER]
+        orientation = rates["fpr95_id_positive_interpolated"] - rates[FPR95_PAPER]
         cut = max(
-            np.abs(held[f"{one}_interpolated"] - held[one]).max()
-            for one in ("fpr95_ood_positive", "fpr95_id_positive")
+            np.abs(rates[f"{metric}_interpolated"] - rates[metric]).max()
+            for metric in ("fpr95_ood_positive", "fpr95_id_positive")
         )
         by_optimizer = orientation.mean(axis=1)
         half = stats.t.ppf(0.975, len(by_optimizer) - 1) * stats.sem(by_optimizer)
         mean = by_optimizer.mean()
         yield (
             title,
-            *(f"{values.mean():.2f}" for values in held.values()),
+            *(f"{values.mean():.2f}" for values in rates.values()),
             f"{mean:.2f} ({mean - half:.2f} to {mean + half:.2f})",
             f"{cut:.2f}",
         )
 
 
 def _by_optimizer(folder: Path, group: str, detector: str, metric: str) -> dict[str, list[float]]:
-    held = {
+    by_name = {
         optimizer(model): values
         for (model, of, measured), values in runs(folder, group).items()
         if (of, measured) == (detector, metric)
     }
-    return {name: held[name] for name in OPTIMIZERS}
+    return {name: by_name[name] for name in OPTIMIZERS}
 
 
-def table_5(found: Tables) -> Iterator[Row]:
+def table_5(results_tables: Tables) -> Iterator[Row]:
     """Robustness score of each detector, MNIST against Fashion-MNIST."""
     paper = {name: [f"{v:.3f}" for v in row] for name, row in zip(DETECTORS.values(), TABLE_5, strict=True)}
-    yield from beside(paper, _of_detectors(found, 5))
+    yield from beside(paper, _of_detectors(results_tables, 5))
 
 
-def _of_detectors(found: Tables, number: int, suffix: str = "") -> dict[str, dict[str, list[str]]]:
+def _of_detectors(results_tables: Tables, number: int, suffix: str = "") -> dict[str, dict[str, list[str]]]:
     return {
         convention: {
             DETECTORS[row["detector"]]: values(row)
-            for row in found[number, convention + suffix]
+            for row in results_tables[number, convention + suffix]
             if row["group"] == "fashion-mnist"
         }
         for convention in ("paper", "ours")
@@ -186,47 +187,50 @@ def agreement(results: Path) -> Iterator[Row]:
         ("OOD positive, interpolated", "ID positive, interpolated"),
     )
     for a, b in pairs:
-        same = sum(one == other for one, other in zip(of[a], of[b], strict=True))
+        same = sum(cell == cell_b for cell, cell_b in zip(of[a], of[b], strict=True))
         share = stats.binomtest(same, len(rows)).proportion_ci()
         interval = f"{100 * share.low:.0f} to {100 * share.high:.0f}"
         yield (a, b, f"{same} of {len(rows)}", interval)
 
 
-def table_9(found: Tables) -> Iterator[Row]:
+def table_9(results_tables: Tables) -> Iterator[Row]:
     """Robustness score of each optimizer over OOD sets, MNIST with max-softmax."""
-    ours = {
+    by_convention = {
         convention: {
             optimizer(row["model"]): values(row)
-            for row in found[9, convention]
+            for row in results_tables[9, convention]
             if row["detector"] == "msp_float32"
         }
         for convention in ("paper", "ours")
     }
-    yield from beside(
-        {name: [f"{v:.3f}" for v in row] for name, row in zip(OPTIMIZERS, TABLE_9, strict=True)}, ours
-    )
+    paper = {name: [f"{v:.3f}" for v in row] for name, row in zip(OPTIMIZERS, TABLE_9, strict=True)}
+    yield from beside(paper, by_convention)
 
 
 def table_10(each: Mapping[str, Tables]) -> Iterator[Row]:
     """The two most robust optimizers with each detector, by FPR95."""
-    for trained, found in each.items():
+    for trained, results_tables in each.items():
         for n, name in enumerate(DETECTORS):
-            ours, own = (
+            best = (
                 next(", ".join(map(optimizer, row["best model"])) for row in rows if row["detector"] == name)
-                for rows in (found[10, "paper"], found[10, "ours"])
+                for rows in (results_tables[10, "paper"], results_tables[10, "ours"])
             )
-            yield (trained, DETECTORS[name], ", ".join(TABLE_10[trained][n]), ours, own)
+            yield (trained, DETECTORS[name], ", ".join(TABLE_10[trained][n]), *best)
 
 
 def accuracies(results: Path) -> Iterator[Row]:
     """Accuracy on ID test images by optimizer, mean of the runs, in percent."""
     each = [means(results / folder, "(pooled) id") for folder in FOLDERS.values()]
     for name in OPTIMIZERS:
-        found = [
-            next(v for (model, *rest), v in one.items() if rest[1] == "accuracy" and optimizer(model) == name)
-            for one in each
+        accuracy = [
+            next(
+                value
+                for (model, _, metric), value in values.items()
+                if metric == "accuracy" and optimizer(model) == name
+            )
+            for values in each
         ]
-        yield (name, *(f"{value:.2f}" for value in found))
+        yield (name, *(f"{value:.2f}" for value in accuracy))
 
 
 def tables(results: Path) -> Iterator[Iterable[Row]]:

@@ -26,15 +26,15 @@ def main() -> int:
     parser.add_argument("--wordnet", required=True, help="folder of WordNet 3.1's data.noun and index.noun")
     parser.add_argument("--out", type=Path, default=Path("docs"), help="folder of robust.md")
     options = parser.parse_args()
-    found = []
+    columns = []
     try:
         for name in buildable():
-            found.append(robust_roles(name, wordnets=[options.wordnet]).to_table())
-            print(f"{name}: {found[-1].num_rows:,} classes", file=sys.stderr)
+            columns.append(robust_roles(name, wordnets=[options.wordnet]).to_table())
+            print(f"{name}: {columns[-1].num_rows:,} classes", file=sys.stderr)
     except SplitsError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    table = pa.concat_tables(found)
+    table = pa.concat_tables(columns)
     if THERE not in table.column_names:
         print(f"error: {options.wordnet}: is not WordNet 3.1", file=sys.stderr)
         return 2

@@ -37,62 +37,64 @@ def tables(table: pa.Table) -> Iterator[list[Row]]:
     classes = table.to_pylist()
     yield [_in_all(name, classes) for name in READINGS]
     by_benchmark: dict[str, list[Class]] = {}
-    for one in classes:
-        by_benchmark.setdefault(one["benchmark"], []).append(one)
-    read = {name: [c for c in of if c["robust"] is not None] for name, of in by_benchmark.items()}
+    for row in classes:
+        by_benchmark.setdefault(row["benchmark"], []).append(row)
+    judged_of = {name: [c for c in of if c["robust"] is not None] for name, of in by_benchmark.items()}
     yield [
         _by_role(name, role, of)
-        for name, judged in read.items()
+        for name, judged in judged_of.items()
         for role in ROLES
         if (of := [c for c in judged if c["candidate"] == role])
     ]
-    yield [(name, f"{len(of):,}") for name, of in by_benchmark.items() if not read[name]]
+    yield [(name, f"{len(of):,}") for name, of in by_benchmark.items() if not judged_of[name]]
     yield [
         (name, reading, f"{len(turned):,}", _named(turned, reading))
         for name in TURNED
         for reading in READINGS[1:]
-        if (turned := [c for c in read[name] if c["candidate"] in ROLES and _agrees(c, reading) is False])
+        if (
+            turned := [c for c in judged_of[name] if c["candidate"] in ROLES and _agrees(c, reading) is False]
+        )
     ]
     yield [row for name, called in KNOWN_NAMES for row in _senses(name, called, by_benchmark[name])]
 
 
-def _agrees(one: Class, reading: str) -> bool | None:
-    return None if one[reading] is None else one[reading] == one["candidate"]
+def _agrees(row: Class, reading: str) -> bool | None:
+    return None if row[reading] is None else row[reading] == row["candidate"]
 
 
-def _known(classes: Iterable[Class], reading: str) -> list[bool]:
-    return [agrees for one in classes if (agrees := _agrees(one, reading)) is not None]
+def _agreements(classes: Iterable[Class], reading: str) -> list[bool]:
+    return [agrees for row in classes if (agrees := _agrees(row, reading)) is not None]
 
 
 def _in_all(reading: str, classes: Sequence[Class]) -> Row:
-    """Return over all benchmarks how many classes a reading applies to, and how many roles survive it."""
-    known = _known([one for one in classes if one["candidate"] in ROLES], reading)
-    return reading, f"{len(known):,}", f"{sum(known):,}", f"{sum(known) / len(known):.1%}"
+    """Return the number of classes of all benchmarks to which a reading applies, and of kept roles."""
+    agreements = _agreements([row for row in classes if row["candidate"] in ROLES], reading)
+    return reading, f"{len(agreements):,}", f"{sum(agreements):,}", f"{sum(agreements) / len(agreements):.1%}"
 
 
 def _by_role(benchmark: str, role: str, classes: Sequence[Class]) -> Row:
     cells = []
     for reading in READINGS:
-        known = _known(classes, reading)
-        cells.append(f"{sum(known):,}/{len(known):,}" if known else "")
-    but_senses = sum(all(_agrees(one, reading) is not False for reading in READINGS[1:]) for one in classes)
-    share = sum(one["robust"] for one in classes) / len(classes)
-    whole = sum(one["robust"] == 1 for one in classes)
+        agreements = _agreements(classes, reading)
+        cells.append(f"{sum(agreements):,}/{len(agreements):,}" if agreements else "")
+    but_senses = sum(all(_agrees(row, reading) is not False for reading in READINGS[1:]) for row in classes)
+    share = sum(row["robust"] for row in classes) / len(classes)
+    whole = sum(row["robust"] == 1 for row in classes)
     return benchmark, role, f"{len(classes):,}", f"{whole:,}", f"{but_senses:,}", f"{share:.2f}", *cells
 
 
 def _named(turned: Sequence[Class], reading: str) -> str:
-    names = [f"{_text(one['name'])} ({one['candidate']} > {one[reading]})" for one in turned[:SHOWN]]
+    names = [f"{_text(row['name'])} ({row['candidate']} > {row[reading]})" for row in turned[:SHOWN]]
     return ", ".join([*names, *(["..."] if len(turned) > SHOWN else [])])
 
 
 def _senses(benchmark: str, called: str, classes: Sequence[Class]) -> Iterator[Row]:
     taxonomy = load()
-    for one in classes:
-        if one["name"] == called and one["turning_sense"]:
-            wnid = one["turning_sense"]
+    for row in classes:
+        if row["name"] == called and row["turning_sense"]:
+            wnid = row["turning_sense"]
             meaning = f"{taxonomy.name(wnid)}: {_text(taxonomy.definition(wnid))}"
-            yield benchmark, called, one["candidate"], one["sense"], meaning
+            yield benchmark, called, row["candidate"], row["sense"], meaning
 
 
 def _text(words: str) -> str:

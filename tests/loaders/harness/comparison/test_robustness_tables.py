@@ -13,7 +13,7 @@ from loaders.harness.comparison.robustness import DEFAULT, Cells, _tables, layou
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.table import Table
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
-from tests.wordnet_splits.metrics import abdelzad
+from tools.facts import abdelzad
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import METRICS, robustness
 
