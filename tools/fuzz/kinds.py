@@ -122,7 +122,7 @@ def _nameless(folder: Path) -> None:
 
 
 def _lmdb(folder: Path) -> None:
-    from tests.wordnet_splits.sources.test_lsun import write_lmdb
+    from tests.wordnet_splits.sources.published_files import write_lmdb
     from tests.wordnet_splits.sources.trees import jpeg
 
     write_lmdb(folder / "bedroom_val_lmdb", {f"{n:040x}": jpeg(n) for n in range(40)})
@@ -141,14 +141,14 @@ def _mat(folder: Path) -> None:
 
 
 def _idx(folder: Path) -> None:
-    from tests.wordnet_splits.sources.test_mnist import write
+    from tests.wordnet_splits.sources.published_files import write_idx
 
-    write(folder)
-    write(folder, "train", ending=".gz")
+    write_idx(folder)
+    write_idx(folder, "train", ending=".gz")
 
 
 def _zips(folder: Path) -> None:
-    from tests.wordnet_splits.sources.test_omniglot import ANGELIC, OTHER, as_zip
+    from tests.wordnet_splits.sources.published_files import ANGELIC, OTHER, as_zip
 
     as_zip(folder, "images_background", OTHER)
     as_zip(folder, "images_evaluation", ANGELIC)
@@ -176,9 +176,9 @@ def _class_lists(folder: Path) -> None:
 
 
 def _wndb(folder: Path) -> None:
-    from tests.wordnet_splits.taxonomy.test_taxonomy_words import small
+    from tests.wordnet_splits.taxonomy.small_wndb import write_small_wndb
 
-    small(folder)
+    write_small_wndb(folder)
 
 
 def _weights(folder: Path) -> None:

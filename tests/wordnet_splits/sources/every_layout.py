@@ -13,10 +13,16 @@ from scipy.io import savemat
 
 from tests.wordnet_splits.sources.cifar_copies import png, write_pickle, write_shards
 from tests.wordnet_splits.sources.layout_table import LAYOUTS, OPENOOD, label
+from tests.wordnet_splits.sources.published_files import (
+    ANGELIC,
+    OTHER,
+    as_folder,
+    as_zip,
+    webp,
+    write_idx,
+    write_lmdb,
+)
 from tests.wordnet_splits.sources.test_imagenet21k import FALL_ONLY, IN_BOTH, images
-from tests.wordnet_splits.sources.test_lsun import webp, write_lmdb
-from tests.wordnet_splits.sources.test_mnist import write as write_idx
-from tests.wordnet_splits.sources.test_omniglot import ANGELIC, OTHER, as_folder, as_zip
 from tests.wordnet_splits.sources.test_svhn_full import write as write_numbers
 from tests.wordnet_splits.sources.trees import Write, in_class_folders, some, train_tar, write_images
 from wordnet_splits.catalog import load_catalog

@@ -1,42 +1,25 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-import lmdb
-import numpy as np
 import pytest
-from PIL import Image
 
 from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.sources import Source, open_source
 
 from .cifar_copies import digests, scan
+from .published_files import webp, write_lmdb
 
 Images = dict[str, bytes]
-
-
-def webp(seed: int) -> bytes:
-    pixels = np.random.default_rng(seed).integers(0, 256, (20 + seed, 30, 3), dtype=np.uint8)
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "webp", lossless=True)
-    return buffer.getvalue()
 
 
 @pytest.fixture(scope="module")
 def images() -> Images:
     return {hashlib.sha1(bytes([n])).hexdigest(): webp(n) for n in range(12)}
-
-
-def write_lmdb(folder: Path, images: dict[str, bytes]) -> None:
-    folder.mkdir(parents=True)
-    with lmdb.open(str(folder), map_size=1 << 24) as env, env.begin(write=True) as transaction:
-        for key, value in images.items():
-            transaction.put(key.encode("utf-8"), value)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import pickle
-import struct
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
@@ -27,41 +25,7 @@ from wordnet_splits.sources.layouts import pictures as layout_pictures
 from wordnet_splits.sources.layouts.idx import read_idx
 
 from .cifar_copies import identity, png, scan, write_shards
-
-Grey = npt.NDArray[np.uint8]
-LABELS = [7, 0, 9, 3, 0]
-FASHION = ["Sneaker", "T-shirt/top", "Ankle boot", "Dress", "T-shirt/top"]
-NAMES = {
-    "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
-    "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
-}
-
-
-def grey(count: int = len(LABELS), seed: int = 0) -> Grey:
-    return np.random.default_rng(seed).integers(0, 256, (count, 28, 28), dtype=np.uint8)
-
-
-def header(*shape: int) -> bytes:
-    return bytes((0, 0, 8, len(shape))) + struct.pack(f">{len(shape)}I", *shape)
-
-
-def idx_bytes(pictures: Grey, labels: list[int]) -> tuple[bytes, bytes]:
-    return header(*pictures.shape) + pictures.tobytes(), header(len(labels)) + bytes(labels)
-
-
-def write(
-    folder: Path,
-    split: str = "test",
-    pictures: Grey | None = None,
-    labels: list[int] = LABELS,
-    ending: str = "",
-    name: Callable[[str], str] = str,
-) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for title, data in zip(
-        NAMES[split], idx_bytes(grey() if pictures is None else pictures, labels), strict=True
-    ):
-        (folder / f"{name(title)}{ending}").write_bytes(gzip.compress(data) if ending else data)
+from .published_files import FASHION, LABELS, NAMES, Grey, grey, header, idx_bytes, write_idx
 
 
 def with_dots(name: str) -> str:
@@ -74,7 +38,7 @@ def with_dots(name: str) -> str:
 def test_idx_files_are_read_by_position(
     tmp_path: Path, below: str, ending: str, name: Callable[[str], str]
 ) -> None:
-    write(tmp_path / below, ending=ending, name=name)
+    write_idx(tmp_path / below, ending=ending, name=name)
     source = open_source("fashion-mnist", tmp_path)
     assert (source.layout, source.order) == ("idx", "unknown")
     assert scan(source) == [(f"test/{i}", c, "test") for i, c in enumerate(FASHION)]
@@ -88,7 +52,7 @@ def test_idx_files_are_read_by_position(
 def test_positions_hold_for_files_packed_anew_but_for_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path, ending=".gz")
+    write_idx(tmp_path, ending=".gz")
     said = {
         n: hashlib.md5(d).hexdigest() for n, d in zip(NAMES["test"], idx_bytes(grey(), LABELS), strict=True)
     }
@@ -97,7 +61,7 @@ def test_positions_hold_for_files_packed_anew_but_for_no_others(
     ours = replace(info, files=tuple(files))
     monkeypatch.setattr(idx, "source_info", lambda name: ours)
     assert open_source("fashion-mnist", tmp_path).order == "published"
-    write(tmp_path, "train")
+    write_idx(tmp_path, "train")
     assert open_source("fashion-mnist", tmp_path).order == "unknown"
 
 
@@ -122,7 +86,7 @@ def inventory(monkeypatch: pytest.MonkeyPatch) -> Grey:
 
 def test_a_copy_of_another_order_is_matched_by_its_pixels(tmp_path: Path, inventory: Grey) -> None:
     shuffled, order = inventory[5:], [4, 2, 0, 3, 1]
-    write(tmp_path, "test", shuffled[order], [LABELS[i] for i in order])
+    write_idx(tmp_path, "test", shuffled[order], [LABELS[i] for i in order])
     source = open_source("mnist", tmp_path)
     assert source.order == "published"
     assert scan(source, ["test"]) == [(f"test/{i}", str(label), "test") for i, label in enumerate(LABELS)]
@@ -134,7 +98,7 @@ def test_a_copy_of_another_order_is_matched_by_its_pixels(tmp_path: Path, invent
 def test_what_is_no_picture_of_it_is_counted_and_never_read(tmp_path: Path, inventory: Grey) -> None:
     altered = inventory[5:].copy()
     altered[3, 0, 0] ^= 1
-    write(tmp_path, "test", altered, [*LABELS[:2], 3, *LABELS[3:]])  # test/2 has another label
+    write_idx(tmp_path, "test", altered, [*LABELS[:2], 3, *LABELS[3:]])  # test/2 has another label
     source = open_source("mnist", tmp_path)
     assert [row[0] for row in scan(source)] == ["test/0", "test/1", "test/4"]
     assert source.unexpected == {"test: pixels of no known image": 2}
@@ -168,7 +132,7 @@ def test_hub_parquet(tmp_path: Path, inventory: Grey, name: str, folder: str, na
 
 
 def test_labels_of_no_class_are_counted(tmp_path: Path) -> None:
-    write(tmp_path, labels=[0, 10, 255, 9, 1])
+    write_idx(tmp_path, labels=[0, 10, 255, 9, 1])
     source = open_source("fashion-mnist", tmp_path)
     assert [row[0] for row in scan(source)] == ["test/0", "test/3", "test/4"]
     assert source.unexpected == {"test: label of no class": 2}
@@ -178,7 +142,7 @@ def test_one_is_not_taken_for_the_other(tmp_path: Path) -> None:
     """Both have files of the same names; how often each label occurs tells them apart."""
     for name, other in (("mnist", "fashion-mnist"), ("fashion-mnist", "mnist")):
         labels = [c.index for c in load_catalog(name) for _ in range(c.counts["test"] or 0)]
-        write(
+        write_idx(
             tmp_path / name, pictures=np.zeros((len(labels), 28, 28), np.uint8), labels=labels, ending=".gz"
         )
         with pytest.raises(SourceError, match=f"this is not {other}: .*it looks like {name}"):
@@ -193,7 +157,7 @@ def test_a_part_of_the_digits_is_not_taken_for_clothes(split: str, real_data: Pa
         gzip.decompress((real_data / "mnist" / f"{name}.gz").read_bytes()) for name in NAMES[split]
     )
     images = np.frombuffer(pictures, np.uint8, offset=16).reshape(-1, 28, 28)[300:500]
-    write(tmp_path, split, images, list(labels[308:508]), ending=".gz")
+    write_idx(tmp_path, split, images, list(labels[308:508]), ending=".gz")
     with pytest.raises(SourceError, match="this is not fashion-mnist: .*it looks like mnist"):
         open_source("fashion-mnist", tmp_path)
     assert open_source("mnist", tmp_path).count()[split] == 200
@@ -204,14 +168,14 @@ def test_a_part_of_the_clothes_has_no_digit(real_data: Path, tmp_path: Path) -> 
         gzip.decompress((real_data / "fashion-mnist" / f"{name}.gz").read_bytes()) for name in NAMES["test"]
     )
     images = np.frombuffer(pictures, np.uint8, offset=16).reshape(-1, 28, 28)[:200]
-    write(tmp_path, "test", images, list(labels[8:208]))
+    write_idx(tmp_path, "test", images, list(labels[8:208]))
     source = open_source("mnist", tmp_path)
     assert source.count() == {"train": 0, "test": 0}
     assert source.unexpected == {"test: pixels of no known image": 200}
 
 
 def test_a_root_without_a_whole_split(tmp_path: Path) -> None:
-    write(tmp_path)
+    write_idx(tmp_path)
     (tmp_path / NAMES["test"][1]).unlink()
     with pytest.raises(SourceError, match="this is not mnist: looked for train-images-idx3-ubyte"):
         open_source("mnist", tmp_path)
@@ -241,7 +205,7 @@ BAD: dict[str, tuple[str, bytes, str]] = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_files_are_refused_in_one_line(tmp_path: Path, case: str) -> None:
     ending, data, why = BAD[case]
-    write(tmp_path)
+    write_idx(tmp_path)
     (tmp_path / NAMES["test"][0]).unlink()
     (tmp_path / f"{NAMES['test'][0]}{ending}").write_bytes(data)
     source = open_source("fashion-mnist", tmp_path)
@@ -267,7 +231,7 @@ def test_memory_follows_the_file_not_its_header(tmp_path: Path, ending: str) -> 
 
 
 def test_a_file_of_gigabytes_is_not_read(tmp_path: Path) -> None:
-    write(tmp_path)
+    write_idx(tmp_path)
     with (tmp_path / NAMES["test"][0]).open("r+b") as file:
         file.truncate(1 << 32)
     with pytest.raises(SourceError, match="at most 78,400,016 are read"):
@@ -275,7 +239,7 @@ def test_a_file_of_gigabytes_is_not_read(tmp_path: Path) -> None:
 
 
 def test_links_out_of_the_root_are_refused(tmp_path: Path) -> None:
-    write(tmp_path / "elsewhere")
+    write_idx(tmp_path / "elsewhere")
     (tmp_path / "root").mkdir()
     for name in NAMES["test"]:
         (tmp_path / "root" / name).symlink_to(tmp_path / "elsewhere" / name)
@@ -284,7 +248,7 @@ def test_links_out_of_the_root_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_source_survives_a_process_border(tmp_path: Path) -> None:
-    write(tmp_path)
+    write_idx(tmp_path)
     source = open_source("fashion-mnist", tmp_path)
     scan(source)
     assert identity(pickle.loads(pickle.dumps(source))) == identity(source)
@@ -325,7 +289,7 @@ def test_real_digits_in_another_order_have_the_same_ids(real_data: Path, tmp_pat
     )
     images = np.frombuffer(pictures, np.uint8, offset=16).reshape(-1, 28, 28)
     order = np.argsort(np.frombuffer(labels, np.uint8, offset=8), kind="stable")
-    write(tmp_path, "test", images[order], [labels[8 + i] for i in order])
+    write_idx(tmp_path, "test", images[order], [labels[8 + i] for i in order])
     source = open_source("mnist", tmp_path)
     assert source.order == "published"
     held = {row[0]: row[1] for row in scan(source)}

@@ -2,53 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 import stat
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from wordnet_splits.base.errors import MissingImageError, SourceError, SplitsError, UnsafeDataError
 from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.sources import open_source
 
 from .cifar_copies import Rows, digests, scan
+from .published_files import ANGELIC, OTHER, as_folder, as_zip, drawing
 
 SMALL = ("images_background_small1", "images_background_small2")
 GREEK = ["Greek/character01/0394_01", "Greek/character01/0394_02", "Greek/character02/0395_07"]
 KOREAN = ["Korean/character01/0540_01"]
 TAGALOG = ["Tagalog/character17/0912_20"]
-OTHER = ["Futurama/character01/0266_05"]
-ANGELIC = ["Angelic/character01/0965_01", "Angelic/character02/0966_20"]
-
-
-def drawing(image_id: str) -> bytes:
-    """A drawing that no other id gives, as the publisher stores it: one bit a pixel."""
-    seed = sum(ord(c) * (n + 1) for n, c in enumerate(image_id))
-    pixels = np.random.default_rng(seed).integers(0, 2, (105, 105), dtype=np.uint8) * 255
-    file = io.BytesIO()
-    Image.fromarray(pixels).convert("1").save(file, "PNG")
-    return file.getvalue()
-
-
-def as_folder(root: Path, name: str, ids: Iterable[str]) -> None:
-    for image_id in ids:
-        path = root / name / f"{image_id}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(drawing(image_id))
-
-
-def as_zip(root: Path, name: str, ids: Iterable[str]) -> None:
-    root.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(root / f"{name}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.mkdir(f"{name}/")
-        for image_id in ids:
-            archive.writestr(f"{name}/{image_id}.png", drawing(image_id))
 
 
 Write = Callable[[Path, str, Iterable[str]], None]

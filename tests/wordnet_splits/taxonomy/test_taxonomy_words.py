@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.wordnet_splits.frozen_answers import digest_of
+from tests.wordnet_splits.taxonomy.small_wndb import SMALL, write_small_wndb
 from tools.facts.wordnet import pack, shipped_files
 from tools.wndb_export import export_wndb
 from wordnet_splits.base.errors import TaxonomyError
@@ -227,25 +228,8 @@ def test_a_missing_nltk_corpus_says_how_to_get_it(monkeypatch: pytest.MonkeyPatc
         Taxonomy.from_nltk()
 
 
-SMALL = {
-    "data.noun": (
-        "  1 WordNet 9.9 Copyright nobody  \n"
-        "00000010 03 n 01 entity 0 001 ~ 00000100 n 0000 | all there is  \n"
-        "00000100 05 n 02 Dog 0 hound 1 003 @ 00000010 n 0000 @i 00000010 n 0000 + 00000200 v 0101 | barks\n"
-    ),
-    "index.noun": "dog n 1 1 @ 1 0 00000100  \nentity n 1 0 1 0 00000010  \nhound n 1 1 @ 1 0 00000100  \n",
-    "noun.exc": "dogges dog\n",
-}
-
-
-def small(tmp_path: Path, **changes: str) -> Path:
-    for name, text in {**SMALL, **changes}.items():
-        (tmp_path / name).write_text(text)
-    return tmp_path
-
-
 def test_a_small_database(tmp_path: Path) -> None:
-    taxonomy = Taxonomy.from_wndb(small(tmp_path))
+    taxonomy = Taxonomy.from_wndb(write_small_wndb(tmp_path))
     assert (taxonomy.version, list(taxonomy)) == ("9.9", ["n00000010", "n00000100"])
     assert taxonomy.parents("n00000100") == ("n00000010",)
     assert not taxonomy.graph.instance.any()
@@ -284,7 +268,7 @@ def test_a_malformed_database_is_refused_with_its_line(
     text = SMALL[name].replace(old, new, 1)
     assert text != SMALL[name]
     with pytest.raises(TaxonomyError, match=message):
-        Taxonomy.from_wndb(small(tmp_path, **{name: text}))
+        Taxonomy.from_wndb(write_small_wndb(tmp_path, **{name: text}))
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -308,9 +292,9 @@ def test_no_edit_of_a_database_escapes_the_error_family(
 
 def test_an_empty_or_cut_database_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TaxonomyError, match="holds no synsets"):
-        Taxonomy.from_wndb(small(tmp_path, **{"data.noun": ""}))
+        Taxonomy.from_wndb(write_small_wndb(tmp_path, **{"data.noun": ""}))
     with pytest.raises(TaxonomyError, match=r"data\.noun: ends in the middle of a line"):
-        Taxonomy.from_wndb(small(tmp_path, **{"data.noun": SMALL["data.noun"][:-9]}))
+        Taxonomy.from_wndb(write_small_wndb(tmp_path, **{"data.noun": SMALL["data.noun"][:-9]}))
     (tmp_path / "noun.exc").unlink()
     with pytest.raises(TaxonomyError, match=r"noun\.exc: no such file"):
         Taxonomy.from_wndb(tmp_path)
