@@ -127,7 +127,7 @@ def _gather_pass(windows: Windows, device: torch.device) -> Pass:
     return resize_pass
 
 
-METHODS: Final[dict[str, Callable[[Windows, torch.device], Pass]]] = {
+METHODS: Final[dict[ResizeMethod, Callable[[Windows, torch.device], Pass]]] = {
     "matrix": _matrix_pass,
     "gather": _gather_pass,
 }

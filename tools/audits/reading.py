@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,7 @@ class Listed:
 
     def _classes(self, facts: Path, where: Where | None, unless: Where | None) -> list[str]:
         published = Published(facts / self.file)
+        rows: Iterable[dict[str, str]]
         if self.head:
             rows = (dict(zip(self.head, row, strict=True)) for row in published.rows())
         else:

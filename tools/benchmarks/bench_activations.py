@@ -89,6 +89,7 @@ def run() -> list[Row]:
 def _measure(name: str, network: Any, *, images: int, side: int) -> Row:
     data = _Images(images, side)
     model = load_model(network)
+    assert NORMALISED.batch is not None
     ready = [NORMALISED.batch(x).to(model.device) for x in data.pixels.split(BATCH)]
 
     def bare() -> None:

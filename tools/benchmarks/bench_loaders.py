@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, Subset
@@ -43,7 +44,7 @@ class _Cifar100(CIFAR100):
         return True
 
     def _load_meta(self) -> None:
-        self.classes = []
+        self.classes: list[str] = []
 
 
 def _floats(images: torch.Tensor) -> torch.Tensor:
@@ -72,12 +73,12 @@ def _row(name: str, rate: float, peer_rate: float, peer: str, target: float | No
 def _cifar(data: Path, folder: Path) -> Iterator[Row]:
     pack("unknown-cifar", folder, roots={"cifar100": data}, groups=["cifar-40"], splits=["train"])
 
-    def opened(**transform: object) -> UnknownDetectionSet:
+    def opened(**transform: Any) -> UnknownDetectionSet:
         return UnknownDetectionSet("unknown-cifar", role="id", split="train", packed=folder, **transform)
 
     dataset = opened(batch_transform=_floats)
     count = len(dataset)
-    cifar = Subset(_Cifar100(data, transform=transforms.ToTensor()), range(count))
+    cifar: Subset[Any] = Subset(_Cifar100(data, transform=transforms.ToTensor()), range(count))
     peer = DataLoader(cifar, batch_size=BATCH)
     first_rate = count / fastest(lambda: _consume(dataset.batches(BATCH)), 1)
     rate, peer_rate = _rates(count, _Batches(dataset), peer)
@@ -132,13 +133,14 @@ def _photographs(data: Path, folder: Path) -> Iterator[Row]:
     )
     peer = DataLoader(ImageFolder(str(root / "train"), transform=transform), batch_size=BATCH)
     pack(built, folder / "packed", roots={"imagenet1k": root})
-    for kind, storage in (
-        ("files", {"roots": {"imagenet1k": root}}),
-        ("packed files", {"packed": folder / "packed"}),
-    ):
-        dataset = DataLoader(UnknownDetectionSet(built, transform=transform, **storage), batch_size=BATCH)
-        count = len(dataset.dataset)
-        yield _row(f"{count} photographs, {kind}", *_rates(count, dataset, peer), "ImageFolder", 1)
+    storages: dict[str, dict[str, Any]] = {
+        "files": {"roots": {"imagenet1k": root}},
+        "packed files": {"packed": folder / "packed"},
+    }
+    for kind, storage in storages.items():
+        dataset = UnknownDetectionSet(built, transform=transform, **storage)
+        rates = _rates(len(dataset), DataLoader(dataset, batch_size=BATCH), peer)
+        yield _row(f"{len(dataset)} photographs, {kind}", *rates, "ImageFolder", 1)
 
 
 def run() -> list[Row]:

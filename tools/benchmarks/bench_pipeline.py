@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from PIL import Image
@@ -49,7 +50,7 @@ def speed(data: Path, folder: Path) -> Row:
     for n in range(ROUNDS):
         # a new folder each time: ext4 is slow to reuse blocks deleted just before
         build = (*words, str(root), "--out", str(folder / f"out-{n}"))
-        seconds = min(seconds, fastest(lambda build=build: command(*build), 1) / (COPIES * len(photographs)))
+        seconds = min(seconds, fastest(partial(command, *build), 1) / (COPIES * len(photographs)))
         peer = min(peer, fastest(lambda: [bare(path) for path in photographs], 2) / len(photographs))
     return Row(
         f"fix of {COPIES * len(photographs):,} photographs, two processes",

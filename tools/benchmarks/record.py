@@ -72,7 +72,7 @@ def pages(record: Mapping[str, Any]) -> dict[Path, str]:
     readme_rows = [row for name in FIRST_PAGE for row in rows if row.name == name]
     tables = {REPOSITORY / "README.md": table(readme_rows), REPOSITORY / "docs" / "figures.md": table(rows)}
     return {
-        path: TABLE.sub(lambda _, text=text: text, path.read_text("utf-8"), 1)
+        path: TABLE.sub(text.replace("\\", r"\\"), path.read_text("utf-8"), count=1)
         for path, text in tables.items()
     }
 

@@ -168,8 +168,8 @@ def mnist(facts: Path) -> Table:
 
 
 def fashion_mnist(facts: Path) -> Table:
-    names = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat")
-    names += ("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+    names = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"]
+    names += ["Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
     rows = [Row(name, name, counts={"train": 6000, "test": 1000}) for name in names]
     origin = "publisher: Xiao et al. 2017, 6,000 training and 1,000 test images of each of its ten classes"
     return Table(("train", "test"), rows, [origin])
@@ -291,8 +291,7 @@ def shipped_map(path: Path) -> HandMap:
     """Return the hand columns of a shipped catalog."""
     if not path.exists():
         return {}
-    columns = ("wnids", "mapped", "why")
-    return {r["class_id"]: tuple(r[c] for c in columns) for r in records(path)}
+    return {r["class_id"]: (r["wnids"], r["mapped"], r["why"]) for r in records(path)}
 
 
 def render(table: Table, hand: HandMap) -> str:

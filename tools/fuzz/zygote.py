@@ -140,6 +140,7 @@ def _child(words: list[str], folder: str, way: str, output: Path) -> int:
     for standard in (1, 2):
         os.dup2(descriptor, standard)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    assert isinstance(sys.stdout, io.TextIOWrapper)
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     code = _run(words)
     if way == "learn":

@@ -112,6 +112,7 @@ def extraction(figures: Figures, device: str, *, tiny: bool) -> float:
         return time.perf_counter() - began
 
     def bare(images: int) -> None:
+        assert NORMALISED.batch is not None
         ready = NORMALISED.batch(data.pixels[:BATCH].to(model.device))
         with torch.no_grad(), deterministic_kernels():
             for _ in range(images // BATCH):

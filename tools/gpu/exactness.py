@@ -35,7 +35,9 @@ def differing_in_cases(method: str, device: str, cases: int, ends: float) -> tup
     return done, compared, differing
 
 
-def differing_in_spec(name: str, method: str, device: str, pictures: np.ndarray) -> int:
+def differing_in_spec(
+    name: str, method: backend_torch.ResizeMethod, device: str, pictures: np.ndarray
+) -> int:
     """Return how many bytes of whole batches differ."""
     spec = get_spec(name)
     out = backend_torch.resize_batch(spec, torch.from_numpy(pictures).to(device), method).cpu().numpy()

@@ -133,7 +133,7 @@ class Outcomes(dict[str, float]):
             other = {name: value for name, value in other.items() if name in self}
         return dict.__eq__(self, other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 ADAPTED: dict[str, dict[str, Any]] = {
