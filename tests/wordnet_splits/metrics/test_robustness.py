@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tools.facts import abdelzad as paper
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.metrics import (
     Robustness,
@@ -11,8 +12,6 @@ from wordnet_splits.metrics import (
     robustness_score,
     run_moments,
 )
-
-from . import abdelzad as paper
 
 
 @pytest.mark.parametrize(
