@@ -75,7 +75,7 @@ def test_damaged_digits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         load_digits_pixels.__wrapped__()
     monkeypatch.setattr(digits, "RAW_SHA256", hashlib.sha256(b"other").hexdigest())
     (tmp_path / "digits.xz").write_bytes(whole)
-    with pytest.raises(DataError, match="not the file this package ships"):
+    with pytest.raises(DataError, match="is not the shipped file"):
         load_digits_pixels.__wrapped__()
 
 
