@@ -184,7 +184,6 @@ def test_a_full_disk(root: Path, tmp_path: Path, undisturbed: dict[str, dict[str
     check_resumed(root, out, undisturbed["parquet"], "parquet")
 
 
-@pytest.mark.always
 def test_two_builds_in_one_folder(
     root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]]
 ) -> None:
@@ -234,7 +233,6 @@ def test_kill_9_of_a_dask_worker(
     assert tree(out) == undisturbed["png"]
 
 
-@pytest.mark.always
 def test_kill_9_of_a_build_on_dask(
     root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]], scheduler: str
 ) -> None:

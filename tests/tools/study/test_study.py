@@ -96,6 +96,7 @@ def renderings(real_data: Path) -> list[Rendering]:
     return [r for name, place in SETS.items() for r in render(name, real_data / place)]
 
 
+@pytest.mark.oracle
 def test_the_study(real_data: Path, tmp_path: Path) -> None:
     sets = [f"{name}={real_data / place}" for name, place in SETS.items()]
     specs = [f"--spec={name}" for name in ("fix", *BROKEN)]
@@ -114,6 +115,7 @@ def test_the_study(real_data: Path, tmp_path: Path) -> None:
         assert (row["without_originals"] == "suspicious") == row["study_only"], spec
 
 
+@pytest.mark.oracle
 def test_the_thresholds_are_those_of_the_first_half(
     renderings: list[Rendering], reference: Measurements
 ) -> None:

@@ -60,6 +60,7 @@ def test_the_classes_of_a_publishers_split() -> None:
     assert [verdicts[i].accepted for i in ids] == [False, True, False]
 
 
+@pytest.mark.oracle
 def test_built_whole_from_real_data(real_data: Path, tmp_path: Path) -> None:
     """Our copy of Fashion-MNIST is not in the publisher's order, so the whole of it is a local build."""
     roots = {name: real_data / name for name in ("mnist", "fashion-mnist", "omniglot")}

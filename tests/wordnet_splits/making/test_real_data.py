@@ -30,7 +30,9 @@ def root_flags(real_data: Path, *names: str) -> list[str]:
     return [part for name in names for part in ("--root", f"{name}={real_data / ROOTS[name]}")]
 
 
-@pytest.fixture(scope="module", params=["unknown-cifar", "unknown-cifar-tinyval"])
+@pytest.fixture(
+    scope="module", params=["unknown-cifar", pytest.param("unknown-cifar-tinyval", marks=pytest.mark.oracle)]
+)
 def built(request, real_data, tmp_path_factory) -> tuple[int, Manifest]:
     """The exit code of the build with every real root that it can use, and its manifest."""
     out = tmp_path_factory.mktemp("build")

@@ -113,6 +113,7 @@ def test_the_pages_are_small_and_name_each_script_once() -> None:
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|fetch\(", scripts)
 
 
+@pytest.mark.docs
 def test_all_benchmarks_lead_to_their_pages(reader: Reader) -> None:
     page = reader.opens("")
     assert page.locator(".cards h3").all_text_contents() == ["digits", LADDER]
