@@ -228,7 +228,7 @@ def test_by_position_only_where_places_are_known(a: str, b: str, message: str) -
 def test_nothing_frozen_knows_of_the_guess() -> None:
     """No module but join reads it."""
     package = Path(ws.__file__).parent
-    reads = re.compile(r"reports\.positions|position_guesses")
+    reads = re.compile(r"duplicates\.positions|position_guesses")
     users = {p.name for p in package.rglob("*.py") if reads.search(p.read_text(encoding="utf-8"))}
     assert users == {"join.py", "positions.py"}
 
