@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Callable
 
 import pytest
 
@@ -30,14 +30,22 @@ def test_an_unknown_module_is_refused_with_the_list_before_any_runs(
     assert "splits:" not in error
 
 
-def test_a_clear_ratio_is_measured_once() -> None:
+@pytest.mark.parametrize(("seconds", "rounds"), [((1.0, 6.0), 1), ((1.0, 2.0), 3), ((9.0, 12.0), 1)])
+def test_a_clear_or_slow_comparison_takes_one_round(
+    seconds: tuple[float, float], rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: list[str] = []
 
-    def work(name: str, seconds: float) -> None:
-        calls.append(name)
-        time.sleep(seconds)
+    def ours() -> None:
+        calls.append("ours")
 
-    compare(lambda: work("ours", 0), lambda: work("peer", 0.05), rounds=3)
-    assert calls == ["ours", "peer"]
-    compare(lambda: work("ours", 0.01), lambda: work("peer", 0), rounds=3)
-    assert len(calls) == 8
+    def peer() -> None:
+        calls.append("peer")
+
+    def fastest(work: Callable[[], object], repeats: int) -> float:
+        work()
+        return seconds[work is peer]
+
+    monkeypatch.setattr("tools.benchmarks.rows.fastest", fastest)
+    assert compare(ours, peer, 3) == (*seconds, seconds[1] / seconds[0])
+    assert calls == ["ours", "peer"] * rounds
