@@ -1,7 +1,7 @@
-"""Entries of the leaderboard: the schema of ``entry.json``, which stands beside the tables of results.
+"""Entries of the leaderboard: the schema of ``entry.json``, the file beside the tables of results.
 
-Who submitted it, and how it is repeated, is the word of its author. Its facts are read from the results and
-the benchmark by ``loaders.harness.leaderboard``, when it is written as when it is checked.
+Author and commands are statements of the submitter. ``loaders.harness.leaderboard`` computes the facts from
+the results and the benchmark, both when an entry is written and when it is checked.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class EntryPart(BaseModel):
 
 
 class ScoredSet(EntryPart):
-    """One test set.
+    """A test set.
 
     Attributes
     ----------
-    scored, expected : its images, and how many the benchmark has; None where that is not known.
-    seen : fingerprint of the images scored.
-    listed : the benchmark's fingerprint of the set, None where the benchmark is not at hand.
+    scored, expected : number of scored images, and of the benchmark's; None if unknown.
+    seen : fingerprint of the scored images.
+    listed : the benchmark's fingerprint of the set; None if the benchmark is not at hand.
     """
 
     group: Name
@@ -44,23 +44,24 @@ class ScoredSet(EntryPart):
 
 
 class Network(EntryPart):
-    """One run of a model, and the fingerprint of its weights."""
+    """A run of a model, and the fingerprint of its weights."""
 
     model: Text
     model_key: Text
 
 
 class Facts(EntryPart):
-    """What the results and the benchmark say themselves.
+    """Facts computed from the results and the benchmark.
 
     Attributes
     ----------
-    about : SHA-256 of ``about.json``, which holds those of the tables.
-    classes : the benchmark's fingerprint of its classes. images : of all its images; None while some await
-        their source, or where the benchmark is not at hand.
+    about : SHA-256 of ``about.json``, which contains those of the tables.
+    classes : the benchmark's fingerprint of its classes.
+    images : the fingerprint of all its images; None while some await their source, or if the benchmark is
+        not at hand.
     evaluation : the fingerprint of its transforms, normalisation, roles and views.
-    sources : of the datasets that it carries, None where it carries none.
-    sets : every test set, by name, those that should have been scored and were not among them.
+    sources : the fingerprint of the datasets that it carries; None if it carries none.
+    sets : all test sets, by name, including those that should have been scored and were not.
     """
 
     benchmark: BenchmarkName
@@ -80,8 +81,8 @@ class LeaderboardEntry(EntryPart):
 
     Attributes
     ----------
-    name : of its folder. by : who submitted it. url : of a paper or of code. note : one sentence.
-    commands : what was run, line by line.
+    name : name of the folder. by : the submitter. url : a paper or code. note : one sentence.
+    commands : the commands that were run, line by line.
     """
 
     schema_: Literal[1] = Field(alias="schema")
@@ -98,11 +99,11 @@ def read_entry(folder: str | Path) -> LeaderboardEntry:
 
     Raises
     ------
-    DataError : there is none, it is malformed or was altered, or a file of the folder is a link.
+    DataError : the entry is absent, malformed or altered, or a file of the folder is a link.
     """
     for path in (Path(folder), *sorted(Path(folder).glob("*"))):
-        if path.is_symlink():  # where it leads, another file may lie tomorrow
+        if path.is_symlink():  # its target may change
             raise DataError(
-                "is a link, and an entry holds files alone", where=str(path), hint="copy the file"
+                "is a link, and an entry contains only files", where=str(path), hint="copy the file"
             )
     return read_sealed(Path(folder) / ENTRY, LeaderboardEntry, hint="submit the results again")

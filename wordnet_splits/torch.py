@@ -1,8 +1,8 @@
-"""``from wordnet_splits.torch import UnknownDetectionSet``: what our ``loaders`` package has, on request.
+"""``from wordnet_splits.torch import UnknownDetectionSet``: names of our ``loaders`` package, on request.
 
-``loaders`` is a name that other projects use too. This module imports ours, the one installed beside
-``wordnet_splits``: as ``loaders``, or under a name of its own where another is in front on the path, which
-is not imported. It is also what pickles of our datasets name, so that every process finds the same class.
+Other projects have packages called ``loaders``, too. This module imports ours, the one installed beside
+``wordnet_splits``: as ``loaders``, or under another name if a foreign package comes first on the path; that
+package is not imported. Pickles of our datasets refer to this module, so that all processes find the class.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EXPORTS = ("UnknownDetectionSet",)
 
 OURS = Path(__file__).resolve().parent.parent / "loaders"
 BEHIND = "wordnet_splits._loaders"
-"""What our ``loaders`` is called where another one is in front: it imports its own modules relatively."""
+"""Name of our ``loaders`` if a foreign package comes first; its modules use relative imports."""
 
 
 def __getattr__(name: str) -> Any:
@@ -28,11 +28,11 @@ def __getattr__(name: str) -> Any:
 
 
 def our_loaders() -> ModuleType:
-    """Import our ``loaders``, whichever package of that name is in front."""
+    """Import our ``loaders``, even if a foreign package of that name comes first on the path."""
     if BEHIND in sys.modules:
         return sys.modules[BEHIND]
-    found = find_spec("loaders")
-    folders = [] if found is None else found.submodule_search_locations or []
+    first = find_spec("loaders")
+    folders = [] if first is None else first.submodule_search_locations or []
     if OURS in [Path(folder).resolve() for folder in folders]:
         return importlib.import_module("loaders")
     spec = spec_from_file_location(BEHIND, OURS / "__init__.py", submodule_search_locations=[str(OURS)])
@@ -53,8 +53,8 @@ def _export(name: str) -> Any:
 
 
 def revive(name: str, state: dict[str, Any]) -> Any:
-    """Return the object of our class ``name`` that a pickle holds the ``state`` of."""
+    """Return the object of our class ``name`` with the ``state`` of a pickle."""
     cls = _export(name)
-    made = cls.__new__(cls)
-    made.__dict__.update(state)
-    return made
+    instance = cls.__new__(cls)
+    instance.__dict__.update(state)
+    return instance

@@ -219,7 +219,7 @@ def test_a_link_in_an_entry_is_refused(entries: Path, tmp_path: Path) -> None:
     table.rename(tmp_path / "elsewhere.parquet")
     table.symlink_to(tmp_path / "elsewhere.parquet")
     (checked,) = check_entries(entries).entries
-    assert [d.stored for d in checked.differences] == ["is a link, and an entry holds files alone"]
+    assert [d.stored for d in checked.differences] == ["is a link, and an entry contains only files"]
 
 
 def test_an_entry_under_another_name_is_found(entries: Path) -> None:
