@@ -84,3 +84,10 @@ def test_blas_has_one_thread_beside_ours_and_its_own_number_after() -> None:
     assert before
     assert map_in_order(of_blas, range(3), 2) == [[1] * len(before)] * 3
     assert of_blas() == before
+
+
+def test_a_job_on_a_thread_may_map_jobs_itself() -> None:
+    def squares(n: int) -> list[int]:
+        return map_in_order(lambda i: i * i, range(n), 2)
+
+    assert map_in_order(squares, [3] * 8, 2) == [[0, 1, 4]] * 8

@@ -1,4 +1,4 @@
-"""The processes of one torchrun: what ends one of them ends the others, with one line."""
+"""The processes of one torchrun end together, with one line; settings of deterministic kernels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+from loaders.harness.backend.devices import deterministic_kernels
 from tests.wordnet_splits.command import REPOSITORY
 from wordnet_splits.terminal.entry import INTERRUPTED, INTERRUPTION
 
@@ -57,3 +59,21 @@ def test_ctrl_c_on_one_rank_ends_the_other_with_one_line(tmp_path: Path) -> None
     assert said[1] == [INTERRUPTION]
     assert len(said[0]) == 1
     assert said[0][0].startswith("error: rank 0: the extraction ended on another rank")
+
+
+def test_deterministic_kernels_fill_no_memory_and_restore_the_settings() -> None:
+    def settings() -> tuple[object, ...]:
+        return (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+            torch.utils.deterministic.fill_uninitialized_memory,
+            torch.backends.cudnn.deterministic,
+            torch.backends.cudnn.benchmark,
+            torch.backends.cudnn.allow_tf32,
+            torch.backends.cuda.matmul.allow_tf32,
+        )
+
+    before = settings()
+    with deterministic_kernels(full_float32=True):
+        assert settings() == (True, True, False, True, False, False, False)
+    assert settings() == before
