@@ -81,11 +81,14 @@ class HookedNetwork:
         if self._checked:
             return self(x)[1]
         if self.head_name is None:
-            self.head_name = find_head(self.module, x, self.name)
+            self.head_name, logits = find_head(self.module, x, self.name)
+            output: Tensor | None = logits
+        else:
+            with torch.no_grad(), capture_outputs(self.module, [self.head_name]) as outputs:
+                logits = logits_of(self.module(x), self.name)
+            output = outputs.get(self.head_name)
         head = _submodule(self.module, self.head_name, self.name)
-        with torch.no_grad(), capture_outputs(self.module, [self.head_name]) as outputs:
-            logits = logits_of(self.module(x), self.name)
-        if isinstance(head, nn.Linear) and _same(outputs.get(self.head_name), logits):
+        if isinstance(head, nn.Linear) and _same(output, logits):
             weight = head.weight.detach().float().cpu().numpy()
             bias = np.zeros(len(weight), np.float32) if head.bias is None else _numpy(head.bias)
             self.matrix = Head(np.array(weight), bias)
@@ -135,8 +138,8 @@ def pooled(maps: Tensor) -> Tensor:
     return maps if maps.ndim == 2 else maps.flatten(2).mean(2) if maps.ndim > 2 else maps.flatten(1)
 
 
-def find_head(module: nn.Module, x: Tensor, name: str) -> str:
-    """Return the name of the nn.Linear whose output is the logits, found by a forward pass of ``x``.
+def find_head(module: nn.Module, x: Tensor, name: str) -> tuple[str, Tensor]:
+    """Return the name of the nn.Linear whose output is the logits of ``x``, and these logits (n, K).
 
     Raises
     ------
@@ -149,7 +152,7 @@ def find_head(module: nn.Module, x: Tensor, name: str) -> str:
     order = list(outputs)  # by their last call
     for key in reversed(order):
         if _same(outputs[key], logits):
-            return key
+            return key, logits
     candidates = ", ".join(order[-4:]) or "there is none"
     raise DataError(
         f"no linear layer gives the logits (linear layers called: {candidates})",
