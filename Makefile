@@ -86,7 +86,7 @@ coverage: $(VENV)/dev
 oracle: $(VENV)/dev
 	$(PYTEST) -m oracle
 
-# ours beside a peer in one run (about 8 minutes); ONLY=detectors,loaders runs some modules, JSON=docs/benchmarks.json stores
+# ours beside a peer in one run (minutes); ONLY=detectors,loaders runs some modules, JSON=docs/benchmarks.json stores
 # the rows, from which `python -m tools.benchmarks.record` makes the tables of README.md and docs/figures.md
 JSON ?=
 ONLY ?=
