@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import gc
 import hashlib
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import typer.main
 from filelock import FileLock
@@ -82,19 +84,23 @@ def once_for_all_workers(
     return make
 
 
+LIBC = ctypes.CDLL(None)
 OF_IMAGE_TABLES = ("wordnet_splits.catalog.inventory", "wordnet_splits.exchange", "wordnet_splits.sources")
 """Modules whose caches hold tables of a million images."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _image_tables_forgotten() -> Iterator[None]:
-    """Clear caches of image tables after each file of tests, so that a worker stays below 1.5 GiB."""
+    """Clear caches of image tables after each file of tests and return the memory to the system."""
     yield
     for name, module in list(sys.modules.items()):
         if name.startswith(OF_IMAGE_TABLES):
             for member in vars(module).values():
                 if hasattr(member, "cache_clear") and member.__module__ == name:
                     member.cache_clear()
+    pa.default_memory_pool().release_unused()
+    if hasattr(LIBC, "malloc_trim"):
+        LIBC.malloc_trim(0)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from PIL import Image
 from tools.study.thresholds import images_below
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def photographs(real_data: Path) -> list[Image.Image]:
     """One photograph of each Tiny ImageNet class, at full size."""
     return [image for _, image in images_below(real_data / "imagenet" / "train")]

@@ -72,7 +72,7 @@ def test_merged_places_change_no_replicate() -> None:
     assert audit_scores(Scores(ours, ours), Scores(theirs, theirs)).signed == whole["auroc"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def reference(real_data: Path) -> np.ndarray:
     """The 10,000 test images of CIFAR-100."""
     with (real_data / "cifar-100-python" / "test").open("rb") as file:
@@ -80,7 +80,7 @@ def reference(real_data: Path) -> np.ndarray:
     return np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def audited(real_data: Path, reference: np.ndarray) -> Callable[[str, str], Audit]:
     """Return the audit of one of `SETS` after a spec, without its originals."""
     images: dict[str, list[Image.Image]] = {}
