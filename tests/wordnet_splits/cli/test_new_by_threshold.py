@@ -59,7 +59,11 @@ def test_a_number_behind_the_threshold_is_drawn(command: Command) -> None:
         ("--near", "distance=3", "distance grows with farness"),
         ("--far", "meen=0.4", "unknown measure 'meen'; did you mean 'mean'"),
         ("--near", "mean=0.3,x", "'x' is not a number of classes to draw (as in cifar100:mean=0.6,100)"),
-        ("--near", "mean=2,5", "mean lies in 0..1, so nothing is at 2 (as in cifar100:mean=0.6,100: the number"),
+        (
+            "--near",
+            "mean=2,5",
+            "mean lies in 0..1, so nothing is at 2 (as in cifar100:mean=0.6,100: the number",
+        ),
         ("--near", "mean=0.99", "the rule takes no class at all"),
         ("--id", "mean=0.5", "ID classes are what others are measured by"),
     ],
