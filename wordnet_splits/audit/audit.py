@@ -108,43 +108,43 @@ class Audit(Tabular):
     @property
     def related(self) -> tuple[AuditedClass, ...]:
         """Return the classes of any relation, in the list's order."""
-        return tuple(one for one in self.classes if one.relation is not None)
+        return tuple(item for item in self.classes if item.relation is not None)
 
     @property
     def leaking(self) -> tuple[AuditedClass, ...]:
         """Return the classes that equal, lie below or lie above a known one, in the list's order."""
-        return tuple(one for one in self.classes if one.relation in LEAKS)
+        return tuple(item for item in self.classes if item.relation in LEAKS)
 
     @property
     def namesakes(self) -> tuple[AuditedClass, ...]:
         """Return the classes that are namesakes of known ones, in the list's order."""
-        return tuple(one for one in self.classes if one.relation == NAMESAKE)
+        return tuple(item for item in self.classes if item.relation == NAMESAKE)
 
     @property
     def drops(self) -> tuple[str, ...]:
         """Return what a clean version leaves out: every leaking class, as ``drop_leaks`` does."""
-        return tuple(one.id for one in self.leaking)
+        return tuple(item.id for item in self.leaking)
 
     @property
     def nearness(self) -> dict[str, dict[str, float]]:
         """Return min, quartiles (linear) and max over the classes, of ``mean`` and ``distance``."""
-        found = {}
+        quartiles = {}
         for measure in ("mean", "distance"):
-            values = [v for one in self.classes if (v := getattr(one, measure)) is not None]
+            values = [v for item in self.classes if (v := getattr(item, measure)) is not None]
             if values:
                 ends = np.quantile(np.array(values, np.float64), (0, 0.25, 0.5, 0.75, 1)).tolist()
-                found[measure] = dict(zip(("min", "q1", "median", "q3", "max"), ends, strict=True))
-        return found
+                quartiles[measure] = dict(zip(("min", "q1", "median", "q3", "max"), ends, strict=True))
+        return quartiles
 
     @property
     def edges(self) -> dict[int, int]:
         """Return how many classes lie at each distance from the closest known class, in edges."""
-        values = [one.distance for one in self.classes if one.distance is not None]
+        values = [item.distance for item in self.classes if item.distance is not None]
         return {edges: values.count(edges) for edges in sorted(set(values))}
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the fields of each class, the path as one text."""
-        return [{**asdict(one), "path": " ".join(one.path)} for one in self.classes]
+        return [{**asdict(item), "path": " ".join(item.path)} for item in self.classes]
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``audit --json`` prints."""
@@ -159,7 +159,7 @@ class Audit(Tabular):
             "first_sense": list(self.first_sense),
             "not_judged": list(self.not_judged),
             "known_not_judged": list(self.known_not_judged),
-            "classes": [asdict(one) for one in self.classes],
+            "classes": [asdict(item) for item in self.classes],
             **({} if self.images is None else {"images": self.images.as_dict()}),
         }
 
@@ -172,7 +172,7 @@ class Audit(Tabular):
         """Return the figures as names and texts."""
         total, counts = self.counts["classes"], self.counts
         leaking = counts["leaking"]
-        said = [
+        figures = [
             ("equal", f"{_share(counts['equal'], total)}: the synset of a known class"),
             ("below", f"{_share(counts['below'], total)}: each picture shows a known class"),
             ("above", f"{_share(counts['above'], total)}: a picture may show a known class"),
@@ -187,21 +187,25 @@ class Audit(Tabular):
             spread = {
                 name: "  ".join(f"{v:.3g}" for v in ends.values()) for name, ends in self.nearness.items()
             }
-            said.append(("edges", f"{spread['distance']} to the closest known class (min, quartiles, max)"))
-            said.append(("mean", f"{spread['mean']} similarity to the nearest"))
+            figures.append(
+                ("edges", f"{spread['distance']} to the closest known class (min, quartiles, max)")
+            )
+            figures.append(("mean", f"{spread['mean']} similarity to the nearest"))
         if self.not_judged:
-            said.append(("not judged", f"{_some(self.not_judged)}: no synset that is confirmed"))
+            figures.append(("not judged", f"{_some(self.not_judged)}: no synset that is confirmed"))
         if self.known_not_judged:
-            said.append(
+            figures.append(
                 ("known", f"{_some(self.known_not_judged)} have no confirmed synset: compared with nothing")
             )
         if counts["repeated"]:
-            said.append(("repeated", f"{counts['repeated']:,} entries, counted once"))
+            figures.append(("repeated", f"{counts['repeated']:,} entries, counted once"))
         if self.first_sense:
-            said.append(("senses", f"names of several senses, read as the first: {_some(self.first_sense)}"))
+            figures.append(
+                ("senses", f"names of several senses, read as the first: {_some(self.first_sense)}")
+            )
         if self.images is not None:
-            said += self.images.summary()
-        return said
+            figures += self.images.summary()
+        return figures
 
     def table(self, *, width: int | None = WIDTH, most: int | None = SHOWN) -> list[str]:
         """Return the leaking classes as lines, the closest first, then the namesakes; ``most`` of each."""
@@ -214,10 +218,10 @@ class Audit(Tabular):
 
 
 def _table(classes: Iterable[AuditedClass], width: int | None, most: int | None) -> list[str]:
-    ordered = sorted(classes, key=lambda one: (RELATIONS.index(str(one.relation)), one.edges))
+    ordered = sorted(classes, key=lambda item: (RELATIONS.index(str(item.relation)), item.edges))
     cells = [
-        (one.id, one.name, str(one.relation), str(one.edges), str(one.other), str(one.other_name))
-        for one in ordered
+        (item.id, item.name, str(item.relation), str(item.edges), str(item.other), str(item.other_name))
+        for item in ordered
     ]
     columns = ("class", "name", "relation", "edges", "known", "its name")
     lines, _ = text_table(columns, cells[:most], right=("edges",), width=width) if cells else ([], [])
@@ -270,16 +274,20 @@ def audit_classes(
     taxonomy = taxonomy or load()
     every_listed = load_class_list(classes, taxonomy, of=of, column=column, manifests=manifests)
     every_known = load_class_list(against, taxonomy, of=of, column=column, manifests=manifests)
-    listed, known = every_listed.confirmed(), every_known.confirmed()
-    if not any(one.wnids for one in known.classes):
-        raise DataError("no class of it has a synset", where=known.name, hint="give --against another list")
-    kin = _kin(listed, known, taxonomy)
-    namesakes_by_class = namesakes((one for one in listed.classes if not kin[one.id]), known, taxonomy)
-    nearest = _nearest(listed, known, taxonomy)
-    names = known.names
+    listed, known_classes = every_listed.confirmed(), every_known.confirmed()
+    if not any(item.wnids for item in known_classes.classes):
+        raise DataError(
+            "no class of it has a synset", where=known_classes.name, hint="give --against another list"
+        )
+    kin = _kin(listed, known_classes, taxonomy)
+    namesakes_by_class = namesakes(
+        (item for item in listed.classes if not kin[item.id]), known_classes, taxonomy
+    )
+    nearest = _nearest(listed, known_classes, taxonomy)
+    names = known_classes.names
     rows = tuple(
-        _row(one, kin[one.id], namesakes_by_class.get(one.id, ()), nearest.get(one.id), names, taxonomy)
-        for one in listed.classes
+        _row(item, kin[item.id], namesakes_by_class.get(item.id, ()), nearest.get(item.id), names, taxonomy)
+        for item in listed.classes
     )
     counts = {
         "classes": len(rows),
@@ -287,25 +295,25 @@ def audit_classes(
         "leaking": sum(row.relation in LEAKS for row in rows),
         "namesake": sum(row.relation == NAMESAKE for row in rows),
         "by_definition": sum(row.by_definition for row in rows),
-        "without_synset": sum(not one.wnids for one in every_listed.classes),
+        "without_synset": sum(not item.wnids for item in every_listed.classes),
         "repeated": listed.repeated,
     }
     relations = {row.id: row.relation for row in rows}
     return Audit(
         listed.name,
-        known.name,
-        len(known.classes),
+        known_classes.name,
+        len(known_classes.classes),
         rows,
         counts,
-        (*listed.first_sense, *known.first_sense),
-        note_images(listed, known, relations, manifests) if images else None,
+        (*listed.first_sense, *known_classes.first_sense),
+        note_images(listed, known_classes, relations, manifests) if images else None,
         _not_judged(listed),
-        _not_judged(known),
+        _not_judged(known_classes),
     )
 
 
 def _not_judged(classes: ClassList) -> tuple[str, ...]:
-    return tuple(one.id for one in classes.classes if not one.wnids)
+    return tuple(item.id for item in classes.classes if not item.wnids)
 
 
 @dataclass(frozen=True)
@@ -321,15 +329,15 @@ class _Kin:
         return self.edges, LEAKS.index(self.relation), self.known, self.wnid
 
 
-def _kin(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, list[_Kin]]:
+def _kin(listed: ClassList, known_classes: ClassList, taxonomy: Taxonomy) -> dict[str, list[_Kin]]:
     """Return of each class all known classes that it equals, lies below or lies above."""
-    kin: dict[str, list[_Kin]] = {one.id: [] for one in listed.classes}
-    listed_by_id, known_by_id = ({c.id: c for c in classes.classes} for classes in (listed, known))
+    kin: dict[str, list[_Kin]] = {item.id: [] for item in listed.classes}
+    listed_by_id, known_by_id = ({c.id: c for c in classes.classes} for classes in (listed, known_classes))
     listed_by_wnid, known_by_wnid = (
-        _holders((c.id, c.wnids) for c in classes.classes) for classes in (listed, known)
+        _holders((c.id, c.wnids) for c in classes.classes) for classes in (listed, known_classes)
     )
     listed_by_cover, known_by_cover = (
-        _holders((c.id, c.covers) for c in classes.classes) for classes in (listed, known)
+        _holders((c.id, c.covers) for c in classes.classes) for classes in (listed, known_classes)
     )
     for wnid, class_ids in listed_by_wnid.items():
         for up, edges in taxonomy.ancestors(wnid).items():
@@ -349,36 +357,38 @@ def _kin(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, l
 
 def _holders(classes: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
     """Return wnid -> the ids of its classes, of (id, wnids) pairs."""
-    found: dict[str, list[str]] = {}
+    holders: dict[str, list[str]] = {}
     for class_id, wnids in classes:
         for wnid in wnids:
-            found.setdefault(wnid, []).append(class_id)
-    return found
+            holders.setdefault(wnid, []).append(class_id)
+    return holders
 
 
-def _nearest(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, tuple[str, float, int]]:
+def _nearest(
+    listed: ClassList, known_classes: ClassList, taxonomy: Taxonomy
+) -> dict[str, tuple[str, float, int]]:
     """Return of each class with a synset the most similar known class, how similar, and the fewest edges."""
-    pairs = sorted((one.id, wnid) for one in known.classes for wnid in one.wnids)
+    pairs = sorted((item.id, wnid) for item in known_classes.classes for wnid in item.wnids)
     columns = [wnid for _, wnid in pairs]
-    own = sorted({wnid for one in listed.classes for wnid in one.wnids})
+    wnids = sorted({wnid for item in listed.classes for wnid in item.wnids})
     best: dict[str, tuple[float, int, int]] = {}  # wnid -> mean, the first column that has it, edges
-    means = similarity.similarity_blocks("mean", own, columns, taxonomy)
+    means = similarity.similarity_blocks("mean", wnids, columns, taxonomy)
     for (rows, block), (_, edges) in zip(
-        means, similarity.similarity_blocks("distance", own, columns, taxonomy), strict=True
+        means, similarity.similarity_blocks("distance", wnids, columns, taxonomy), strict=True
     ):
         at = block.argmax(axis=1)
         values = zip(block.max(axis=1).tolist(), at.tolist(), edges.min(axis=1).tolist(), strict=True)
-        best |= dict(zip(own[rows], values, strict=True))
-    found: dict[str, tuple[str, float, int]] = {}
-    for one in listed.classes:
-        if one.wnids:
-            mean, at, _ = max((best[w] for w in one.wnids), key=lambda b: (b[0], -b[1]))
-            found[one.id] = pairs[at][0], mean, min(best[w][2] for w in one.wnids)
-    return found
+        best |= dict(zip(wnids[rows], values, strict=True))
+    nearest_by_id: dict[str, tuple[str, float, int]] = {}
+    for item in listed.classes:
+        if item.wnids:
+            mean, at, _ = max((best[w] for w in item.wnids), key=lambda b: (b[0], -b[1]))
+            nearest_by_id[item.id] = pairs[at][0], mean, min(best[w][2] for w in item.wnids)
+    return nearest_by_id
 
 
 def _row(
-    one: ListedClass,
+    item: ListedClass,
     kin: Sequence[_Kin],
     namesakes_of_class: Sequence[Namesake],
     nearest: tuple[str, float, int] | None,
@@ -387,22 +397,27 @@ def _row(
 ) -> AuditedClass:
     near, mean, distance = nearest or (None, None, None)
     path: tuple[str, ...] = ()
-    relation, other, by_definition = None, None, False
+    relation, known_id, by_definition = None, None, False
     if kin:
         closest = min(kin, key=lambda k: k.order)
-        relation, other = closest.relation, closest.known
+        relation, known_id = closest.relation, closest.known
         ends = (closest.wnid, closest.known_wnid)
         path = taxonomy.path_up(*ends) if relation != "above" else taxonomy.path_up(*ends[::-1])[::-1]
     elif namesakes_of_class:
-        first = namesakes_of_class[0]
-        relation, other, path, by_definition = NAMESAKE, first.known, first.path, first.by_definition
-    meant = path[:1] or one.wnids[:1]
+        namesake = namesakes_of_class[0]
+        relation, known_id, path, by_definition = (
+            NAMESAKE,
+            namesake.known,
+            namesake.path,
+            namesake.by_definition,
+        )
+    meant = path[:1] or item.wnids[:1]
     return AuditedClass(
-        id=one.id,
-        name=one.name,
+        id=item.id,
+        name=item.name,
         relation=relation,
-        other=other,
-        other_name=None if other is None else names[other],
+        other=known_id,
+        other_name=None if known_id is None else names[known_id],
         edges=len(path) - 1 if path else None,
         path=path,
         kin=len({k.known for k in kin}),

@@ -73,11 +73,11 @@ class ClassList:
     @property
     def names(self) -> dict[str, str]:
         """Return the name of each class by its id."""
-        return {one.id: one.name for one in self.classes}
+        return {item.id: item.name for item in self.classes}
 
     def confirmed(self) -> ClassList:
         """Return the same classes, those whose synsets nobody confirmed without any."""
-        classes = (replace(one, wnids=()) if one.unconfirmed else one for one in self.classes)
+        classes = (replace(item, wnids=()) if item.unconfirmed else item for item in self.classes)
         return replace(self, classes=tuple(classes))
 
 
@@ -170,10 +170,10 @@ def _of_class_set(name: str, only: str | None, taxonomy: Taxonomy) -> Sequence[L
     every = [group.name for group in recipe.group]
     if only is not None and only not in every:
         raise unknown("group", only, every, where=name)
-    told = recipe.published_list.groups if recipe.published_list else None
-    wanted = [only] if only is not None else list(told or every)
+    published_groups = recipe.published_list.groups if recipe.published_list else None
+    group_names = [only] if only is not None else list(published_groups or every)
     groups = decide_membership(recipe, recipe.seed, taxonomy).groups
-    items = (load_catalog(g.source)[c] for g in recipe.group if g.name in wanted for c in groups[g.name])
+    items = (load_catalog(g.source)[c] for g in recipe.group if g.name in group_names for c in groups[g.name])
     return [_of_catalog(item) for item in items]
 
 
@@ -237,21 +237,21 @@ def _of_text(text: str, column: str | None, path: Path) -> Iterator[tuple[str, s
     head = [cell.strip() for cell in rows[0]]
     _check_delimiter(head, mark, column, str(path))
     if column is not None and column.isdecimal():
-        place, start = int(column) - 1, 0
+        column_index, start = int(column) - 1, 0
     elif column is not None or any(cell.lower() in COLUMNS for cell in head):
-        place, start = head.index(_named(head, column, str(path))), 1
+        column_index, start = head.index(_named(head, column, str(path))), 1
     else:
-        place, start = 0, 0
+        column_index, start = 0, 0
     for (n, _), row in list(zip(lines, rows, strict=False))[start:]:
-        if not 0 <= place < len(row):
-            raise DataError(f"has no column {place + 1}", where=f"{path}:{n}")
-        yield f"line {n}", row[place].strip()
+        if not 0 <= column_index < len(row):
+            raise DataError(f"has no column {column_index + 1}", where=f"{path}:{n}")
+        yield f"line {n}", row[column_index].strip()
 
 
 def _check_delimiter(head: Sequence[str], mark: str, column: str | None, where: str) -> None:
     """Refuse a first row whose columns another mark separates; in a list of one column a name may hold it."""
     if column is None:
-        parts = (part.strip().lower() for other in DELIMITERS for part in head[0].split(other))
+        parts = (part.strip().lower() for delimiter in DELIMITERS for part in head[0].split(delimiter))
         is_head = any(part in COLUMNS for part in parts)
     else:
         is_head = int(column) > len(head) if column.isdecimal() else column not in head
@@ -266,9 +266,9 @@ def _named(head: Sequence[str], column: str | None, where: str) -> str:
             raise unknown("column", column, head, where=where)
         return column
     lower = {cell.lower(): cell for cell in reversed(head)}
-    for wanted in COLUMNS:
-        if wanted in lower:
-            return lower[wanted]
+    for header in COLUMNS:
+        if header in lower:
+            return lower[header]
     raise DataError(
         "no column is known to hold the classes", where=where, hint=f"say which: --column {_some(head)}"
     )
@@ -280,29 +280,31 @@ def _some(names: Iterable[str]) -> str:
 
 def _resolved(name: str, entries: Entries, taxonomy: Taxonomy, of: str | None) -> ClassList:
     find = _of_source(of) if of is not None else _of_wordnet(taxonomy)
-    found: dict[str, ListedClass] = {}
+    classes: dict[str, ListedClass] = {}
     guessed: dict[str, None] = {}
     failed: list[tuple[str, str, SplitsError]] = []
-    known = 0
-    for place, text in entries:
+    resolved_count = 0
+    for position, text in entries:
         try:
-            one = find(text)
+            item = find(text)
         except SplitsError as error:
-            failed.append((place, text, error))
+            failed.append((position, text, error))
             continue
-        known += 1
-        found.setdefault(one.id, one)
+        resolved_count += 1
+        classes.setdefault(item.id, item)
         if of is None and len(taxonomy.senses(text.replace(" ", "_"))) > 1:
             guessed[text] = None
     if failed:
-        named = ", ".join(
-            f"{printable(text, LONGEST_SHOWN)!r} ({place})" for place, text, _ in failed[:NAMED]
+        examples = ", ".join(
+            f"{printable(text, LONGEST_SHOWN)!r} ({position})" for position, text, _ in failed[:NAMED]
         )
-        more = f" and {len(failed) - NAMED:,} more" if len(failed) > NAMED else ""
-        first = failed[0][2]
-        what = f"{len(failed):,} of {len(entries):,} entries are no class: {named}{more}"
-        raise UnknownNameError(what, where=name, near=first.near, hint=None if first.near else first.hint)
-    return ClassList(name, tuple(found.values()), known - len(found), tuple(guessed))
+        remainder = f" and {len(failed) - NAMED:,} more" if len(failed) > NAMED else ""
+        first_error = failed[0][2]
+        reason = f"{len(failed):,} of {len(entries):,} entries are no class: {examples}{remainder}"
+        raise UnknownNameError(
+            reason, where=name, near=first_error.near, hint=None if first_error.near else first_error.hint
+        )
+    return ClassList(name, tuple(classes.values()), resolved_count - len(classes), tuple(guessed))
 
 
 def _of_wordnet(taxonomy: Taxonomy) -> Callable[[str], ListedClass]:
@@ -328,11 +330,13 @@ def _of_source(source: str) -> Callable[[str], ListedClass]:
     def find(text: str) -> ListedClass:
         if text in catalog:
             return _of_catalog(catalog[text])
-        named = list(names.get(_folded(text), {}).values())
-        named = [item for item in named if item.name == text] or named  # Turkey and turkey
-        if len(named) > 1:
-            raise UnknownNameError(f"{text!r} names {len(named)} classes", near=[c.class_id for c in named])
-        item = named[0] if named else by_index.get(text)
+        matches = list(names.get(_folded(text), {}).values())
+        matches = [item for item in matches if item.name == text] or matches  # Turkey and turkey
+        if len(matches) > 1:
+            raise UnknownNameError(
+                f"{text!r} names {len(matches)} classes", near=[c.class_id for c in matches]
+            )
+        item = matches[0] if matches else by_index.get(text)
         if item is None:
             raise unknown("class", text, {*names, *(c.class_id for c in catalog)})
         return _of_catalog(item)

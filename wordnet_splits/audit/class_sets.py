@@ -67,7 +67,7 @@ class ClassSet(Tabular):
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the classes."""
-        return [vars(one) for one in self.classes]
+        return [vars(item) for item in self.classes]
 
     @property
     def published(self) -> PublishedList:
@@ -78,9 +78,15 @@ class ClassSet(Tabular):
 
     def lines(self) -> list[Line]:
         """Return the classes of the groups that are published, by the columns that are."""
-        told = self.published
-        own = [one for one in self.classes if told.groups is None or one.group in told.groups]
-        return [tuple(str(getattr(one, column)) for column in told.columns) for one in own]
+        published_list = self.published
+        listed_classes = [
+            item
+            for item in self.classes
+            if published_list.groups is None or item.group in published_list.groups
+        ]
+        return [
+            tuple(str(getattr(item, column)) for column in published_list.columns) for item in listed_classes
+        ]
 
     @property
     def same(self) -> bool:
@@ -89,14 +95,26 @@ class ClassSet(Tabular):
 
     def differences(self, published: Iterable[Line]) -> Records[Difference]:
         """Return every class that stands otherwise in a published list, sorted by class."""
-        theirs, ours = self._by_class(published), self._by_class(self.lines())
-        said = {one.class_id: one for one in self.classes}
-        found = []
-        for class_id in sorted(c for c in theirs.keys() | ours.keys() if theirs.get(c) != ours.get(c)):
-            name = said[class_id].name if class_id in said else self._name(class_id)
-            why = said[class_id].evidence if class_id in said else self.refused.get(class_id, self._absent)
-            found.append(Difference(class_id, name, theirs.get(class_id, ""), ours.get(class_id, ""), why))
-        return Records(found)
+        published_places, own_places = self._by_class(published), self._by_class(self.lines())
+        classes_by_id = {item.class_id: item for item in self.classes}
+        rows = []
+        for class_id in sorted(
+            c
+            for c in published_places.keys() | own_places.keys()
+            if published_places.get(c) != own_places.get(c)
+        ):
+            name = classes_by_id[class_id].name if class_id in classes_by_id else self._name(class_id)
+            why = (
+                classes_by_id[class_id].evidence
+                if class_id in classes_by_id
+                else self.refused.get(class_id, self._absent)
+            )
+            rows.append(
+                Difference(
+                    class_id, name, published_places.get(class_id, ""), own_places.get(class_id, ""), why
+                )
+            )
+        return Records(rows)
 
     def _by_class(self, lines: Iterable[Line]) -> dict[str, str]:
         """Return where each class stands: its other columns, or ``listed`` where there is none."""
@@ -165,7 +183,7 @@ def class_sets(taxonomy: Taxonomy | None = None) -> Records[SetRow]:
     return Records(_row(class_set(name, taxonomy)) for name in class_set_names())
 
 
-def read_published(path: Path, found: ClassSet) -> list[Line]:
+def read_published(path: Path, rebuilt: ClassSet) -> list[Line]:
     """Return the lines of a published list in a table of tabs with a head; ``#`` begins a comment.
 
     Of a file of several lists the lines of other groups than the set's are left out.
@@ -179,16 +197,16 @@ def read_published(path: Path, found: ClassSet) -> list[Line]:
         head, *rows = csv.reader(text, delimiter="\t", quoting=csv.QUOTE_NONE)
     except (csv.Error, ValueError):
         raise DataError("is not a table of tabs with a head", where=str(path)) from None
-    places = [_place_of(column, head, path) for column in found.published.columns]
+    places = [_place_of(column, head, path) for column in rebuilt.published.columns]
     if any(len(row) != len(head) for row in rows):
         raise DataError("has rows of other lengths than its head", where=str(path))
-    lines = [tuple(row[place] for place in places) for row in rows]
-    if "group" not in found.published.columns:
+    lines = [tuple(row[index] for index in places) for row in rows]
+    if "group" not in rebuilt.published.columns:
         return lines
-    at = found.published.columns.index("group")
+    at = rebuilt.published.columns.index("group")
     lines = [(*line[:at], line[at].replace("_", "-").lower(), *line[at + 1 :]) for line in lines]
-    own = {group.name for group in found.recipe.group}
-    return [line for line in lines if line[at] in own]
+    group_names = {group.name for group in rebuilt.recipe.group}
+    return [line for line in lines if line[at] in group_names]
 
 
 def list_sha256(lines: Iterable[Line], *, ordered: bool) -> str:
@@ -213,10 +231,10 @@ def _classes(recipe: Recipe, membership: Membership) -> Iterator[SetClass]:
             c: membership.verdicts[group.name, (group.source, c)] for c in membership.groups[group.name]
         }
         ordered = sorted(verdicts, key=lambda c: (_rank(c, verdicts[c]), catalog[c].index, c))
-        for place, c in enumerate(ordered):
-            said = _said(verdicts[c], group.source, c, group.name, membership)
+        for position, c in enumerate(ordered):
+            evidence = _said(verdicts[c], group.source, c, group.name, membership)
             yield SetClass(
-                group.name, place, _superclass(verdicts[c]), group.source, c, catalog[c].name, said
+                group.name, position, _superclass(verdicts[c]), group.source, c, catalog[c].name, evidence
             )
 
 
@@ -249,16 +267,16 @@ RANKS: dict[str, Callable[[str, Finding], int]] = {
 }
 
 
-def _row(found: ClassSet) -> SetRow:
-    told = found.published
+def _row(rebuilt: ClassSet) -> SetRow:
+    published_list = rebuilt.published
     return SetRow(
-        found.recipe.name,
-        found.recipe.paper,
-        len(found.recipe.group),
-        len(found.classes),
-        told.only_published,
-        told.only_ours,
-        told.elsewhere,
-        "same" if found.same else "differs",
-        told.note,
+        rebuilt.recipe.name,
+        rebuilt.recipe.paper,
+        len(rebuilt.recipe.group),
+        len(rebuilt.classes),
+        published_list.only_published,
+        published_list.only_ours,
+        published_list.elsewhere,
+        "same" if rebuilt.same else "differs",
+        published_list.note,
     )

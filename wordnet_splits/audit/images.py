@@ -63,7 +63,7 @@ class ImageNotes(Tabular):
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the fields of each class."""
-        return [asdict(one) for one in self.classes]
+        return [asdict(item) for item in self.classes]
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``audit --images --json`` adds."""
@@ -71,19 +71,23 @@ class ImageNotes(Tabular):
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the figures as names and texts."""
-        held = [one.images for one in self.classes if one.images is not None]
-        said = [("pictures", f"{sum(held):,} known by name" if held else "none known by name")]
-        digests, same = (sum(getattr(one, name) for one in self.classes) for name in ("digests", "same"))
+        image_counts = [item.images for item in self.classes if item.images is not None]
+        figures = [
+            ("pictures", f"{sum(image_counts):,} known by name" if image_counts else "none known by name")
+        ]
+        digests, same = (sum(getattr(item, name) for item in self.classes) for name in ("digests", "same"))
         if digests and self.known_digests:
-            said.append(
+            figures.append(
                 ("digests", f"{same:,} of {digests:,} equal one of {self.known_digests:,} of known classes")
             )
         else:
-            said.append(("digests", "of one side at least none is known"))
+            figures.append(("digests", "of one side at least none is known"))
         for sample in self.samples:
             spread = ", ".join(f"{count:,} {relation}" for relation, count in sample.by_relation.items())
-            said.append(("looked at", f"{sample.name} kept {sum(sample.by_relation.values()):,}: {spread}"))
-        return said
+            figures.append(
+                ("looked at", f"{sample.name} kept {sum(sample.by_relation.values()):,}: {spread}")
+            )
+        return figures
 
 
 def note_images(
@@ -97,36 +101,36 @@ def note_images(
     ``relations`` are of its classes, by id. Samples are named only where every known class is one of
     ImageNet-1K: only those were looked for.
     """
-    own, theirs = _images(listed.name, manifests), _images(known.name, manifests)
-    digests = {digest for images in (theirs or {}).values() for _, _, digest in images if digest}
+    listed_images, known_images = _images(listed.name, manifests), _images(known.name, manifests)
+    digests = {digest for images in (known_images or {}).values() for _, _, digest in images if digest}
     samples: list[Sample] = []
-    kept: Counter[str] = Counter()
+    kept_counts: Counter[str] = Counter()
     if _looked_for(known):
         for name in (name for name in list_names() if name.startswith(LOOKED_AT)):
-            found = _kept(name, listed)
-            kept.update(found)
+            counts = _kept(name, listed)
+            kept_counts.update(counts)
             by_relation: Counter[str] = Counter()
-            for class_id, count in found.items():
+            for class_id, count in counts.items():
                 by_relation[relations[class_id] or NONE] += count
-            if found:
+            if counts:
                 samples.append(Sample(name, len(load_list(name)), dict(by_relation)))
     rows = tuple(
         ClassImages(
-            one.id,
-            relations[one.id],
-            None if own is None else len(own.get(one.id, ())),
-            sum(digest is not None for _, _, digest in (own or {}).get(one.id, ())),
-            sum(digest in digests for _, _, digest in (own or {}).get(one.id, ())),
-            kept[one.id],
+            item.id,
+            relations[item.id],
+            None if listed_images is None else len(listed_images.get(item.id, ())),
+            sum(digest is not None for _, _, digest in (listed_images or {}).get(item.id, ())),
+            sum(digest in digests for _, _, digest in (listed_images or {}).get(item.id, ())),
+            kept_counts[item.id],
         )
-        for one in listed.classes
+        for item in listed.classes
     )
     return ImageNotes(rows, len(digests), tuple(samples))
 
 
 def _looked_for(known: ClassList) -> bool:
     looked_for = {wnid for item in load_catalog("imagenet1k") for wnid in item.wnids}
-    return all(wnid in looked_for for one in known.classes for wnid in one.wnids)
+    return all(wnid in looked_for for item in known.classes for wnid in item.wnids)
 
 
 def _kept(name: str, listed: ClassList) -> dict[str, int]:
@@ -136,7 +140,7 @@ def _kept(name: str, listed: ClassList) -> dict[str, int]:
     if source not in BY_SYNSET and source not in _sources(listed.name):
         return {}
     counts = Counter(table["class_id"].to_pylist())
-    return {one.id: counts[one.id] for one in listed.classes if counts[one.id]}
+    return {item.id: counts[item.id] for item in listed.classes if counts[item.id]}
 
 
 def _sources(name: str) -> set[str]:
@@ -160,8 +164,8 @@ def _images(name: str, manifests: Path | None) -> dict[str, list[Image]] | None:
             for images in (_images(source, manifests) or {}).values():
                 digests |= {(source, image_id): digest for _, image_id, digest in images}
         ids, classes, from_ = (table[c].to_pylist() for c in ("image_id", "class_id", "source"))
-        found = [digests.get(key) for key in zip(from_, ids, strict=True)]
-        rows = list(zip(ids, classes, found, from_, strict=True))
+        digest_column = [digests.get(key) for key in zip(from_, ids, strict=True)]
+        rows = list(zip(ids, classes, digest_column, from_, strict=True))
     elif ":" in name:
         benchmark, _, group = name.partition(":")
         table = load_manifest(benchmark, manifests).images(group=group)

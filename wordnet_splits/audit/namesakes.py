@@ -104,18 +104,20 @@ class _Finder:
 
     def find(self, item: ListedClass) -> list[Namesake]:
         by_name = {
-            (known, wnid, known_wnid)
+            (known_id, wnid, known_wnid)
             for wnid in item.wnids
             for name in _names(item, wnid, self._taxonomy)
-            for known, known_wnid in self._named.get(name, ())
+            for known_id, known_wnid in self._named.get(name, ())
         }
         by_definition = {
-            (known, wnid, known_wnid) for wnid in item.covers for known, known_wnid in self._defining(wnid)
+            (known_id, wnid, known_wnid)
+            for wnid in item.covers
+            for known_id, known_wnid in self._defining(wnid)
         } - by_name
         pairs = [(pair, False) for pair in by_name] + [(pair, True) for pair in by_definition]
         namesakes_of_class = [
-            Namesake(known, wnid, known_wnid, _path(wnid, known_wnid, self._taxonomy), defined)
-            for (known, wnid, known_wnid), defined in pairs
+            Namesake(known_id, wnid, known_wnid, _path(wnid, known_wnid, self._taxonomy), defined)
+            for (known_id, wnid, known_wnid), defined in pairs
             if wnid != known_wnid
         ]
         return sorted(
@@ -126,16 +128,16 @@ class _Finder:
         """Return the known (class, wnid) pairs that the definition of a synset names as what it is."""
         definition = _Definition.of(wnid, self._taxonomy)
         phrases = ("_".join(definition.what[n:]) for n in range(len(definition.what)))
-        named = {pair for phrase in phrases for pair in self._named.get(phrase, ())}
+        named_pairs = {pair for phrase in phrases for pair in self._named.get(phrase, ())}
         if not (SEXES | AGES).intersection(definition.what):
-            named &= self._sexed  # a hen is female: "a domestic hen" needs no more words
+            named_pairs &= self._sexed  # a hen is female: "a domestic hen" needs no more words
         above = self._taxonomy.ancestors(wnid)
         alike = {
             pair
             for pair in self._clauses.get(definition.clause, ())
             if not above.keys().isdisjoint(self._taxonomy.parents(pair[1]))
         }
-        return named | alike
+        return named_pairs | alike
 
 
 @dataclass(frozen=True)

@@ -90,11 +90,11 @@ class Thresholds(Tabular):
         values = self._free[1]
         relations = self.table["relation"].to_pylist()
         kin = {name: relations.count(name) for name in ("below", "above")}
-        found = []
+        rows = []
         for threshold in np.unique(values).tolist() if thresholds is None else thresholds:
             near = int(self._near(threshold).sum())
-            found.append({"threshold": threshold, "near": near, "far": len(values) - near, **kin})
-        return found
+            rows.append({"threshold": threshold, "near": near, "far": len(values) - near, **kin})
+        return rows
 
     def summary(self) -> list[float]:
         """Return thresholds from the least value to the greatest: every edge, or eleven to two digits."""
@@ -120,8 +120,8 @@ class Thresholds(Tabular):
 
     def write(self, path: Path) -> None:
         """Write the table as Parquet; its metadata name the list, the known classes and the measure."""
-        named = {"list": self.listed, "against": self.against, "measure": self.measure}
-        write_table(self.table, path, metadata=named)
+        metadata = {"list": self.listed, "against": self.against, "measure": self.measure}
+        write_table(self.table, path, metadata=metadata)
 
     def plot(self, path: Path) -> None:
         """Draw the counts against the threshold; SVG, PNG or PDF by the name.
@@ -181,28 +181,30 @@ def thresholds(
     {'near': ['wolf'], 'far': ['spoon'], 'below': [], 'above': ['dog']}
     """
     taxonomy = taxonomy or load()
-    listed, known = (
-        load_class_list(given, taxonomy, of=of, column=column, manifests=manifests)
-        for given in (classes, against)
+    listed, known_classes = (
+        load_class_list(class_list, taxonomy, of=of, column=column, manifests=manifests)
+        for class_list in (classes, against)
     )
-    targets = sorted((one.id, wnid) for one in known.classes for wnid in one.wnids)
+    targets = sorted((item.id, wnid) for item in known_classes.classes for wnid in item.wnids)
     if not targets:
-        raise DataError("no class of it has a synset", where=known.name, hint="give other known classes")
-    relations = _relations(listed, known, taxonomy)
-    others = [one for one in listed.classes if relations[one.id] != "equal"]
-    own = sorted({wnid for one in others for wnid in one.wnids})
-    best = _best(measure, own, [wnid for _, wnid in targets], taxonomy)
+        raise DataError(
+            "no class of it has a synset", where=known_classes.name, hint="give other known classes"
+        )
+    relations = _relations(listed, known_classes, taxonomy)
+    others = [item for item in listed.classes if relations[item.id] != "equal"]
+    wnids = sorted({wnid for item in others for wnid in item.wnids})
+    best = _best(measure, wnids, [wnid for _, wnid in targets], taxonomy)
     rows = []
-    for one in others:
+    for item in others:
         nearest, value = None, None
-        if one.wnids:
-            score, at = max((best[wnid] for wnid in one.wnids), key=lambda b: (b[0], -b[1]))
+        if item.wnids:
+            score, at = max((best[wnid] for wnid in item.wnids), key=lambda b: (b[0], -b[1]))
             nearest, value = targets[at][0], -score if measure == "distance" else score
-        rows.append((one.id, one.name, relations[one.id], nearest, value))
+        rows.append((item.id, item.name, relations[item.id], nearest, value))
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in SCHEMA]
     table = pa.table(columns, schema=SCHEMA)
     equal = len(listed.classes) - len(others)
-    return Thresholds(listed.name, known.name, measure, len(known.classes), equal, table)
+    return Thresholds(listed.name, known_classes.name, measure, len(known_classes.classes), equal, table)
 
 
 def _relations(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, str | None]:
@@ -211,26 +213,27 @@ def _relations(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[
     for item in known.classes:
         for wnid in item.wnids:
             known_by_wnid.setdefault(wnid, []).append(item)
-    below = taxonomy.descendants(*{wnid for one in known.classes for wnid in one.covers})
+    below = taxonomy.descendants(*{wnid for item in known.classes for wnid in item.covers})
     above = {up for wnid in known_by_wnid for up in taxonomy.ancestors(wnid)}
 
-    def relation(one: ListedClass) -> str | None:
-        if any(are_same_class(one, item) for wnid in one.wnids for item in known_by_wnid.get(wnid, ())):
+    def relation(item: ListedClass) -> str | None:
+        equals = (known_class for wnid in item.wnids for known_class in known_by_wnid.get(wnid, ()))
+        if any(are_same_class(item, known_class) for known_class in equals):
             return "equal"
-        kinds = (("below", below, one.wnids), ("above", above, one.covers))
+        kinds = (("below", below, item.wnids), ("above", above, item.covers))
         return next((name for name, kin, wnids in kinds if not kin.isdisjoint(wnids)), None)
 
-    return {one.id: relation(one) for one in listed.classes}
+    return {item.id: relation(item) for item in listed.classes}
 
 
 def _best(
-    measure: str, own: Sequence[str], columns: Sequence[str], taxonomy: Taxonomy
+    measure: str, wnids: Sequence[str], columns: Sequence[str], taxonomy: Taxonomy
 ) -> dict[str, tuple[float, int]]:
     """Return of each wnid its greatest similarity (distance negated) and the first column that has it."""
-    found: dict[str, tuple[float, int]] = {}
-    for rows, block in similarity.similarity_blocks(measure, own, columns, taxonomy):
+    best: dict[str, tuple[float, int]] = {}
+    for rows, block in similarity.similarity_blocks(measure, wnids, columns, taxonomy):
         scores = -block.astype(np.float64) if measure == "distance" else block
         at = scores.argmax(axis=1)
         values = zip(scores.max(axis=1).tolist(), at.tolist(), strict=True)
-        found |= dict(zip(own[rows], values, strict=True))
-    return found
+        best |= dict(zip(wnids[rows], values, strict=True))
+    return best

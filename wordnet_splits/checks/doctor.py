@@ -152,24 +152,24 @@ def check_sources(
     given = given or {}
     frozen = manifest_names(manifests)
     names = sorted({*recipe_names(), *frozen})
-    own = carried(manifests)
-    with using_sources(own):
+    declarations = carried(manifests)
+    with using_sources(declarations):
         roots = all_roots(given)
         states = {name: look_at(name, roots.get(name), given, progress) for name in source_names()}
-        benchmarks = [_benchmark(name, name in frozen, manifests, states, own) for name in names]
+        benchmarks = [_benchmark(name, name in frozen, manifests, states, declarations) for name in names]
     return Diagnosis(list(states.values()), benchmarks)
 
 
 def carried(manifests: Path | None = None) -> dict[str, Declaration]:
     """Return the datasets that come with frozen benchmarks, but for those whose row tells of an error."""
-    found: dict[str, Declaration] = {}
+    declarations: dict[str, Declaration] = {}
     for name in manifest_names(manifests):
         with (
             contextlib.suppress(SplitsError),
-            using_sources(own := declarations_of(name, manifests=manifests)),
+            using_sources(declared := declarations_of(name, manifests=manifests)),
         ):
-            found = merge_declarations([found, own])
-    return found
+            declarations = merge_declarations([declarations, declared])
+    return declarations
 
 
 def look_at(
@@ -241,19 +241,21 @@ def _benchmark(
     frozen: bool,
     manifests: Path | None,
     states: Mapping[str, SourceState],
-    own: Mapping[str, Declaration],
+    declarations: Mapping[str, Declaration],
 ) -> BenchmarkState:
-    found = BenchmarkState(name, frozen)
+    state = BenchmarkState(name, frozen)
     try:
         manifest = load_manifest(name, manifests, check="classes") if frozen else None
         recipe = load_recipe(manifest or name)
-        merge_declarations([own, recipe.declarations])  # the states are of the first dataset of a name
+        merge_declarations(
+            [declarations, recipe.declarations]
+        )  # the states are of the first dataset of a name
         with using_sources(recipe.declarations):
-            found.awaits = list(_awaits(recipe, manifest, states))
-            found.pixels = {s: _pixels(s, recipe, states) for s in recipe.sources}
+            state.awaits = list(_awaits(recipe, manifest, states))
+            state.pixels = {s: _pixels(s, recipe, states) for s in recipe.sources}
     except SplitsError as error:
-        found.error = error.as_dict()
-    return found
+        state.error = error.as_dict()
+    return state
 
 
 def _awaits(
@@ -261,8 +263,8 @@ def _awaits(
 ) -> Iterator[Awaited]:
     """Yield what the images of each (group, split) wait for, unless they are frozen."""
     frozen: frozenset[Part] = frozenset(manifest.parts if manifest else ())
-    lacking = awaited_lists(recipe)
-    for name in lacking:
+    missing_lists = awaited_lists(recipe)
+    for name in missing_lists:
         reason = "not ours to ship: `import` makes it of what its authors give out"
         yield Awaited("", "", f"list {name}", False, reason)
     for group in recipe.group:
@@ -271,8 +273,8 @@ def _awaits(
                 continue
             for publisher in _unlisted_splits(group, rule):
                 state = states[group.source]
-                held = state.split(publisher)
-                ready, reason = _readiness(state, held)
+                split_state = state.split(publisher)
+                ready, reason = _readiness(state, split_state)
                 yield Awaited(group.name, split, f"{group.source} {publisher}", ready, reason)
 
 
@@ -281,11 +283,11 @@ def _unlisted_splits(group: Group, rule: ImageRule) -> list[str]:
     return [s for s in expand(group.source, rule.from_ or ()) if s not in inventory_splits(group.source)]
 
 
-def _readiness(state: SourceState, held: SplitState) -> tuple[bool, str]:
+def _readiness(state: SourceState, split_state: SplitState) -> tuple[bool, str]:
     if state.state in (NO_ROOT, BAD_ROOT):
         return False, f"{state.state} of {state.name}"
-    if held.difference is not None:
-        return False, held.difference
+    if split_state.difference is not None:
+        return False, split_state.difference
     if state.order != "published":
         return False, NO_POSITIONS
     return True, "at hand: build and freeze"
@@ -303,18 +305,18 @@ def _pixels(source: str, recipe: Recipe, states: Mapping[str, SourceState]) -> s
 
 def held_text(split: SplitState) -> str:
     """Return how many images of a split are at hand, of how many published (``?`` where not known)."""
-    held = "-" if split.held is None else f"{split.held:,}"
-    return _of_split(split, f"{held} of {'?' if split.expected is None else f'{split.expected:,}'}")
+    count = "-" if split.held is None else f"{split.held:,}"
+    return _of_split(split, f"{count} of {'?' if split.expected is None else f'{split.expected:,}'}")
 
 
 def lacking_text(split: SplitState) -> str:
     """Return how many images of a split are not at hand, of how many published."""
-    held = split.held or 0
+    count = split.held or 0
     if split.expected is None:
-        return _of_split(split, f"{held:,} at hand of an unknown number")
-    if held > split.expected:
-        return _of_split(split, f"{held - split.expected:,} more than the {split.expected:,} published")
-    return _of_split(split, f"{split.expected - held:,} of {split.expected:,}")
+        return _of_split(split, f"{count:,} at hand of an unknown number")
+    if count > split.expected:
+        return _of_split(split, f"{count - split.expected:,} more than the {split.expected:,} published")
+    return _of_split(split, f"{split.expected - count:,} of {split.expected:,}")
 
 
 def _of_split(split: SplitState, text: str) -> str:

@@ -101,8 +101,8 @@ def check_succession(before: Manifest, after: Manifest) -> None:
     if after.version != before.version:
         return
     lost = [f"{s}/{g}" for s, g in before.parts.keys() - after.parts.keys()]
-    both = _only(before, set(before.parts)), _only(after, set(before.parts) & set(after.parts))
-    difference = diff_manifests(*both)
+    shared = _only(before, set(before.parts)), _only(after, set(before.parts) & set(after.parts))
+    difference = diff_manifests(*shared)
     undigested = [f"{s}/{g}" for s, g in before.parts if _loses_digests(before, after, (s, g))]
     if lost or undigested:
         raise ManifestError(
@@ -131,5 +131,5 @@ def _loses_digests(before: Manifest, after: Manifest, part: Part) -> bool:
 
 
 def _only(manifest: Manifest, parts: set[Part]) -> Manifest:
-    kept = {p: read for p, read in manifest.parts.items() if p in parts}
-    return Manifest(manifest.data, manifest.classes, kept, manifest.folder)
+    selected = {p: read_table for p, read_table in manifest.parts.items() if p in parts}
+    return Manifest(manifest.data, manifest.classes, selected, manifest.folder)

@@ -72,9 +72,9 @@ class LeakReport(Tabular):
         """Return a row for each pair."""
         about = ("kind", "a", "b", "severity", "status", "reason")
         return [
-            {**{name: getattr(leak, name) for name in about}, "first": first, "second": second}
+            {**{name: getattr(leak, name) for name in about}, "first": member, "second": second}
             for leak in self.leaks
-            for first, second in leak.pairs
+            for member, second in leak.pairs
         ]
 
     def as_dict(self) -> dict[str, Any]:
@@ -98,13 +98,13 @@ def report_leaks(manifest: Manifest) -> LeakReport:
     """
     recipe = load_recipe(manifest)
     with using_sources(manifest.own):
-        found = class_leaks(_membership(manifest, recipe), load())
-        found += digest_leaks(recipe, [read() for read in manifest.parts.values()])
+        leaks_found = class_leaks(_membership(manifest, recipe), load())
+        leaks_found += digest_leaks(recipe, [read_table() for read_table in manifest.parts.values()])
     recorded: dict[tuple[str, str, str], LeakRow] = {
         (row.kind, row.a.removeprefix("group:"), row.b.removeprefix("group:")): row
         for row in manifest.data.leaks
     }
-    leaks = [_compared(leak, recorded.pop((leak.kind, leak.a, leak.b), None)) for leak in found]
+    leaks = [_compared(leak, recorded.pop((leak.kind, leak.a, leak.b), None)) for leak in leaks_found]
     for (kind, a, b), row in recorded.items():
         leaks.append(FoundLeak(kind, a, b, [], row.count, row.severity, row.reason, GONE))
     return LeakReport(manifest.name, leaks, _unchecked(manifest))

@@ -52,9 +52,9 @@ class Listing(Tabular):
     def rows(self) -> list[dict[str, Any]]:
         """Return benchmark, version and the fields of `GroupRow`."""
         return [
-            {"benchmark": found.name, "version": found.version, **row.model_dump()}
-            for found in self.benchmarks
-            for row in found.groups
+            {"benchmark": benchmark.name, "version": benchmark.version, **row.model_dump()}
+            for benchmark in self.benchmarks
+            for row in benchmark.groups
         ]
 
 

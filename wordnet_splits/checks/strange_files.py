@@ -22,18 +22,20 @@ def strange_files(manifest: Manifest) -> Iterator[tuple[str, str]]:
     assert folder is not None
     if folder.resolve().name != manifest.name:
         yield "name", f"the folder {folder.name} holds the manifest of {manifest.name}"
-    known = [
+    own_files = [
         *manifest_files(manifest.data),
         *(path.relative_to(folder).as_posix() for path in companions(folder)),
     ]
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder).as_posix()
-        if relative not in known and not (path.is_dir() and any(k.startswith(f"{relative}/") for k in known)):
+        if relative not in own_files and not (
+            path.is_dir() and any(k.startswith(f"{relative}/") for k in own_files)
+        ):
             yield "stray-file", f"{relative} belongs to no manifest"
     yield from _stale_metadata(folder, manifest_files(manifest.data))
 
 
-def _stale_metadata(folder: Path, known: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _stale_metadata(folder: Path, own_files: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield a problem where ``croissant.json`` is of other files than those beside it."""
     path = folder / CROISSANT
     if not path.is_file():
@@ -41,11 +43,13 @@ def _stale_metadata(folder: Path, known: Sequence[str]) -> Iterator[tuple[str, s
     try:
         described = read_json(path, error=ManifestError)
         sums = {item.get("contentUrl"): item.get("sha256") for item in described["distribution"]}
-        held = {name: sha256_of(folder / name, largest=LARGEST_TABLE) for name in known if name in sums}
+        digests = {
+            name: sha256_of(folder / name, largest=LARGEST_TABLE) for name in own_files if name in sums
+        }
     except (SplitsError, AttributeError, KeyError, TypeError):
         yield "stale-file", f"{CROISSANT} cannot be read: `wordnet-splits hub croissant` writes it"
         return
-    for name in sorted(held):
-        if sums[name] != held[name]:
+    for name in sorted(digests):
+        if sums[name] != digests[name]:
             again = "`wordnet-splits hub croissant` writes it again"
             yield "stale-file", f"{CROISSANT} describes another {name}: {again}"

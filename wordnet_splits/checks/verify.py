@@ -165,9 +165,9 @@ def verify_received(manifest: Manifest) -> list[Problem]:
     another version of this program worded is no objection.
     """
     assert manifest.folder is not None
-    found = _verify_once(manifest.folder, _recipe_of_version, BuildOptions({}), None, None)
+    verification = _verify_once(manifest.folder, _recipe_of_version, BuildOptions({}), None, None)
     reworded = manifest.data.provenance.get("wordnet-splits") != version("wordnet-splits")
-    return [p for p in found.problems if not (reworded and p.detail.startswith(WORDING))]
+    return [p for p in verification.problems if not (reworded and p.detail.startswith(WORDING))]
 
 
 def _verify_once(
@@ -206,19 +206,19 @@ def _verify(
         if not _shows_pictures(recipe, options) and _same_bytes(frozen.folder, built.folder):
             images, generated = _counts_of(recipe, frozen)
             return _verification(frozen, [], images, generated, held=images)
-    findings = [*(_of_whole(*found) for found in strange_files(frozen)), *_unreadable(frozen)]
+    findings = [*(_of_whole(*whole) for whole in strange_files(frozen)), *_unreadable(frozen)]
     if any(finding.part for finding in findings):
         return _verification(frozen, findings, None, {})
     rules = decide(recipe, frozen.data.seed if resampled else recipe.seed, taxonomy)
     sources = {n: open_source(n, r) for n, r in sorted(options.roots.items()) if n in recipe.sources}
-    drawn, compared = _drawn(frozen, rules, sources, options)
-    fresh, _ = assemble(rules, drawn, taxonomy, resampled=resampled, strict=False)
+    selections, compared = _drawn(frozen, rules, sources, options)
+    fresh, _ = assemble(rules, selections, taxonomy, resampled=resampled, strict=False)
     findings += differences(frozen, fresh)
-    unread = unreadable_by_position(drawn, sources, options)
+    unread = unreadable_by_position(selections, sources, options)
     readable = {n: s for n, s in sources.items() if n not in unread}
-    found, pixels = _compare_pixels(drawn, readable, options)
-    findings += found
-    unexpected = unexpected_names(sources, {f.problem.source for f in found})
+    whole, pixels = _compare_pixels(selections, readable, options)
+    findings += whole
+    unexpected = unexpected_names(sources, {f.problem.source for f in whole})
     return _verification(frozen, findings, compared, pixels, unexpected, unread)
 
 
@@ -257,9 +257,9 @@ def _recipe_of_version(manifest: Manifest) -> Recipe:
 
 
 def _unreadable(manifest: Manifest) -> Iterator[LocatedProblem]:
-    for part, read in manifest.parts.items():
+    for part, read_table in manifest.parts.items():
         try:
-            read()
+            read_table()
         except ManifestError as error:
             yield LocatedProblem(Problem("unreadable-table", "", None, None, error.line()), part)
 
@@ -278,41 +278,44 @@ def _drawn(
     """
     recipe, groups = rules.recipe, rules.membership.groups
     rows: dict[Part, GroupRow] = {(row.split, row.group): row for row in frozen.groups}
-    drawn = select_images(recipe, rules.seed, groups, {})
-    for selection in drawn if options.local else ():
+    selections = select_images(recipe, rules.seed, groups, {})
+    for selection in selections if options.local else ():
         row = rows.get((selection.split, selection.group.name))
         if row is not None and row.population is not None and selection.awaiting is None:
             # a local build took what a root held of the inventory: only such a root says which images
             selection.awaiting = Awaiting(selection.group.source, "drawn from what a root held")
             selection.images, selection.digests, selection.expected = {}, {}, None
-    if sources and any(s.awaiting is not None for s in drawn):
+    if sources and any(s.awaiting is not None for s in selections):
         rooted = select_images(
             recipe, rules.seed, groups, sources, local=options.local, progress=options.progress
         )
         # a root shows what was not known; that a manifest could now be completed is not a fault
-        drawn = [
-            r if (s.split, s.group.name) in frozen.parts else s for s, r in zip(drawn, rooted, strict=True)
+        selections = [
+            r if (s.split, s.group.name) in frozen.parts else s
+            for s, r in zip(selections, rooted, strict=True)
         ]
-    read_pixels(drawn, {}, options)  # of generated images
+    read_pixels(selections, {}, options)  # of generated images
     compared: dict[Part, int] = {}
-    for selection in drawn:
+    for selection in selections:
         part = (selection.split, selection.group.name)
         if part not in frozen.parts:
             continue
         columns = (frozen.parts[part]()[c].to_pylist() for c in ("class_id", "image_id", "digest"))
-        held = list(zip(*columns, strict=True))
+        frozen_rows = list(zip(*columns, strict=True))
         if selection.awaiting is None:
             compared[part] = selection.count
         else:
-            _take_over(selection, held, rows[part])
+            _take_over(selection, frozen_rows, rows[part])
         ids = {i for images in selection.images.values() for i in images}
-        known = {i: d for _, i, d in held if d is not None and i in ids}
-        selection.digests = known | selection.digests
-    return drawn, compared
+        digests = {i: d for _, i, d in frozen_rows if d is not None and i in ids}
+        selection.digests = digests | selection.digests
+    return selections, compared
 
 
-def _take_over(selection: Selection, held: Sequence[tuple[str, str, bytes | None]], row: GroupRow) -> None:
-    for class_id, image_id, _ in held:
+def _take_over(
+    selection: Selection, frozen_rows: Sequence[tuple[str, str, bytes | None]], row: GroupRow
+) -> None:
+    for class_id, image_id, _ in frozen_rows:
         selection.images.setdefault(class_id, []).append(image_id)
     selection.awaiting = None
     selection.expected = row.expected if selection.expected is None else selection.expected
@@ -321,30 +324,30 @@ def _take_over(selection: Selection, held: Sequence[tuple[str, str, bytes | None
 
 def differences(frozen: Manifest, fresh: Manifest) -> list[LocatedProblem]:
     """Return a finding for everything in which a manifest differs from itself, or from a fresh one."""
-    own = [_of_whole("fingerprint", text) for text in altered(frozen)]
-    return [*own, *_other_rows(frozen, fresh), *_other_fields(frozen, fresh)]
+    altered_fields = [_of_whole("fingerprint", text) for text in altered(frozen)]
+    return [*altered_fields, *_other_rows(frozen, fresh), *_other_fields(frozen, fresh)]
 
 
 def _other_rows(frozen: Manifest, fresh: Manifest) -> list[LocatedProblem]:
     """Return a finding for each class and image that is not as the rules give it."""
-    found = diff_manifests(frozen, fresh)
+    difference = diff_manifests(frozen, fresh)
     findings = []
-    for kind, rows in _differences(found.classes):
+    for kind, rows in _differences(difference.classes):
         for row in rows:
             problem = Problem(f"class-{kind}", row["source"], row["class_id"], None, _say(row))
             findings.append(LocatedProblem(problem, ("classes", row["group"])))
-    for kind, rows in _differences(found.images):
+    for kind, rows in _differences(difference.images):
         for row in rows:
             problem = Problem(f"image-{kind}", row["source"], row["class_id"], row["image_id"], _say(row))
             findings.append(LocatedProblem(problem, (row["split"], row["group"])))
     return findings
 
 
-def _differences(found: RowChanges) -> list[tuple[str, list[dict[str, Any]]]]:
+def _differences(changes: RowChanges) -> list[tuple[str, list[dict[str, Any]]]]:
     return [
-        ("not-by-rule", found.only_a),
-        ("not-frozen", found.only_b),
-        ("changed", [{**r["a"], "by rule": r["b"]} for r in found.changed]),
+        ("not-by-rule", changes.only_a),
+        ("not-frozen", changes.only_b),
+        ("changed", [{**r["a"], "by rule": r["b"]} for r in changes.changed]),
     ]
 
 
@@ -355,11 +358,11 @@ def _say(row: Mapping[str, Any]) -> str:
 
 def _other_fields(frozen: Manifest, fresh: Manifest) -> list[LocatedProblem]:
     """Return a finding for each field of ``manifest.json`` that a fresh build fills otherwise."""
-    said, given = ({**m.data.as_dict(), "provenance": None} for m in (frozen, fresh))
+    stored, computed = ({**m.data.as_dict(), "provenance": None} for m in (frozen, fresh))
     groups = [(row.split, row.group) for row in frozen.groups]
     parts = list(frozen.parts)
     findings = []
-    for path, here, there in _unequal(said, given):
+    for path, here, there in _unequal(stored, computed):
         places = groups if path[0] == "groups" else parts if path[:2] == ("fingerprints", "images") else []
         index = next((step for step in path if isinstance(step, int)), None)
         part = places[index] if index is not None and index < len(places) else None
@@ -375,35 +378,35 @@ def _unequal(a: Any, b: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple
         for key in a:
             yield from _unequal(a[key], b[key], (*path, key))
     elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        for n, (one, other) in enumerate(zip(a, b, strict=True)):
-            yield from _unequal(one, other, (*path, n))
+        for n, (item_a, item_b) in enumerate(zip(a, b, strict=True)):
+            yield from _unequal(item_a, item_b, (*path, n))
     elif a != b or type(a) is not type(b):
         yield path, a, b
 
 
 def _compare_pixels(
-    drawn: Sequence[Selection], sources: Mapping[str, Source], options: BuildOptions
+    selections: Sequence[Selection], sources: Mapping[str, Source], options: BuildOptions
 ) -> tuple[list[LocatedProblem], dict[Part, int]]:
     """Read the images of the roots at hand and of embedded sources; count those that have their digest."""
     findings: list[LocatedProblem] = []
     pixels: Counter[Part] = Counter()
     by_source: dict[str, list[Selection]] = {}
-    for selection in (s for s in drawn if s.awaiting is None):
+    for selection in (s for s in selections if s.awaiting is None):
         if selection.group.noise is not None:  # generated, and so read, when it was drawn
             pixels[selection.split, selection.group.name] = len(selection.digests)
         else:
             by_source.setdefault(selection.group.source, []).append(selection)
-    for name, chosen in sorted(by_source.items()):
-        source = sources.get(name) or generated_source(chosen[0].group)
+    for name, of_source in sorted(by_source.items()):
+        source = sources.get(name) or generated_source(of_source[0].group)
         if source is None:
             continue
-        known = {i: d for s in chosen for i, d in s.digests.items()}
-        classes = {i: c for s in chosen for c, ids in s.images.items() for i in ids}
-        part_of = {i: (s.split, s.group.name) for s in chosen for ids in s.images.values() for i in ids}
+        digests = {i: d for s in of_source for i, d in s.digests.items()}
+        classes = {i: c for s in of_source for c, ids in s.images.items() for i in ids}
+        part_of = {i: (s.split, s.group.name) for s in of_source for ids in s.images.values() for i in ids}
         right, wrong = read_digests(
-            source, classes, known, workers=options.workers, progress=options.progress
+            source, classes, digests, workers=options.workers, progress=options.progress
         )
-        pixels.update(part_of[i] for i in right if i in known)
+        pixels.update(part_of[i] for i in right if i in digests)
         findings += [LocatedProblem(problem, part_of.get(problem.image_id or "")) for problem in wrong]
     return findings, dict(pixels)
 
@@ -420,7 +423,7 @@ def _verification(
 ) -> Verification:
     """Count what was compared; ``held`` are the rows of each part, counted where not given."""
     if held is None:
-        held = {part: read().num_rows for part, read in frozen.parts.items()} if compared else {}
+        held = {part: read_table().num_rows for part, read_table in frozen.parts.items()} if compared else {}
     problems = Counter(finding.part for finding in findings)
     other_rows = Counter(f.part for f in findings if f.problem.kind in OTHER_ROWS)
     classes = Counter(frozen.classes["group"].to_pylist())

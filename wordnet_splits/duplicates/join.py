@@ -178,8 +178,8 @@ def join(
         raise unknown("way to join", by, get_args(By))
     if by == "position":
         guess = guess_for(a, b)
-        found = _by_position(guess, roots or {})
-        return found if guess.copy == a else _flipped(found)
+        result = _by_position(guess, roots or {})
+        return result if guess.copy == a else _flipped(result)
     if (rule := join_rules().get(a)) is not None and rule.publisher == b:
         return _by_rule(rule, roots or {})
     if (rule := join_rules().get(b)) is not None and rule.publisher == a:
@@ -207,13 +207,15 @@ def _by_rule(rule: JoinRule, roots: Roots) -> Join:
     )
     if not splits:
         raise _no_root(rule.publisher, "image ids")
-    ours, theirs = (image_labels(name, roots, splits) for name in (rule.copy, rule.publisher))
+    copy_labels, publisher_labels = (
+        image_labels(name, roots, splits) for name in (rule.copy, rule.publisher)
+    )
     pairs = []
-    for image_id, (class_id, _) in sorted(ours.items()):
-        other = rule.publishers_id(image_id)
-        if other is not None and theirs.get(other, ("", ""))[0] == class_id:
-            pairs.append(JoinedPair(image_id, other, class_id, None, "rule"))
-    return _result(rule.copy, rule.publisher, rule.reason, splits, pairs, ours, theirs)
+    for image_id, (class_id, _) in sorted(copy_labels.items()):
+        publisher_id = rule.publishers_id(image_id)
+        if publisher_id is not None and publisher_labels.get(publisher_id, ("", ""))[0] == class_id:
+            pairs.append(JoinedPair(image_id, publisher_id, class_id, None, "rule"))
+    return _result(rule.copy, rule.publisher, rule.reason, splits, pairs, copy_labels, publisher_labels)
 
 
 def _by_position(guess: PositionGuess, roots: Roots) -> Join:
@@ -227,20 +229,24 @@ def _by_position(guess: PositionGuess, roots: Roots) -> Join:
                 hint=f"--root {guess.publisher}=DIR of these files",
             )
     copies = splits_known(guess.copy, roots, digests=False) & guess.splits.keys()
-    ours = image_labels(guess.copy, roots, copies)
-    theirs = image_labels(guess.publisher, roots, {guess.splits[split] for split in copies})
+    copy_labels = image_labels(guess.copy, roots, copies)
+    publisher_labels = image_labels(guess.publisher, roots, {guess.splits[split] for split in copies})
     if guess.order == BY_ID:
-        theirs = dict(sorted(theirs.items()))
-    held = {split for _, split in theirs.values()}
-    both = {split for _, split in ours.values() if guess.splits[split] in held}
-    if not both:
+        publisher_labels = dict(sorted(publisher_labels.items()))
+    publisher_splits = {split for _, split in publisher_labels.values()}
+    shared_splits = {split for _, split in copy_labels.values() if guess.splits[split] in publisher_splits}
+    if not shared_splits:
         raise _no_root(guess.copy, "image ids")
-    offered = {guess.splits[split] for split in both}
+    offered = {guess.splits[split] for split in shared_splits}
     catalog = load_catalog(guess.copy)  # it may have some of the publisher's classes only
-    ours = {i: label for i, label in ours.items() if label[1] in both}
-    theirs = {i: (c, split) for i, (c, split) in theirs.items() if split in offered and c in catalog}
-    pairs = [JoinedPair(a, b, c, None, "unverified") for a, b, c in paired(guess, ours, theirs)]
-    return _result(guess.copy, guess.publisher, REASON, both, pairs, ours, theirs)
+    copy_labels = {i: label for i, label in copy_labels.items() if label[1] in shared_splits}
+    publisher_labels = {
+        i: (c, split) for i, (c, split) in publisher_labels.items() if split in offered and c in catalog
+    }
+    pairs = [
+        JoinedPair(a, b, c, None, "unverified") for a, b, c in paired(guess, copy_labels, publisher_labels)
+    ]
+    return _result(guess.copy, guess.publisher, REASON, shared_splits, pairs, copy_labels, publisher_labels)
 
 
 def _by_digest(a: str, b: str, roots: Roots, workers: int, progress: Progress | None) -> Join:
@@ -253,8 +259,8 @@ def _by_digest(a: str, b: str, roots: Roots, workers: int, progress: Progress | 
         )
     by_split = bool(set(source_class(a).splits) & set(source_class(b).splits))
     known_a, known_b = splits_known(a, roots), splits_known(b, roots)
-    for name, known in ((a, known_a), (b, known_b)):
-        if not known:
+    for name, splits in ((a, known_a), (b, known_b)):
+        if not splits:
             raise _no_root(name, "digests")
     splits_a, splits_b = (known_a & known_b,) * 2 if by_split else (known_a, known_b)
     if not splits_a:
@@ -262,8 +268,8 @@ def _by_digest(a: str, b: str, roots: Roots, workers: int, progress: Progress | 
     labels = image_labels(a, roots, splits_a), image_labels(b, roots, splits_b)
     digests, problems = [], []
     for name, of_copy in zip((a, b), labels, strict=True):
-        found, bad = image_digests(name, of_copy, roots, workers, progress)
-        digests.append(found)
+        digests_of_copy, bad = image_digests(name, of_copy, roots, workers, progress)
+        digests.append(digests_of_copy)
         problems += bad
     key = _Key(by_split, _same_classes(a, b))
     at: list[defaultdict[tuple[str, ...], list[str]]] = [defaultdict(list), defaultdict(list)]
@@ -271,11 +277,11 @@ def _by_digest(a: str, b: str, roots: Roots, workers: int, progress: Progress | 
         for image_id in sorted(digests[copy]):
             at[copy][key.of(labels[copy][image_id], digests[copy][image_id])].append(image_id)
     pairs = []
-    for image, ours in at[0].items():
-        theirs = at[1].get(image, [])
-        how: How = "digest" if len(ours) == len(theirs) == 1 else "order"
-        for mine, other in zip(ours, theirs, strict=False):
-            pairs.append(JoinedPair(mine, other, labels[0][mine][0], digests[0][mine], how))
+    for image, ids_a in at[0].items():
+        ids_b = at[1].get(image, [])
+        how: How = "digest" if len(ids_a) == len(ids_b) == 1 else "order"
+        for id_a, id_b in zip(ids_a, ids_b, strict=False):
+            pairs.append(JoinedPair(id_a, id_b, labels[0][id_a][0], digests[0][id_a], how))
     compared = [*(["split"] if key.by_split else []), *(["class"] if key.by_class else []), "digest"]
     reason = f"equal {' and '.join(compared)} of the {'pixels' if source_class(a).lossless else 'files'}"
     return _result(a, b, reason, splits_a | splits_b, pairs, *labels, problems)
@@ -294,8 +300,8 @@ class _Key:
 
 
 def _same_classes(a: str, b: str) -> bool:
-    ours, theirs = ({c.class_id for c in load_catalog(name)} for name in (a, b))
-    return ours <= theirs or theirs <= ours
+    classes_a, classes_b = ({c.class_id for c in load_catalog(name)} for name in (a, b))
+    return classes_a <= classes_b or classes_b <= classes_a
 
 
 def splits_known(name: str, roots: Roots, *, digests: bool = True) -> set[str]:
@@ -345,12 +351,12 @@ def image_digests(
         source = open_source(name, roots.get(name))
         classes = {i: class_id for i, (class_id, _) in labels.items()}
         return read_digests(source, classes, {}, workers=workers, progress=progress)
-    found: dict[str, bytes] = {}
+    digests: dict[str, bytes] = {}
     for split in {split for _, split in labels.values()}:
         table = load_inventory(name, split)
         assert table is not None, "its splits are known"
-        found.update(zip(table["image_id"].to_pylist(), table["digest"].to_pylist(), strict=True))
-    return found, []
+        digests.update(zip(table["image_id"].to_pylist(), table["digest"].to_pylist(), strict=True))
+    return digests, []
 
 
 def _result(
@@ -378,19 +384,19 @@ def _result(
     )
 
 
-def _flipped(found: Join) -> Join:
-    pairs = [replace(p, a_id=p.b_id, b_id=p.a_id) for p in found.pairs]
+def _flipped(result: Join) -> Join:
+    pairs = [replace(p, a_id=p.b_id, b_id=p.a_id) for p in result.pairs]
     return replace(
-        found,
-        a=found.b,
-        b=found.a,
+        result,
+        a=result.b,
+        b=result.a,
         pairs=sorted(pairs, key=lambda p: p.a_id),
-        unmatched_a=found.unmatched_b,
-        unmatched_b=found.unmatched_a,
+        unmatched_a=result.unmatched_b,
+        unmatched_b=result.unmatched_a,
     )
 
 
-def _no_root(name: str, what: str) -> SourceError:
+def _no_root(name: str, subject: str) -> SourceError:
     return SourceError(
-        f"no root given for source {name}, and its {what} are not shipped", hint=f"--root {name}=DIR"
+        f"no root given for source {name}, and its {subject} are not shipped", hint=f"--root {name}=DIR"
     )

@@ -154,8 +154,8 @@ def hash_images(
         (progress or Silent()).task(f"hashing {source.name}", len(ids)) as task,
         closing(run_jobs(hash_chunk, jobs, workers, name=chunk_name, ordered=True)) as done,
     ):
-        for (_, chunk), (found, bad) in done:
-            hashes |= found
+        for (_, chunk), (chunk_hashes, bad) in done:
+            hashes |= chunk_hashes
             problems += bad
             task.advance(len(chunk))
     return hashes, problems
@@ -207,7 +207,7 @@ def search(
     """
     jobs = [(a, b, top) for a, b in _couples(sets, order) for top in range(0, len(a.rows), STRIP)]
     total = sum(len(a.hashes[top : top + STRIP]) * len(b.hashes) for a, b, top in jobs)
-    found: list[NearPair] = []
+    pairs_found: list[NearPair] = []
     with (
         (progress or Silent()).task("comparing pairs", total) as task,
         ThreadPoolExecutor(max(workers, 1)) as pool,
@@ -215,8 +215,8 @@ def search(
         try:
             strips = pool.map(lambda job: _strip(job, threshold), jobs)
             for (a, b, top), pairs in zip(jobs, strips, strict=True):
-                found += pairs
-                if len(found) > MAX_PAIRS:
+                pairs_found += pairs
+                if len(pairs_found) > MAX_PAIRS:
                     raise SplitsError(
                         f"more than {MAX_PAIRS:,} pairs are at most {threshold} bits apart",
                         hint="give a smaller --threshold",
@@ -225,8 +225,8 @@ def search(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    place = {group: n for n, group in enumerate(order)}
-    return sorted(found, key=lambda p: _rank(p, place))
+    group_order = {group: n for n, group in enumerate(order)}
+    return sorted(pairs_found, key=lambda p: _rank(p, group_order))
 
 
 def _couples(sets: Sequence[HashedSet], order: Sequence[str]) -> list[tuple[HashedSet, HashedSet]]:
@@ -253,8 +253,8 @@ def _strip(job: tuple[HashedSet, HashedSet, int], threshold: int) -> list[NearPa
     return pairs
 
 
-def _rank(pair: NearPair, place: Mapping[str, int]) -> tuple[object, ...]:
-    groups = (place[pair.group_a], pair.split_a, place[pair.group_b], pair.split_b)
+def _rank(pair: NearPair, group_order: Mapping[str, int]) -> tuple[object, ...]:
+    groups = (group_order[pair.group_a], pair.split_a, group_order[pair.group_b], pair.split_b)
     return (not pair.guarded, *groups, pair.distance, pair.image_a, pair.image_b)
 
 

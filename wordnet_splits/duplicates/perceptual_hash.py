@@ -60,34 +60,34 @@ def hash_cells(grids: Grid) -> Hashes:
     cosines = _cosines()
     spectrum = cosines @ grids @ cosines.T
     u, v = _frequencies()
-    chosen = spectrum[:, u, v]
-    median = np.partition(chosen, BITS // 2 - 1, axis=1)[:, BITS // 2 - 1, None]
-    return np.packbits(chosen > median, axis=1)
+    coefficients = spectrum[:, u, v]
+    median = np.partition(coefficients, BITS // 2 - 1, axis=1)[:, BITS // 2 - 1, None]
+    return np.packbits(coefficients > median, axis=1)
 
 
 @cache
 def _overlaps(size: int) -> Grid:
     """Return how much of each of ``size`` pixels is in each of 32 cells, (32, size), in 32nds of a pixel."""
     edges, pixels = np.arange(SIDE + 1) * size, np.arange(size + 1) * SIDE
-    first = np.maximum(edges[:-1, None], pixels[None, :-1])
-    last = np.minimum(edges[1:, None], pixels[None, 1:])
-    overlaps: Grid = np.clip(last - first, 0, None).astype(np.float64)
+    starts = np.maximum(edges[:-1, None], pixels[None, :-1])
+    ends = np.minimum(edges[1:, None], pixels[None, 1:])
+    overlaps: Grid = np.clip(ends - starts, 0, None).astype(np.float64)
     return overlaps
 
 
 @cache
 def _cosines() -> Grid:
     """Return the transform's matrix (16, 32), cosines in 4096ths, rounded."""
-    frequency, place = np.arange(FREQUENCIES)[:, None], np.arange(SIDE)[None, :]
-    cosines: Grid = np.rint(np.cos(np.pi * (2 * place + 1) * frequency / (2 * SIDE)) * COSINE_SCALE)
+    frequency, position = np.arange(FREQUENCIES)[:, None], np.arange(SIDE)[None, :]
+    cosines: Grid = np.rint(np.cos(np.pi * (2 * position + 1) * frequency / (2 * SIDE)) * COSINE_SCALE)
     return cosines
 
 
 @cache
 def _frequencies() -> tuple[list[int], list[int]]:
     by_diagonal = sorted((u + v, u, v) for u in range(FREQUENCIES) for v in range(FREQUENCIES))
-    kept = by_diagonal[1 : BITS + 1]
-    return [u for _, u, _ in kept], [v for _, _, v in kept]
+    lowest = by_diagonal[1 : BITS + 1]
+    return [u for _, u, _ in lowest], [v for _, _, v in lowest]
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,10 @@ def close_pairs(
     """Yield (rows of ``a``, rows of ``b``, distances) of the pairs within ``threshold`` bits, blockwise."""
     left, right = kernel.prepare(a), kernel.prepare(b)
     for top in range(0, len(a), kernel.rows):
-        for first in range(0, len(b), COLUMNS):
-            distance = kernel.compare(left[top : top + kernel.rows], right[first : first + COLUMNS])
+        for left_column in range(0, len(b), COLUMNS):
+            distance = kernel.compare(
+                left[top : top + kernel.rows], right[left_column : left_column + COLUMNS]
+            )
             row, column = np.nonzero(distance <= threshold)
             if len(row):
-                yield row + top, column + first, distance[row, column]
+                yield row + top, column + left_column, distance[row, column]

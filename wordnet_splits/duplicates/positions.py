@@ -56,8 +56,8 @@ def guess_for(a: str, b: str) -> PositionGuess:
     for guess in position_guesses().values():
         if {guess.copy, guess.publisher} == {a, b}:
             return guess
-    known = ", ".join(f"{guess.copy} {guess.publisher}" for guess in position_guesses().values())
-    raise SourceError("no guess by position is made", where=f"{a} and {b}", hint=f"it is made of {known}")
+    pairs = ", ".join(f"{guess.copy} {guess.publisher}" for guess in position_guesses().values())
+    raise SourceError("no guess by position is made", where=f"{a} and {b}", hint=f"it is made of {pairs}")
 
 
 def paired(guess: PositionGuess, ours: Labels, theirs: Labels) -> Iterator[tuple[str, str, str]]:
@@ -78,18 +78,20 @@ def paired(guess: PositionGuess, ours: Labels, theirs: Labels) -> Iterator[tuple
     for image_id, (class_id, split) in theirs.items():
         ordered[split, class_id].append(image_id)
     for split, class_id in sorted(numbered.keys() | ordered.keys()):
-        mine, other = sorted(numbered[split, class_id]), ordered[split, class_id]
+        numbered_ids, ordered_ids = sorted(numbered[split, class_id]), ordered[split, class_id]
         where = f"{guess.copy} and {guess.publisher}, {split} {class_id}"
-        if len(mine) != len(other):
-            what = f"{len(mine):,} images and {len(other):,}: no place can be told"
-            raise SourceError(what, where=where, hint="give roots of whole copies")
-        if [number for number, _ in mine] != list(range(guess.first, guess.first + len(mine))):
-            what = f"the numbers do not run from {guess.first} to {guess.first + len(mine) - 1}"
-            raise SourceError(what, where=where, hint="give the root of a whole copy")
-        for (_, image_id), theirs_id in zip(mine, other, strict=True):
+        if len(numbered_ids) != len(ordered_ids):
+            reason = f"{len(numbered_ids):,} images and {len(ordered_ids):,}: no place can be told"
+            raise SourceError(reason, where=where, hint="give roots of whole copies")
+        if [number for number, _ in numbered_ids] != list(
+            range(guess.first, guess.first + len(numbered_ids))
+        ):
+            reason = f"the numbers do not run from {guess.first} to {guess.first + len(numbered_ids) - 1}"
+            raise SourceError(reason, where=where, hint="give the root of a whole copy")
+        for (_, image_id), theirs_id in zip(numbered_ids, ordered_ids, strict=True):
             yield image_id, theirs_id, class_id
 
 
 def _number(image_id: str) -> int:
-    found = re.search(r"\d+$", image_id)
-    return int(found[0]) if found else -1
+    match = re.search(r"\d+$", image_id)
+    return int(match[0]) if match else -1

@@ -78,8 +78,8 @@ def split_and_group(stem: str, default: str) -> tuple[str, str]:
     >>> split_and_group("test_near-200", "val")
     ('test', 'near-200')
     """
-    first, _, rest = stem.partition("_")
-    return (first, slug(rest)) if first in SPLITS and rest else (default, slug(stem))
+    prefix, _, rest = stem.partition("_")
+    return (prefix, slug(rest)) if prefix in SPLITS and rest else (default, slug(stem))
 
 
 def files_of(path: Path, suffix: str) -> list[Path]:
@@ -90,13 +90,13 @@ def files_of(path: Path, suffix: str) -> list[Path]:
     DataError : there is none.
     """
     if path.is_dir():
-        found = sorted(f for f in path.iterdir() if f.name.endswith(suffix) and not f.name.startswith("."))
+        files = sorted(f for f in path.iterdir() if f.name.endswith(suffix) and not f.name.startswith("."))
     else:
-        found = [path] if path.exists() else []
-    if not found:
-        what = f"no file *{suffix} here" if path.is_dir() else "no such file or folder"
-        raise DataError(what, where=printable(path), hint=f"give a folder of *{suffix}, or one such file")
-    return found
+        files = [path] if path.exists() else []
+    if not files:
+        reason = f"no file *{suffix} here" if path.is_dir() else "no such file or folder"
+        raise DataError(reason, where=printable(path), hint=f"give a folder of *{suffix}, or one such file")
+    return files
 
 
 def label_of(text: str, where: str) -> int:

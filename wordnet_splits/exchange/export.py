@@ -81,12 +81,12 @@ def export_benchmark(
     OutputError : ``out`` holds something, or cannot be written.
     SourceError, MissingImageError : pictures that are not there, without ``allow_missing``.
     """
-    chosen = get_format(format)
+    exchange_format = get_format(format)
     manifest = load_manifest(benchmark, manifests)
     if groups or splits:
         manifest = _part(manifest, groups, splits)
     out = Path(out).absolute()
-    pictures = chosen.pictures and not ids_only
+    pictures = exchange_format.pictures and not ids_only
     names = {manifest.source_of(group) for _, group in manifest.parts}
     if not pictures:  # only what is given here, so that a list is the same whatever this machine has
         names &= set(roots or {})
@@ -104,7 +104,7 @@ def export_benchmark(
             raise OutputError("is there already", where=str(out), hint="give --out a new or empty folder")
         with replacing_folder(out) as folder:
             with using_sources(manifest.own):
-                chosen.write(export, folder)
+                exchange_format.write(export, folder)
             if not (groups or splits):
                 write_sidecar(manifest, format, folder)
     awaiting = [
@@ -118,21 +118,23 @@ def export_benchmark(
 def _part(manifest: Manifest, groups: Collection[str], splits: Collection[str]) -> Manifest:
     """Return a manifest of some groups and splits: their classes, and their images where these are known."""
     rows = {(row.split, row.group) for row in manifest.groups if row.split != "classes"}
-    for kind, asked, known in (
+    for kind, names, choices in (
         ("group", groups, {row.group for row in manifest.groups}),
         ("split", splits, {split for split, _ in rows}),
     ):
-        for name in asked:
-            if name not in known:
-                raise unknown(kind, name, known, where=manifest.name)
+        for name in names:
+            if name not in choices:
+                raise unknown(kind, name, choices, where=manifest.name)
     if not any(_asked(part, groups, splits) for part in rows):
-        named = f"{', '.join(groups) or 'it'} has no {' and no '.join(splits) or 'images'}"
-        raise SplitsError(named, where=manifest.name, hint="`wordnet-splits list` shows what there is")
-    chosen = pc.is_in(manifest.classes["group"], pa.array(list(groups), pa.string()))
+        reason = f"{', '.join(groups) or 'it'} has no {' and no '.join(splits) or 'images'}"
+        raise SplitsError(reason, where=manifest.name, hint="`wordnet-splits list` shows what there is")
+    in_groups = pc.is_in(manifest.classes["group"], pa.array(list(groups), pa.string()))
     return replace(
         manifest,
-        classes=manifest.classes.filter(chosen) if groups else manifest.classes,
-        parts={part: read for part, read in manifest.parts.items() if _asked(part, groups, splits)},
+        classes=manifest.classes.filter(in_groups) if groups else manifest.classes,
+        parts={
+            part: read_table for part, read_table in manifest.parts.items() if _asked(part, groups, splits)
+        },
     )
 
 

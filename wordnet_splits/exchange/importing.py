@@ -73,14 +73,18 @@ def import_benchmark(
             return _with_overlap(import_archive(path, out, name=name, options=options), {})
         if name is not None:
             raise SplitsError("its benchmarks have names already", where=format, hint="leave out --name")
-        first, *also = (_with_overlap(i, counterparts()) for i in import_facets(path, out, options=options))
-        return replace(first, also=also)
-    chosen = get_format(format, also=ARCHIVES)
+        first_benchmark, *further_benchmarks = (
+            _with_overlap(i, counterparts()) for i in import_facets(path, out, options=options)
+        )
+        return replace(first_benchmark, also=further_benchmarks)
+    exchange_format = get_format(format, also=ARCHIVES)
     _check(split, roles or {}, {**(sources or {}), "": source} if source else sources or {})
     notes = read_sidecar(path)
     reading = ImportTask(path, notes, split, roles or {})
-    known = {g.name: g.source for g in notes.full_recipe().group} if notes is not None else {}
-    entries = resolve(chosen.read(reading), format, {**known, **(sources or {})}, fallback=source)
+    group_sources = {g.name: g.source for g in notes.full_recipe().group} if notes is not None else {}
+    entries = resolve(
+        exchange_format.read(reading), format, {**group_sources, **(sources or {})}, fallback=source
+    )
     if entries.unmatched and not allow_missing:
         total = len(entries.images) + len(entries.unmatched)
         hint = "say --source GROUP=NAME, or leave them out with --allow-missing"
@@ -88,15 +92,15 @@ def import_benchmark(
     if not entries.images:
         raise DataError("lists no image", where=str(path))
     if notes is None:
-        made = own_benchmark(entries.images, path, out, name=name, roles=roles or {}, options=options)
-        built = made.build
+        imported = own_benchmark(entries.images, path, out, name=name, roles=roles or {}, options=options)
+        built = imported.build
         return Imported(
-            made.name,
-            out / made.name,
+            imported.name,
+            out / imported.name,
             None if built is None else built.manifest,
-            made.recipe,
-            made.lists,
-            unmatched=[*entries.unmatched, *made.left_out],
+            imported.recipe,
+            imported.lists,
+            unmatched=[*entries.unmatched, *imported.left_out],
             problems=[] if built is None else built.problems,
         )
     manifest, problems = restore(notes, entries.images, options)

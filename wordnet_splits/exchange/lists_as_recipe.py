@@ -59,8 +59,8 @@ class _Group:
     def rules(self) -> dict[str, str]:
         """The image rules by split where only classes are named: all test images."""
         splits = load_catalog(self.source).splits
-        first = next((split for split in ("test", "val") if split in splits), splits[-1])
-        return {"test": f"{{ from = {_text(first)}, all = true }}"}
+        split_name = next((split for split in ("test", "val") if split in splits), splits[-1])
+        return {"test": f"{{ from = {_text(split_name)}, all = true }}"}
 
     @property
     def classes(self) -> list[str]:
@@ -96,26 +96,28 @@ def own_benchmark(
     groups = sorted(_groups(images, roles), key=lambda g: (ROLES.index(g.role), g.name))
     bare = [g for g in groups if g.role != "id" and not g.listed] if any(g.listed for g in groups) else []
     if bare and not options.allow_missing:
-        what = f"no image is listed of {', '.join(g.name for g in bare)}, which only ID groups can do without"
-        raise DataError(what, where=printable(path), hint="leave out such groups with --allow-missing")
+        reason = (
+            f"no image is listed of {', '.join(g.name for g in bare)}, which only ID groups can do without"
+        )
+        raise DataError(reason, where=printable(path), hint="leave out such groups with --allow-missing")
     groups = [group for group in groups if group not in bare]
     recipe = out / f"{name}.toml"
     if recipe.exists():
         raise OutputError("is there already", where=str(recipe), hint="remove it, or give --name or --out")
     left_out = [entry for group in bare for entry in group.entries]
-    made = Own(name, _write_lists(groups, path, out, name), left_out=left_out)
+    benchmark = Own(name, _write_lists(groups, path, out, name), left_out=left_out)
     if not any(group.role == "id" for group in groups):
-        return made
+        return benchmark
     write_text(recipe, _recipe_text(name, groups, like))
-    made.recipe = recipe
-    made.build = build_benchmark(
+    benchmark.recipe = recipe
+    benchmark.build = build_benchmark(
         load_recipe(recipe),
         roots=options.roots,
         out=out,
         allow_missing=options.allow_missing,
         progress=options.progress,
     )
-    return made
+    return benchmark
 
 
 def _groups(images: Sequence[ListEntry], roles: Mapping[str, str]) -> list[_Group]:
@@ -123,40 +125,42 @@ def _groups(images: Sequence[ListEntry], roles: Mapping[str, str]) -> list[_Grou
     sources: dict[str, set[str]] = defaultdict(set)
     for entry in images:
         sources[entry.group].add(entry.source or "")
-    found: dict[tuple[str, str], _Group] = {}
+    groups: dict[tuple[str, str], _Group] = {}
     views: dict[tuple[str, str], set[str | None]] = defaultdict(set)
-    said: dict[tuple[str, str], set[str | None]] = defaultdict(set)
+    declared_roles: dict[tuple[str, str], set[str | None]] = defaultdict(set)
     labelled: dict[tuple[str, str], set[bool]] = defaultdict(set)
     for entry in images:
         key = (entry.group, entry.source or "")
-        if key not in found:
+        if key not in groups:
             name = slug(entry.group if len(sources[entry.group]) == 1 else f"{entry.group}-{entry.source}")
-            found[key] = _Group(name, key[1], "", RAW_VIEW)
-        found[key].splits[entry.split].append(entry)
+            groups[key] = _Group(name, key[1], "", RAW_VIEW)
+        groups[key].splits[entry.split].append(entry)
         views[key].add(entry.view)
-        said[key].add(entry.role)
+        declared_roles[key].add(entry.role)
         if entry.label is not None:
             labelled[key].add(entry.label >= 0)
-    for key, group in found.items():
+    for key, group in groups.items():
         where = f"group {printable(key[0])}"
         group.view = _one(views[key], "view", where) or RAW_VIEW
-        role = roles.get(key[0]) or roles.get(group.name) or _one(said[key], "role", where)
+        role = roles.get(key[0]) or roles.get(group.name) or _one(declared_roles[key], "role", where)
         if role is None and len(labelled[key]) > 1:
-            what = "holds labels of ID classes and negative ones"
-            raise DataError(what, where=where, hint=f"say --role {group.name}=ROLE, or split the list")
+            reason = "holds labels of ID classes and negative ones"
+            raise DataError(reason, where=where, hint=f"say --role {group.name}=ROLE, or split the list")
         group.role = role or ("id" if labelled[key] == {True} else "far")
         if group.role not in ROLES[:-1]:
             raise DataError(f"role {printable(group.role)!r} is none of {', '.join(ROLES[:-1])}", where=where)
-    if len({g.name for g in found.values()}) < len(found):
+    if len({g.name for g in groups.values()}) < len(groups):
         raise DataError("two groups get the same name", hint="rename one of the files")
-    return list(found.values())
+    return list(groups.values())
 
 
-def _one(values: set[str | None], what: str, where: str) -> str | None:
-    said = sorted(value for value in values if value is not None)
-    if len(said) > 1:
-        raise DataError(f"two {what}s in it, {said[0]} and {said[1]}", where=where, hint="split the list")
-    return said[0] if said else None
+def _one(values: set[str | None], kind: str, where: str) -> str | None:
+    distinct = sorted(value for value in values if value is not None)
+    if len(distinct) > 1:
+        raise DataError(
+            f"two {kind}s in it, {distinct[0]} and {distinct[1]}", where=where, hint="split the list"
+        )
+    return distinct[0] if distinct else None
 
 
 def _list_name(name: str, split: str, group: _Group) -> str:
@@ -178,7 +182,7 @@ def _recipe_text(name: str, groups: Sequence[_Group], like: Recipe | None) -> st
     lines = ["schema = 1", f"name = {_text(name)}", "reproduces = true", *_head(groups, like)]
     published = {} if like is None else {group.name: group.published for group in like.group}
     of_classes = like is None and not any(group.listed for group in groups)
-    taken: set[tuple[str, str]] = set()
+    listed_classes: set[tuple[str, str]] = set()
     for group in groups:
         keys = {(group.source, class_id) for class_id in group.classes}
         lines += ["", "[[group]]", f"name = {_text(group.name)}", f"role = {_text(group.role)}"]
@@ -189,9 +193,9 @@ def _recipe_text(name: str, groups: Sequence[_Group], like: Recipe | None) -> st
         noise = NoiseId.parse(next(iter(group.entries)).image_id or "")
         if noise is not None:
             lines.append(f"noise = {{ shape = {list(noise.shape)}, seed = {noise.seed} }}")
-        if keys & taken:
+        if keys & listed_classes:
             lines.append("reuse = true")
-        taken |= keys
+        listed_classes |= keys
         lines.append(f"classes = {{ listed = {_classes(name, group, like)} }}")
         rules = [
             f"{split} = {{ list = {_text(_list_name(name, split, group))} }}"

@@ -48,7 +48,7 @@ def encoded(text: str, *, dots: bool = True, capitals: bool = True) -> str:
     """
     name = quote(text, safe="")
     if not capitals:
-        name = _CAPITAL.sub(lambda found: found[0] if len(found[0]) > 1 else _escape(found[0]), name)
+        name = _CAPITAL.sub(lambda match: match[0] if len(match[0]) > 1 else _escape(match[0]), name)
     if not dots:
         name = name.replace(".", _escape("."))
     if name.startswith(".") or name.partition(".")[0].lower() in DEVICES:
@@ -78,8 +78,8 @@ def alike(ids: pa.Array) -> frozenset[str]:
     distinct = pc.unique(ids)
     lower = pc.ascii_lower(distinct)
     counts = pc.value_counts(lower)
-    several = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-    return frozenset(distinct.filter(pc.is_in(lower, value_set=several)).to_pylist())
+    repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    return frozenset(distinct.filter(pc.is_in(lower, value_set=repeated)).to_pylist())
 
 
 class Ambiguous(NamedTuple):
@@ -123,8 +123,8 @@ def tree_path(
     file = f"{stem}{extension}"
     for name in (folder, file):
         if len(name) > LONGEST or not name:
-            what = f"{printable(name)!r} is too long for a file's name" if name else "an id is empty"
-            raise DataError(what, where=f"{group} {split}", hint="export as csv, hub or webdataset")
+            reason = f"{printable(name)!r} is too long for a file's name" if name else "an id is empty"
+            raise DataError(reason, where=f"{group} {split}", hint="export as csv, hub or webdataset")
     return f"{split}/{group}/{folder}/{file}"
 
 

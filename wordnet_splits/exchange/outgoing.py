@@ -76,8 +76,8 @@ class Export:
 
     def tables(self) -> Iterator[tuple[Part, pa.Table]]:
         """Yield the image table of each (split, group)."""
-        for part, read in self.manifest.parts.items():
-            yield part, read()
+        for part, read_table in self.manifest.parts.items():
+            yield part, read_table()
 
     def rows(self, table: pa.Table) -> Iterator[ImageRow]:
         """Yield the rows of an image table, counting them."""
@@ -98,14 +98,14 @@ class Export:
         source = self.sources.get(self.manifest.source_of(group))
         if source is None and not self.allow_missing:
             raise no_root(self.manifest.source_of(group), group)
-        read = _Reader(source, table) if source is not None else None
+        reader = _Reader(source, table) if source is not None else None
         with self.progress.task(f"writing {group} {split}", table.num_rows) as task:
             for number, row in enumerate(self.rows(table)):
                 task.advance()
                 try:
-                    if read is None:
+                    if reader is None:
                         raise SourceError(f"{row['source']} has no root")
-                    yield read.picture(number, row, links=links)
+                    yield reader.picture(number, row, links=links)
                 except (SourceError, OSError) as error:
                     self._leave_out(row, error)
 

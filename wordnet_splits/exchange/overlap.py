@@ -45,15 +45,15 @@ Key = tuple[str, str]
 
 def _members(manifest: Manifest, merged: Mapping[str, str]) -> defaultdict[Key, set[Key]]:
     """Return (source, class_id) or (source, image_id) of each group, by group and "classes" or split."""
-    found: defaultdict[Key, set[Key]] = defaultdict(set)
+    members: defaultdict[Key, set[Key]] = defaultdict(set)
     for row in manifest.groups:
-        found[merged.get(row.group, row.group), "classes"] |= set()
+        members[merged.get(row.group, row.group), "classes"] |= set()
     names = (manifest.classes[name].to_pylist() for name in ("group", "source", "class_id"))
     for group, source, class_id in zip(*names, strict=True):
         if group:
-            found[merged.get(group, group), "classes"].add((source, class_id))
+            members[merged.get(group, group), "classes"].add((source, class_id))
     for split, group in manifest.parts:
         table = manifest.parts[split, group]()
         ids = (table[name].to_pylist() for name in ("source", "image_id"))
-        found[merged.get(group, group), split] |= set(zip(*ids, strict=True))
-    return found
+        members[merged.get(group, group), split] |= set(zip(*ids, strict=True))
+    return members

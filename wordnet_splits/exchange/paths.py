@@ -65,10 +65,10 @@ class Place:
 
     def read(self, path: str) -> Located | None:
         """Return the image that a path names, None where the row is not of its kind."""
-        found = _pattern(self.path, self.id).fullmatch(path)
-        if found is None:
+        match = _pattern(self.path, self.id).fullmatch(path)
+        if match is None:
             return None
-        fields = found.groupdict()
+        fields = match.groupdict()
         position = fields.get("position") or str(int(fields.get("number") or 1) - 1)
         if "name" in fields:
             image_id = f"{fields['above']}/{fields['name']}"
@@ -95,8 +95,8 @@ def located(format_name: str, path: str) -> Located | None:
 def _pattern(path: str, image_id: str) -> re.Pattern[str]:
     kinds = {**_PATTERNS, "id": image_id}
     pieces = _FIELD.split(path)  # text and names of fields in turn
-    named = [f"(?P<{p}>{kinds[p]})" if n % 2 else re.escape(p) for n, p in enumerate(pieces)]
-    return re.compile("".join(named), re.ASCII)
+    named_pieces = [f"(?P<{p}>{kinds[p]})" if n % 2 else re.escape(p) for n, p in enumerate(pieces)]
+    return re.compile("".join(named_pieces), re.ASCII)
 
 
 @cache

@@ -44,8 +44,8 @@ def resolve(
     ------
     DataError : more entries than are read, a path longer than any, or one image twice in a part.
     """
-    found = Resolved()
-    seen: set[tuple[str, str, str, str]] = set()
+    resolved = Resolved()
+    listed_keys: set[tuple[str, str, str, str]] = set()
     classes_of = cache(_image_classes)
     for number, entry in enumerate(entries):
         if number >= MOST_ENTRIES:
@@ -54,16 +54,16 @@ def resolve(
             raise DataError(f"a path of {letters:,} letters", where=f"{entry.group} {entry.split}")
         image = _image(entry, format_name, sources, fallback, classes_of)
         if image is None:
-            found.unmatched.append(entry)
+            resolved.unmatched.append(entry)
             continue
-        named = image.image_id or f"class {image.class_id}"
-        key = (image.split, image.group, image.source or "", named)
-        if key in seen:
-            what = f"image {named!r} of {image.source} is listed twice"
-            raise DataError(what, where=f"{image.group} {image.split}", hint="remove one of them")
-        seen.add(key)
-        found.images.append(image)
-    return found
+        label = image.image_id or f"class {image.class_id}"
+        key = (image.split, image.group, image.source or "", label)
+        if key in listed_keys:
+            reason = f"image {label!r} of {image.source} is listed twice"
+            raise DataError(reason, where=f"{image.group} {image.split}", hint="remove one of them")
+        listed_keys.add(key)
+        resolved.images.append(image)
+    return resolved
 
 
 def _image(
@@ -77,9 +77,9 @@ def _image(
     image_id, folder, source = entry.image_id, entry.class_id, entry.source
     if image_id is None and (official := located(format_name, entry.path)) is not None:
         source, image_id, folder = official
-    elif image_id is None and (own := from_tree(entry.path)) is not None:
-        folder, image_id = own.class_id, own.image_id
-        entry = entry._replace(split=own.split or entry.split, group=own.group or entry.group)
+    elif image_id is None and (tree_path := from_tree(entry.path)) is not None:
+        folder, image_id = tree_path.class_id, tree_path.image_id
+        entry = entry._replace(split=tree_path.split or entry.split, group=tree_path.group or entry.group)
     source = source or sources.get(entry.group, fallback)
     if source is None or image_id is None or (classes := classes_of(source)) is None:
         return None
@@ -134,8 +134,8 @@ class ImageClasses:
 
 def _inventoried(source: str) -> dict[str, str]:
     """Return the class of every image that an inventory has."""
-    own = None if source in catalog_names() else declared_sources().get(source)
-    file = own.inventory_file if own is not None else None
+    declaration = None if source in catalog_names() else declared_sources().get(source)
+    file = declaration.inventory_file if declaration is not None else None
     return _classes_of(source, file_id(file) if file is not None and file.is_file() else None)
 
 

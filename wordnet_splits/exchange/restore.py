@@ -61,26 +61,32 @@ def differences(
 ) -> list[str]:
     """Return what differs from the exported benchmark, a sentence each; pixels only where both are known."""
     data = manifest.data
-    given = {(row.split, row.group): row for row in manifest.data.fingerprints.images}
-    wanted = {(row.split, row.group): row for row in notes.parts}
-    found = [f"{split}/{group} is not there" for split, group in wanted.keys() - given.keys()]
-    found += [f"{split}/{group} is one too many" for split, group in given.keys() - wanted.keys()]
-    for part in sorted(given.keys() & wanted.keys()):
-        ours, theirs = given[part], wanted[part]
-        if ours.images != theirs.images:
-            found.append(
-                f"{part[0]}/{part[1]} has {ours.rows:,} images, others than the {theirs.rows:,} exported"
+    restored = {(row.split, row.group): row for row in manifest.data.fingerprints.images}
+    exported = {(row.split, row.group): row for row in notes.parts}
+    sentences = [f"{split}/{group} is not there" for split, group in exported.keys() - restored.keys()]
+    sentences += [f"{split}/{group} is one too many" for split, group in restored.keys() - exported.keys()]
+    for part in sorted(restored.keys() & exported.keys()):
+        restored_part, exported_part = restored[part], exported[part]
+        if restored_part.images != exported_part.images:
+            sentences.append(
+                f"{part[0]}/{part[1]} has {restored_part.rows:,} images, "
+                f"others than the {exported_part.rows:,} exported"
             )
-        elif None not in (ours.pixels, theirs.pixels) and ours.pixels != theirs.pixels:
-            found.append(f"{part[0]}/{part[1]} has other pixels")
+        elif (
+            None not in (restored_part.pixels, exported_part.pixels)
+            and restored_part.pixels != exported_part.pixels
+        ):
+            sentences.append(f"{part[0]}/{part[1]} has other pixels")
     if (notes.benchmark, notes.version, notes.seed) != (data.name, data.version, data.seed):
-        found.append(f"is {data.name} version {data.version}, not the {printable(notes.benchmark)} exported")
+        sentences.append(
+            f"is {data.name} version {data.version}, not the {printable(notes.benchmark)} exported"
+        )
     if notes.format != format_name:
-        found.append(f"was exported as {notes.format}")
+        sentences.append(f"was exported as {notes.format}")
     elif count := _altered(images, Export(manifest, format_name, {})):
-        found.append(f"{count:,} images have another path, label, role, group or view than was exported")
+        sentences.append(f"{count:,} images have another path, label, role, group or view than was exported")
     if data.fingerprints.classes != notes.classes:
-        found.append("the rules give other classes")
+        sentences.append("the rules give other classes")
     if _of_classes(images):
         listed: dict[str, set[str]] = defaultdict(set)
         for entry in images:
@@ -88,20 +94,20 @@ def differences(
         for group in {row.group for row in manifest.groups} | listed.keys():
             at = pc.equal(manifest.classes["group"], group)
             if listed[group] != set(manifest.classes.filter(at)["class_id"].to_pylist()):
-                found.append(f"{group} has other classes")
-    return sorted(found)
+                sentences.append(f"{group} has other classes")
+    return sorted(sentences)
 
 
 def _altered(images: Sequence[ListEntry], export: Export) -> int:
     """Return how many entries say what the export does not, of what the format says of them."""
-    said = {_said(entry) for entry in images if entry.label is not None}
+    declared = {_said(entry) for entry in images if entry.label is not None}
     for (split, _), table in export.tables():
         for row in export.rows(table):
             entry = ListEntry(split, row["group"], "", export.label(row))
-            said -= {_said(entry._replace(path=path)) for path in export.paths(row)}
+            declared -= {_said(entry._replace(path=path)) for path in export.paths(row)}
             columns = {name: row[name] for name in ("source", "class_id", "image_id", "role", "view")}
-            said.discard(_said(entry._replace(path="", **columns)))
-    return len(said)
+            declared.discard(_said(entry._replace(path="", **columns)))
+    return len(declared)
 
 
 def _said(entry: ListEntry) -> tuple[object, ...]:
@@ -120,7 +126,7 @@ def _by_part(rules: Rules, images: Sequence[ListEntry]) -> dict[Part, Images]:
     """Sort images by (split, group); a group that a format does not name is that of the image's class."""
     groups = {g.name: g for g in rules.recipe.group}
     members = {name: frozenset(classes) for name, classes in rules.membership.groups.items()}
-    found: dict[Part, Images] = {}
+    images_by_part: dict[Part, Images] = {}
     for entry in images:
         class_id, image_id = entry.class_id or "", entry.image_id or ""
         holding = [
@@ -131,47 +137,47 @@ def _by_part(rules: Rules, images: Sequence[ListEntry]) -> dict[Part, Images]:
         if not holding:
             where = f"{printable(entry.group)} {entry.split}"
             raise DataError(f"class {class_id!r} of {entry.source} belongs to no group here", where=where)
-        part = found.setdefault((entry.split, holding[0].name), {})
+        part = images_by_part.setdefault((entry.split, holding[0].name), {})
         part.setdefault(class_id, {})[image_id] = entry.digest
-    return found
+    return images_by_part
 
 
 def _selections(notes: Sidecar, rules: Rules, images: dict[Part, Images]) -> list[Selection]:
     """Return a selection for every split of every group: what was exported, or what is awaited."""
     exported = {(row.split, row.group) for row in notes.parts}
-    drawn: dict[Part, Selection] = {}
+    drawn_parts: dict[Part, Selection] = {}
     if any((s, g.name) not in exported for g in rules.recipe.group for s in g.images):
         selected = select_images(rules.recipe, notes.seed, rules.membership.groups, {})
-        drawn = {(s.split, s.group.name): s for s in selected}
+        drawn_parts = {(s.split, s.group.name): s for s in selected}
     local = notes.benchmark.endswith("@local")
-    found = []
+    selections = []
     for group in rules.recipe.group:
         for split in (s for s in CUT_ORDER if s in group.images):
             part = (split, group.name)
-            selection = drawn.get(part)
+            selection = drawn_parts.get(part)
             if part in exported or selection is None:
                 expected = None if selection is None else selection.expected
                 selection = _selection(group, split, images.get(part, {}), expected, local)
-            found.append(selection)
-    return found
+            selections.append(selection)
+    return selections
 
 
 def _selection(group: Group, split: str, images: Images, expected: int | None, local: bool) -> Selection:
-    given = {i: d for ids in images.values() for i, d in ids.items() if d is not None}
+    listed_digests = {i: d for ids in images.values() for i, d in ids.items() if d is not None}
     ids = {class_id: list(of_class) for class_id, of_class in images.items()}
-    wanted = {i for of_class in ids.values() for i in of_class}
-    count = len(wanted)
-    digests = {**_inventoried(group.source, wanted), **given}
+    image_ids = {i for of_class in ids.values() for i in of_class}
+    count = len(image_ids)
+    digests = {**_inventoried(group.source, image_ids), **listed_digests}
     return Selection(group, split, count if expected is None else expected, ids, digests, local=local)
 
 
-def _inventoried(source: str, wanted: set[str]) -> dict[str, bytes]:
+def _inventoried(source: str, image_ids: set[str]) -> dict[str, bytes]:
     """Return the digests that inventories have of some images."""
-    found: dict[str, bytes] = {}
+    digests: dict[str, bytes] = {}
     for split in inventory_splits(source):
         table = load_inventory(source, split)
         if table is None or table["digest"].null_count:
             continue
         pairs = zip(table["image_id"].to_pylist(), table["digest"].to_pylist(), strict=True)
-        found.update((i, d) for i, d in pairs if i in wanted)
-    return found
+        digests.update((i, d) for i, d in pairs if i in image_ids)
+    return digests

@@ -65,8 +65,8 @@ class FidelityRow:
 def fidelity_rows(taxonomy: Taxonomy | None = None) -> Records[FidelityRow]:
     """Return every comparison of rule-made classes with published figures."""
     taxonomy = taxonomy or load()
-    ours = [*_tiny_imagenet(taxonomy), *_near_candidates(taxonomy), *_protocols(taxonomy), *_far(taxonomy)]
-    return Records([*ours, *(FidelityRow(*figure) for figure in figures(taxonomy))])
+    rows = [*_tiny_imagenet(taxonomy), *_near_candidates(taxonomy), *_protocols(taxonomy), *_far(taxonomy)]
+    return Records([*rows, *(FidelityRow(*figure) for figure in figures(taxonomy))])
 
 
 def _tiny_imagenet(taxonomy: Taxonomy) -> Iterator[FidelityRow]:
@@ -82,17 +82,20 @@ def _tiny_imagenet(taxonomy: Taxonomy) -> Iterator[FidelityRow]:
 
 def _near_candidates(taxonomy: Taxonomy) -> Iterator[FidelityRow]:
     candidates = [c.class_id for c in load_catalog("imagenet1k")]
-    known = {c.class_id for c in load_catalog("tiny-imagenet")}
+    tiny_ids = {c.class_id for c in load_catalog("tiny-imagenet")}
     rule = ClassRule.model_validate({"below_parent_of": "source:tiny-imagenet"})
-    offered = [c for c in candidates if c not in known]
+    offered = [c for c in candidates if c not in tiny_ids]
     near = sum(v.accepted for v in decide(rule, "imagenet1k", offered, Context(taxonomy)).values())
     yield FidelityRow(KIM, "near candidates of ImageNet-200", None, near, NO_COUNT)
     yield FidelityRow(KIM, "external ImageNet classes", 394, len(offered) - near, NO_COUNT)
     recipe = load_recipe("unknown-imagenet")
     membership = decide_membership(recipe, recipe.seed, taxonomy)
-    for drawn in select_images(recipe, recipe.seed, membership.groups, {}):
-        if (drawn.group.name, drawn.split) == ("external", "train") and drawn.expected is not None:
-            yield FidelityRow(KIM, "external ImageNet training images", 485_700, drawn.expected, NOMINAL)
+    for selection in select_images(recipe, recipe.seed, membership.groups, {}):
+        if (selection.group.name, selection.split) == (
+            "external",
+            "train",
+        ) and selection.expected is not None:
+            yield FidelityRow(KIM, "external ImageNet training images", 485_700, selection.expected, NOMINAL)
 
 
 def _protocols(taxonomy: Taxonomy) -> Iterator[FidelityRow]:
@@ -122,8 +125,8 @@ def published_classes(list_name: str) -> dict[str, str]:
 
 def differing_classes(membership: Membership, published: dict[str, str]) -> int:
     """Count the classes that are in another group here than in a published list, or in only one of them."""
-    ours = {c: group for group, classes in membership.groups.items() for c in classes}
-    return sum(ours.get(c) != published.get(c) for c in ours.keys() | published.keys())
+    group_by_class = {c: group for group, classes in membership.groups.items() for c in classes}
+    return sum(group_by_class.get(c) != published.get(c) for c in group_by_class.keys() | published.keys())
 
 
 def _far(taxonomy: Taxonomy) -> Iterator[FidelityRow]:

@@ -70,9 +70,9 @@ def keyword_switches(
     }
     rows = []
     for switch in switches:
-        kept = {s: _kept(load_catalog(s), switch, near[switch.nodes], taxonomy) for s in sources}
-        images = {s: _images(load_catalog(s), classes) for s, classes in kept.items()}
-        rows.append(SwitchRow(switch.name, kept, images))
+        kept_classes = {s: _kept(load_catalog(s), switch, near[switch.nodes], taxonomy) for s in sources}
+        images = {s: _images(load_catalog(s), classes) for s, classes in kept_classes.items()}
+        rows.append(SwitchRow(switch.name, kept_classes, images))
     return tuple(rows)
 
 

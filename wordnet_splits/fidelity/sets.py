@@ -62,31 +62,33 @@ def _recalcati(taxonomy: Taxonomy) -> Iterator[Figure]:
     ids = [c.class_id for c in load_catalog(IMAGENET)]
     common = _accepted({"shares_name_with": "source:places365"}, IMAGENET, ids, taxonomy)
     yield RECALCATI, "common classes of ImageNet-1K and Places365", 32, len(common), COMMON
-    first = {sense for c in load_catalog("places365") if (sense := naive_sense(c, taxonomy)) is not None}
-    ours = {wnid for c in load_catalog("places365") for wnid in c.wnids}
-    for named, synsets in (("our map", ours), ("first senses", first)):
-        for measure, said in (("mean", named), ("mean_nltk", f"{named}, NLTK's Wu-Palmer")):
+    first_senses = {
+        sense for c in load_catalog("places365") if (sense := naive_sense(c, taxonomy)) is not None
+    }
+    catalog_synsets = {wnid for c in load_catalog("places365") for wnid in c.wnids}
+    for map_name, synsets in (("our map", catalog_synsets), ("first senses", first_senses)):
+        for measure, label in (("mean", map_name), ("mean_nltk", f"{map_name}, NLTK's Wu-Palmer")):
             nearest = similarity.similarity_matrix(measure, ids, sorted(synsets), taxonomy).max(axis=1)
             for name, bound, published in CUTS:
                 count = int(np.count_nonzero(nearest >= bound))
-                yield RECALCATI, f"ID classes of ImageNet-1K at {name}, {said}", published, count, SIMILAR
+                yield RECALCATI, f"ID classes of ImageNet-1K at {name}, {label}", published, count, SIMILAR
 
 
 def _tin597(taxonomy: Taxonomy) -> Iterator[Figure]:
     tiny = {c.class_id for c in load_catalog("tiny-imagenet")}
-    kept = {c.class_id for c in load_catalog("openood-tin597")}
+    kept_ids = {c.class_id for c in load_catalog("openood-tin597")}
     offered = [c.class_id for c in load_catalog(IMAGENET) if c.class_id not in tiny]
-    theirs = set(offered) - kept
+    removed = set(offered) - kept_ids
     near = [{"overlaps": f"source:{name}", "relation": "ancestry"} for name in ("cifar10", "cifar100")]
-    ours = _accepted({"any": near}, IMAGENET, offered, taxonomy)
-    yield OPENOOD, "classes that TIN-597 leaves out of the 800", REMOVED, len(theirs), ""
-    both = len(ours & theirs)
-    why = TIN597.format(precision=both / len(ours), recall=both / len(theirs))
-    yield OPENOOD, "TIN-597: classes that our ancestry rule drops", REMOVED, len(ours), why
-    yield OPENOOD, "TIN-597: classes dropped by both", None, both, why
-    named = _accepted({"shares_name_with": "source:places365"}, IMAGENET, sorted(kept), taxonomy)
-    scenes = [c for c in load_catalog("places365") if kept.intersection(c.wnids)]
-    yield OPENOOD, "TIN-597: classes of the name of a scene of Places365", None, len(named), SCENES
+    dropped = _accepted({"any": near}, IMAGENET, offered, taxonomy)
+    yield OPENOOD, "classes that TIN-597 leaves out of the 800", REMOVED, len(removed), ""
+    shared = len(dropped & removed)
+    why = TIN597.format(precision=shared / len(dropped), recall=shared / len(removed))
+    yield OPENOOD, "TIN-597: classes that our ancestry rule drops", REMOVED, len(dropped), why
+    yield OPENOOD, "TIN-597: classes dropped by both", None, shared, why
+    same_name = _accepted({"shares_name_with": "source:places365"}, IMAGENET, sorted(kept_ids), taxonomy)
+    scenes = [c for c in load_catalog("places365") if kept_ids.intersection(c.wnids)]
+    yield OPENOOD, "TIN-597: classes of the name of a scene of Places365", None, len(same_name), SCENES
     yield OPENOOD, "TIN-597: scenes of Places365 with the synset of a class", None, len(scenes), SCENES
 
 

@@ -54,11 +54,11 @@ def parse_address(text: str, *, where: str) -> Address:
     ------
     SplitsError : not of that form.
     """
-    found = _ADDRESS.fullmatch(text.removeprefix(SCHEME).removesuffix("/"))
-    if found is None or ".." in text or "--" in found[1]:
+    match = _ADDRESS.fullmatch(text.removeprefix(SCHEME).removesuffix("/"))
+    if match is None or ".." in text or "--" in match[1]:
         raise SplitsError(
             f"{printable(text)!r} names no repository",
             where=where,
             hint="as in ORG/NAME, ORG/NAME@v1, hf://datasets/ORG/NAME@v1/unknown-cifar",
         )
-    return Address(found[1], found[2] or MAIN, found[3])
+    return Address(match[1], match[2] or MAIN, match[3])

@@ -102,7 +102,7 @@ class Asker:
 
     def pages(self, url: str) -> Iterator[Any]:
         """Yield the items of a list, page by page; HubError where its pages do not end."""
-        seen = {url}
+        visited = {url}
         while True:
             items, following = self.json(url)
             if not isinstance(items, list):
@@ -112,10 +112,10 @@ class Asker:
                 return
             # A mirror may pass on the link of the Hub that it mirrors: only the cursor is taken from it.
             url = urlsplit(url)._replace(query=urlsplit(following).query).geturl()
-            if not items or url in seen or len(seen) >= MOST_PAGES:
+            if not items or url in visited or len(visited) >= MOST_PAGES:
                 hint = "nothing was taken: tell whoever runs this Hub"
                 raise HubError("its list of files does not end", where=url, hint=hint)
-            seen.add(url)
+            visited.add(url)
 
     def file(self, url: str, path: Path, size: int) -> None:
         """Receive a file of a listed size; what an earlier try received is gone on with.
@@ -131,15 +131,17 @@ class Asker:
             part.parent.mkdir(parents=True, exist_ok=True)
 
         def receive() -> None:
-            held = part.stat().st_size if part.exists() else 0
-            if held > size:
+            received_before = part.stat().st_size if part.exists() else 0
+            if received_before > size:
                 part.unlink()
-                held = 0
-            if held == size and part.exists():
+                received_before = 0
+            if received_before == size and part.exists():
                 return
-            with self._answer(url, {"Range": f"bytes={held}-"} if held else {}) as answer:
-                goes_on = held > 0 and answer.status == 206
-                room = size - held if goes_on else size
+            with self._answer(
+                url, {"Range": f"bytes={received_before}-"} if received_before else {}
+            ) as answer:
+                goes_on = received_before > 0 and answer.status == 206
+                room = size - received_before if goes_on else size
                 with writing(part):
                     file = part.open("ab" if goes_on else "wb")
                 with file:
@@ -210,8 +212,8 @@ def _refused(status: int, headers: Mapping[str, str]) -> Exception:
     refusal = Refusal(status, headers.get("X-Error-Code", ""), message)
     if status not in AGAIN:
         return refusal
-    asked = headers.get("Retry-After", "")
-    return _Again(refusal, float(asked) if asked.isdecimal() else None)
+    retry_after = headers.get("Retry-After", "")
+    return _Again(refusal, float(retry_after) if retry_after.isdecimal() else None)
 
 
 def is_network(error: BaseException) -> bool:

@@ -100,19 +100,19 @@ def pull(address: Address, *, out: Path | None = None, progress: Progress | None
         names = _chosen(files, address, repository, commit)
         incoming = folder / INCOMING / commit
         with progress.task(f"pulling {address.repo}", len(names)) as task:
-            taken = []
+            manifests = []
             for name in names:
-                taken.append(_taken(name, files, repository, commit, incoming, folder))
+                manifests.append(_taken(name, files, repository, commit, incoming, folder))
                 task.advance(note=name)
         dropped = sorted(earlier.keys() - set(benchmarks_among(files)))
         for name in dropped:
             shutil.rmtree(path_below(folder, name), ignore_errors=True)
-        held = {name: at for name, at in earlier.items() if name not in dropped}
+        retained = {name: at for name, at in earlier.items() if name not in dropped}
         record = {"repo": address.repo, "revision": address.revision, "commit": commit}
-        write_json(folder / RECORD, {**record, "benchmarks": held | dict.fromkeys(names, commit)})
+        write_json(folder / RECORD, {**record, "benchmarks": retained | dict.fromkeys(names, commit)})
         shutil.rmtree(folder / INCOMING, ignore_errors=True)
-    shipped = [m.name for m in taken if _is_shipped(m)]
-    return Pulled(address, commit, folder, taken, shipped, dropped)
+    shipped = [m.name for m in manifests if _is_shipped(m)]
+    return Pulled(address, commit, folder, manifests, shipped, dropped)
 
 
 def _record(folder: Path, address: Address, commit: str, repository: Repository) -> dict[str, str]:
@@ -124,21 +124,21 @@ def _record(folder: Path, address: Address, commit: str, repository: Repository)
     """
     if not (folder / RECORD).is_file():
         return {}
-    held = read_json(folder / RECORD)
-    if (held.get("repo"), held.get("revision")) != (address.repo, address.revision):
+    record = read_json(folder / RECORD)
+    if (record.get("repo"), record.get("revision")) != (address.repo, address.revision):
         raise HubError(
-            f"the folder holds {held.get('repo')}@{held.get('revision')}",
+            f"the folder holds {record.get('repo')}@{record.get('revision')}",
             where=str(folder),
             hint="name another folder by --out",
         )
-    if held.get("commit") != commit and address.revision in repository.tags():
+    if record.get("commit") != commit and address.revision in repository.tags():
         raise HubError(
-            f"the tag {address.revision} was at {str(held.get('commit'))[:12]} when it was pulled, "
+            f"the tag {address.revision} was at {str(record.get('commit'))[:12]} when it was pulled, "
             f"and is at {commit[:12]} now",
             where=repository.where(),
             hint=f"a tag never moves: ask its publisher, or remove {folder} to take what is there now",
         )
-    benchmarks = held.get("benchmarks")
+    benchmarks = record.get("benchmarks")
     return dict(benchmarks) if isinstance(benchmarks, dict) else {}
 
 

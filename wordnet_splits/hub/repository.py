@@ -104,27 +104,27 @@ class Repository:
         ------
         HubError : a path leaves the repository's folder, is there twice, or the list does not end.
         """
-        found: dict[str, RemoteFile] = {}
+        files_by_path: dict[str, RemoteFile] = {}
         with self._asked():
             for item in self._asker.pages(self._address(f"tree/{commit}?recursive=true&expand=false")):
                 if item["type"] != "file":
                     continue
                 path = str(item["path"])
-                if path in found:
+                if path in files_by_path:
                     raise self._strange(f"lists {printable(path)!r} twice", commit)
                 try:
                     path_below(Path("root"), path)
                 except DataError:
                     raise self._strange(f"the path {printable(path)!r} leaves its folder", commit) from None
                 lfs = item.get("lfs")
-                found[path] = RemoteFile(
+                files_by_path[path] = RemoteFile(
                     path, int(item["size"]), str(lfs["oid"]) if lfs else None, str(item["oid"])
                 )
-        return found
+        return files_by_path
 
-    def _strange(self, what: str, commit: str) -> HubError:
+    def _strange(self, reason: str, commit: str) -> HubError:
         hint = "nothing was taken: tell whoever published it"
-        return HubError(what, where=self.where(commit=commit), hint=hint)
+        return HubError(reason, where=self.where(commit=commit), hint=hint)
 
     def _address(self, path: str) -> str:
         return f"{self._api.endpoint}/api/datasets/{self.name}/{path}"
@@ -133,8 +133,8 @@ class Repository:
         """Return the metadata that a dataset card begins with, empty without any."""
         path = self.cached(file, commit)
         with self._asked():
-            held = self._library.metadata_load(path)
-        return held if isinstance(held, dict) else {}
+            metadata = self._library.metadata_load(path)
+        return metadata if isinstance(metadata, dict) else {}
 
     def fetch(self, file: RemoteFile, commit: str, folder: Path) -> Path:
         """Return a file below ``folder``, received unless it is there already.
@@ -201,8 +201,10 @@ class Repository:
             def update(self, n: float | None = 1) -> bool | None:
                 self.received += int(n or 0)
                 if self.received > listed:
-                    what = f"the file of {listed:,} bytes is larger than the Hub lists"
-                    raise HubError(what, where=where, hint="remove it from the cache; tell who published it")
+                    reason = f"the file of {listed:,} bytes is larger than the Hub lists"
+                    raise HubError(
+                        reason, where=where, hint="remove it from the cache; tell who published it"
+                    )
                 return bool(super().update(n))
 
         return {"tqdm_class": Bounded}
@@ -271,15 +273,15 @@ class Repository:
 
 def hub_cache() -> Path:
     """Return the folder in which `huggingface_hub` keeps what it received, as its variables say now."""
-    given = os.environ.get("HF_HUB_CACHE")
-    return Path(given).expanduser() if given else huggingface_home() / "hub"
+    folder = os.environ.get("HF_HUB_CACHE")
+    return Path(folder).expanduser() if folder else huggingface_home() / "hub"
 
 
 def huggingface_home() -> Path:
     """Return the folder of the caches of Hugging Face's libraries."""
-    given = os.environ.get("HF_HOME")
-    if given:
-        return Path(given).expanduser()
+    folder = os.environ.get("HF_HOME")
+    if folder:
+        return Path(folder).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "huggingface"
 
 

@@ -12,7 +12,7 @@ def changed_values(before: ManifestData, after: ManifestData) -> list[str]:
     if before.version != after.version:
         return []
     new = dict(_frozen(after))
-    return [what for what, value in _frozen(before) if value is not None and new.get(what) != value]
+    return [subject for subject, value in _frozen(before) if value is not None and new.get(subject) != value]
 
 
 def contradictions(before: ManifestData, after: ManifestData) -> list[str]:
@@ -22,14 +22,14 @@ def contradictions(before: ManifestData, after: ManifestData) -> list[str]:
     (``NAME@seed=N``, ``NAME@local``) has other classes and images: only what an evaluation reads beside them
     is compared.
     """
-    known = dict(_frozen(after))
-    changed = [what for what in changed_values(before, after) if known.get(what) is not None]
+    values = dict(_frozen(after))
+    changed = [subject for subject in changed_values(before, after) if values.get(subject) is not None]
     if after.name != before.name:
-        return [what for what in changed if what == EVALUATION]
+        return [subject for subject in changed if subject == EVALUATION]
     if after.missing:
         short = {(row.split, row.group) for row in after.groups if row.status.startswith("missing")}
-        passed = {what for part in short for what in _of_part(*part)} | set(_IN_ALL)
-        return [what for what in changed if what not in passed]
+        passed = {subject for part in short for subject in _of_part(*part)} | set(_IN_ALL)
+        return [subject for subject in changed if subject not in passed]
     return changed
 
 

@@ -78,10 +78,10 @@ def assemble(
     if recipe.drop_leaks:
         drop_identical(selections)
     labels = labels_of(rules.membership)
-    known = sorted(
+    ready = sorted(
         (s for s in selections if s.awaiting is None), key=lambda s: (s.split, s.group.role, s.group.name)
     )
-    tables = {(s.split, s.group.name): _table(s, labels) for s in known}
+    tables = {(s.split, s.group.name): _table(s, labels) for s in ready}
     check_once(list(tables.values()), recipe.name)
     leaks = [*rules.leaks, *digest_leaks(recipe, list(tables.values()))]
     undigested = {s.group.name for s in selections if s.awaiting is not None or len(s.digests) < s.count}
@@ -92,7 +92,7 @@ def assemble(
     name = recipe.name + (f"@seed={rules.seed}" if resampled else "") + ("@local" if local else "")
     awaiting = sorted({s.awaiting.source for s in selections if s.awaiting is not None})
     sources = declared_sources()
-    own = {n: sources[n] for n in recipe.sources_named if n in sources and n not in catalog_names()}
+    declarations = {n: sources[n] for n in recipe.sources_named if n in sources and n not in catalog_names()}
     declared, groups = recipe.as_data(), group_rows(recipe, rules.membership, selections, _inverted(classes))
     evaluation = fingerprint.of_evaluation(declared, groups)
     data = {
@@ -103,7 +103,7 @@ def assemble(
         "seed": rules.seed,
         "taxonomy": {"name": "WordNet", "version": taxonomy.version, "hierarchy": recipe.hierarchy},
         "groups": groups,
-        **_fingerprints(classes, tables, own, evaluation, whole=not awaiting),
+        **_fingerprints(classes, tables, declarations, evaluation, whole=not awaiting),
         "leaks": [leak.as_dict() for leak in leaks],
         "complete": not missing and not awaiting,
         "missing": [p.as_dict() for p in missing],
@@ -115,7 +115,7 @@ def assemble(
         },
     }
     parts: dict[Part, Callable[[], pa.Table]] = {part: partial(_given, t) for part, t in tables.items()}
-    return Manifest(check_data(data, recipe.name), classes, parts, own=own), leaks
+    return Manifest(check_data(data, recipe.name), classes, parts, own=declarations), leaks
 
 
 def _inverted(classes: pa.Table) -> dict[str, str]:
@@ -124,7 +124,7 @@ def _inverted(classes: pa.Table) -> dict[str, str]:
     sentences: dict[str, list[str]] = {}
     for inversion in inversions(columns.to_pylist()):
         sentences.setdefault(inversion.far, []).append(inversion.sentence())
-    return {group: "; ".join(said) for group, said in sentences.items()}
+    return {group: "; ".join(clauses) for group, clauses in sentences.items()}
 
 
 def _given(table: pa.Table) -> pa.Table:
@@ -134,7 +134,7 @@ def _given(table: pa.Table) -> pa.Table:
 def _fingerprints(
     classes: pa.Table,
     tables: Mapping[Part, pa.Table],
-    own: Mapping[str, Declaration],
+    declarations: Mapping[str, Declaration],
     evaluation: str,
     *,
     whole: bool,
@@ -152,7 +152,7 @@ def _fingerprints(
         "images": rows,
         "images_in_all": in_all,
         "pixels_in_all": of_all.pixels if whole else None,
-        "sources": [row.model_dump() for row in source_rows(own)],
+        "sources": [row.model_dump() for row in source_rows(declarations)],
     }
     return {"fingerprint": in_all, "fingerprints": prints}
 

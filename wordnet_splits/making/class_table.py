@@ -49,9 +49,9 @@ def labels_of(membership: Membership) -> Labels:
     for group in membership.recipe.groups_with_role("csid"):
         catalog = load_catalog(group.source)
         for class_id in membership.groups[group.name]:
-            found = [by_wnid[w] for w in catalog[class_id].wnids if w in by_wnid]
-            if found:
-                labels[group.source, class_id] = found[0]
+            id_labels = [by_wnid[w] for w in catalog[class_id].wnids if w in by_wnid]
+            if id_labels:
+                labels[group.source, class_id] = id_labels[0]
     return labels
 
 
@@ -129,11 +129,11 @@ def _row(
 
 def _add_distances(rows: Sequence[dict[str, object]], id_keys: Sequence[Key], taxonomy: Taxonomy) -> None:
     """Fill the distance columns: the pair with the nearest other ID class, by the greatest mean score."""
-    own = {
+    classes = {
         (str(r["source"]), str(r["class_id"])): load_catalog(str(r["source"]))[str(r["class_id"])]
         for r in rows
     }
-    best = nearest_id_pairs(own, id_keys, taxonomy)
+    best = nearest_id_pairs(classes, id_keys, taxonomy)
     for row in rows:
         row |= best.get((str(row["source"]), str(row["class_id"])), dict.fromkeys(DISTANCE_COLUMNS))
 
@@ -156,7 +156,7 @@ def nearest_id_pairs(
     columns_of: dict[Key, list[int]] = {}
     for column, (class_id, _, source) in enumerate(id_pairs):
         columns_of.setdefault((source, class_id), []).append(column)
-    found: dict[Key, tuple[str, str, str]] = {}
+    nearest_by_key: dict[Key, tuple[str, str, str]] = {}
     for key, item in classes.items():
         nearest = []
         for wnid in item.wnids:
@@ -169,14 +169,19 @@ def nearest_id_pairs(
                 score = others[column]
             nearest.append((-score, id_pairs[column][0], wnid, id_pairs[column][1]))
         if nearest and min(nearest)[0] <= 0:
-            found[key] = min(nearest)[1:]
-    pairs = sorted({f[1:] for f in found.values()})
+            nearest_by_key[key] = min(nearest)[1:]
+    pairs = sorted({f[1:] for f in nearest_by_key.values()})
     compared: dict[tuple[str, str], dict[str, object]] = {}
     for start in range(0, len(pairs), PAIRS):
         compared |= _compare_pairs(pairs[start : start + PAIRS], taxonomy)
     return {
-        key: {"own_wnid": own, "nearest_wnid": nearest, "nearest_id": nearest_id, **compared[own, nearest]}
-        for key, (nearest_id, own, nearest) in found.items()
+        key: {
+            "own_wnid": class_wnid,
+            "nearest_wnid": nearest,
+            "nearest_id": nearest_id,
+            **compared[class_wnid, nearest],
+        }
+        for key, (nearest_id, class_wnid, nearest) in nearest_by_key.items()
     }
 
 

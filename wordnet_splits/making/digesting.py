@@ -65,10 +65,10 @@ def read_digests(
     todo = [i for i in ids if i not in digests]
     problems: list[Problem] = []
     chunks = [todo[n : n + CHUNK] for n in range(0, len(todo), CHUNK)]
-    what = f"reading {source.name}"
+    task_name = f"reading {source.name}"
     written.begin(digests)
     with (
-        (progress or Silent()).task(what, len(todo)) as task,
+        (progress or Silent()).task(task_name, len(todo)) as task,
         closing(run_jobs(digest_chunk, ((source, c) for c in chunks), workers, name=chunk_name)) as done,
     ):
         for (_, chunk), outcomes in done:
@@ -87,9 +87,13 @@ def read_digests(
 
 
 def _altered(source: Source, class_id: str, image_id: str) -> Problem:
-    what = "pixels" if source.lossless else "bytes"
+    content = "pixels" if source.lossless else "bytes"
     return Problem(
-        "altered", source.name, class_id, image_id, f"its {what} are not the published ones ({source.root})"
+        "altered",
+        source.name,
+        class_id,
+        image_id,
+        f"its {content} are not the published ones ({source.root})",
     )
 
 
@@ -149,9 +153,9 @@ class _Journal:
         if lines[0] != self._header:
             return {}
         return {
-            found[1]: bytes.fromhex(found[2])
-            for found in map(_LINE.fullmatch, lines[1:-1])
-            if found and self._stamps.get(found[1], 0) == int(found[3])
+            match[1]: bytes.fromhex(match[2])
+            for match in map(_LINE.fullmatch, lines[1:-1])
+            if match and self._stamps.get(match[1], 0) == int(match[3])
         }
 
     def begin(self, digests: Mapping[str, bytes]) -> None:

@@ -26,15 +26,17 @@ def expected_count(plan: SplitPlan, plans: Sequence[SplitPlan], populations: Pop
     left = _pool_size(source, plan.pool, plan.classes)
     if left is None or rule.all:
         return left
-    for other in (p for p in plans if p.group.name == plan.group.name and p.split != plan.split):
-        if other.rule.list_ is not None:
+    for other_plan in (p for p in plans if p.group.name == plan.group.name and p.split != plan.split):
+        if other_plan.rule.list_ is not None:
             elsewhere = populations.listed_elsewhere(source, plan.pool)
-            left -= sum(i not in elsewhere for c in plan.classes for i in other.listed.get((source, c), ()))
-        elif other.rule.from_ == rule.from_:
-            taken = expected_count(other, plans, populations)
-            if taken is None:
+            left -= sum(
+                i not in elsewhere for c in plan.classes for i in other_plan.listed.get((source, c), ())
+            )
+        elif other_plan.rule.from_ == rule.from_:
+            taken_count = expected_count(other_plan, plans, populations)
+            if taken_count is None:
                 return None
-            left -= taken
+            left -= taken_count
     return left
 
 
@@ -42,7 +44,7 @@ def _pool_size(source: str, splits: Sequence[str], members: Sequence[str]) -> in
     if source_class(source).multilabel:
         return None  # which of its images show classes of one role only, published counts do not say
     catalog = load_catalog(source)
-    total, wanted = 0, set(members)
+    total, member_ids = 0, set(members)
     for split in splits:
         shared: set[str] = set()
         for class_id in members:
@@ -55,7 +57,7 @@ def _pool_size(source: str, splits: Sequence[str], members: Sequence[str]) -> in
                 return None
             shared.add(name)
         for name in shared:
-            if any(c.class_id not in wanted for c in catalog if c.count_group == name):
+            if any(c.class_id not in member_ids for c in catalog if c.count_group == name):
                 return None  # only part of a sum is asked for
             total += catalog.group_counts(split)[name]
     return total

@@ -18,11 +18,11 @@ def drop_identical(selections: Sequence[Selection]) -> None:
     Of an ID picture in two classes no image stays, since nobody knows which label is right; of one in two
     splits that of the split first in `KEPT_SPLITS`. Copies in one split of one class stay.
     """
-    known = [s for s in selections if s.awaiting is None]
-    training = {d for s in known if s.group.role in TRAINING_ROLES for d in s.digests.values()}
-    of_id = {d for s in known if s.group.role == "id" for d in s.digests.values()}
-    inside = _within_id([s for s in known if s.group.role == "id"])
-    for selection in known:
+    ready = [s for s in selections if s.awaiting is None]
+    training = {d for s in ready if s.group.role in TRAINING_ROLES for d in s.digests.values()}
+    of_id = {d for s in ready if s.group.role == "id" for d in s.digests.values()}
+    inside = _within_id([s for s in ready if s.group.role == "id"])
+    for selection in ready:
         twice = inside.get(selection.split, set())
         _drop(selection, {"id": twice, "external": of_id}.get(selection.group.role, training))
 
@@ -39,9 +39,9 @@ def _within_id(selections: Sequence[Selection]) -> dict[str, set[bytes]]:
                     classes[digest].add((selection.group.source, class_id))
                     splits[digest].add(selection.split)
     gone: dict[str, set[bytes]] = defaultdict(set)
-    for digest, held in splits.items():
-        stays = None if len(classes[digest]) > 1 else min(held, key=KEPT_SPLITS.index)
-        for split in held - {stays}:
+    for digest, digest_splits in splits.items():
+        stays = None if len(classes[digest]) > 1 else min(digest_splits, key=KEPT_SPLITS.index)
+        for split in digest_splits - {stays}:
             gone[split].add(digest)
     return gone
 

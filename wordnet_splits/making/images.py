@@ -80,12 +80,12 @@ def select_images(
     plans = plan_images(recipe, seed, classes)
     most, roles = _most(plans), _roles(recipe, classes)
     populations = Populations(sources, recipe.draw, seed, most, roles, local=local, progress=progress)
-    taken: dict[str, set[str]] = defaultdict(set)
-    chosen: dict[tuple[str, str], Selection] = {}
+    taken_ids: dict[str, set[str]] = defaultdict(set)
+    selections: dict[tuple[str, str], Selection] = {}
     # what a list or an `all` names is fixed whatever the draws: it goes first, so that `rest` excludes it
     for plan in sorted(plans, key=lambda r: 0 if r.rule.list_ is not None else 2 if r.rule.rest else 1):
         group, split = plan.group, plan.split
-        already = taken[group.source]
+        already = taken_ids[group.source]
         if plan.pool:
             selection = _cut(plan, plans, recipe.draw, seed, populations, already, shortfalls)
         elif plan.rule.generate is not None:
@@ -98,16 +98,16 @@ def select_images(
             selection = Selection(group, split, sum(map(len, images.values())), images)
         if selection.awaiting is None:
             already.update(i for ids in selection.images.values() for i in ids)
-        chosen[group.name, split] = selection
-    return [chosen[r.group.name, r.split] for r in plans]
+        selections[group.name, split] = selection
+    return [selections[r.group.name, r.split] for r in plans]
 
 
 def _roles(recipe: Recipe, classes: Mapping[str, Sequence[str]]) -> Roles:
-    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    roles_by_class: dict[tuple[str, str], set[str]] = defaultdict(set)
     for group in recipe.group:
         for class_id in classes[group.name]:
-            found[group.source, class_id].add(group.role)
-    return {key: frozenset(roles) for key, roles in found.items()}
+            roles_by_class[group.source, class_id].add(group.role)
+    return {key: frozenset(roles) for key, roles in roles_by_class.items()}
 
 
 def _most(plans: Sequence[SplitPlan]) -> Most:
@@ -135,7 +135,7 @@ def _cut(
     draw: str,
     seed: int,
     populations: Populations,
-    taken: set[str],
+    taken_ids: set[str],
     shortfalls: list[Shortfall] | None,
 ) -> Selection:
     group, split, members = plan.group, plan.split, plan.classes
@@ -143,7 +143,7 @@ def _cut(
     if isinstance(population, Awaiting):
         expected = expected_count(plan, plans, populations)
         return Selection(group, split, expected, awaiting=population)
-    available = {c: [i for i in population.images.get(c, ()) if i not in taken] for c in members}
+    available = {c: [i for i in population.images.get(c, ()) if i not in taken_ids] for c in members}
     if plan.rule.all and any(len(available[c]) != population.counts[c] for c in members):
         raise RecipeError(
             "`all` asks for images that another split has already taken",
@@ -170,8 +170,8 @@ def _cut(
             shortfalls.append(Shortfall(group.name, split, class_id, count, len(ids)))
         images[class_id] = sampling.order_images(draw, seed, group.source, class_id, ids)[:count]
     digests = population.digests
-    kept = {i: digests[i] for ids in images.values() for i in ids if i in digests}
-    selection = Selection(group, split, None, images, kept, local=population.local)
+    known_digests = {i: digests[i] for ids in images.values() for i in ids if i in digests}
+    selection = Selection(group, split, None, images, known_digests, local=population.local)
     selection.drawn_from = {c: population.counts[c] for c in members}
     selection.mixed = sum(population.mixed[c] for c in members)
     selection.population = sum(selection.drawn_from.values())

@@ -23,11 +23,11 @@ def judge(
         picture that a shipped benchmark holds twice in ID, of a source whose digests we have never seen.
     """
     groups = {g.name: g for g in recipe.group}
-    named: dict[int, list[Leak]] = {n: [] for n in range(len(recipe.known_leak))}
+    leaks_by_entry: dict[int, list[Leak]] = {n: [] for n in range(len(recipe.known_leak))}
     for leak in leaks:
         at = next((n for n, entry in enumerate(recipe.known_leak) if _matches(entry, leak, groups)), None)
         if at is not None:
-            named[at].append(leak)
+            leaks_by_entry[at].append(leak)
             leak.severity, leak.reason = "known", recipe.known_leak[at].reason
         elif not _serious(groups, leak):
             continue
@@ -37,15 +37,15 @@ def judge(
             leak.severity = "unnamed"
         else:
             raise RecipeError(_unnamed(leak), where=recipe.name, hint=_remedy(recipe, leak))
-    for n, found in named.items() if strict else ():
-        _check_extent(recipe, recipe.known_leak[n], found, groups, unknown_digests)
+    for n, matching in leaks_by_entry.items() if strict else ():
+        _check_extent(recipe, recipe.known_leak[n], matching, groups, unknown_digests)
 
 
 def _unnamed(leak: Leak) -> str:
     shown = ", ".join(f"{a} and {b}" for a, b in leak.pairs[:EXAMPLES])
     if leak.a == leak.b:
-        held = "picture is" if len(leak.pairs) == 1 else "pictures are"
-        return f"{len(leak.pairs):,} {held} in two splits or classes of the ID group {leak.a!r}: {shown}"
+        subject = "picture is" if len(leak.pairs) == 1 else "pictures are"
+        return f"{len(leak.pairs):,} {subject} in two splits or classes of the ID group {leak.a!r}: {shown}"
     return (
         f"{counted(len(leak.pairs), f'{leak.kind} leak')} between groups {leak.a!r} and {leak.b!r}: {shown}"
     )
@@ -108,22 +108,22 @@ def _check_extent(
             where=recipe.name,
             hint="remove the entry",
         )
-    found = {p[::-1] if _orders(entry, leak, groups)[0] else p for leak in leaks for p in leak.pairs}
+    pairs = {p[::-1] if _orders(entry, leak, groups)[0] else p for leak in leaks for p in leak.pairs}
     if entry.count is not None:
-        if len(found) > entry.count or (len(found) < entry.count and not fewer_may_be):
+        if len(pairs) > entry.count or (len(pairs) < entry.count and not fewer_may_be):
             raise RecipeError(
-                f"{counted(len(found), f'{entry.kind} leak')} between {between}, "
+                f"{counted(len(pairs), f'{entry.kind} leak')} between {between}, "
                 f"the recipe names {entry.count}",
                 where=recipe.name,
                 hint="correct the count, or the rule",
             )
         return
-    named = set(entry.classes or ())
-    unnamed, idle = sorted(found - named), sorted(named - found)
+    named_pairs = set(entry.classes or ())
+    unnamed, idle = sorted(pairs - named_pairs), sorted(named_pairs - pairs)
     if unnamed or (idle and not fewer_may_be):
-        what = f"{unnamed[0]} is not named" if unnamed else f"{idle[0]} matches nothing"
+        reason = f"{unnamed[0]} is not named" if unnamed else f"{idle[0]} matches nothing"
         raise RecipeError(
-            f"known_leak {entry.kind} between {between}: {what}",
+            f"known_leak {entry.kind} between {between}: {reason}",
             where=recipe.name,
             hint="name exactly the leaks there are",
         )

@@ -70,9 +70,9 @@ class Leak:
     def line(self) -> str:
         """Return the leak as one line for a terminal."""
         shown = ", ".join(a if a == b else f"{a} and {b}" for a, b in self.pairs[:EXAMPLES])
-        more = f", and {len(self.pairs) - EXAMPLES:,} more" if len(self.pairs) > EXAMPLES else ""
+        remainder = f", and {len(self.pairs) - EXAMPLES:,} more" if len(self.pairs) > EXAMPLES else ""
         between = f"within {self.a}" if self.a == self.b else f"between {self.a} and {self.b}"
-        return f"{self.kind} leak {between}: {shown}{more}"
+        return f"{self.kind} leak {between}: {shown}{remainder}"
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ def class_sets(membership: Membership) -> list[ClassSet]:
     recipe = membership.recipe
     sets = [_class_set(g.name, g.role, g.source, membership.groups[g.name]) for g in recipe.group]
     for source in sorted({g.source for g in recipe.group if g.role in ("id", "far")}):
-        taken = {c for g in recipe.group if g.source == source for c in membership.groups[g.name]}
-        left = [item.class_id for item in load_catalog(source) if item.class_id not in taken]
+        grouped = {c for g in recipe.group if g.source == source for c in membership.groups[g.name]}
+        left = [item.class_id for item in load_catalog(source) if item.class_id not in grouped]
         sets.append(_class_set(f"source:{source}", "excluded", source, left))
     return sets
 
@@ -119,24 +119,24 @@ def class_leaks(membership: Membership, taxonomy: Taxonomy) -> list[Leak]:
     direct hypernym of one, named once for each set, with the class fewest edges away. Shifted copies of ID
     classes are passed over: what they share is what the ID classes share.
     """
-    sets = [one for one in class_sets(membership) if one.role != "csid"]
+    sets = [class_set for class_set in class_sets(membership) if class_set.role != "csid"]
     domain = {g.source for g in membership.recipe.groups_with_role("id")}
-    above = {wnid: taxonomy.ancestors(wnid) for one in sets for wnid, _ in one.wnids}
+    above = {wnid: taxonomy.ancestors(wnid) for class_set in sets for wnid, _ in class_set.wnids}
     leaks = []
     for a, b in combinations(sets, 2):
-        far, other = (b, a) if b.role == "far" else (a, b)
+        far, id_side = (b, a) if b.role == "far" else (a, b)
         from_rules = "excluded" not in (a.role, b.role)
         if not from_rules and far.role != "far":
             continue
-        contradicts = far.role == "far" != other.role and other.source in domain
+        contradicts = far.role == "far" != id_side.role and id_side.source in domain
         equal, ancestry = _shared_classes(a, b, above)
-        found = {"class": equal}
-        if from_rules or (contradicts and other.source != far.source):
-            found["ancestry"] = ancestry
+        pairs_by_kind = {"class": equal}
+        if from_rules or (contradicts and id_side.source != far.source):
+            pairs_by_kind["ancestry"] = ancestry
             if contradicts:
-                pairs = _siblings(far, other, above, taxonomy, {*equal, *ancestry})
-                found["sibling"] = pairs if far is a else sorted((y, x) for x, y in pairs)
-        leaks += [Leak(kind, a.name, b.name, pairs) for kind, pairs in found.items() if pairs]
+                pairs = _siblings(far, id_side, above, taxonomy, {*equal, *ancestry})
+                pairs_by_kind["sibling"] = pairs if far is a else sorted((y, x) for x, y in pairs)
+        leaks += [Leak(kind, a.name, b.name, pairs) for kind, pairs in pairs_by_kind.items() if pairs]
     return leaks
 
 
@@ -169,21 +169,21 @@ def _joined(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> Itera
 
 def _siblings(
     far: ClassSet,
-    other: ClassSet,
+    id_side: ClassSet,
     above: Mapping[str, Mapping[str, int]],
     taxonomy: Taxonomy,
     closer: Iterable[tuple[str, str]],
 ) -> list[tuple[str, str]]:
-    """Return (far class, nearest class of ``other`` with a parent above it), kin in ``closer`` aside.
+    """Return (far class, nearest class of ``id_side`` with a parent above it), kin in ``closer`` aside.
 
     A far class that is mapped to something wider lies below its own synset, too.
     """
     children: dict[str, str] = {}  # a parent -> the first of its classes
-    for wnid, c in other.wnids:
+    for wnid, c in id_side.wnids:
         for parent in taxonomy.parents(wnid):
             children[parent] = min(children.get(parent, c), c)
-    known = {c for pair in closer for c in pair}
-    found = []
+    related = {c for pair in closer for c in pair}
+    siblings = []
     for c, item in far.members.items():
         steps = [
             (edges, children[up])
@@ -191,9 +191,9 @@ def _siblings(
             for up, edges in above[wnid].items()
             if up in children and (edges or wnid not in item.covers)
         ]
-        if steps and c not in known:
-            found.append((c, min(steps)[1]))
-    return sorted(found)
+        if steps and c not in related:
+            siblings.append((c, min(steps)[1]))
+    return sorted(siblings)
 
 
 def digest_leaks(recipe: Recipe, tables: Sequence[pa.Table]) -> list[Leak]:
@@ -206,8 +206,8 @@ def digest_leaks(recipe: Recipe, tables: Sequence[pa.Table]) -> list[Leak]:
     shared = _repeated(table["digest"].drop_null() for table in tables)
     for table in tables if len(shared) else ():
         rows = table.filter(pc.is_in(table["digest"], shared))
-        for *place, digest in _columns(rows, "group", "split", "image_id", "class_id", "digest"):
-            holders[digest].append(Copy(*place))
+        for *position, digest in _columns(rows, "group", "split", "image_id", "class_id", "digest"):
+            holders[digest].append(Copy(*position))
     incomplete = {table["group"][0].as_py() for table in tables if table["digest"].null_count}
     order = {g.name: n for n, g in enumerate(recipe.group)}
     pairs_between: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
@@ -238,14 +238,14 @@ def _telling_pairs(
 
     For a group by itself: the first image, and the next one that is of another split or class.
     """
-    first: dict[str, Copy] = {}
+    first_copies: dict[str, Copy] = {}
     pairs: dict[tuple[str, str], tuple[str, str]] = {}
     for copy in sorted(copies):
-        before = first.setdefault(copy.group, copy)
+        before = first_copies.setdefault(copy.group, copy)
         if (before.split, before.class_id) != (copy.split, copy.class_id):
             pairs.setdefault((copy.group, copy.group), (before.image_id, copy.image_id))
-    for a, b in combinations(sorted(first, key=order.__getitem__), 2):
-        pairs[a, b] = first[a].image_id, first[b].image_id
+    for a, b in combinations(sorted(first_copies, key=order.__getitem__), 2):
+        pairs[a, b] = first_copies[a].image_id, first_copies[b].image_id
     return pairs
 
 
@@ -257,15 +257,15 @@ def check_once(tables: Sequence[pa.Table], where: str) -> None:
             by_source[table["source"][0].as_py()].append(table)
     for source, of_source in by_source.items():
         shared = _repeated(table["image_id"].unique() for table in of_source)
-        seen: dict[str, str] = {}
+        places: dict[str, str] = {}
         for table in of_source if len(shared) else ():
             rows = table.filter(pc.is_in(table["image_id"], shared))
             for image_id, split, group in _columns(rows, "image_id", "split", "group"):
-                place = f"{group} ({split})"
-                before = seen.setdefault(image_id, place)
-                if before != place:
+                position = f"{group} ({split})"
+                before = places.setdefault(image_id, position)
+                if before != position:
                     raise RecipeError(
-                        f"image {image_id} of {source} is in {before} and in {place}",
+                        f"image {image_id} of {source} is in {before} and in {position}",
                         where=where,
                         hint="let each image be taken once",
                     )
@@ -292,7 +292,7 @@ def drop_leaking(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxono
     that of the later group; leaks to ID go first, so that nothing else is dropped on their account.
     """
     groups = {g.name: g for g in membership.recipe.group}
-    members = {one.name: one.members for one in class_sets(membership)}
+    members = {class_set.name: class_set.members for class_set in class_sets(membership)}
     dropped: dict[str, dict[str, str]] = defaultdict(dict)
     pairs = []
     for leak in leaks:
@@ -303,12 +303,12 @@ def drop_leaking(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxono
         flip = rank[0] > rank[1]
         keeps, goes = (b, a) if flip else (a, b)
         pairs += [(min(rank), leak.kind, keeps, goes, *(pair[::-1] if flip else pair)) for pair in leak.pairs]
-    for _, kind, keeps, goes, kept, gone in sorted(pairs, key=lambda pair: pair[0]):
-        if kept not in dropped[keeps.name]:
-            relation = _relation(kind, members[goes.name][gone], members[keeps.name][kept], taxonomy)
-            name = load_catalog(keeps.source)[kept].name.replace("_", " ")
+    for _, kind, keeps, goes, kept_id, dropped_id in sorted(pairs, key=lambda pair: pair[0]):
+        if kept_id not in dropped[keeps.name]:
+            relation = _relation(kind, members[goes.name][dropped_id], members[keeps.name][kept_id], taxonomy)
+            name = load_catalog(keeps.source)[kept_id].name.replace("_", " ")
             role = "ID" if keeps.role == "id" else keeps.role
-            dropped[goes.name].setdefault(gone, f"it {relation} the {role} class {name}")
+            dropped[goes.name].setdefault(dropped_id, f"it {relation} the {role} class {name}")
     for group in membership.recipe.group:
         of_group = dropped[group.name]
         membership.groups[group.name] = [c for c in membership.groups[group.name] if c not in of_group]
@@ -322,22 +322,22 @@ def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxon
 
     A sibling is mentioned for the far class only: it says nothing against the other.
     """
-    sets = {one.name: one for one in class_sets(membership)}
+    sets = {class_set.name: class_set for class_set in class_sets(membership)}
     clauses: dict[Key, dict[tuple[str, str, str], list[tuple[ClassSet, str]]]]
     clauses = defaultdict(lambda: defaultdict(list))
     for leak in sorted(
         (k for k in leaks if k.kind != "digest"), key=lambda leak: CLASS_KINDS.index(leak.kind)
     ):
-        for mine, other, swapped in ((leak.a, leak.b, False), (leak.b, leak.a, True)):
-            own, others = sets[mine], sets[other]
-            if own.role == "excluded" or (leak.kind == "sibling" and own.role != "far"):
+        for mine, other_name, swapped in ((leak.a, leak.b, False), (leak.b, leak.a, True)):
+            class_set_a, class_set_b = sets[mine], sets[other_name]
+            if class_set_a.role == "excluded" or (leak.kind == "sibling" and class_set_a.role != "far"):
                 continue
             for pair in leak.pairs:
                 c, o = pair[::-1] if swapped else pair
-                relation = _relation(leak.kind, own.members[c], others.members[o], taxonomy)
-                clauses[own.source, c][leak.severity, relation, leak.reason].append((others, o))
+                relation = _relation(leak.kind, class_set_a.members[c], class_set_b.members[o], taxonomy)
+                clauses[class_set_a.source, c][leak.severity, relation, leak.reason].append((class_set_b, o))
     return {
-        key: "; ".join(_clause(*said, kin) for said, kin in grouped.items())
+        key: "; ".join(_clause(*clause_key, kin) for clause_key, kin in grouped.items())
         for key, grouped in clauses.items()
     }
 
@@ -345,8 +345,8 @@ def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxon
 def _clause(severity: str, relation: str, reason: str, kin: Sequence[tuple[ClassSet, str]]) -> str:
     kind = {"known": "known leak", "unnamed": "leak that the recipe does not name"}.get(severity, "leak")
     names = [_called(others, class_id) for others, class_id in kin[:NAMED]]
-    more = [f"{len(kin) - NAMED:,} more"] if len(kin) > NAMED else []
-    return f"{kind}: it {relation} {join_names([*names, *more])}" + (
+    remainder = [f"{len(kin) - NAMED:,} more"] if len(kin) > NAMED else []
+    return f"{kind}: it {relation} {join_names([*names, *remainder])}" + (
         f" ({reason.rstrip('.')})" if reason else ""
     )
 
@@ -356,12 +356,12 @@ def _called(group: ClassSet, class_id: str) -> str:
     return f"the {role} class {load_catalog(group.source)[class_id].name.replace('_', ' ')}"
 
 
-def _relation(kind: str, own: CatalogClass, other: CatalogClass, taxonomy: Taxonomy) -> str:
+def _relation(kind: str, item: CatalogClass, related: CatalogClass, taxonomy: Taxonomy) -> str:
     if kind == "class":
         return "has the synset of"
     if kind == "sibling":
         return "lies below a parent of"
-    below = any(taxonomy.ancestors(wnid).keys() & set(other.covers) for wnid in own.wnids)
+    below = any(taxonomy.ancestors(wnid).keys() & set(related.covers) for wnid in item.wnids)
     return "lies below" if below else "lies above"
 
 

@@ -61,16 +61,16 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
         published=partial(find_list, beside=recipe.folder),
     )
     membership.context = context
-    taken: set[Key] = set()
+    taken_keys: set[Key] = set()
     for group in recipe.group:
         catalog = load_catalog(group.source)
-        offered = [c.class_id for c in catalog if group.reuse or (group.source, c.class_id) not in taken]
+        offered = [c.class_id for c in catalog if group.reuse or (group.source, c.class_id) not in taken_keys]
         try:
             verdicts = decide(group.classes, group.source, offered, context)
         except SplitsError as error:
             raise error.within(recipe.location(group.name)) from None
-        chosen = [c for c in offered if verdicts[c].accepted]
-        if not chosen:
+        accepted = [c for c in offered if verdicts[c].accepted]
+        if not accepted:
             raise RecipeError(
                 f"the rule takes no class at all: {explain_refusals(group.source, verdicts, context)}",
                 where=recipe.location(group.name),
@@ -79,19 +79,19 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
                 else "put the group before the one that takes its classes, or say reuse = true",
             )
         for class_id in sorted(ids_listed(group.classes) - {*offered}):
-            if (group.source, class_id) in taken:
+            if (group.source, class_id) in taken_keys:
                 raise RecipeError(
                     f"class {class_id!r} is listed, but an earlier group has taken it",
                     where=recipe.location(group.name),
                     hint="take it out of the list, or say reuse = true",
                 )
-        membership.groups[group.name] = chosen
+        membership.groups[group.name] = accepted
         for class_id, verdict in verdicts.items():
             key = (group.source, class_id)
             if verdict.accepted:
                 membership.verdicts[group.name, key] = verdict
             else:
                 membership.refusals.setdefault(key, []).append((group, verdict))
-        context.groups[group.name] = [(group.source, c) for c in chosen]
-        taken.update(context.groups[group.name])
+        context.groups[group.name] = [(group.source, c) for c in accepted]
+        taken_keys.update(context.groups[group.name])
     return membership

@@ -31,21 +31,22 @@ def standings(rows: Sequence[TableRow], taxonomy: Taxonomy) -> list[str]:
     names = {r["class_id"]: str(r["name"]).replace("_", " ") for r in rows if r["role"] == "id"}
     nearer, ood = nearer_ood_classes(rows)
     places: dict[str, str] = {}
-    found = []
+    clauses = []
     for row, ahead in zip(rows, nearer, strict=True):
         if ahead is None:
             has_none = "no other ID class has a synset" if row["wnids"] else "it has no synset"
-            found.append(f"{has_none}, so that it has no distance to ID")
+            clauses.append(f"{has_none}, so that it has no distance to ID")
             continue
         lcs = row["lcs"]
         if lcs not in places:
             places[lcs] = f"{taxonomy.lemmas(lcs)[0].replace('_', ' ')} ({lcs}{_quoted(lcs, taxonomy)})"
-        other = "other " if row["role"] == "id" else ""
-        found.append(
-            f"the nearest {other}ID class is {names[row['nearest_id']]}, {counted(row['distance'], 'edge')} "
+        nearest = names[row["nearest_id"]]
+        qualifier = "other " if row["role"] == "id" else ""
+        clauses.append(
+            f"the nearest {qualifier}ID class is {nearest}, {counted(row['distance'], 'edge')} "
             f"away through {places[lcs]}; {_rank(row['role'], ahead, ood)}"
         )
-    return found
+    return clauses
 
 
 def _rank(role: str, ahead: int, ood: int) -> str:

@@ -82,9 +82,9 @@ def plan_images(recipe: Recipe, seed: int, classes: Mapping[str, Sequence[str]])
 
 
 def _by_class(name: str, beside: Path | None) -> ListedImages:
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    images: dict[tuple[str, str], list[str]] = defaultdict(list)
     table = find_list(name, beside)
     columns = (table.column(c).to_pylist() for c in ("source", "class_id", "image_id"))
     for source, class_id, image_id in zip(*columns, strict=True):
-        found[source, class_id].append(image_id)
-    return found
+        images[source, class_id].append(image_id)
+    return images

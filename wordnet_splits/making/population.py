@@ -140,41 +140,43 @@ class Populations:
     def _scan(self, source: str) -> dict[str, Population]:
         """Scan the splits of a root that something is drawn from and that no inventory lists."""
         if source not in self._scans:
-            wanted = [s for s in self._most[source] if s not in inventory_splits(source)]
-            first = {
+            scanned_splits = [s for s in self._most[source] if s not in inventory_splits(source)]
+            draws = {
                 (s, c): sampling.FirstImages(self._draw, self._seed, source, c, most)
-                for s in wanted
+                for s in scanned_splits
                 for c, most in self._most[source][s].items()
             }
-            counts: dict[str, Counter[str]] = {s: Counter() for s in wanted}
-            mixed: dict[str, Counter[str]] = {s: Counter() for s in wanted}
+            counts: dict[str, Counter[str]] = {s: Counter() for s in scanned_splits}
+            mixed: dict[str, Counter[str]] = {s: Counter() for s in scanned_splits}
             opened = self._sources[source]
-            published = sum(n or 0 for s, n in opened.expected().items() if s in wanted)
+            published = sum(n or 0 for s, n in opened.expected().items() if s in scanned_splits)
             with self._progress.task(f"scanning {source}", published) as task:
-                for batch in opened.scan(wanted):
-                    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+                for batch in opened.scan(scanned_splits):
+                    batch_ids: dict[tuple[str, str], list[str]] = defaultdict(list)
                     for image_id, class_id, split in zip(
                         *(c.to_pylist() for c in batch.columns), strict=True
                     ):
                         if self._is_mixed(source, class_id, opened.also.get(image_id, ())):
                             mixed[split][class_id] += 1
                         else:
-                            found[split, class_id].append(image_id)
-                    for (split, class_id), ids in found.items():
+                            batch_ids[split, class_id].append(image_id)
+                    for (split, class_id), ids in batch_ids.items():
                         counts[split][class_id] += len(ids)
-                        if (split, class_id) in first:
-                            first[split, class_id].add(ids)
+                        if (split, class_id) in draws:
+                            draws[split, class_id].add(ids)
                     task.advance(batch.num_rows)
-            images: dict[str, dict[str, list[str]]] = {s: {} for s in wanted}
-            for (split, class_id), kept in first.items():
-                images[split][class_id] = kept.ids()
-            self._scans[source] = {s: Population(images[s], counts[s], mixed=mixed[s]) for s in wanted}
+            images: dict[str, dict[str, list[str]]] = {s: {} for s in scanned_splits}
+            for (split, class_id), drawn_first in draws.items():
+                images[split][class_id] = drawn_first.ids()
+            self._scans[source] = {
+                s: Population(images[s], counts[s], mixed=mixed[s]) for s in scanned_splits
+            }
         return self._scans[source]
 
     def _held_of_table(self, source: str, table: pa.Table) -> Population:
         """Return what a root holds of an inventory; the whole inventory where it holds none of it."""
-        held = self._held_ids(source)
-        present = pa.array([i in held for i in table["image_id"].to_pylist()], pa.bool_())
+        root_ids = self._held_ids(source)
+        present = pa.array([i in root_ids for i in table["image_id"].to_pylist()], pa.bool_())
         if present.true_count in (0, table.num_rows):
             return self._of_table(source, table)
         population = self._of_table(source, table.filter(present))
@@ -184,12 +186,12 @@ class Populations:
     def _held_ids(self, source: str) -> frozenset[str]:
         """Return the image ids that a root holds in the splits that something is drawn from."""
         if source not in self._held:
-            wanted = [s for s in self._most[source] if s in inventory_splits(source)]
+            listed_splits = [s for s in self._most[source] if s in inventory_splits(source)]
             opened = self._sources[source]
-            published = sum(n or 0 for s, n in opened.expected().items() if s in wanted)
+            published = sum(n or 0 for s, n in opened.expected().items() if s in listed_splits)
             image_ids: set[str] = set()
             with self._progress.task(f"scanning {source}", published) as task:
-                for batch in opened.scan(wanted):
+                for batch in opened.scan(listed_splits):
                     image_ids.update(batch.column("image_id").to_pylist())
                     task.advance(batch.num_rows)
             self._held[source] = frozenset(image_ids)
@@ -199,34 +201,36 @@ class Populations:
         images: dict[str, list[str]] = defaultdict(list)
         mixed: Counter[str] = Counter()
         ids, classes = table["image_id"].to_pylist(), table["class_id"].to_pylist()
-        several = table["also"].to_pylist() if "also" in table.column_names else [()] * len(ids)
-        for image_id, class_id, also in zip(ids, classes, several, strict=True):
+        further_classes = table["also"].to_pylist() if "also" in table.column_names else [()] * len(ids)
+        for image_id, class_id, also in zip(ids, classes, further_classes, strict=True):
             if self._is_mixed(source, class_id, also):
                 mixed[class_id] += 1
             else:
                 images[class_id].append(image_id)
         counts = Counter({c: len(of_class) for c, of_class in images.items()})
         digests = table["digest"].to_pylist()
-        known = {i: d for i, d in zip(ids, digests, strict=True) if d is not None}
-        return Population(dict(images), counts, known, mixed=mixed)
+        digest_by_id = {i: d for i, d in zip(ids, digests, strict=True) if d is not None}
+        return Population(dict(images), counts, digest_by_id, mixed=mixed)
 
     def _is_mixed(self, source: str, class_id: str, also: Collection[str]) -> bool:
         """Return whether an image shows a class of other roles than its own class has."""
         none: frozenset[str] = frozenset()
-        own = self._roles.get((source, class_id), none)
-        return any(self._roles.get((source, other), none) != own for other in also)
+        class_roles = self._roles.get((source, class_id), none)
+        return any(self._roles.get((source, further_class), none) != class_roles for further_class in also)
 
 
 def expand(source: str, splits: Iterable[str]) -> tuple[str, ...]:
     """Return publishers' splits with ``all`` resolved; raise RecipeError for one that does not exist."""
-    known = load_catalog(source).splits
-    named = tuple(splits)
-    if named == ("all",):
-        return tuple(known)
-    for split in named:
-        if split not in known:
-            raise RecipeError(f"{source} has no split {split!r}", hint=f"it has {', '.join(known)}", near=())
-    return named
+    published_splits = load_catalog(source).splits
+    requested = tuple(splits)
+    if requested == ("all",):
+        return tuple(published_splits)
+    for split in requested:
+        if split not in published_splits:
+            raise RecipeError(
+                f"{source} has no split {split!r}", hint=f"it has {', '.join(published_splits)}", near=()
+            )
+    return requested
 
 
 def count_difference(catalog: Catalog, split: str, counts: Mapping[str, int]) -> str | None:
@@ -234,21 +238,21 @@ def count_difference(catalog: Catalog, split: str, counts: Mapping[str, int]) ->
 
     Classes whose counts are published only as a sum are compared by that sum.
     """
-    held = {c.class_id: counts.get(c.class_id, 0) for c in catalog}
+    counts_held = {c.class_id: counts.get(c.class_id, 0) for c in catalog}
     sums = catalog.group_counts(split)
     held_sums: Counter[str] = Counter()
     for c in catalog:
         expected = catalog.count(c.class_id, split)
         if expected is None and c.count_group in sums:
-            held_sums[c.count_group] += held[c.class_id]
+            held_sums[c.count_group] += counts_held[c.class_id]
         elif expected is None:
             return f"how many {split} images {catalog.source} has is not published"
-    wrong = [c for c in held if (n := catalog.count(c, split)) is not None and n != held[c]]
+    wrong = [c for c in counts_held if (n := catalog.count(c, split)) is not None and n != counts_held[c]]
     wrong += [g for g, n in sums.items() if held_sums[g] != n]
     if not wrong:
         return None
-    total = sum(n for c in held if (n := catalog.count(c, split)) is not None) + sum(sums.values())
+    total = sum(n for c in counts_held if (n := catalog.count(c, split)) is not None) + sum(sums.values())
     return (
-        f"the root holds {sum(held.values()):,} of {total:,} {split} images of {catalog.source} "
+        f"the root holds {sum(counts_held.values()):,} of {total:,} {split} images of {catalog.source} "
         f"({len(wrong):,} classes differ), so nothing is drawn from it"
     )

@@ -141,18 +141,18 @@ def unreadable_by_position(
     ------
     SourceError : pixels are wanted of such a copy.
     """
-    found = {}
+    reasons = {}
     for name, source in sources.items():
-        wanted = any(s.group.source == name and s.awaiting is None for s in selections)
-        if wanted and source.order != "published":
+        is_used = any(s.group.source == name and s.awaiting is None for s in selections)
+        if is_used and source.order != "published":
             if not options.local:
                 raise SourceError(
                     f"no picture of {name} can be read: {NO_POSITIONS}",
                     where=str(source.root),
                     hint="fetch the publisher's files, or leave this root out, or build with --local",
                 )
-            found[name] = NO_POSITIONS
-    return found
+            reasons[name] = NO_POSITIONS
+    return reasons
 
 
 def read_pixels(
@@ -173,25 +173,25 @@ def read_pixels(
                 else f"{selection.group.source}-{selection.group.name}"
             )
             batches.setdefault(at, (source, []))[1].append(selection)
-    for at, (source, chosen) in sorted(batches.items()):
-        classes = {i: c for s in chosen for c, ids in s.images.items() for i in ids}
-        known = {i: d for s in chosen for i, d in s.digests.items()}
-        if not source.rooted and known.keys() == classes.keys():
+    for at, (source, of_source) in sorted(batches.items()):
+        classes = {i: c for s in of_source for c, ids in s.images.items() for i in ids}
+        digests_before = {i: d for s in of_source for i, d in s.digests.items()}
+        if not source.rooted and digests_before.keys() == classes.keys():
             continue  # embedded images, proved by their inventory
-        digests, found = read_digests(
+        digests, unread = read_digests(
             source,
             classes,
-            known,
+            digests_before,
             workers=options.workers,
             journal=options.journal / f"{at}.tsv" if options.journal else None,
             progress=options.progress,
         )
-        bad = {p.image_id for p in found}
-        for selection in chosen:
+        bad = {p.image_id for p in unread}
+        for selection in of_source:
             for class_id, ids in selection.images.items():
                 selection.images[class_id] = [i for i in ids if i not in bad]
             selection.digests = {i: digests[i] for ids in selection.images.values() for i in ids}
-        problems += found
+        problems += unread
     return problems
 
 
@@ -226,13 +226,13 @@ def missing_error(
     """Return the error that names what a build without ``allow_missing`` did not find."""
     clauses = []
     for name, kind in sorted({(p.source, p.kind) for p in problems}):
-        found = [p for p in problems if (p.source, p.kind) == (name, kind)]
-        wanted = sum(s.expected or 0 for s in selections if s.group.source == name and s.awaiting is None)
+        of_kind = [p for p in problems if (p.source, p.kind) == (name, kind)]
+        expected = sum(s.expected or 0 for s in selections if s.group.source == name and s.awaiting is None)
         under = f" under {sources[name].root}" if name in sources else ""
-        first = ", ".join(str(p.image_id) for p in found[:3])
-        why = "" if kind == "missing" else f": {found[0].detail}"
+        examples = ", ".join(str(p.image_id) for p in of_kind[:3])
+        why = "" if kind == "missing" else f": {of_kind[0].detail}"
         clauses.append(
-            f"{len(found):,} of {wanted:,} images of {name} are {kind}{under}, such as {first}{why}"
+            f"{len(of_kind):,} of {expected:,} images of {name} are {kind}{under}, such as {examples}{why}"
         )
     for name in sorted({p.source for p in problems} & sources.keys()):
         if names := sources[name].unexpected:

@@ -40,14 +40,14 @@ class CarriedFile:
 
 def carried_files(rows: Sequence[SourceRow]) -> list[CarriedFile]:
     """Return the files of the datasets that a manifest carries."""
-    found = []
+    carried = []
     for row in rows:
         stem = f"{FOLDER}/{row.name}"
-        found.append(CarriedFile(f"{stem}.toml", row.declaration, LARGEST_TOML))
-        found.append(CarriedFile(f"{stem}.tsv", row.catalog, LARGEST_TEXT))
+        carried.append(CarriedFile(f"{stem}.toml", row.declaration, LARGEST_TOML))
+        carried.append(CarriedFile(f"{stem}.tsv", row.catalog, LARGEST_TEXT))
         if row.inventory is not None:
-            found.append(CarriedFile(stem + INVENTORY, row.inventory, LARGEST_TABLE))
-    return found
+            carried.append(CarriedFile(stem + INVENTORY, row.inventory, LARGEST_TABLE))
+    return carried
 
 
 def source_rows(own: Mapping[str, Declaration]) -> list[SourceRow]:
@@ -78,7 +78,7 @@ def read_carried(folder: Path, rows: Sequence[SourceRow]) -> dict[str, Declarati
     ------
     ManifestError : a declaration is absent, malformed, not as it is written here, or of a source of ours.
     """
-    found = {}
+    declarations = {}
     for row in rows:
         path = _inside(folder, f"{FOLDER}/{row.name}.toml")
         text = read_text(path, largest=LARGEST_TOML, error=ManifestError)
@@ -90,20 +90,20 @@ def read_carried(folder: Path, rows: Sequence[SourceRow]) -> dict[str, Declarati
                 where=str(path),
                 hint="fetch it or build it again",
             )
-        found[row.name] = declared
-    return found
+        declarations[row.name] = declared
+    return declarations
 
 
 def altered_files(folder: Path, rows: Sequence[SourceRow]) -> Iterator[str]:
     """Yield a sentence for each file of the carried datasets that is not the one in ``manifest.json``."""
     for file in carried_files(rows):
         try:
-            found = sha256_of(_inside(folder, file.path), largest=file.largest, error=ManifestError)
+            digest = sha256_of(_inside(folder, file.path), largest=file.largest, error=ManifestError)
         except ManifestError as error:
             yield f"{file.path}: {error.what}"
             continue
-        if found != file.sha256:
-            yield f"{file.path}: the file gives {found}, manifest.json says {file.sha256}"
+        if digest != file.sha256:
+            yield f"{file.path}: the file gives {digest}, manifest.json says {file.sha256}"
     for row in rows:
         inventory = f"{FOLDER}/{row.name}{INVENTORY}"
         if row.inventory is None and (folder / inventory).exists():
@@ -135,8 +135,8 @@ def _says_wrong(declared: Declaration, listed: set[str]) -> Iterator[str]:
     except DataError as error:
         yield f"{stem}: {error.line()}"
         return
-    if other := listed.symmetric_difference(c.class_id for c in catalog):
-        yield f"{stem}.tsv: {min(other)!r} is not both in the catalog and in the class table"
+    if difference := listed.symmetric_difference(c.class_id for c in catalog):
+        yield f"{stem}.tsv: {min(difference)!r} is not both in the catalog and in the class table"
     for split, table in tables:
         shown = set(table["class_id"].unique().to_pylist())
         if "also" in table.column_names:

@@ -177,10 +177,10 @@ class ManifestData(StrictModel):
         twice = Counter((row.split, row.group) for row in self.groups)
         if repeated := [part for part, count in twice.items() if count > 1]:
             raise ValueError(f"group {repeated[0][1]} has two rows for {repeated[0][0]}")
-        known = [(row.split, row.group) for row in self.groups if row.split != "classes" and not row.awaits]
-        held = [(row.split, row.group) for row in self.fingerprints.images]
-        if sorted(known) != sorted(held):
-            odd = min(set(known) ^ set(held), default=held[0] if held else ("", ""))
+        listed = [(row.split, row.group) for row in self.groups if row.split != "classes" and not row.awaits]
+        stored = [(row.split, row.group) for row in self.fingerprints.images]
+        if sorted(listed) != sorted(stored):
+            odd = min(set(listed) ^ set(stored), default=stored[0] if stored else ("", ""))
             raise ValueError(f"groups and fingerprints disagree on {odd[0]}/{odd[1]}")
         carried = [row.name for row in self.fingerprints.sources]
         if carried != sorted(set(carried)):

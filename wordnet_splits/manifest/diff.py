@@ -65,8 +65,8 @@ def diff_manifests(a: Manifest, b: Manifest) -> ManifestDiff:
     classes = _compare(a.classes.select(identity), b.classes.select(identity), "source", "class_id", "group")
     images = RowChanges()
     for part in sorted(a.parts.keys() | b.parts.keys()):
-        found = _compare(_identity(a, part), _identity(b, part), "source", "image_id", "split")
-        for change, rows in vars(found).items():
+        part_changes = _compare(_identity(a, part), _identity(b, part), "source", "image_id", "split")
+        for change, rows in vars(part_changes).items():
             getattr(images, change).extend(rows)
     return ManifestDiff(classes, images)
 

@@ -64,11 +64,11 @@ def of_evaluation(recipe: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]
     groups : the rows ``groups`` of ``manifest.json``, in order; `EVALUATED` counts.
     """
     channels = recipe.get("normalise") or {}
-    read = {
+    settings = {
         "transforms": recipe.get("transforms") or {},
         "normalise": {name: [float(value) for value in values] for name, values in channels.items()},
     }
-    return of_rows([read, *({name: row[name] for name in EVALUATED} for row in groups)])
+    return of_rows([settings, *({name: row[name] for name in EVALUATED} for row in groups)])
 
 
 @dataclass(frozen=True)

@@ -88,21 +88,23 @@ class Manifest:
 
     def images(self, split: str | None = None, group: str | None = None) -> pa.Table:
         """Return the image rows of a split, a group, both or all, in table order."""
-        chosen = [p for p in self.parts if split in (None, p[0]) and group in (None, p[1])]
-        tables = [self.parts[p]() for p in chosen]
+        selected = [p for p in self.parts if split in (None, p[0]) and group in (None, p[1])]
+        tables = [self.parts[p]() for p in selected]
         return pa.concat_tables(tables) if tables else IMAGE_SCHEMA.empty_table()
 
     def images_fingerprint(self, part: Part) -> str:
         """Return the fingerprint of the images of one (split, group); KeyError where there is none."""
-        known: dict[Part, str] = {(row.split, row.group): row.images for row in self.data.fingerprints.images}
-        return known[part]
+        prints: dict[Part, str] = {
+            (row.split, row.group): row.images for row in self.data.fingerprints.images
+        }
+        return prints[part]
 
     def pixels_fingerprint(self, part: Part) -> str | None:
         """Return the fingerprint of the pixels of one (split, group), None while a digest is unknown."""
-        known: dict[Part, str | None] = {
+        prints: dict[Part, str | None] = {
             (row.split, row.group): row.pixels for row in self.data.fingerprints.images
         }
-        return known[part]
+        return prints[part]
 
     def class_names(self) -> list[str]:
         """Return the names of the ID classes in label order, all distinct.
@@ -111,11 +113,11 @@ class Manifest:
         """
         columns = (self.classes[name].to_pylist() for name in ("role", "label", "name", "class_id"))
         rows = zip(*columns, strict=True)
-        named = {
+        class_by_label = {
             label: (name, class_id) for role, label, name, class_id in rows if role == "id" and label >= 0
         }
-        times = Counter(name for name, _ in named.values())
-        in_order = (named[label] for label in sorted(named))
+        times = Counter(name for name, _ in class_by_label.values())
+        in_order = (class_by_label[label] for label in sorted(class_by_label))
         return [name if times[name] == 1 else f"{name} ({class_id})" for name, class_id in in_order]
 
     def source_of(self, group: str) -> str:

@@ -138,29 +138,29 @@ def altered(manifest: Manifest) -> list[str]:
     stored = manifest.data.fingerprints
     carried = [] if manifest.folder is None else altered_sources(manifest)
     parts, whole = _prints(manifest)
-    found: list[tuple[str, object, object]] = [
+    compared: list[tuple[str, object, object]] = [
         ("classes", stored.classes, fingerprint.of_classes(manifest.classes)),
         ("explanation", stored.explanation, fingerprint.of_explanation(manifest.classes)),
         ("evaluation", stored.evaluation, _evaluation(manifest.data)),
     ]
     counts = {(row.split, row.group): row.actual for row in manifest.groups}
-    for row, given in zip(stored.images, parts, strict=True):
+    for row, computed in zip(stored.images, parts, strict=True):
         label = f"{row.split}/{row.group}"
-        found += [
-            (f"actual {label}", counts[row.split, row.group], given.rows),
-            (f"rows {label}", row.rows, given.rows),
-            (f"images {label}", row.images, given.images),
-            (f"pixels {label}", row.pixels, given.pixels),
+        compared += [
+            (f"actual {label}", counts[row.split, row.group], computed.rows),
+            (f"rows {label}", row.rows, computed.rows),
+            (f"images {label}", row.images, computed.images),
+            (f"pixels {label}", row.pixels, computed.pixels),
         ]
     if not manifest.data.awaiting:
-        found += [
+        compared += [
             ("images in all", stored.images_in_all, whole.images),
             ("pixels in all", stored.pixels_in_all, whole.pixels),
         ]
     return carried + [
-        f"{what}: the table gives {given}, manifest.json says {said}"
-        for what, said, given in found
-        if said != given
+        f"{subject}: the table gives {computed}, manifest.json says {recorded}"
+        for subject, recorded, computed in compared
+        if recorded != computed
     ]
 
 
@@ -181,10 +181,12 @@ _prints_of_files: dict[tuple[FileId, ...], ImagePrints] = {}
 
 def _prints(manifest: Manifest) -> tuple[list[ImagePrints], ImagePrints]:
     if manifest.folder is None:
-        return fingerprint.of_parts(read() for read in manifest.parts.values())
+        return fingerprint.of_parts(read_table() for read_table in manifest.parts.values())
     files = tuple(_file_id(part_path(manifest.folder, part)) for part in manifest.parts)
     if files not in _prints_of_files:
-        parts, _prints_of_files[files] = fingerprint.of_parts(read() for read in manifest.parts.values())
+        parts, _prints_of_files[files] = fingerprint.of_parts(
+            read_table() for read_table in manifest.parts.values()
+        )
         _prints_of_file.update(zip(files, parts, strict=True))
     return [_prints_of_file[file] for file in files], _prints_of_files[files]
 
@@ -201,12 +203,12 @@ def _images(row: GroupRow, path: Path) -> pa.Table:
 
 
 def _checked(
-    read: Callable[[], pa.Table], row: PartRow, path: Path, folder: Path, identity: FileId | None
+    read_table: Callable[[], pa.Table], row: PartRow, path: Path, folder: Path, identity: FileId | None
 ) -> pa.Table:
     try:
-        file, table = _file_id(path), read()
-        given = _prints_of_file.get(file) or fingerprint.of_images([table])
-        if given != ImagePrints(row.rows, row.images, row.pixels):
+        file, table = _file_id(path), read_table()
+        prints = _prints_of_file.get(file) or fingerprint.of_images([table])
+        if prints != ImagePrints(row.rows, row.images, row.pixels):
             raise _altered("it was altered since it was opened", str(path))
     except ManifestError:
         if manifest_id(folder) == identity:

@@ -94,7 +94,7 @@ def image_table(
     ids = [i for c in classes for i in sorted(images[c])]
     repeat = [n for n, count in enumerate(counts) for _ in range(count)]
     take = pa.array(repeat, pa.int32())
-    known = digests or {}
+    digest_by_id = digests or {}
     n = len(ids)
     return pa.Table.from_arrays(
         [
@@ -106,7 +106,7 @@ def image_table(
             pa.repeat(pa.scalar(split), n),
             pa.array([labels[c] for c in classes], pa.int32()).take(take),
             pa.repeat(pa.scalar(view), n),
-            pa.array([known.get(i) for i in ids], pa.binary(32)),
+            pa.array([digest_by_id.get(i) for i in ids], pa.binary(32)),
         ],
         schema=IMAGE_SCHEMA,
     )
@@ -123,8 +123,8 @@ def check_images(table: pa.Table, row: GroupRow, where: str) -> pa.Table:
     for name in ("source", "role", "group", "split", "view"):
         values = table[name].unique().to_pylist()
         if values not in ([], [getattr(row, name)]):
-            other = next(value for value in values if value != getattr(row, name))
-            raise _rebuild(f"column {name!r} holds {other!r}, not {getattr(row, name)!r}", where)
+            stray = next(value for value in values if value != getattr(row, name))
+            raise _rebuild(f"column {name!r} holds {stray!r}, not {getattr(row, name)!r}", where)
     return table
 
 
@@ -134,13 +134,13 @@ def _check(table: pa.Table, schema: pa.Schema, filled: Sequence[str], where: str
             raise _rebuild(f"column {name!r} is missing", where)
         if name not in schema.names or table.column_names.count(name) > 1:
             raise _rebuild(f"column {name!r} is unexpected", where)
-        found, wanted = table.schema.field(name).type, schema.field(name).type
-        if not found.equals(wanted):
-            raise _rebuild(f"column {name!r} is {found}, not {wanted}", where)
+        actual, expected = table.schema.field(name).type, schema.field(name).type
+        if not actual.equals(expected):
+            raise _rebuild(f"column {name!r} is {actual}, not {expected}", where)
         if name in filled and table[name].null_count:
             raise _rebuild(f"column {name!r} has empty cells", where)
     return table.select(schema.names).cast(schema)
 
 
-def _rebuild(what: str, where: str) -> ManifestError:
-    return ManifestError(what, where=where, hint="rebuild the manifest")
+def _rebuild(reason: str, where: str) -> ManifestError:
+    return ManifestError(reason, where=where, hint="rebuild the manifest")

@@ -67,9 +67,9 @@ def _configs(release: Release) -> Iterator[dict[str, Any]]:
 
 def _example(release: Release) -> tuple[Manifest, str, str]:
     """Return a benchmark with images, and a split and a group of it."""
-    held = [manifest for manifest in release.benchmarks if manifest.parts] or list(release.benchmarks)
-    split, group = next(iter(held[0].parts), ("test", "GROUP"))
-    return held[0], split, group
+    candidates = [manifest for manifest in release.benchmarks if manifest.parts] or list(release.benchmarks)
+    split, group = next(iter(candidates[0].parts), ("test", "GROUP"))
+    return candidates[0], split, group
 
 
 def _reading(release: Release, address: Address) -> str:

@@ -73,7 +73,7 @@ def croissant_of(manifest: Manifest, *, metadata: Mapping[str, Any] | None = Non
         return _croissant_of(manifest, metadata or {}, url)
 
 
-def _croissant_of(manifest: Manifest, told: Mapping[str, Any], url: str) -> str:
+def _croissant_of(manifest: Manifest, settings: Mapping[str, Any], url: str) -> str:
     mlc = need("mlcroissant", "hub", where=FILE)
     recipe = load_recipe(manifest)
     folder = whole_folder(manifest)
@@ -81,12 +81,12 @@ def _croissant_of(manifest: Manifest, told: Mapping[str, Any], url: str) -> str:
     paths |= {f"{split}-{group}": f"images/{split}/{group}.parquet" for split, group in manifest.parts}
     carried = [file.path for file in carried_files(manifest.data.fingerprints.sources)]
     schemas = {name: CLASS_SCHEMA if name == "classes" else IMAGE_SCHEMA for name in paths}
-    made = mlc.Metadata(
+    croissant = mlc.Metadata(
         name=manifest.name,
         description=_description(manifest),
         version=f"{manifest.version}.0.0",
-        license=[str(told["license"])] if "license" in told else None,
-        date_published=_date(told.get("date_published")),
+        license=[str(settings["license"])] if "license" in settings else None,
+        date_published=_date(settings.get("date_published")),
         url=url,
         cite_as="\n\n".join(entry.bibtex for entry in cite_benchmark(manifest).entries),
         keywords=["out-of-distribution detection", "open-set recognition", "WordNet", "benchmark"],
@@ -106,7 +106,7 @@ def _croissant_of(manifest: Manifest, told: Mapping[str, Any], url: str) -> str:
         data_social_impact=IMPACT,
         data_release_maintenance_plan=MAINTENANCE,
     )
-    return json_text(json.loads(json.dumps(made.to_json(), default=str)))
+    return json_text(json.loads(json.dumps(croissant.to_json(), default=str)))
 
 
 def _date(value: object) -> datetime | None:

@@ -91,7 +91,7 @@ def publish(
         local = {**release.files, **_described(release, tagged_address, Path(folder))}
         try:
             head = repository.commit(MAIN)
-            held = repository.files(head) if head else {}
+            remote = repository.files(head) if head else {}
         except HubUnreachableError as error:
             if not dry_run:
                 raise
@@ -101,13 +101,13 @@ def publish(
         if head and tag and (tagged := repository.tags().get(tag)):
             _check_tag(repository, tag, tagged, local, release)
             return _publication(tagged_address, release, tagged, {}, local, [])
-        _check_others(repository, held, release)
-        differing = {p: file for p, file in local.items() if p not in held or not held[p].is_at(file)}
-        removed = sorted(p for p in held if p not in local and _is_ours(p, release))
+        _check_others(repository, remote, release)
+        differing = {p: file for p, file in local.items() if p not in remote or not remote[p].is_at(file)}
+        removed = sorted(p for p in remote if p not in local and _is_ours(p, release))
         if head:
-            _check_versions(repository, head, held, differing, release, Path(folder))
+            _check_versions(repository, head, remote, differing, release, Path(folder))
         if dry_run or not (differing or removed or tag):
-            return _publication(tagged_address, release, head, differing, local, removed, held=held)
+            return _publication(tagged_address, release, head, differing, local, removed, held=remote)
         if head is None:
             repository.create(private=private)
             head = repository.commit(MAIN)
@@ -119,7 +119,7 @@ def publish(
         if tag and commit:
             repository.tag(tag, commit)
     return _publication(
-        tagged_address, release, commit, differing, local, removed, held=held, tagged=bool(tag), sent=True
+        tagged_address, release, commit, differing, local, removed, held=remote, tagged=bool(tag), sent=True
     )
 
 
@@ -128,8 +128,8 @@ def _described(release: Release, address: Address, folder: Path) -> dict[str, Pa
     url = f"https://huggingface.co/datasets/{address.repo}"
     texts = {CARD: card_of(release, address)}
     for manifest in release.benchmarks:
-        told = croissant_of(manifest, metadata=release.metadata, url=url)
-        texts[f"{manifest.name}/{FILE}"] = told
+        text = croissant_of(manifest, metadata=release.metadata, url=url)
+        texts[f"{manifest.name}/{FILE}"] = text
     for path, text in texts.items():
         write_text(folder / path, text)
     return {path: folder / path for path in texts}
@@ -163,9 +163,9 @@ def _check_tag(
     repository: Repository, tag: str, commit: str, local: Mapping[str, Path], release: Release
 ) -> None:
     """Refuse a tag that holds something else: what was published under it stays."""
-    held = repository.files(commit)
-    odd = [path for path, file in local.items() if path not in held or not held[path].is_at(file)]
-    odd += [path for path in held if path not in local and _is_ours(path, release)]
+    remote = repository.files(commit)
+    odd = [path for path, file in local.items() if path not in remote or not remote[path].is_at(file)]
+    odd += [path for path in remote if path not in local and _is_ours(path, release)]
     if odd:
         raise HubError(
             f"the tag {tag} is published and holds something else: {min(odd)}"
@@ -175,9 +175,9 @@ def _check_tag(
         )
 
 
-def _check_others(repository: Repository, held: Mapping[str, RemoteFile], release: Release) -> None:
+def _check_others(repository: Repository, remote: Mapping[str, RemoteFile], release: Release) -> None:
     """Refuse to leave benchmarks out that are published: the card would no longer name them."""
-    if lost := sorted(set(benchmarks_among(held)) - set(release.names)):
+    if lost := sorted(set(benchmarks_among(remote)) - set(release.names)):
         raise HubError(
             f"it holds {', '.join(lost)}, which you do not give",
             where=repository.where(),
@@ -188,7 +188,7 @@ def _check_others(repository: Repository, held: Mapping[str, RemoteFile], releas
 def _check_versions(
     repository: Repository,
     head: str,
-    held: Mapping[str, RemoteFile],
+    remote: Mapping[str, RemoteFile],
     differing: Mapping[str, Path],
     release: Release,
     folder: Path,
@@ -196,9 +196,9 @@ def _check_versions(
     """Refuse to change a published value under its version."""
     for manifest in release.benchmarks:
         path = f"{manifest.name}/manifest.json"
-        if path not in held or path not in differing:
+        if path not in remote or path not in differing:
             continue
-        file = repository.fetch(held[path], head, folder / "published")
+        file = repository.fetch(remote[path], head, folder / "published")
         before = check_data(read_json(file, error=ManifestError), repository.where(path, commit=head))
         if changed := changed_values(before, manifest.data):
             raise ManifestError(

@@ -69,8 +69,10 @@ def gather(
     for folder in folders:
         manifest = load_final(folder, never="published")
         if manifest.name in benchmarks:
-            held = benchmarks[manifest.name].folder
-            raise ManifestError(f"{manifest.name} is in {held}, too", where=str(folder), hint="give one")
+            earlier_folder = benchmarks[manifest.name].folder
+            raise ManifestError(
+                f"{manifest.name} is in {earlier_folder}, too", where=str(folder), hint="give one"
+            )
         benchmarks[manifest.name] = manifest
     verified = run_for_each(
         verify_benchmark,
@@ -80,21 +82,21 @@ def gather(
         workers=workers,
         progress=progress or Silent(),
     )
-    for folder, found in zip(folders, verified, strict=True):
-        _check(found, folder)
+    for folder, verification in zip(folders, verified, strict=True):
+        _check(verification, folder)
     merge_declarations(
         manifest.own for manifest in benchmarks.values()
     )  # a name means one dataset in a repository
     files = {path: file for m in benchmarks.values() for path, file in _files_of(m).items()}
     readme = ""
-    for place in places:
+    for parent in places:
         files |= {
-            f"{RESULTS}/{file.relative_to(place / RESULTS).as_posix()}": file
-            for file in sorted((place / RESULTS).rglob("*"))
+            f"{RESULTS}/{file.relative_to(parent / RESULTS).as_posix()}": file
+            for file in sorted((parent / RESULTS).rglob("*"))
             if file.is_file() and not file.name.startswith(".")
         }
-        if (place / CARD).is_file() and not (place / "manifest.json").is_file():
-            readme = readme or read_text(place / CARD)
+        if (parent / CARD).is_file() and not (parent / "manifest.json").is_file():
+            readme = readme or read_text(parent / CARD)
     metadata, about = _parts(readme)
     return Release(
         [benchmarks[name] for name in sorted(benchmarks)], dict(sorted(files.items())), metadata, about
@@ -108,38 +110,39 @@ def _parts(readme: str) -> tuple[dict[str, Any], str]:
     front, _, text = readme.removeprefix(FENCE).partition(f"\n{FENCE}")
     yaml = need("yaml", "hub", where=CARD)
     try:
-        told = yaml.safe_load(front)
+        metadata = yaml.safe_load(front)
     except yaml.YAMLError as error:
         raise DataError(f"its metadata is no YAML: {str(error).splitlines()[0]}", where=CARD) from None
-    if not isinstance(told, dict):
+    if not isinstance(metadata, dict):
         raise DataError("its metadata is no YAML mapping", where=CARD, hint="as in license: mit")
-    return told, text
+    return metadata, text
 
 
 def folders_at(places: Sequence[Path]) -> list[Path]:
     """Return the folders of the manifests at some places. Raises ManifestError where there is none."""
     folders: list[Path] = []
-    for place in places:
-        inside = [place] if (place / "manifest.json").is_file() else _below(place)
+    for folder in places:
+        inside = [folder] if (folder / "manifest.json").is_file() else _below(folder)
         if not inside:
             raise ManifestError(
                 "no manifest.json here or one folder below",
-                where=str(place),
+                where=str(folder),
                 hint="give a folder written by `build` or `freeze`",
             )
         folders += inside
     return folders
 
 
-def _below(place: Path) -> list[Path]:
-    return sorted(file.parent for file in place.glob("*/manifest.json") if file.is_file())
+def _below(folder: Path) -> list[Path]:
+    return sorted(file.parent for file in folder.glob("*/manifest.json") if file.is_file())
 
 
-def _check(found: Verification, folder: Path) -> None:
-    if not found.ok:
-        first, more = found.problems[0], len(found.problems) - 1
+def _check(verification: Verification, folder: Path) -> None:
+    if not verification.ok:
+        problem, remaining = verification.problems[0], len(verification.problems) - 1
         raise ManifestError(
-            f"it does not verify: {first.detail}" + (f", and {more:,} more problems" if more else ""),
+            f"it does not verify: {problem.detail}"
+            + (f", and {remaining:,} more problems" if remaining else ""),
             where=str(folder),
             hint=f"see `wordnet-splits verify {folder}`",
         )

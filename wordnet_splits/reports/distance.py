@@ -63,23 +63,23 @@ class Distances(Tabular):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the fields of each set."""
-        return [dict(vars(one)) for one in self.sets]
+        return [dict(vars(item)) for item in self.sets]
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``distance --json`` prints."""
-        return {**vars(self), "sets": self.rows(), "inversions": [vars(one) for one in self.inversions]}
+        return {**vars(self), "sets": self.rows(), "inversions": [vars(item) for item in self.inversions]}
 
     def conclusions(self) -> list[str]:
         """Return in words what the sets are measured by, and how well that tells near from far."""
         unit = "in edges" if self.measure == "distance" else f"as {self.measure}, of which greater is nearer"
-        found = [f"Each class by its nearest ID class, {unit}."]
-        known = {name: value for name, value in self.near_against_far.items() if not np.isnan(value)}
-        if known:
-            values = ", ".join(f"{name} {value:.3f}" for name, value in known.items())
-            found.append(
+        sentences = [f"Each class by its nearest ID class, {unit}."]
+        separations = {name: value for name, value in self.near_against_far.items() if not np.isnan(value)}
+        if separations:
+            values = ", ".join(f"{name} {value:.3f}" for name, value in separations.items())
+            sentences.append(
                 f"AUROC of the near classes against the far ones: {values} (1: every near one is nearer)."
             )
-        return [*found, *(f"{one.far} (far): {one.sentence()}." for one in self.inversions)]
+        return [*sentences, *(f"{item.far} (far): {item.sentence()}." for item in self.inversions)]
 
     def plot(self, path: Path) -> None:
         """Write a box a set, from min to max with quartiles; SVG or PNG by the name.
@@ -144,11 +144,11 @@ def distance(
 
 
 def _set(group: str, role: str, values: np.ndarray) -> SetDistance:
-    known = values[~np.isnan(values)]
+    mapped = values[~np.isnan(values)]
     ends: Sequence[float | None] = [None] * 5
-    if len(known):
-        ends = [float(v) for v in np.quantile(known, (0, 0.25, 0.5, 0.75, 1))]
-    return SetDistance(group, role, len(values), len(values) - len(known), *ends)
+    if len(mapped):
+        ends = [float(v) for v in np.quantile(mapped, (0, 0.25, 0.5, 0.75, 1))]
+    return SetDistance(group, role, len(values), len(values) - len(mapped), *ends)
 
 
 def _near_against_far(values: np.ndarray, roles: np.ndarray, sign: float) -> float:

@@ -160,36 +160,36 @@ def find_class(manifest: Manifest, class_name: str, taxonomy: Taxonomy) -> list[
     rows: list[TableRow] = manifest.classes.to_pylist()
     sources = {r["source"] for r in rows}
     source, colon, rest = class_name.partition(":")
-    wanted, within = (rest, {source}) if colon and source in sources else (class_name, sources)
+    query, within = (rest, {source}) if colon and source in sources else (class_name, sources)
     offered = [r for r in rows if r["source"] in within]
-    folded = wanted.casefold().replace(" ", "_")
-    found = (
-        [r for r in offered if _is_called(r, wanted, exact=True)]
+    folded = query.casefold().replace(" ", "_")
+    matches = (
+        [r for r in offered if _is_called(r, query, exact=True)]
         or [r for r in offered if _is_called(r, folded, exact=False)]
-        or _with_synset(offered, wanted, taxonomy)
+        or _with_synset(offered, query, taxonomy)
     )
-    if found:
-        return sorted(found, key=lambda r: ROLES.index(r["role"]))
+    if matches:
+        return sorted(matches, key=lambda r: ROLES.index(r["role"]))
     names = {n for r in offered for n in (r["class_id"], r["name"])}
-    error = unknown("class", wanted, names, where=manifest.name)
+    error = unknown("class", query, names, where=manifest.name)
     raise UnknownNameError(
         error.what, where=error.where, near=error.near, hint=f"of {', '.join(sorted(within))}"
     )
 
 
-def _with_synset(rows: Sequence[TableRow], wanted: str, taxonomy: Taxonomy) -> list[TableRow]:
+def _with_synset(rows: Sequence[TableRow], query: str, taxonomy: Taxonomy) -> list[TableRow]:
     try:
-        wnid = taxonomy.find(wanted)
+        wnid = taxonomy.find(query)
     except SplitsError:
         return []
     return [r for r in rows if wnid in r["wnids"]]
 
 
-def _is_called(row: TableRow, wanted: str, *, exact: bool) -> bool:
+def _is_called(row: TableRow, query: str, *, exact: bool) -> bool:
     if exact:
-        return wanted in (row["class_id"], row["name"])
+        return query in (row["class_id"], row["name"])
     names = (row["class_id"], row["name"], *row["name"].split(", "))
-    return wanted in {n.casefold().replace(" ", "_") for n in names}
+    return query in {n.casefold().replace(" ", "_") for n in names}
 
 
 def _with_path(row: TableRow, taxonomy: Taxonomy) -> TableRow:
@@ -212,17 +212,17 @@ def draw_tree(row: Mapping[str, Any]) -> list[str]:
     if not row["up"]:
         return ["no path: the class has no synset, or there is no other ID class"]
     top = row["up"][-1]
-    mine = row["up"][-2::-1]
-    other = row["down"][1:]
+    class_branch = row["up"][-2::-1]
+    id_branch = row["down"][1:]
     lines = [f"{top['name']}  (least common subsumer)"]
     own_end = f"  <- {row['name']}"
     id_end = f"  <- nearest ID class {row['nearest_name'] or row['nearest_id']}"
-    if not mine:
+    if not class_branch:
         lines[0] += own_end
-    if not other:
+    if not id_branch:
         lines[0] += id_end
-    lines += _branch(mine, own_end, last=not other)
-    lines += _branch(other, id_end, last=True)
+    lines += _branch(class_branch, own_end, last=not id_branch)
+    lines += _branch(id_branch, id_end, last=True)
     return lines
 
 

@@ -90,10 +90,10 @@ def _make(name: str, root: Path | None, workers: int, progress: Progress | None)
             raise DataError("one image id is in two splits", where=str(source.root), hint="rename one")
         digests, problems = read_digests(source, classes, {}, workers=workers, progress=progress)
         if problems:
-            first = problems[0]
+            problem = problems[0]
             raise MissingImageError(
                 f"{len(problems):,} of {len(rows):,} images of {name} cannot be frozen, such as "
-                f"{first.image_id}: {first.detail}",
+                f"{problem.image_id}: {problem.detail}",
                 where=str(source.root),
                 hint="repair or remove them, then `catalog make` again",
             )

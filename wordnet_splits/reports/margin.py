@@ -21,29 +21,29 @@ def margin(row: TableRow, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> Mar
     ``rules`` are that of the group that took the class, or those that refused it, in order.
     """
     via, rule = list(row["via"]), rules[-1] if rules else None
-    drawn = [v for v in via if v["relation"] == "draw"]
-    if drawn:
-        return _of_draw(int(drawn[-1]["value"]), [r.draw for r in rules if r.draw is not None][-1])
+    draw_evidence = [v for v in via if v["relation"] == "draw"]
+    if draw_evidence:
+        return _of_draw(int(draw_evidence[-1]["value"]), [r.draw for r in rules if r.draw is not None][-1])
     if rule is not None and rule.operator == "slice" and via and via[0]["relation"] == "ancestor":
-        place = f"place {via[0]['value']:.0f} of the sorted classes below {_named(via[0], taxonomy)}"
-        return place, "more or fewer classes before it in that order"
+        position = f"place {via[0]['value']:.0f} of the sorted classes below {_named(via[0], taxonomy)}"
+        return position, "more or fewer classes before it in that order"
     if not via:
         nearest = "no distance" if row["distance"] is None else counted(row["distance"], "edge")
         return (
             f"nothing of the rule touches it; {nearest} to ID",
             "a rule that touches it, or an earlier group",
         )
-    first = via[-1] if row["role"] == "excluded" and via[-1]["relation"] == "threshold" else via[0]
-    return MARGINS[first["relation"]](via, rule, taxonomy)
+    decisive = via[-1] if row["role"] == "excluded" and via[-1]["relation"] == "threshold" else via[0]
+    return MARGINS[decisive["relation"]](via, rule, taxonomy)
 
 
-def _of_draw(place: int, drawn: int) -> MarginAndChange:
-    if place <= drawn:
-        spare = counted(drawn - place, "place")
-        fewer = f"a draw of fewer than {counted(place, 'class')}"
-        return f"drawn with {spare} to spare", fewer if place > 1 else "another seed: it is drawn first"
-    missed = counted(place - drawn, "place")
-    return f"missed the draw by {missed}", f"a draw of {counted(place, 'class')} or more"
+def _of_draw(position: int, count: int) -> MarginAndChange:
+    if position <= count:
+        spare = counted(count - position, "place")
+        fewer = f"a draw of fewer than {counted(position, 'class')}"
+        return f"drawn with {spare} to spare", fewer if position > 1 else "another seed: it is drawn first"
+    missed = counted(position - count, "place")
+    return f"missed the draw by {missed}", f"a draw of {counted(position, 'class')} or more"
 
 
 def _of_kin(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:

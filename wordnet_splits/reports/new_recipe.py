@@ -96,21 +96,21 @@ def new_recipe(
         raise OutputError("is there already", where=str(out), hint="remove it, or give --out")
     if not (near or far):
         raise RecipeError("no group is unknown", where="new", hint="give --near SOURCE or --far SOURCE")
-    first = parse_group(known, where="--id")
+    id_group = parse_group(known, where="--id")
     others = [
-        [parse_group(one, where=where) for one in given]
-        for where, given in (("--near", near), ("--far", far), ("--external", external))
+        [parse_group(text, where=where) for text in texts]
+        for where, texts in (("--near", near), ("--far", far), ("--external", external))
     ]
-    own, notes = _declared([first, *chain(*others)], out)
-    write_text(out, draft_recipe(name, first, *others, sources=own))
+    declarations, notes = _declared([id_group, *chain(*others)], out)
+    write_text(out, draft_recipe(name, id_group, *others, sources=declarations))
     try:
         recipe = load_recipe(out)
         taxonomy = load()
         with using_sources(recipe.declarations):
             rules = decide(recipe, recipe.seed, taxonomy)
-            drawn = select_images(recipe, recipe.seed, rules.membership.groups, {})
-            read_pixels(drawn, {}, BuildOptions())  # of generated images
-            manifest, _ = assemble(rules, drawn, taxonomy)
+            selections = select_images(recipe, recipe.seed, rules.membership.groups, {})
+            read_pixels(selections, {}, BuildOptions())  # of generated images
+            manifest, _ = assemble(rules, selections, taxonomy)
     except BaseException:
         out.unlink(missing_ok=True)  # it was ours, and of no use
         raise
@@ -128,11 +128,11 @@ def new_recipe(
     )
 
 
-def _declared(named: Sequence[DraftGroup], out: Path) -> tuple[list[str], list[str]]:
+def _declared(groups: Sequence[DraftGroup], out: Path) -> tuple[list[str], list[str]]:
     """Return the keys of each dataset of one's own for the recipe, and a note of each that is not in it."""
     folder = out.absolute().parent.resolve()
     tables, notes = [], []
-    for name in sorted({one.source for one in named} - set(catalog_names())):
+    for name in sorted({group.source for group in groups} - set(catalog_names())):
         declared = declared_sources()[name]
         files = [declared.catalog_file.resolve(), declared.inventory_file.resolve()]
         if all(file.is_relative_to(folder) for file in files):
@@ -172,11 +172,11 @@ def _evidence(classes: pa.Table) -> list[dict[str, Any]]:
     for row in classes.select(columns).to_pylist():
         if row["role"] not in ("id", "excluded"):
             of_group.setdefault(row["group"], []).append(row)
-    found = []
+    rows_shown = []
     for rows in of_group.values():
         rows.sort(key=lambda row: (-(row["mean"] or 0), row["class_id"]))
-        found += rows[:1] if len(rows) == 1 else [rows[0], rows[-1]]
-    return found
+        rows_shown += rows[:1] if len(rows) == 1 else [rows[0], rows[-1]]
+    return rows_shown
 
 
 def _dropped(membership: Membership) -> list[str]:

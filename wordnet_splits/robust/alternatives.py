@@ -44,9 +44,9 @@ class World:
         return cache(self._catalog)
 
     def _catalog(self, source: str) -> Catalog:
-        ours = load_catalog(source)
-        there = ((item, tuple(filter(None, map(self.synset, item.wnids)))) for item in ours)
-        return replace(ours, classes=tuple(replace(item, wnids=wnids) for item, wnids in there))
+        catalog = load_catalog(source)
+        there = ((item, tuple(filter(None, map(self.synset, item.wnids)))) for item in catalog)
+        return replace(catalog, classes=tuple(replace(item, wnids=wnids) for item, wnids in there))
 
     def rule(self, rule: ClassRule, source: str, ours: Taxonomy) -> ClassRule:
         """Return a rule with the synsets that it names.
@@ -61,9 +61,9 @@ class World:
 
         def there(name: str) -> str:
             wnid = ours.find(name)
-            if (found := self.synset(wnid)) is None:
+            if (synset := self.synset(wnid)) is None:
                 raise TaxonomyError(f"{ours.name(wnid)} ({wnid}), which a rule names, is not in it")
-            return found
+            return synset
 
         def walk(key: str, value: Any) -> Any:
             if isinstance(value, dict):
@@ -121,13 +121,13 @@ def operators(test: Expression) -> Iterator[str]:
 
 def kinds_read(recipe: Recipe) -> dict[str, frozenset[str]]:
     """Return for each group the kinds of readings that its rule, or that of a group it names, depends on."""
-    found: dict[str, frozenset[str]] = {}
+    kinds: dict[str, frozenset[str]] = {}
     registered = registered_operators()
     for group in recipe.group:
-        own = (registered[name].reads for name in operators(group.classes) if name in registered)
-        named = (found[o.name] for o in operands(group.classes) if o.kind == "group")
-        found[group.name] = frozenset().union(*own, *named)
-    return found
+        reads = (registered[name].reads for name in operators(group.classes) if name in registered)
+        operand_reads = (kinds[o.name] for o in operands(group.classes) if o.kind == "group")
+        kinds[group.name] = frozenset().union(*reads, *operand_reads)
+    return kinds
 
 
 @dataclass(frozen=True)
@@ -166,11 +166,11 @@ class Decided:
     @cached_property
     def places(self) -> dict[Key, Group]:
         """The first group of each class that one has taken, dropped or not."""
-        taken: dict[Key, Group] = {}
+        places: dict[Key, Group] = {}
         for group in self.recipe.group:
             for class_id in self.groups[group.name]:
-                taken.setdefault((group.source, class_id), group)
-        return taken
+                places.setdefault((group.source, class_id), group)
+        return places
 
     def role(self, key: Key) -> str:
         """Return the role of a class."""
@@ -208,46 +208,46 @@ def decide_in(recipe: Recipe, world: World, ours: Taxonomy, rewrite: Rewrite | N
     ------
     TaxonomyError : the recipe names a synset that this world lacks.
     """
-    found, context = Decided(recipe, world), context_of(recipe, world)
-    taken: set[Key] = set()
+    decided, context = Decided(recipe, world), context_of(recipe, world)
+    taken_keys: set[Key] = set()
     for group in recipe.group:
         rule = world.rule(undrawn(recipe, group), group.source, ours)
         offered = [item.class_id for item in world.catalog(group.source)]
         if not group.reuse:
-            offered = [c for c in offered if (group.source, c) not in taken]
+            offered = [c for c in offered if (group.source, c) not in taken_keys]
         if rewrite is not None:
             rule = rewrite(group, rule, offered, context)
         verdicts = decide(rule, group.source, offered, context)
         for class_id in offered:
-            found.asked.setdefault((group.source, class_id), []).append(group.name)
-        found.groups[group.name] = [c for c in offered if verdicts[c].accepted]
-        context.groups[group.name] = [(group.source, c) for c in found.groups[group.name]]
-        taken.update(context.groups[group.name])
+            decided.asked.setdefault((group.source, class_id), []).append(group.name)
+        decided.groups[group.name] = [c for c in offered if verdicts[c].accepted]
+        context.groups[group.name] = [(group.source, c) for c in decided.groups[group.name]]
+        taken_keys.update(context.groups[group.name])
     if recipe.drop_leaks:
-        _drop_leaks(found)
-    return found
+        _drop_leaks(decided)
+    return decided
 
 
-def _drop_leaks(found: Decided) -> None:
+def _drop_leaks(decided: Decided) -> None:
     """Note what ``drop_leaks`` takes out: of two kin the one whose role stands later in `KEPT_FIRST`.
 
     The same as `build.leaks.drop_leaking`, said of one class at a time: a test holds it to the manifests.
     """
-    recipe, world = found.recipe, found.world
-    kept: list[tuple[Group, Sequence[CatalogClass]]] = []
+    recipe, world = decided.recipe, decided.world
+    remaining: list[tuple[Group, Sequence[CatalogClass]]] = []
     ranked = sorted((g for g in recipe.group if g.role != "csid"), key=lambda g: KEPT_FIRST.index(g.role))
     for group in ranked:
-        earlier = [item for other, items in kept if trains(other, group) for item in items]
-        clash = found.clashes[group.name] = _clash(earlier, world.taxonomy)
+        earlier = [item for other_group, items in remaining if trains(other_group, group) for item in items]
+        clash = decided.clashes[group.name] = _clash(earlier, world.taxonomy)
         same = {(item.source, item.class_id) for item in earlier}
         left = []
-        for class_id in found.groups[group.name]:
+        for class_id in decided.groups[group.name]:
             item = world.catalog(group.source)[class_id]
             if (group.source, class_id) in same or clash.leaks(item):
-                found.dropped.add((group.source, class_id))
+                decided.dropped.add((group.source, class_id))
             else:
                 left.append(item)
-        kept.append((group, left))
+        remaining.append((group, left))
 
 
 def _clash(earlier: Sequence[CatalogClass], taxonomy: Taxonomy) -> Clash:

@@ -55,7 +55,9 @@ def other_senses(item: CatalogClass, taxonomy: Taxonomy) -> tuple[str, ...]:
 def roles_by_sense(decided: Decided, taxonomy: Taxonomy) -> dict[Key, list[tuple[str, str]]]:
     """Return, of each class with other senses, (synset, role) under each of them; all others as they are."""
     senses = {
-        key: found for key in decided.asked if (found := other_senses(load_catalog(key[0])[key[1]], taxonomy))
+        key: senses_of_class
+        for key in decided.asked
+        if (senses_of_class := other_senses(load_catalog(key[0])[key[1]], taxonomy))
     }
     roles: dict[Key, list[tuple[str, str]]] = {}
     for number in range(max(map(len, senses.values()), default=0)):
@@ -76,13 +78,13 @@ def _judged(decided: Decided, judged: dict[Key, tuple[str, ...]]) -> Iterator[tu
         offered = [key[1] for key in left if key[0] == group.source]
         if not offered:
             continue
-        rule, taken = undrawn(recipe, group), set(decided.groups[group.name])
+        rule, accepted = undrawn(recipe, group), set(decided.groups[group.name])
         if SENSE in kinds[group.name] or rule.draw is None:
             verdicts = decide(rule, group.source, offered, context)
-            taken = {c for c in offered if verdicts[c].accepted}
+            accepted = {c for c in offered if verdicts[c].accepted}
         clash = decided.clashes.get(group.name, Clash())
         for class_id in offered:
-            if class_id in taken:
+            if class_id in accepted:
                 key = (group.source, class_id)
                 del left[key]
                 item = replace(decided.world.catalog(group.source)[class_id], wnids=judged[key])
@@ -93,13 +95,13 @@ def _judged(decided: Decided, judged: dict[Key, tuple[str, ...]]) -> Iterator[tu
 def measures_for(recipe: Recipe) -> tuple[str, ...]:
     """Return the readings by measure that a recipe allows: all but its own measure's, and none without."""
     used = {name for g in recipe.group for name in operators(g.classes) if name in OF_NEARNESS}
-    own = {
+    own_measures = {
         leaf.value.measure
         for g in recipe.group
         for leaf in _leaves(g.classes)
         if leaf.operator == "similarity"
     }
-    return tuple(name for name, alike in FAMILIES.items() if used and own.isdisjoint(alike))
+    return tuple(name for name, alike in FAMILIES.items() if used and own_measures.isdisjoint(alike))
 
 
 def _leaves(test: Expression) -> Iterator[Expression]:
@@ -144,11 +146,11 @@ def by_measure(recipe: Recipe, measure: str, taxonomy: Taxonomy) -> Decided:
 
     world = original(recipe, taxonomy)
     rewrites: Sequence[Rewrite] = (count, change)
-    *_, found = (decide_in(recipe, world, taxonomy, rewrite) for rewrite in rewrites)
+    *_, decided = (decide_in(recipe, world, taxonomy, rewrite) for rewrite in rewrites)
     for name, counts in shares.items():
         if counts and all(near in (0, of) for near, of in zip(counts, judged[name], strict=True)):
-            found.idle.add(name)
-    return found
+            decided.idle.add(name)
+    return decided
 
 
 def _with_leaves(rule: ClassRule, source: str, offered: list[str], context: Context, leaf: Leaf) -> ClassRule:
@@ -198,13 +200,13 @@ def _at_share(
     values = sorted((v.via[0].value or 0.0 for v in verdicts.values() if v.via), reverse=True)
     counts = {ABOVE_ALL: 0} | {value: at for at, value in enumerate(values, start=1)}  # the last of equals
     cut = min(counts, key=lambda value: (abs(counts[value] - near), counts[value]))
-    found = bound(cut)
-    return Expression.model_validate({"not": found}) if _far_when_true(test) else found
+    bounded = bound(cut)
+    return Expression.model_validate({"not": bounded}) if _far_when_true(test) else bounded
 
 
 def _operand(test: Expression) -> Operand:
     value = test.value
     if isinstance(value, Operand):
         return value
-    found: Operand = value.to if test.operator == "similarity" else value.with_
-    return found
+    operand: Operand = value.to if test.operator == "similarity" else value.with_
+    return operand

@@ -65,8 +65,8 @@ class RobustClass:
 
     def agrees(self, reading: str) -> bool | None:
         """Say whether a reading gives the same role, None where it does not apply."""
-        given = self.readings[reading]
-        return None if given is None else given == self.candidate
+        role = self.readings[reading]
+        return None if role is None else role == self.candidate
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ class Robust(Tabular):
     def rows(self) -> Sequence[dict[str, Any]]:
         """Return a row a class, with a column a reading."""
         return [
-            {key: value for key, value in vars(one).items() if key not in ("readings", "turning_sense")}
-            | {name: one.readings[name] for name in self.names}
-            | {"turning_sense": one.turning_sense}
-            for one in self.classes
+            {key: value for key, value in vars(item).items() if key not in ("readings", "turning_sense")}
+            | {name: item.readings[name] for name in self.names}
+            | {"turning_sense": item.turning_sense}
+            for item in self.classes
         ]
 
     def to_table(self) -> pa.Table:
@@ -103,23 +103,23 @@ class Robust(Tabular):
 
     def counts(self) -> list[dict[str, Any]]:
         """Return, by benchmark and role, how many classes each reading agrees on, of those it applies to."""
-        found = []
-        groups = dict.fromkeys((one.benchmark, one.candidate) for one in self.classes)
+        rows = []
+        groups = dict.fromkeys((item.benchmark, item.candidate) for item in self.classes)
         for benchmark, role in groups:
-            of = [one for one in self.classes if (one.benchmark, one.candidate) == (benchmark, role)]
-            judged = [one.robust for one in of if one.robust is not None]
+            of = [item for item in self.classes if (item.benchmark, item.candidate) == (benchmark, role)]
+            judged = [item.robust for item in of if item.robust is not None]
             row: dict[str, Any] = {"benchmark": benchmark, "role": role, "classes": len(of)}
             row |= {"read": len(judged), "all_agree": sum(share == 1 for share in judged)}
             row["share"] = sum(judged) / len(judged) if judged else None
             for name in self.names:
-                agree = [known for one in of if (known := one.agrees(name)) is not None]
+                agree = [agrees for item in of if (agrees := item.agrees(name)) is not None]
                 row[name] = [sum(agree), len(agree)]
-            found.append(row)
-        return found
+            rows.append(row)
+        return rows
 
     def reasons(self) -> dict[str, int]:
         """Return how many classes are not read, by the reason."""
-        return dict(Counter(one.why for one in self.classes if one.why))
+        return dict(Counter(item.why for item in self.classes if item.why))
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``robust --json`` prints."""
@@ -158,14 +158,14 @@ def robust_roles(
     [('wolf', 'near', 'near')]
     """
     taxonomy = taxonomy or load()
-    others = [load_other_wordnet(one) for one in (installed_lexicons() if wordnets is None else wordnets)]
+    others = [load_other_wordnet(item) for item in (installed_lexicons() if wordnets is None else wordnets)]
     if isinstance(benchmark, str) and benchmark == "all":
         benchmark = buildable()
-    given = [benchmark] if isinstance(benchmark, Recipe | str | Path) else list(benchmark)
-    recipes = [load_recipe(one, manifests) for one in given]
+    benchmarks = [benchmark] if isinstance(benchmark, Recipe | str | Path) else list(benchmark)
+    recipes = [load_recipe(item, manifests) for item in benchmarks]
     notes: list[str] = []
     with using_sources(merge_declarations(recipe.declarations for recipe in recipes)):
-        classes = [one for recipe in recipes for one in _classes(recipe, others, taxonomy, notes)]
+        classes = [item for recipe in recipes for item in _classes(recipe, others, taxonomy, notes)]
         sources = sorted({source for recipe in recipes for source in recipe.sources})
         mapped = [item for source in sources for item in load_catalog(source) if item.wnids]
     unmapped = {o.name: sum(not any(map(o.synset, item.wnids)) for item in mapped) for o in others}
@@ -181,28 +181,34 @@ def _classes(
     decided = dict(_decided(recipe, kinds, others, taxonomy, notes))
     kind_of = {HIERARCHY: HIERARCHY} | dict.fromkeys(readings.FAMILIES, MEASURE)
     senses = readings.roles_by_sense(base, taxonomy) if _reads(recipe, kinds, SENSE) else {}
-    for key, asked in base.asked.items():
+    for key, group_names in base.asked.items():
         item = load_catalog(key[0])[key[1]]
-        read = frozenset[str]().union(*(kinds[name] for name in asked))
+        kinds_of_class = frozenset[str]().union(*(kinds[name] for name in group_names))
         clashes = (
-            base.clashes.get(name, alternatives.Clash()) for name in asked if key[1] in base.groups[name]
+            base.clashes.get(name, alternatives.Clash())
+            for name in group_names
+            if key[1] in base.groups[name]
         )
         leaks = any(clash.by_wnid for clash in clashes)
         read_by_leaks = GRAPH if leaks else frozenset[str]()
-        read |= read_by_leaks
+        kinds_of_class |= read_by_leaks
         candidate = base.role(key)
-        given: dict[str, str | None] = dict.fromkeys((*BUILT_IN, *(o.name for o in others)))
-        for name, other in decided.items():
-            of_rules = frozenset[str]().union(*(kinds[group] for group in asked if group not in other.idle))
+        role_by_reading: dict[str, str | None] = dict.fromkeys((*BUILT_IN, *(o.name for o in others)))
+        for name, alternative in decided.items():
+            of_rules = frozenset[str]().union(
+                *(kinds[group] for group in group_names if group not in alternative.idle)
+            )
             applies = kind_of.get(name, WORDNET) in of_rules | read_by_leaks
-            there = other.world.catalog(key[0])[key[1]].wnids
-            given[name] = other.role(key) if applies and there else None
-        by_sense = senses.get(key, []) if SENSE in read and item.wnids else []
-        given[SENSE] = "/".join(dict.fromkeys(role for _, role in by_sense)) or None
-        agree = [role == candidate for role in given.values() if role is not None]
-        why = NO_SYNSET if not item.wnids else NO_WORDNET if not read else "" if agree else NO_READING
+            there = alternative.world.catalog(key[0])[key[1]].wnids
+            role_by_reading[name] = alternative.role(key) if applies and there else None
+        by_sense = senses.get(key, []) if SENSE in kinds_of_class and item.wnids else []
+        role_by_reading[SENSE] = "/".join(dict.fromkeys(role for _, role in by_sense)) or None
+        agree = [role == candidate for role in role_by_reading.values() if role is not None]
+        why = (
+            NO_SYNSET if not item.wnids else NO_WORDNET if not kinds_of_class else "" if agree else NO_READING
+        )
         if why:
-            agree, given = [], dict.fromkeys(given)
+            agree, role_by_reading = [], dict.fromkeys(role_by_reading)
         role, group = roles[key]
         yield RobustClass(
             recipe.name,
@@ -213,23 +219,23 @@ def _classes(
             group,
             sum(agree) / len(agree) if agree else None,
             why,
-            given,
+            role_by_reading,
             next((wnid for wnid, role in by_sense if role != candidate), None) if agree else None,
         )
 
 
 def _reads(recipe: Recipe, kinds: Mapping[str, frozenset[str]], kind: str) -> bool:
-    return any(kind in read for read in kinds.values()) or (recipe.drop_leaks and kind in GRAPH)
+    return any(kind in group_kinds for group_kinds in kinds.values()) or (recipe.drop_leaks and kind in GRAPH)
 
 
 def _roles(recipe: Recipe, base: Decided, taxonomy: Taxonomy) -> dict[Key, tuple[str, str]]:
     """Return role and group of each class as the class table has them, draws included."""
-    drawn: Mapping[str, Sequence[str]] = base.groups
+    classes_by_group: Mapping[str, Sequence[str]] = base.groups
     if any(g.classes is not alternatives.undrawn(recipe, g) for g in recipe.group):
-        drawn = decide_membership(recipe, recipe.seed, taxonomy).groups
+        classes_by_group = decide_membership(recipe, recipe.seed, taxonomy).groups
     roles = dict.fromkeys(base.asked, (EXCLUDED, ""))
     for group in reversed(recipe.group):  # the first group of a class counts
-        for class_id in drawn[group.name]:
+        for class_id in classes_by_group[group.name]:
             if (group.source, class_id) not in base.dropped:
                 roles[group.source, class_id] = group.role, group.name
     return roles
@@ -250,8 +256,8 @@ def _decided(
         )
     for measure in readings.measures_for(recipe):
         yield measure, readings.by_measure(recipe, measure, taxonomy)
-    for other in others if _reads(recipe, kinds, WORDNET) else ():
+    for wordnet in others if _reads(recipe, kinds, WORDNET) else ():
         try:
-            yield other.name, alternatives.decide_in(recipe, alternatives.other_wordnet(other), taxonomy)
+            yield wordnet.name, alternatives.decide_in(recipe, alternatives.other_wordnet(wordnet), taxonomy)
         except TaxonomyError as error:
-            notes.append(f"{recipe.name}: not read by {other.name}: {error.what}")
+            notes.append(f"{recipe.name}: not read by {wordnet.name}: {error.what}")

@@ -108,16 +108,22 @@ def open_archive(path: Path) -> Archive:
     if not path.is_dir():
         raise DataError("no such folder", where=printable(path))
     root = path.resolve()
-    found = [(bench, base) for bench in benches() if (base := _base(bench, root)) is not None]
-    if len(found) != 1:
-        named = " and ".join(bench.folder for bench in benches())
-        wanted = " or ".join(f"{{train,valid,test}}/{bench.id_set}" for bench in benches())
-        what = f"holds both {named}" if found else f"is no archive of Kim et al.: no folder {wanted} here"
-        hint = (
-            "give one of them" if found else f"unpack {named.replace(' and ', ' or ')} and give that folder"
+    candidates = [(bench, base) for bench in benches() if (base := _base(bench, root)) is not None]
+    if len(candidates) != 1:
+        folder_names = " and ".join(bench.folder for bench in benches())
+        expected_folders = " or ".join(f"{{train,valid,test}}/{bench.id_set}" for bench in benches())
+        reason = (
+            f"holds both {folder_names}"
+            if candidates
+            else f"is no archive of Kim et al.: no folder {expected_folders} here"
         )
-        raise DataError(what, where=printable(path), hint=hint)
-    bench, base = found[0]
+        hint = (
+            "give one of them"
+            if candidates
+            else f"unpack {folder_names.replace(' and ', ' or ')} and give that folder"
+        )
+        raise DataError(reason, where=printable(path), hint=hint)
+    bench, base = candidates[0]
     groups = {group.name: group for group in bench.recipe.group}
     parts = []
     for split in SPLIT_FOLDERS:
@@ -144,21 +150,21 @@ def _part(folder: str, group: Group | None, base: Path, root: Path) -> ArchivePa
     bare = subfolder(here, "no-labels", root)
     if labels is None and bare is None:
         if group is not None and not (of_classes and split == "train"):
-            wanted = "neither labels nor no-labels" if of_classes else "no folder no-labels"
-            raise DataError(f"holds {wanted}", where=printable(here), hint="unpack the archive again")
+            reason = "neither labels nor no-labels" if of_classes else "no folder no-labels"
+            raise DataError(f"holds {reason}", where=printable(here), hint="unpack the archive again")
         labels = here
     if group is None or labels is None:
-        known: tuple[str, ...] = ()
+        class_folders: tuple[str, ...] = ()
     else:
-        known = tuple(name for name in folders(labels, root) if name in load_catalog(group.source))
+        class_folders = tuple(name for name in folders(labels, root) if name in load_catalog(group.source))
     top = labels or bare or here
     pictures = []
     for path in _pictures(top, root):
-        first = Path(path).relative_to(top).parts[0]
-        class_id = first if first in known else None
+        top_folder = Path(path).relative_to(top).parts[0]
+        class_id = top_folder if top_folder in class_folders else None
         pictures.append(ArchivePicture(class_id, Path(path).relative_to(base).as_posix()))
     pictures.sort(key=lambda picture: picture.path)
-    return ArchivePart(folder, SPLIT_FOLDERS[split], group, known, tuple(pictures))
+    return ArchivePart(folder, SPLIT_FOLDERS[split], group, class_folders, tuple(pictures))
 
 
 def _pictures(folder: Path | str, root: Path) -> Iterator[str]:

@@ -68,37 +68,41 @@ def match_archive(archive: Archive, roots: Roots, progress: Progress | None = No
     SourceError : a root that is not this dataset, or in which positions identify no image.
     UnsafeDataError : a link that leaves the archive.
     """
-    found = Matched()
-    originals = _Originals(roots, progress, found.problems)
-    taken: set[tuple[str, str]] = set()
+    matches = Matched()
+    originals = _Originals(roots, progress, matches.problems)
+    used_images: set[tuple[str, str]] = set()
     of_id: dict[str, set[str]] = defaultdict(set)
     for part in sorted(archive.parts, key=_turn):
         group = part.group
         if group is None:
-            _leave(found, part, "no set that we know")
+            _leave(matches, part, "no set that we know")
             continue
-        found.classes += [_entry("", group, class_id, "") for class_id in part.classes]
+        matches.classes += [_entry("", group, class_id, "") for class_id in part.classes]
         if group.role == "id":
             of_id[group.source].update(part.classes)
         if group.view != RAW_VIEW:
-            _leave(found, part, f"resized by the authors, so that no original of {group.source} is the same")
+            _leave(
+                matches, part, f"resized by the authors, so that no original of {group.source} is the same"
+            )
             continue
         publishers = _publishers(group, part.split)
         pool = originals.by_digest(group.source, publishers)
         if pool is None:
-            _leave(found, part, f"the originals are not at hand (--root {group.source}=DIR)")
+            _leave(matches, part, f"the originals are not at hand (--root {group.source}=DIR)")
             continue
         barred = of_id[group.source] if group.role != "id" else frozenset()
         free = {
-            digest: [o for o in alike if o.class_id not in barred and (group.source, o.image_id) not in taken]
+            digest: [
+                o for o in alike if o.class_id not in barred and (group.source, o.image_id) not in used_images
+            ]
             for digest, alike in pool.items()
         }
-        images = _match(part, _digested(archive, part, progress), free, found)
-        taken |= {(group.source, entry.image_id or "") for entry in images}
+        images = _match(part, _digested(archive, part, progress), free, matches)
+        used_images |= {(group.source, entry.image_id or "") for entry in images}
         if group.role == "id":
             of_id[group.source].update(entry.class_id or "" for entry in images)
-        found.images += images
-    return found
+        matches.images += images
+    return matches
 
 
 def _turn(part: ArchivePart) -> tuple[bool, int, str]:
@@ -110,8 +114,8 @@ def _turn(part: ArchivePart) -> tuple[bool, int, str]:
 def _publishers(group: Group, split: str) -> frozenset[str]:
     """Return the publisher's splits that a split of a group is from; of another split, any the group uses."""
     rules = [group.images[split]] if split in group.images else list(group.images.values())
-    named = {name for rule in rules for name in rule.from_ or ()}
-    return frozenset(named & {*source_class(group.source).splits}) or frozenset(
+    split_names = {name for rule in rules for name in rule.from_ or ()}
+    return frozenset(split_names & {*source_class(group.source).splits}) or frozenset(
         source_class(group.source).splits
     )
 
@@ -123,12 +127,12 @@ Digested = dict[tuple[str | None, bytes], list[ArchivePicture]]
 def _digested(archive: Archive, part: ArchivePart, progress: Progress | None) -> Digested:
     assert part.group is not None
     lossless = source_class(part.group.source).lossless
-    found: Digested = defaultdict(list)
+    pictures_by_digest: Digested = defaultdict(list)
     with (progress or Silent()).task(f"reading {part.folder}", len(part.pictures)) as task:
         for picture in part.pictures:
-            found[picture.class_id, _digest(archive, picture.path, lossless)].append(picture)
+            pictures_by_digest[picture.class_id, _digest(archive, picture.path, lossless)].append(picture)
             task.advance()
-    return found
+    return pictures_by_digest
 
 
 def _digest(archive: Archive, path: str, lossless: bool) -> bytes:
@@ -145,23 +149,25 @@ def _digest(archive: Archive, path: str, lossless: bool) -> bytes:
 
 
 def _match(
-    part: ArchivePart, pictures: Digested, free: Mapping[bytes, Sequence[_Original]], found: Matched
+    part: ArchivePart, pictures: Digested, free: Mapping[bytes, Sequence[_Original]], matches: Matched
 ) -> list[ListEntry]:
     assert part.group is not None
     images: list[ListEntry] = []
     left: dict[str, list[str]] = defaultdict(list)
     for (class_id, digest), alike in pictures.items():
-        known = [o for o in free.get(digest, ()) if class_id in (None, o.class_id)]
-        if len({o.class_id for o in known}) > 1 and len(alike) < len(known):
+        candidates = [o for o in free.get(digest, ()) if class_id in (None, o.class_id)]
+        if len({o.class_id for o in candidates}) > 1 and len(alike) < len(candidates):
             left["originals of several classes are the same"] += [p.path for p in alike]
             continue
-        for picture, original in zip(alike, known, strict=False):
+        for picture, original in zip(alike, candidates, strict=False):
             entry = _entry(part.split, part.group, original.class_id, original.image_id)
             images.append(entry._replace(path=picture.path, digest=digest))
         left[f"equal to no original of {part.group.source} that is left"] += [
-            p.path for p in alike[len(known) :]
+            p.path for p in alike[len(candidates) :]
         ]
-    found.left_out += [LeftOut(part.folder, reason, sorted(paths)) for reason, paths in left.items() if paths]
+    matches.left_out += [
+        LeftOut(part.folder, reason, sorted(paths)) for reason, paths in left.items() if paths
+    ]
     return images
 
 
@@ -171,9 +177,9 @@ def _entry(split: str, group: Group, class_id: str, image_id: str) -> ListEntry:
     )
 
 
-def _leave(found: Matched, part: ArchivePart, reason: str) -> None:
+def _leave(matches: Matched, part: ArchivePart, reason: str) -> None:
     if part.pictures:
-        found.left_out.append(LeftOut(part.folder, reason, [p.path for p in part.pictures]))
+        matches.left_out.append(LeftOut(part.folder, reason, [p.path for p in part.pictures]))
 
 
 class _Originals:
@@ -198,7 +204,7 @@ class _Originals:
         labels = image_labels(source, roots, splits)
         digests, problems = image_digests(source, labels, roots, 1, self._progress)
         self._problems += problems
-        found: dict[bytes, list[_Original]] = defaultdict(list)
+        originals: dict[bytes, list[_Original]] = defaultdict(list)
         for image_id in sorted(digests):
-            found[digests[image_id]].append(_Original(image_id, *labels[image_id]))
-        return dict(found)
+            originals[digests[image_id]].append(_Original(image_id, *labels[image_id]))
+        return dict(originals)

@@ -31,13 +31,15 @@ def import_facets(path: Path, out: Path, *, options: BuildOptions) -> list[Impor
         set; see `read_facets`.
     OutputError : the lists are there already.
     """
-    found = {name: resolve(entries, "facets", {}) for name, entries in read_facets(path).items()}
-    for resolved in found.values():
+    resolved_lists = {name: resolve(entries, "facets", {}) for name, entries in read_facets(path).items()}
+    for resolved in resolved_lists.values():
         if resolved.unmatched and not options.allow_missing:
             total = len(resolved.images) + len(resolved.unmatched)
             hint = "fetch the dataset again, or leave them out with --allow-missing"
             raise DataError(refusal(resolved.unmatched, total), where=str(path), hint=hint)
-    lists = {one.name: _lists(one.name, found[one.name]) for one in facets_lists()}
+    lists = {
+        benchmark.name: _lists(benchmark.name, resolved_lists[benchmark.name]) for benchmark in facets_lists()
+    }
     files = [out / FOLDER / f"{name}.parquet" for of_one in lists.values() for name in of_one]
     if there := [file for file in files if file.exists()]:
         raise OutputError("is there already", where=str(there[0]), hint="remove it, or give --out")
@@ -45,7 +47,10 @@ def import_facets(path: Path, out: Path, *, options: BuildOptions) -> list[Impor
         for of_one in lists.values():
             for name, entries in of_one.items():
                 write_list(name, entries, path, out)
-        return [_built(one, sorted(lists[one.name]), found[one.name], out, options) for one in facets_lists()]
+        return [
+            _built(benchmark, sorted(lists[benchmark.name]), resolved_lists[benchmark.name], out, options)
+            for benchmark in facets_lists()
+        ]
     except BaseException:  # what builds nothing is not to be in the way of the next import
         for file in files:
             file.unlink(missing_ok=True)
@@ -55,24 +60,24 @@ def import_facets(path: Path, out: Path, *, options: BuildOptions) -> list[Impor
 def _lists(name: str, resolved: Resolved) -> dict[str, Sequence[ListEntry]]:
     """Return the images by list; DataError where the recipe names one that has none."""
     recipe = load_recipe(name)
-    found: dict[str, list[ListEntry]] = defaultdict(list)
+    entries_by_list: dict[str, list[ListEntry]] = defaultdict(list)
     for entry in resolved.images:
-        found[f"{FAMILY}/{name.removeprefix('places-')}_{entry.split}_{entry.group}"].append(entry)
-    wanted = {rule.list_ for group in recipe.group for rule in group.images.values()}
-    wanted |= {used for group in recipe.group for used in lists_used(group.classes)}
-    if absent := sorted(w for w in wanted if w is not None and w not in found):
-        _, split, group = absent[0].split("_", 2)
-        what = f"no image of group {group} in the {split} list of {name}"
-        raise DataError(what, hint="one of the files is not whole: fetch the dataset again")
-    return dict(found)
+        entries_by_list[f"{FAMILY}/{name.removeprefix('places-')}_{entry.split}_{entry.group}"].append(entry)
+    list_names = {rule.list_ for group in recipe.group for rule in group.images.values()}
+    list_names |= {used for group in recipe.group for used in lists_used(group.classes)}
+    if missing := sorted(w for w in list_names if w is not None and w not in entries_by_list):
+        _, split, group = missing[0].split("_", 2)
+        reason = f"no image of group {group} in the {split} list of {name}"
+        raise DataError(reason, hint="one of the files is not whole: fetch the dataset again")
+    return dict(entries_by_list)
 
 
 def _built(
-    one: FacetsList, lists: list[str], resolved: Resolved, out: Path, options: BuildOptions
+    benchmark: FacetsList, lists: list[str], resolved: Resolved, out: Path, options: BuildOptions
 ) -> Imported:
-    recipe = load_recipe(one.name)
+    recipe = load_recipe(benchmark.name)
     recipe.remember_folder(out.absolute())
-    made = build_benchmark(
+    build = build_benchmark(
         recipe,
         roots=options.roots,
         out=out,
@@ -80,11 +85,11 @@ def _built(
         progress=options.progress,
     )
     return Imported(
-        one.name,
-        out / one.name,
-        made.manifest,
+        benchmark.name,
+        out / benchmark.name,
+        build.manifest,
         lists=lists,
         unmatched=resolved.unmatched,
-        problems=made.problems,
-        like=one.like,
+        problems=build.problems,
+        like=benchmark.like,
     )

@@ -64,8 +64,8 @@ def facets_sets() -> Mapping[str, FacetsSet]:
 
 def counterparts() -> Mapping[str, str]:
     """Return the groups of the rule-made counterpart whose classes are in a group of another name here."""
-    found: dict[str, str] = _table()["counterparts"]
-    return found
+    groups: dict[str, str] = _table()["counterparts"]
+    return groups
 
 
 def _table() -> Any:
@@ -83,11 +83,13 @@ def read_facets(path: Path) -> dict[str, list[ListEntry]]:
     """
     base = _base(path)
     judged = _Judged()
-    read = {
-        one.name: [
-            entry for split in SPLITS for entry in _lines(one.path(base, split), split, one.name, judged)
+    entries_by_benchmark = {
+        benchmark.name: [
+            entry
+            for split in SPLITS
+            for entry in _lines(benchmark.path(base, split), split, benchmark.name, judged)
         ]
-        for one in facets_lists()
+        for benchmark in facets_lists()
     }
     groups = judged.groups()
     return {
@@ -95,22 +97,22 @@ def read_facets(path: Path) -> dict[str, list[ListEntry]]:
             entry._replace(group=groups[entry.group, entry.class_id]) if entry.class_id else entry
             for entry in entries
         ]
-        for name, entries in read.items()
+        for name, entries in entries_by_benchmark.items()
     }
 
 
 def _base(path: Path) -> Path:
     if not path.is_dir():
-        what = "is no folder" if path.exists() else "no such folder"
-        raise DataError(what, where=printable(path), hint=HINT)
-    wanted = [one.path(Path(), split) for one in facets_lists() for split in SPLITS]
-    base = next((b for b in (path, path / FOLDER) if any((b / file).exists() for file in wanted)), None)
+        reason = "is no folder" if path.exists() else "no such folder"
+        raise DataError(reason, where=printable(path), hint=HINT)
+    list_files = [benchmark.path(Path(), split) for benchmark in facets_lists() for split in SPLITS]
+    base = next((b for b in (path, path / FOLDER) if any((b / file).exists() for file in list_files)), None)
     if base is None:
-        raise DataError(f"holds no list such as {FOLDER}/{wanted[0]}", where=printable(path), hint=HINT)
-    for file in wanted:
+        raise DataError(f"holds no list such as {FOLDER}/{list_files[0]}", where=printable(path), hint=HINT)
+    for file in list_files:
         if not (base / file).exists():
-            what = f"no file {file}, and only T1 and T2 together tell a score of 2 from one of 3"
-            raise DataError(what, where=printable(base), hint=HINT)
+            reason = f"no file {file}, and only T1 and T2 together tell a score of 2 from one of 3"
+            raise DataError(reason, where=printable(base), hint=HINT)
     return base
 
 
@@ -124,31 +126,33 @@ class _Judged:
 
     def add(self, benchmark: str, of_set: str, class_id: str, ood: str, number: str, where: str) -> None:
         """Note a line; DataError where it contradicts an earlier one."""
-        said = self._ood.setdefault((of_set, class_id), {}).setdefault(benchmark, ood)
-        if said != ood:
+        earlier = self._ood.setdefault((of_set, class_id), {}).setdefault(benchmark, ood)
+        if earlier != ood:
             raise DataError(f"class {class_id} of {of_set} is both ID and OOD in {benchmark}", where=where)
         if self._classes.setdefault((of_set, number), class_id) != class_id:
-            other = self._classes[of_set, number]
-            raise DataError(f"class {number} of {of_set} is {other} and {class_id}", where=where)
+            earlier_value = self._classes[of_set, number]
+            raise DataError(f"class {number} of {of_set} is {earlier_value} and {class_id}", where=where)
         if self._numbers.setdefault((of_set, class_id), number) != number:
-            other = self._numbers[of_set, class_id]
-            raise DataError(f"class {class_id} of {of_set} has the numbers {other} and {number}", where=where)
+            earlier_value = self._numbers[of_set, class_id]
+            raise DataError(
+                f"class {class_id} of {of_set} has the numbers {earlier_value} and {number}", where=where
+            )
 
     def groups(self) -> dict[tuple[str, str | None], str]:
         """Return the group of each class of a set; DataError where T1 and T2 do not go together."""
-        names = [one.name for one in facets_lists()]
-        found: dict[tuple[str, str | None], str] = {}
-        for (of_set, class_id), said in self._ood.items():
-            if absent := [name for name in names if name not in said]:
-                present = " and ".join(name for name in names if name in said)
-                what = f"class {class_id} of {of_set} is in the lists of {present} and not of {absent[0]}"
-                raise DataError(what, hint="one of the files is not whole: fetch the dataset again")
-            group = facets_sets()[of_set].groups.get("".join(said[name] for name in names))
+        names = [benchmark.name for benchmark in facets_lists()]
+        groups: dict[tuple[str, str | None], str] = {}
+        for (of_set, class_id), oodness in self._ood.items():
+            if missing := [name for name in names if name not in oodness]:
+                present = " and ".join(name for name in names if name in oodness)
+                reason = f"class {class_id} of {of_set} is in the lists of {present} and not of {missing[0]}"
+                raise DataError(reason, hint="one of the files is not whole: fetch the dataset again")
+            group = facets_sets()[of_set].groups.get("".join(oodness[name] for name in names))
             if group is None:
-                words = (f"{'OOD' if said[name] == '1' else 'ID'} in {name}" for name in names)
+                words = (f"{'OOD' if oodness[name] == '1' else 'ID'} in {name}" for name in names)
                 raise DataError(f"class {class_id} of {of_set} cannot be {' and '.join(words)}")
-            found[of_set, class_id] = group
-        return found
+            groups[of_set, class_id] = group
+        return groups
 
 
 def _lines(file: Path, split: str, benchmark: str, judged: _Judged) -> Iterator[ListEntry]:
@@ -161,8 +165,10 @@ def _lines(file: Path, split: str, benchmark: str, judged: _Judged) -> Iterator[
         if not cells:
             continue
         if len(cells) != 4:
-            what = f"{len(cells)} words, not OODNESS SET NUMBER PATH"
-            raise DataError(what, where=where, hint="one of the files is not whole: fetch the dataset again")
+            reason = f"{len(cells)} words, not OODNESS SET NUMBER PATH"
+            raise DataError(
+                reason, where=where, hint="one of the files is not whole: fetch the dataset again"
+            )
         ood, of_set, index, path = cells
         if ood not in ("0", "1"):
             raise DataError(f"OODness {printable(ood)!r} is neither 0 nor 1", where=where)

@@ -24,29 +24,29 @@ def import_archive(path: Path, out: Path, *, name: str | None, options: BuildOpt
     """
     archive = open_archive(path)
     bench = archive.bench
-    found = match_archive(archive, options.roots, options.progress)
-    if found.left_out and not options.allow_missing:
+    matches = match_archive(archive, options.roots, options.progress)
+    if matches.left_out and not options.allow_missing:
         hint = "give the roots of the originals, and leave out the rest with --allow-missing"
-        raise DataError("; ".join(map(str, found.left_out)), where=printable(path), hint=hint)
-    if not any(entry.role == "id" for entry in [*found.images, *found.classes]):
-        what = (
+        raise DataError("; ".join(map(str, matches.left_out)), where=printable(path), hint=hint)
+    if not any(entry.role == "id" for entry in [*matches.images, *matches.classes]):
+        reason = (
             f"no class of {bench.id_set} is known: no folder bears the name of one, no picture is an original"
         )
-        raise DataError(what, where=printable(path), hint="give the folder of the authors' archive")
-    entries = [*dict.fromkeys(found.classes), *found.images]
-    made = own_benchmark(
+        raise DataError(reason, where=printable(path), hint="give the folder of the authors' archive")
+    entries = [*dict.fromkeys(matches.classes), *matches.images]
+    imported = own_benchmark(
         entries, path, out, name=name or bench.name, roles={}, options=options, like=bench.recipe
     )
-    assert made.build is not None, "there is an ID class"
-    unmatched = [ListEntry("", row.folder, text) for row in found.left_out for text in row.paths]
+    assert imported.build is not None, "there is an ID class"
+    unmatched = [ListEntry("", row.folder, text) for row in matches.left_out for text in row.paths]
     return Imported(
-        made.name,
-        out / made.name,
-        made.build.manifest,
-        made.recipe,
-        made.lists,
+        imported.name,
+        out / imported.name,
+        imported.build.manifest,
+        imported.recipe,
+        imported.lists,
         unmatched=unmatched,
-        problems=[*found.problems, *made.build.problems],
-        left_out=found.left_out,
+        problems=[*matches.problems, *imported.build.problems],
+        left_out=matches.left_out,
         like=bench.like,
     )

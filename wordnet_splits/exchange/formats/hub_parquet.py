@@ -43,15 +43,15 @@ class Hub:
         schema = schema.with_metadata(hub_metadata(schema, export.manifest.class_names()))
         for (split, group), table in export.tables():
             rows = self._rows(export, (split, group), table)
-            first = next(rows, None)
+            next_row = next(rows, None)
             number = 0
-            while first is not None or number == 0:
+            while next_row is not None or number == 0:
                 path = folder / "data" / split / f"{group}-{number:05d}.parquet"
-                some = islice(chain([] if first is None else [first], rows), SHARD)
+                some = islice(chain([] if next_row is None else [next_row], rows), SHARD)
                 with replacing(path) as part, pq.ParquetWriter(part, schema, compression="zstd") as file:
                     while batch := list(islice(some, ROW_GROUP)):
                         file.write_table(pa.Table.from_pylist(batch, schema=schema), ROW_GROUP)
-                first, number = next(rows, None), number + 1
+                next_row, number = next(rows, None), number + 1
         write_text(folder / "README.md", _card(export))
 
     def _rows(self, export: Export, part: tuple[str, str], table: pa.Table) -> Iterator[dict[str, Any]]:
@@ -75,12 +75,12 @@ class Hub:
 def _read(path: Path, reading: ImportTask) -> Iterator[ListEntry]:
     opened = open_parquet(path)
     with closing(opened), parquet_errors(path):
-        held = opened.schema_arrow.names
-        if missing := [name for name in ("source", "image_id") if name not in held]:
+        column_names = opened.schema_arrow.names
+        if missing := [name for name in ("source", "image_id") if name not in column_names]:
             raise DataError(
-                f"has no column {missing[0]!r}", where=str(path), hint=f"it holds {', '.join(held)}"
+                f"has no column {missing[0]!r}", where=str(path), hint=f"it holds {', '.join(column_names)}"
             )
-        columns = [name for name in (*TEXTS, "label") if name in held]
+        columns = [name for name in (*TEXTS, "label") if name in column_names]
         number = 0
         for batch in opened.iter_batches(4096, columns=columns):
             for row in batch.to_pylist():
@@ -94,9 +94,9 @@ def _card(export: Export) -> str:
     for split, group in export.manifest.parts:
         splits.setdefault(group, []).append(split)
     lines = ["---", "configs:"]
-    for group, held in splits.items():
+    for group, splits_of_group in splits.items():
         lines += [f"- config_name: {json.dumps(group)}", "  data_files:"]
-        for split in held:
+        for split in splits_of_group:
             lines += [f"  - split: {split}", f"    path: {json.dumps(f'data/{split}/{group}-*.parquet')}"]
     lines += ["---", "", f"# {export.manifest.name}", ""]
     lines += [f"Version {export.manifest.version}, written by `wordnet-splits export --format hub`: one"]

@@ -60,11 +60,11 @@ class ImageFolderTree:
 
 
 def _folders(path: Path) -> list[Path]:
-    with os.scandir(path) as found:
-        return sorted(Path(entry.path) for entry in found if entry.is_dir() and entry.name[0] != ".")
+    with os.scandir(path) as scan:
+        return sorted(Path(entry.path) for entry in scan if entry.is_dir() and entry.name[0] != ".")
 
 
 def _images(path: Path) -> list[str]:
-    with os.scandir(path) as found:
-        names = [entry.name for entry in found if not entry.is_dir() and entry.name[0] != "."]
+    with os.scandir(path) as scan:
+        names = [entry.name for entry in scan if not entry.is_dir() and entry.name[0] != "."]
     return sorted(name for name in names if name.rpartition(".")[2].lower() in EXTENSIONS)

@@ -81,9 +81,9 @@ class PytorchOOD:
         file = validate(_File, read_json(path), where=str(path))
         groups = file.groups
         if not groups:
-            several = len(file.sources) > 1
+            many_sources = len(file.sources) > 1
             groups = {
-                f"{kind}-{name}" if several else kind: _Group(source=name, role=role, classes=numbers)
+                f"{kind}-{name}" if many_sources else kind: _Group(source=name, role=role, classes=numbers)
                 for name, lists in file.sources.items()
                 for kind, role, numbers in (("known", "id", lists.known), ("unknown", "far", lists.unknown))
                 if numbers
@@ -94,8 +94,8 @@ class PytorchOOD:
             by_number = {item.index: item.class_id for item in load_catalog(group.source)}
             for number in group.classes:
                 if number not in by_number:
-                    what = f"{group.source} has no class {number}"
-                    raise DataError(what, where=f"{path}: group {name}", hint="0 is the publisher's first")
+                    reason = f"{group.source} has no class {number}"
+                    raise DataError(reason, where=f"{path}: group {name}", hint="0 is the publisher's first")
                 class_id = by_number[number]
                 yield ListEntry(
                     "", name, source=group.source, class_id=class_id, image_id="", role=group.role
