@@ -17,7 +17,7 @@ from tests.wordnet_splits import own_pictures as own
 from wordnet_splits.finding import find_manifest
 from wordnet_splits.hub.address import Address
 from wordnet_splits.publishing.publish import publish
-from wordnet_splits.publishing.release import gather
+from wordnet_splits.publishing.release import collect_release
 from wordnet_splits.terminal import output
 from wordnet_splits.terminal.options import examples_of
 from wordnet_splits.terminal.runner import run
@@ -63,7 +63,7 @@ def test_every_help_page_ends_with_two_examples_and_cuts_nothing(program, capsys
 def hub(monkeypatch, tmp_path):
     """A Hub on this machine that holds what the examples pull."""
     with at_hand(monkeypatch, tmp_path) as state:
-        publish(Address("ORG/NAME"), gather([find_manifest("digits")]), tag="v1")
+        publish(Address("ORG/NAME"), collect_release([find_manifest("digits")]), tag="v1")
         yield state
 
 

@@ -76,7 +76,7 @@ def publish_benchmarks(
     from wordnet_splits.manifest.shipped import shipped_folder
     from wordnet_splits.publishing.card import card_of
     from wordnet_splits.publishing.publish import publish
-    from wordnet_splits.publishing.release import folders_at, gather
+    from wordnet_splits.publishing.release import collect_release, folders_at
     from wordnet_splits.recipe import declarations_of
 
     address = parse_address(repo, where="ORG/NAME")
@@ -87,7 +87,7 @@ def publish_benchmarks(
         raise SplitsError(f"{revision!r} is not a tag", where="--revision", hint="as in v1")
     folders = folders or [shipped_folder()]
     roots = parse_roots(root or [], declarations_of(*folders_at(folders)))
-    release = gather(folders, roots=roots, workers=workers, progress=OnStderr())
+    release = collect_release(folders, roots=roots, workers=workers, progress=OnStderr())
     if card_only:
         card = card_of(release, Address(address.repo, revision or address.revision))
         result = {"card": card, "benchmarks": release.names}

@@ -27,7 +27,7 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.tabular import Tabular, write_csv
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.duplicates.positions import BY_ID, REASON, PositionGuess, guess_for, paired
+from wordnet_splits.duplicates.positions import BY_ID, REASON, PositionGuess, paired, position_guess
 from wordnet_splits.making.digesting import read_digests
 from wordnet_splits.making.population import NO_POSITIONS
 from wordnet_splits.sources import open_source, source_class
@@ -177,7 +177,7 @@ def join(
     if by not in get_args(By):
         raise unknown("way to join", by, get_args(By))
     if by == "position":
-        guess = guess_for(a, b)
+        guess = position_guess(a, b)
         result = _by_position(guess, roots or {})
         return result if guess.copy == a else _flipped(result)
     if (rule := join_rules().get(a)) is not None and rule.publisher == b:

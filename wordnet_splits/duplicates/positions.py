@@ -51,7 +51,7 @@ def position_guesses() -> Mapping[str, PositionGuess]:
     }
 
 
-def guess_for(a: str, b: str) -> PositionGuess:
+def position_guess(a: str, b: str) -> PositionGuess:
     """Return the guess about two sources in either order; SourceError where there is none."""
     for guess in position_guesses().values():
         if {guess.copy, guess.publisher} == {a, b}:

@@ -164,7 +164,7 @@ def _fetch_from_hub(
         hint = f"leave --hub out, or: {info.how}"
         raise SourceError("no copy on the Hub is known that is read here", where=info.name, hint=hint)
     repository = Repository(info.hub.repo)
-    commit = repository.commit(MAIN)
+    commit = repository.resolve(MAIN)
     if commit is None:
         raise HubError("the Hub has no such dataset", where=repository.where(), hint=info.how)
     files = [f for path, f in sorted(repository.files(commit).items()) if fnmatch(path, info.hub.files)]

@@ -86,7 +86,7 @@ def pull(address: Address, *, out: Path | None = None, progress: Progress | None
     """
     progress = progress or Silent()
     repository = Repository(address.repo)
-    commit = repository.commit(address.revision)
+    commit = repository.resolve(address.revision)
     if commit is None:
         raise HubError(
             f"the Hub has no such dataset, or none at {address.revision} that you may read",

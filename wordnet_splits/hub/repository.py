@@ -77,7 +77,7 @@ class Repository:
         """Return a place in it as an error names it."""
         return f"datasets/{self.name}" + (f"@{commit}" if commit else "") + (f"/{path}" if path else "")
 
-    def commit(self, revision: str) -> str | None:
+    def resolve(self, revision: str) -> str | None:
         """Return the commit of a tag, branch or commit; None where there is none, or no such repository.
 
         A private repository that this user may not see is none.
@@ -214,7 +214,7 @@ class Repository:
         with self._asked(write=True):
             self._api.create_repo(self.name, repo_type="dataset", private=private, exist_ok=True)
 
-    def change(
+    def commit(
         self, added: Mapping[str, Path], removed: Sequence[str], *, parent: str | None, message: str
     ) -> str:
         """Put files into the repository and take others out in one commit on its main branch; return that.

@@ -90,7 +90,7 @@ def publish(
     with tempfile.TemporaryDirectory() as folder:
         local = {**release.files, **_described(release, tagged_address, Path(folder))}
         try:
-            head = repository.commit(MAIN)
+            head = repository.resolve(MAIN)
             remote = repository.files(head) if head else {}
         except HubUnreachableError as error:
             if not dry_run:
@@ -110,12 +110,12 @@ def publish(
             return _publication(tagged_address, release, head, differing, local, removed, held=remote)
         if head is None:
             repository.create(private=private)
-            head = repository.commit(MAIN)
+            head = repository.resolve(MAIN)
         commit = head
         if differing or removed:
             names = ", ".join(release.names[:3]) + (", ..." if len(release.names) > 3 else "")
             message = f"{tag or 'update'}: {names}"
-            commit = repository.change(differing, removed, parent=head, message=message)
+            commit = repository.commit(differing, removed, parent=head, message=message)
         if tag and commit:
             repository.tag(tag, commit)
     return _publication(

@@ -45,7 +45,7 @@ class Release:
         return [manifest.name for manifest in self.benchmarks]
 
 
-def gather(
+def collect_release(
     places: Sequence[Path],
     *,
     roots: Mapping[str, Path] | None = None,

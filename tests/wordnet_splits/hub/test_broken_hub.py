@@ -19,7 +19,7 @@ from wordnet_splits.hub.address import Address
 from wordnet_splits.hub.repository import Repository
 from wordnet_splits.publishing import publish as publishing
 from wordnet_splits.publishing.publish import publish
-from wordnet_splits.publishing.release import Release, gather
+from wordnet_splits.publishing.release import Release, collect_release
 
 from .conftest import DIGITS
 
@@ -30,7 +30,7 @@ FILE = "/resolve/.*digits/classes.parquet"
 @pytest.fixture(scope="module")
 def release() -> Release:
     """A benchmark, verified once."""
-    return gather([DIGITS])
+    return collect_release([DIGITS])
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from wordnet_splits.hub.address import Address
 from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest.fingerprint import of_evaluation
 from wordnet_splits.publishing.publish import publish
-from wordnet_splits.publishing.release import gather
+from wordnet_splits.publishing.release import collect_release
 from wordnet_splits.recipe import load_recipe
 
 from .conftest import DIGITS, OTHER
@@ -33,7 +33,7 @@ from .conftest import DIGITS, OTHER
 def published_once(tmp_path_factory: pytest.TempPathFactory) -> Hub:
     """A Hub that holds two benchmarks as v1; not to be changed."""
     with pytest.MonkeyPatch.context() as patch, at_hand(patch, tmp_path_factory.mktemp("published")) as hub:
-        publish(Address("org/set"), gather([DIGITS, OTHER]), tag="v1")
+        publish(Address("org/set"), collect_release([DIGITS, OTHER]), tag="v1")
         return hub
 
 

@@ -98,7 +98,7 @@ def receive_shards(declaration: Declaration) -> Sequence[Shard]:
 
 
 def _receive(repository: Repository, address: Address, declaration: Declaration) -> _ReceivedFiles:
-    commit = repository.commit(address.revision)
+    commit = repository.resolve(address.revision)
     where = repository.where(commit=address.revision)
     if commit is None:
         raise HubError("the Hub has no such dataset, or you may not see it", where=where)

@@ -14,7 +14,7 @@ from tests.hub_server import at_hand
 from wordnet_splits.finding import find_manifest, load_manifest
 from wordnet_splits.hub.address import Address
 from wordnet_splits.publishing.publish import publish
-from wordnet_splits.publishing.release import gather
+from wordnet_splits.publishing.release import collect_release
 from wordnet_splits.terminal.runner import run
 
 ADDRESS = "hf://datasets/org/set@v1/digits"
@@ -26,7 +26,7 @@ def test_a_trained_model_on_a_pulled_benchmark(
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     with at_hand(monkeypatch, tmp_path):
-        publish(Address("org/set"), gather([find_manifest("digits")]), tag="v1")
+        publish(Address("org/set"), collect_release([find_manifest("digits")]), tag="v1")
         cpu = ["--device", "cpu"]
         trained = [
             "train",
