@@ -117,7 +117,7 @@ def _without_rows(text: bytes) -> bytes:
     [
         ("mypics.tsv", _without_rows),
         ("mypics.tsv", lambda text: b"\n".join([*text.split(b"\n")[:-2], b""])),
-        ("mypics.toml", lambda text: text.replace(b'"folders"', b'"evil"')),
+        ("mypics.toml", lambda text: text.replace(b"layout", b"layuot")),
         ("mypics.inventory.parquet", lambda text: b"PAR1" + text),
     ],
 )
