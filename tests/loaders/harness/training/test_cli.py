@@ -69,9 +69,8 @@ def test_on_some_of_the_images(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 KILLED = """
 import sys, threading
-import typer
+from loaders.harness.cli.main import app
 from loaders.harness.training import runs
-from loaders.harness.cli.train import register
 from wordnet_splits.cli.main import run
 
 kept = runs.save_state
@@ -80,7 +79,6 @@ def halting(*arguments):
     print("kept", flush=True)
     threading.Event().wait()
 runs.save_state = halting
-app = typer.Typer()
 sys.exit(run(app, sys.argv[1:], "unknown-eval"))
 """
 
