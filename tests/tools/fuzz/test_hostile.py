@@ -25,7 +25,7 @@ KINDS = "tar archives,catalog,own dataset (COCO)"
 def test_hostile_files_end_in_a_line_or_do_no_harm() -> None:
     words = [sys.executable, "-m", "tools.fuzz", "--cases", "100", "--seed", "1", "--workers", "1"]
     done = subprocess.run(
-        [sys.executable, "-m", "tools.fuzz", *words],
+        words,
         cwd=REPOSITORY,
         capture_output=True,
         text=True,

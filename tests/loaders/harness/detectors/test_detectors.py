@@ -121,8 +121,9 @@ def test_values_scored_in_one_go_have_the_scores_of_each_alone(name: str, wide: 
     for shared, state in states.items():
         several = [Fitted(one, one.detector, state) for one in grid if one.fit_key == shared]
         together = confidences(several, wide["test"], rows=25)
-        for one, found in zip(several, together, strict=True):
-            np.testing.assert_allclose(found, confidence(one, wide["test"]), rtol=1e-6, err_msg=one.label)
+        for fitted, scores in zip(several, together, strict=True):
+            alone = confidence(fitted, wide["test"])
+            np.testing.assert_allclose(scores, alone, rtol=1e-5, err_msg=fitted.where)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -132,12 +133,13 @@ def test_chunks_and_row_order_play_no_part(name: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(neighbours, "QUERIES", 7)
     monkeypatch.setattr(neighbours, "BANK", 64)
     chunked = score(chosen, KNOWN, rows=11)
-    np.testing.assert_allclose(chunked, whole, rtol=1e-4)
+    noise = 1e-6 * np.abs(whole).max()  # a sum near zero loses digits that depend on the number of threads
+    np.testing.assert_allclose(chunked, whole, rtol=1e-4, atol=noise)
     order = np.random.default_rng(0).permutation(KNOWN.n)
     rng = np.random.default_rng(1)
     shuffled_splits = {split: reordered(data, rng.permutation(data.n)) for split, data in SPLITS.items()}
     shuffled = score(chosen, reordered(KNOWN, order), splits=shuffled_splits)
-    np.testing.assert_allclose(shuffled, whole[order], rtol=1e-4)
+    np.testing.assert_allclose(shuffled, whole[order], rtol=1e-4, atol=noise)
     for other in (chunked, shuffled):
         assert auroc(other, outside) == pytest.approx(auroc(whole, outside), abs=1e-6)
 
