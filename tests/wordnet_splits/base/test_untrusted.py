@@ -52,6 +52,7 @@ def test_more_rows_than_the_file_can_hold(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.fuzz
 def test_zeros_that_were_packed(tmp_path: Path) -> None:
     zeros = pa.array([bytes(100_000_000)] * 4)
     path = table(tmp_path / "zeros.parquet", {"data": zeros}, use_dictionary=False, compression="zstd")
