@@ -7,7 +7,7 @@ from wordnet_splits.terminal.runner import start
 
 from .comparing import compare_results, correlate_nearness, plot_results, report_results
 from .detectors import show_detectors
-from .results import check_results_folder, remeasure_results, submit_results
+from .results import check_results_folder, print_result_tables, remeasure_results, submit_results
 from .run import run_evaluation
 from .train import EXAMPLE, show_recipes, train
 
@@ -21,6 +21,7 @@ app = make_program(
 
 CHECK = "unknown-eval check-results results"
 REMEASURE = "unknown-eval remeasure results"
+TABLE = "unknown-eval table results"
 SUBMIT = "unknown-eval submit results --by me --name digits-linear --to entries"
 COMPARE = "unknown-eval compare results"
 NEARNESS = "unknown-eval nearness results"
@@ -33,6 +34,11 @@ COMMANDS = (
     ("run", run_evaluation, [RUN, f"{RUN} --detectors msp,knn[k=10] --bootstrap 100 --json"]),
     ("check-results", check_results_folder, [CHECK, f"{CHECK} --json"]),
     ("remeasure", remeasure_results, [REMEASURE, f"{REMEASURE} --bootstrap 100 --out again --json"]),
+    (
+        "table",
+        print_result_tables,
+        [TABLE, f"{TABLE} --format latex --layout openood --out table.tex --json"],
+    ),
     ("submit", submit_results, [SUBMIT, f"{SUBMIT} --note 'One layer.' --json"]),
     ("compare", compare_results, [COMPARE, f"{COMPARE} --metric auroc --on near {TWO_DETECTORS}"]),
     ("nearness", correlate_nearness, [NEARNESS, f"{NEARNESS} {TWO_DETECTORS}"]),

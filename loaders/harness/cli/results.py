@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wordnet_splits.base import files
 from wordnet_splits.base.progress import OnStderr
+from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.leaderboard import ENTRY, read_entry
 from wordnet_splits.manifest.shipped import shipped_data
 from wordnet_splits.metrics.uncertainty import REPLICATES
 from wordnet_splits.terminal.options import Json
-from wordnet_splits.terminal.output import DONE, NEGATIVE, print_first, print_json, to_stderr, to_stdout
+from wordnet_splits.terminal.output import (
+    DONE,
+    NEGATIVE,
+    print_first,
+    print_json,
+    print_lines,
+    to_stderr,
+    to_stdout,
+)
 
 if TYPE_CHECKING:
     from ..evaluation.check import CheckedIntervals, CheckedResults
@@ -72,6 +82,36 @@ def _interval_counts(intervals: CheckedIntervals) -> str:
     detectors = f" ({'; '.join(intervals.of)})" if intervals.of else ""
     counts = f"{intervals.recomputed:,} of {intervals.stored:,}"
     return f"{counts} intervals recomputed{detectors}, all with --all-intervals"
+
+
+def print_result_tables(
+    results: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")],
+    table_format: Annotated[
+        str, typer.Option("--format", help="text, latex (booktabs) or markdown.")
+    ] = "text",
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            help="kim, palechor, abdelzad, openood, recalcati or plain; by default the benchmark's."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="A file to write to, in place of stdout.")] = None,
+    json: Json = False,
+) -> int:
+    """Print the tables of results in the layout of a paper, as text, LaTeX or Markdown."""
+    from ..evaluation.paper_tables import format_tables
+    from ..evaluation.results import Results
+
+    width = terminal_width() if out is None else None
+    text = format_tables(Results.read(results), table_format, layout, width)
+    if out is not None:
+        files.write_text(out, text)
+        to_stderr(f"tables in {out}")
+    if json:
+        print_json({"format": table_format, "out": None if out is None else str(out), "text": text})
+    elif out is None:
+        print_lines(text.splitlines())
+    return DONE
 
 
 def remeasure_results(

@@ -11,6 +11,10 @@ from .draws import Agreement, DrawComparison
 from .improvements import Improvement, SpectrumRow
 from .ranking import Ranking
 
+MEAN_COLUMN = 3
+"""The column of the means in the table of a ranking."""
+PAIRED_RULE = "Bold: the best, and values whose paired difference to it has an interval that includes 0"
+
 
 def factor_of(metric: str) -> tuple[float, str]:
     """Return the factor that a metric is printed with, and its text for titles."""
@@ -37,7 +41,21 @@ def ranking_tables(ranking: Ranking) -> list[Table]:
             "p": lambda entry: _p_text(entry.p),
         },
     )
-    return [table, _neighbours_table(ranking, factor, unit)] if ranking.pairs else [table]
+    if len(ranking.entries) == 1:
+        return [table]
+    if not ranking.pairs:
+        best = [row for row, entry in enumerate(ranking.entries) if not entry.behind]
+        bold = frozenset((row, MEAN_COLUMN) for row in best)
+        return [replace(table, bold=bold, bold_rule="Bold: the best; no intervals were computed")]
+    first = f"{ranking.entries[0].model} {ranking.entries[0].detector}"
+    behind = {pair.b: pair.lo for pair in ranking.pairs if pair.a == first}
+    as_good = [
+        row
+        for row, entry in enumerate(ranking.entries)
+        if not row or behind[f"{entry.model} {entry.detector}"] <= 0
+    ]
+    table = replace(table, bold=frozenset((row, MEAN_COLUMN) for row in as_good), bold_rule=PAIRED_RULE)
+    return [table, _neighbours_table(ranking, factor, unit)]
 
 
 def _neighbours_table(ranking: Ranking, factor: float, unit: str) -> Table:

@@ -27,6 +27,7 @@ from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.untrusted import check_file, sha256_of
 
 from ..activations.runs import run_title
+from .paper_tables import format_tables
 from .schema import FINGERPRINT_SUBJECTS, MAY_BE_EMPTY, SCHEMAS, SWEEPS, About, ResultTables, Sealed
 from .tables import html_of, text_of
 from .wide_tables import VALUES, lengthen, widen
@@ -66,6 +67,22 @@ class Results(ResultTables):
         UnknownNameError : no such layout.
         """
         return text_of(self, layout, terminal_width() if width is None else width)
+
+    def to_latex(self, layout: str | None = None) -> str:
+        """Return the tables as LaTeX that needs the packages booktabs and graphicx.
+
+        Bold are the best value of each column and those whose bootstrap interval includes it; the caption
+        says so, and which sets are missing.
+
+        Raises
+        ------
+        UnknownNameError : no such layout. DataError : none of the layout's tables can be filled.
+        """
+        return format_tables(self, "latex", layout)
+
+    def to_markdown(self, layout: str | None = None) -> str:
+        """Return the tables as Markdown, as `to_latex` does."""
+        return format_tables(self, "markdown", layout)
 
     def _repr_html_(self) -> str:
         return html_of(self)

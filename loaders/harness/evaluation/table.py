@@ -12,6 +12,8 @@ from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.tabular import GAP, NARROWEST, Tabular, html_table, text_table
 
+from .table_formats import tables_as_latex, tables_as_markdown
+
 NOTHING = "-"
 """Text of a cell without a value."""
 TEXT_COLUMNS = frozenset(
@@ -28,20 +30,30 @@ class Table(Jsonable):
     ----------
     columns : titles of the columns. cells : text, rows of one cell per column.
     rows : the unrounded values of each row by name, for ``--json``. notes : sentences printed below.
+    bold : (row, column) of the cells in bold, where a format has bold. bold_rule : what bold means.
+    spans : for each column the heading that it shares with its neighbours, "" for none; or empty.
     """
 
-    omitted: ClassVar = ("cells",)
+    omitted: ClassVar = ("cells", "bold", "bold_rule", "spans")
 
     title: str
     columns: tuple[str, ...]
     cells: tuple[tuple[str, ...], ...]
     rows: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
+    bold: frozenset[tuple[int, int]] = frozenset()
+    bold_rule: str = ""
+    spans: tuple[str, ...] = ()
 
     @property
     def right(self) -> tuple[str, ...]:
         """Titles of the columns of numbers, which are aligned right."""
         return tuple(name for name in self.columns if name not in TEXT_COLUMNS)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Titles of the columns of text, which name the rows."""
+        return tuple(name for name in self.columns if name in TEXT_COLUMNS)
 
     def folded(self, width: int | None) -> list[Table]:
         """Return tables of at most ``width`` characters (None: any), each with the columns of text.
@@ -64,7 +76,7 @@ class Table(Jsonable):
 
     def _with_columns(self, indices: Sequence[int]) -> Table:
         columns, *cells = (tuple(row[n] for n in indices) for row in (self.columns, *self.cells))
-        return replace(self, columns=columns, cells=tuple(cells))
+        return replace(self, columns=columns, cells=tuple(cells), bold=frozenset(), spans=())
 
     def lines(self, width: int | None = None) -> list[str]:
         """Return the columns and cells as the lines of an aligned table."""
@@ -130,6 +142,14 @@ class TableReport(Tabular):
 
     def __str__(self) -> str:
         return tables_as_text(self.tables(), self.notes)
+
+    def to_latex(self) -> str:
+        """Return the tables as LaTeX that needs the packages booktabs and graphicx."""
+        return tables_as_latex(self.tables(), self.notes)
+
+    def to_markdown(self) -> str:
+        """Return the tables as Markdown."""
+        return tables_as_markdown(self.tables(), self.notes)
 
     def _repr_html_(self) -> str:
         return tables_as_html(self.tables(), self.notes)

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wordnet_splits.base.errors import SplitsError, unknown
-from wordnet_splits.metrics import spread
+from wordnet_splits.metrics import get_metric, spread
 
 from ..detectors import get_spec
-from .metric_rows import MEAN, POOLED, UNKNOWN_ROLES
+from .metric_rows import FULL_SPECTRUM, MEAN, POOLED, UNKNOWN_ROLES
 from .schema import MODEL, ResultTables
 from .table import NOTHING, Table, tables_as_html, tables_as_text
 
@@ -192,11 +192,23 @@ def _by_detector(results: ResultTables, metric: str, factor: float) -> str:
 class Column:
     """A column of a table: a metric, the group it is of, and the factor it is printed with."""
 
-    title: str
+    span: str
+    name: str
     group: str
     role: str | None
     metric: str
     factor: float
+
+    @property
+    def title(self) -> str:
+        """The heading that it shares with its neighbours, and its name."""
+        return f"{self.span} {self.name}".strip()
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether greater values are better."""
+        name = self.metric.removesuffix(FULL_SPECTRUM).partition("[")[0]
+        return name.startswith("gamma") or get_metric(name).higher_is_better
 
     @property
     def key(self) -> str:
@@ -222,7 +234,10 @@ def _table(
         return ((model,) if by_model else (model, detector)) if name_models else (detector,)
 
     table_values = _values(results)
-    cells, rows, notes = [], [], []
+    cells: list[tuple[str, ...]] = []
+    rows: list[Mapping[str, Any]] = []
+    notes: list[str] = []
+    measured: dict[int, list[list[Measured]]] = {}
     for detector in [MODEL] if by_model else results.detectors:
         for model in results.about.models:
             values = [
@@ -231,34 +246,91 @@ def _table(
             if not any(values):
                 continue  # an ensemble of one run
             spread_kind = spec.get("spread", "sd")
-            texts = [_cell(v, c.factor, spread_kind) for v, c in zip(values, columns, strict=True)]
+            texts = [
+                _cell([run.value for run in of_runs], c.factor, spread_kind)
+                for of_runs, c in zip(values, columns, strict=True)
+            ]
+            measured[len(cells)] = values
             cells.append((*row_name(model, "model" if by_model else detector), *texts))
             rows.append({"model": model, "detector": detector, **_means(values, columns)})
         for paper, published in published_rows(results, layout, detector):
             cells.append((*row_name("", paper["name"]), *(published.get(c.key, NOTHING) for c in columns)))
             notes.append(paper["note"])
-    titles = (*row_name("model", "" if by_model else "detector"), *(c.title for c in columns))
-    return Table(title, titles, tuple(cells), tuple(rows), tuple(dict.fromkeys(notes)))
+    names = row_name("model", "" if by_model else "detector")
+    titles = (*names, *(c.title for c in columns))
+    bold = _best(measured, columns, len(names))
+    rule = _bold_rule(measured) if bold else ""
+    spans = (*("" for _ in names), *(c.span for c in columns))
+    notes = list(dict.fromkeys(notes))
+    return Table(title, titles, tuple(cells), tuple(rows), tuple(notes), frozenset(bold), rule, spans)
 
 
-Values = dict[tuple[str, str, str, str], dict[str | None, list[float]]]
+class Measured(NamedTuple):
+    """A value of one run and the ends of its interval, None without a bootstrap."""
+
+    value: float
+    lo: float | None
+    hi: float | None
+
+
+Values = dict[tuple[str, str, str, str], dict[str | None, list[Measured]]]
 
 
 def _values(results: ResultTables) -> Values:
     """Return (model, detector, group, metric) -> role -> the value of each run."""
     values: Values = {}
-    columns = ("model", "detector", "group", "metric", "role", "value")
-    for model, detector, group, metric, role, value in zip(
+    columns = ("model", "detector", "group", "metric", "role", "value", "lo", "hi")
+    for model, detector, group, metric, role, value, lo, hi in zip(
         *(results.results[name].to_pylist() for name in columns), strict=True
     ):
-        values.setdefault((model, detector, group, metric), {}).setdefault(role, []).append(value)
+        number = np.nan if value is None else value
+        values.setdefault((model, detector, group, metric), {}).setdefault(role, []).append(
+            Measured(number, lo, hi)
+        )
     return values
+
+
+def _best(
+    measured: Mapping[int, Sequence[Sequence[Measured]]], columns: Sequence[Column], first: int
+) -> Iterator[tuple[int, int]]:
+    """Yield (row, column) of the values that are the best of their column, or whose interval includes it.
+
+    Parameters
+    ----------
+    measured : row -> the runs of each column. first : the column of the table that ``columns`` begin at.
+    """
+    for n, column in enumerate(columns):
+        sign = 1 if column.higher_is_better else -1
+        means = {
+            row: sign * float(np.mean([run.value for run in cells[n]]))
+            for row, cells in measured.items()
+            if cells[n]
+        }
+        means = {row: mean for row, mean in means.items() if not np.isnan(mean)}
+        if len(means) < 2:
+            continue  # nothing to compare with
+        best = max(means.values())
+        for row, mean in means.items():
+            runs = measured[row][n]
+            ends = [run.hi if sign > 0 else run.lo for run in runs]
+            reach = [sign * end for end in ends if end is not None]
+            if mean == best or (len(reach) == len(runs) and np.mean(reach) >= best):
+                yield row, first + n
+
+
+def _bold_rule(measured: Mapping[int, Sequence[Sequence[Measured]]]) -> str:
+    """Return what bold means, for the caption."""
+    runs = [of_runs for cells in measured.values() for of_runs in cells]
+    if not any(run.lo is not None for of_runs in runs for run in of_runs):
+        return "Bold: the best of each column; no intervals were computed"
+    averaged = ", averaged over the runs of a model" if any(len(of_runs) > 1 for of_runs in runs) else ""
+    return f"Bold: the best of each column, and values whose bootstrap interval{averaged} includes it"
 
 
 def _columns(part: Mapping[str, Any], sets: ResultSets, group: str | None) -> Iterator[Column]:
     for prefix, column_group, role in OVER[part["over"]](sets, part.get("roles", ()), group):
         for title, metric, factor in part["show"]:
-            yield Column(f"{prefix} {title}".strip(), column_group, role, metric, factor)
+            yield Column(prefix, title, column_group, role, metric, factor)
 
 
 ColumnGroup = tuple[str, str, str]
@@ -293,9 +365,12 @@ def _cell(values: Sequence[float], factor: float, spread_kind: str) -> str:
     )
 
 
-def _means(values: Sequence[Sequence[float]], columns: Sequence[Column]) -> dict[str, Any]:
+def _means(values: Sequence[Sequence[Measured]], columns: Sequence[Column]) -> dict[str, Any]:
     """Return means over runs as fractions, by "group/metric"."""
-    return {c.key: float(np.mean(v)) if len(v) else None for v, c in zip(values, columns, strict=True)}
+    return {
+        c.key: float(np.mean([run.value for run in of_runs])) if of_runs else None
+        for of_runs, c in zip(values, columns, strict=True)
+    }
 
 
 def published_rows(
