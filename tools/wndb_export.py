@@ -5,11 +5,18 @@ Format: wndb(5WN), senseidx(5WN), lexnames(5WN).
 
 from __future__ import annotations
 
+import lzma
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from wordnet_splits.taxonomy.shipped import ShippedTexts
 from wordnet_splits.taxonomy.wndb import FILES, records
+
+INDEX: Final = "index.noun"
+INDEX_SHA256: Final = "a490d99d93d017bf4822fe2f0ffa51fd73911ce271dc7535fade21f8814b5a04"
+"""SHA-256 of the unpacked ``index.noun``, as in Debian's wordnet-base 1:3.0-37."""
+INDEX_FILE: Final = Path(__file__).with_name("index.noun.xz")
 
 LEXNAMES: tuple[tuple[str, str], ...] = (
     ("adj", "all pert"),
@@ -38,6 +45,12 @@ EMPTY_FILES = (
 )
 
 
+def wndb_texts() -> dict[str, bytes]:
+    """Return the three noun files of WordNet 3.0 by name: two are in the package, ``index.noun`` is here."""
+    texts = {**ShippedTexts(), INDEX: lzma.decompress(INDEX_FILE.read_bytes())}
+    return {name: texts[name] for name in FILES}
+
+
 def export_wndb(directory: Path) -> None:
     """Write the shipped WordNet into ``directory``, which NLTK expects as ``corpora/wordnet``.
 
@@ -45,10 +58,10 @@ def export_wndb(directory: Path) -> None:
     holds the noun senses (tag count 0: the counts are not part of the noun files), and the files of the other
     parts of speech are empty.
     """
-    texts = ShippedTexts()
+    texts = wndb_texts()
     contents = {"lexnames": lexnames(), "index.sense": index_sense(texts), **dict.fromkeys(EMPTY_FILES, b"")}
     directory.mkdir(parents=True, exist_ok=True)
-    for name, content in {**contents, **{name: texts[name] for name in FILES}}.items():
+    for name, content in {**contents, **texts}.items():
         (directory / name).write_bytes(content)
 
 

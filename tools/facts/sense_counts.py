@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tools.wndb_export import index_sense
+from tools.wndb_export import index_sense, wndb_texts
 from wordnet_splits.propose.gathering import COUNTS
-from wordnet_splits.taxonomy import shipped
 
 ABOUT = (
     "How often each sense of a noun occurs in the texts that WordNet's authors tagged, for lemmas of several",
@@ -40,7 +39,7 @@ def lines(tag_counts: Iterable[str]) -> list[str]:
 
 def _own_senses() -> Iterator[tuple[str, int]]:
     """Yield the key of every sense of WordNet 3.0's nouns, and its number among its lemma's."""
-    for line in index_sense(shipped.ShippedTexts()).decode().splitlines():
+    for line in index_sense(wndb_texts()).decode().splitlines():
         key, _, number, _ = line.split()
         yield key, int(number)
 

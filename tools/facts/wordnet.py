@@ -1,6 +1,7 @@
 """Regenerate the WordNet in the package from a directory of WordNet 3.0.
 
-``python -m tools.facts.wordnet WNDB_DIR`` rewrites ``wordnet_splits/data/wordnet/nouns.npz`` and ``*.xz``.
+``python -m tools.facts.wordnet WNDB_DIR`` rewrites ``nouns.npz`` and ``*.xz`` of
+``wordnet_splits/data/wordnet``, and ``tools/index.noun.xz``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tools.wndb_export import INDEX, INDEX_FILE, INDEX_SHA256
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.taxonomy import wndb
 from wordnet_splits.taxonomy.shipped import ARRAYS, SHA256, folder
@@ -45,14 +47,14 @@ def _text(text: str) -> np.ndarray:
 
 
 def shipped_files(directory: Path) -> dict[str, bytes]:
-    """Return the shipped files by name, made from a directory that holds WordNet 3.0.
+    """Return the stored files by name, made from a directory that holds WordNet 3.0.
 
     Raises
     ------
     TaxonomyError : a file is missing or is not the one of WordNet 3.0 that Debian ships.
     """
     texts = {}
-    for name, expected in SHA256.items():
+    for name, expected in {**SHA256, INDEX: INDEX_SHA256}.items():
         texts[name] = (directory / name).read_bytes()
         digest = hashlib.sha256(texts[name]).hexdigest()
         if digest != expected:
@@ -67,11 +69,12 @@ def shipped_files(directory: Path) -> dict[str, bytes]:
 
 
 def main(arguments: list[str]) -> None:
-    """Write the shipped files into the package that runs."""
-    target = Path(str(folder()))
+    """Write the files into the package that runs, and ``index.noun`` into ``tools``."""
+    package = Path(str(folder()))
     for name, content in shipped_files(Path(arguments[0])).items():
-        (target / name).write_bytes(content)
-        print(f"{len(content):>10,} {hashlib.sha256(content).hexdigest()} {target / name}")
+        path = INDEX_FILE if name == INDEX_FILE.name else package / name
+        path.write_bytes(content)
+        print(f"{len(content):>10,} {hashlib.sha256(content).hexdigest()} {path}")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 ``nouns.npz``
     graph and words as uncompressed arrays; loading reads nothing else.
-``data.noun.xz``, ``index.noun.xz``, ``noun.exc.xz``
-    the database's own files, read for glosses.
+``data.noun.xz``, ``noun.exc.xz``
+    two of the database's own files, read for glosses, sense keys and irregular plurals; the third,
+    ``index.noun``, is in ``tools``, for everything that it says is in the arrays.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from wordnet_splits.taxonomy.parts import PartGraph
 
 SHA256 = {
     "data.noun": "fea17d2f9656611334eac790e5d69e47645fa180c4aa481fb4cd9b3520754ca2",
-    "index.noun": "a490d99d93d017bf4822fe2f0ffa51fd73911ce271dc7535fade21f8814b5a04",
     "noun.exc": "2b5d675c380b39ecf595af9fa9d4e7feb1d58c643b0bff08c40ed5bfe41fab7a",
 }
 """SHA-256 of the unpacked files, as in Debian's wordnet-base 1:3.0-37."""

@@ -6,13 +6,13 @@ import math
 
 import pytest
 
+from tools.wndb_export import wndb_texts
 from wordnet_splits.propose import propose_synsets
 from wordnet_splits.propose.candidates import MOST_TOLD
 from wordnet_splits.propose.gathering import sense_counts
 from wordnet_splits.propose.pool import UNARY
 from wordnet_splits.propose.reading import read_names
 from wordnet_splits.taxonomy import Taxonomy
-from wordnet_splits.taxonomy.shipped import ShippedTexts
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_the_counts_agree_with_the_index_of_nouns(taxonomy):
     """index.noun of WordNet 3.0 says how many senses of a lemma were tagged, and orders them by frequency."""
     counts, index = sense_counts(), taxonomy.lemma_index()
     tagged = {}
-    for line in ShippedTexts()["index.noun"].decode().splitlines():
+    for line in wndb_texts()["index.noun"].decode().splitlines():
         if not line.startswith(" "):
             fields = line.split()
             if int(fields[2]) > 1:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.wordnet_splits.frozen_answers import digest_of
 from tests.wordnet_splits.taxonomy.small_wndb import SMALL, write_small_wndb
 from tools.facts.wordnet import pack, shipped_files
-from tools.wndb_export import export_wndb
+from tools.wndb_export import export_wndb, wndb_texts
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.base.lazy import MissingPackageError
 from wordnet_splits.catalog import catalog_names, load_catalog
@@ -147,7 +147,7 @@ def test_nltk_resolves_sense_keys_of_the_export(nltk_wordnet: Any) -> None:
 
 
 def test_shipped_arrays_equal_those_rebuilt_from_the_text() -> None:
-    texts = shipped_wordnet.ShippedTexts()
+    texts = wndb_texts()
     rebuilt = pack(wndb.read(texts, "shipped"))
     with (
         (shipped_wordnet.folder() / shipped_wordnet.ARRAYS).open("rb") as file,
@@ -166,7 +166,7 @@ def test_shipped_files_stay_small() -> None:
 
 
 def test_the_builder_writes_what_is_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, text in shipped_wordnet.ShippedTexts().items():
+    for name, text in wndb_texts().items():
         (tmp_path / name).write_bytes(text)
     monkeypatch.setattr(lzma, "compress", lambda text, preset: text)  # 15 s, and no news
     built = shipped_files(tmp_path)
@@ -201,10 +201,7 @@ def assert_same(a: Taxonomy, b: Taxonomy) -> None:
 
 
 def test_a_wndb_directory_reads_as_the_embedded_one(wordnet: Taxonomy, tmp_path: Path) -> None:
-    for (
-        name,
-        text,
-    ) in shipped_wordnet.ShippedTexts().items():  # as Debian has them: no lexnames, no index.sense
+    for name, text in wndb_texts().items():  # as Debian has them: no lexnames, no index.sense
         (tmp_path / name).write_bytes(text)
     assert_same(Taxonomy.from_wndb(tmp_path), wordnet)
 
