@@ -15,7 +15,7 @@ from wordnet_splits.terminal.output import (
     LEFT_OUT,
     NEGATIVE,
     print_first,
-    print_json,
+    print_result,
     print_table,
     to_stderr,
     to_stdout,
@@ -74,12 +74,8 @@ def audit_set(
         out=out,
         progress=OnStderr(),
     )
-    if json:
-        print_json({**report.as_dict(), "files": [str(path) for path in report.files]})
-    else:
-        _print_report(report, originals is not None)
-        for path in report.files:
-            to_stderr(f"wrote {path}")
+    result = {**report.as_dict(), "files": [str(path) for path in report.files]}
+    print_result(result, json, lambda: _print_report(report, originals is not None))
     _print_skipped(report.label, report.left_out)
     _print_skipped(report.reference, report.reference_left_out)
     if not report.audit.passed:
@@ -107,6 +103,8 @@ def _print_report(report: Report, with_originals: bool) -> None:
         _print_pairs(report.audit.paired)
     to_stdout()
     to_stdout(report.audit.sentence)
+    for path in report.files:
+        to_stderr(f"wrote {path}")
 
 
 def _print_pairs(paired: PairedAudit) -> None:

@@ -18,13 +18,14 @@ from wordnet_splits.terminal.output import (
     LEFT_OUT,
     NEGATIVE,
     print_first,
-    print_json,
+    print_result,
     to_stderr,
     to_stdout,
 )
 
 if TYPE_CHECKING:
     from fix_resize.pipeline import BuildResult
+    from fix_resize.pipeline.verify import Verification
 
 MAX_LINES: Final = 20
 """Images or problems listed on the terminal."""
@@ -112,10 +113,7 @@ def build_set(
         progress=OnStderr(),
         notify=to_stderr,
     )
-    if json:
-        print_json(_as_json(result))
-    else:
-        _print_result(result)
+    print_result(_as_json(result), json, lambda: _print_build(result))
     return DONE if result.complete and not result.quarantined else LEFT_OUT
 
 
@@ -147,7 +145,7 @@ def _as_json(result: BuildResult) -> dict[str, Any]:
     }
 
 
-def _print_result(result: BuildResult) -> None:
+def _print_build(result: BuildResult) -> None:
     about = result.about
     to_stderr(
         f"built {about.images:,} images of {about.name} by spec {about.spec['name']} in {result.folder}"
@@ -187,19 +185,19 @@ def verify_set(
     from wordnet_splits.base.progress import OnStderr
 
     result = fix_resize.verify(folder, against=against, progress=OnStderr())
-    if json:
-        print_json(
-            {
-                "ok": result.ok,
-                "out": str(result.folder),
-                "images": result.images,
-                "fingerprint": result.fingerprint,
-                "problems": result.rows(),
-            }
-        )
-        return DONE if result.ok else NEGATIVE
+    outcome = {
+        "ok": result.ok,
+        "out": str(result.folder),
+        "images": result.images,
+        "fingerprint": result.fingerprint,
+        "problems": result.rows(),
+    }
+    print_result(outcome, json, lambda: _print_verification(result))
+    return DONE if result.ok else NEGATIVE
+
+
+def _print_verification(result: Verification) -> None:
     problems = [(problem.kind, problem.image_id, problem.detail) for problem in result.problems]
     print_first([f"  {': '.join(filter(None, parts))}" for parts in problems], MAX_LINES)
     verdict = "verified" if result.ok else f"{len(result.problems):,} PROBLEMS"
     to_stdout(f"{verdict}: {result.images:,} images, fingerprint {result.fingerprint}")
-    return DONE if result.ok else NEGATIVE

@@ -14,7 +14,7 @@ from wordnet_splits.finding import find_manifest
 from wordnet_splits.manifest import read_manifest
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import Json, PackedOption, RootOptions
-from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stderr, to_stdout
+from wordnet_splits.terminal.output import DONE, print_result, print_table, to_stderr, to_stdout
 
 from ..comparison import class_nearness, side_by_side
 from ..comparison.class_nearness import nearness
@@ -69,10 +69,7 @@ def compare_results(
 
 def _print_outcome(outcome: Comparison | class_nearness.Nearness, *, json: bool) -> int:
     """Print tables and notes; with ``--json`` notes go to stderr too."""
-    if json:
-        print_json(outcome.as_dict())
-    else:
-        print_tables(outcome.tables())
+    print_result(outcome, json, lambda: print_tables(outcome.tables()))
     for note in outcome.notes:
         to_stderr(f"note: {note}") if json else to_stdout(note)
     return DONE
@@ -130,8 +127,7 @@ def plot_results(
     path = out or Path(f"{kind}{GRAPHML if kind == GRAPH else '.svg'}")
     labels = split_labels(detectors)
     plot(results, kind, path, detectors=labels, groups=group, metric=metric, store=store)
-    if json:
-        print_json({"what": kind, "out": str(path)})
+    print_result({"what": kind, "out": str(path)}, json)
     to_stderr(f"{kind} in {path}")
     return DONE
 
@@ -140,11 +136,9 @@ def _list_plots(*, json: bool) -> int:
     rows = [(plot_kind.name, plot_kind.title, plot_kind.paper) for plot_kind in list_plots()]
     rows.append((GRAPH, GRAPH_TITLE, "Recalcati, figure 4"))
     rows.sort()
-    if json:
-        keys = ("name", "title", "paper")
-        print_json({"plots": [dict(zip(keys, row, strict=True)) for row in rows]})
-    else:
-        print_table(("plot", "what it shows", "figure"), [(n, t, paper or None) for n, t, paper in rows])
+    plots = {"plots": [{"name": name, "title": title, "paper": paper} for name, title, paper in rows]}
+    cells = [(name, title, paper or None) for name, title, paper in rows]
+    print_result(plots, json, lambda: print_table(("plot", "what it shows", "figure"), cells))
     return DONE
 
 
@@ -179,7 +173,6 @@ def report_results(
         roots=parse_roots(root or [], declarations),
         packed=packed,
     )
-    if json:
-        print_json({"out": str(path), "bytes": path.stat().st_size})
+    print_result({"out": str(path), "bytes": path.stat().st_size}, json)
     to_stderr(f"report in {path}")
     return DONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from typing import Annotated, Any
@@ -10,9 +11,9 @@ import typer
 
 from wordnet_splits.base.errors import unknown
 from wordnet_splits.terminal.options import Json
-from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stdout
+from wordnet_splits.terminal.output import DONE, print_result, print_table, to_stdout
 
-from ..detectors import DetectorSpec, get_preset, get_spec, list_detectors, preset_names
+from ..detectors import DetectorSpec, Preset, get_preset, get_spec, list_detectors, preset_names
 from ..detectors.parsing import presets_of
 from ..detectors.pytorch_ood import PACKAGE, pytorch_ood_specs
 from ..detectors.registry import SPLITS
@@ -26,14 +27,13 @@ def show_detectors(
     if not specs:
         raise unknown("detector", pattern, list_detectors())
     presets = [get_preset(name) for name in preset_names()]
-    if json:
-        print_json(
-            {
-                "detectors": [_row(spec) for spec in specs],
-                "presets": [preset.as_dict() for preset in presets],
-            }
-        )
-        return DONE
+    result = {"detectors": [_row(spec) for spec in specs], "presets": [p.as_dict() for p in presets]}
+    print_result(result, json, lambda: _print_detectors(specs, presets if pattern == "*" else ()))
+    return DONE
+
+
+def _print_detectors(specs: Sequence[DetectorSpec], presets: Sequence[Preset]) -> None:
+    """Print a table of detectors and, if there are any, one of presets."""
     print_table(
         ("detector", "also", "parameters", "sweep", "needs", "fits on", "presets", "paper", "what"),
         [
@@ -52,8 +52,8 @@ def show_detectors(
             for spec in specs
         ],
     )
-    if pattern != "*":
-        return DONE
+    if not presets:
+        return
     if find_spec(PACKAGE) is not None:
         to_stdout()
         to_stdout(f"pytorch-ood's that take logits or features: unknown-eval detectors '{PACKAGE}*'")
@@ -62,7 +62,6 @@ def show_detectors(
         ("preset", "detectors", "not built yet"),
         [(p.name, ", ".join(p.detectors), ", ".join(p.absent) or None) for p in presets],
     )
-    return DONE
 
 
 def _pytorch_ood_specs(pattern: str) -> list[DetectorSpec]:

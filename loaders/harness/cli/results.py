@@ -19,8 +19,8 @@ from wordnet_splits.terminal.output import (
     DONE,
     NEGATIVE,
     print_first,
-    print_json,
     print_lines,
+    print_result,
     to_stderr,
     to_stdout,
 )
@@ -45,17 +45,15 @@ def check_results_folder(
 
     if holds_entries(folder):
         entries = check_entries(folder, all_intervals=all_intervals, progress=OnStderr())
-        if json:
-            print_json(entries.as_dict())
-        else:
+
+        def print_entries() -> None:
             for entry in entries.entries:
                 to_stdout(f"{Path(entry.folder).name}: {_outcome(entry)}")
+
+        print_result(entries, json, print_entries)
         return DONE if entries.ok else NEGATIVE
     checked = check_results(folder, all_intervals=all_intervals, progress=OnStderr())
-    if json:
-        print_json(checked.as_dict())
-    else:
-        to_stdout(_outcome(checked))
+    print_result(checked, json, lambda: to_stdout(_outcome(checked)))
     return DONE if checked.ok else NEGATIVE
 
 
@@ -107,10 +105,8 @@ def print_result_tables(
     if out is not None:
         files.write_text(out, text)
         to_stderr(f"tables in {out}")
-    if json:
-        print_json({"format": table_format, "out": None if out is None else str(out), "text": text})
-    elif out is None:
-        print_lines(text.splitlines())
+    result = {"format": table_format, "out": None if out is None else str(out), "text": text}
+    print_result(result, json, lambda: print_lines([] if out else text.splitlines()))
     return DONE
 
 
@@ -136,9 +132,8 @@ def remeasure_results(
         renew_entry(folder)
     rows = recomputed.results.num_rows
     intervals = rows - recomputed.results["lo"].null_count
-    if json:
-        files = [str(path) for path in paths]
-        print_json({"out": str(folder), "files": files, "rows": rows, "intervals": intervals})
+    files = [str(path) for path in paths]
+    print_result({"out": str(folder), "files": files, "rows": rows, "intervals": intervals}, json)
     to_stderr(f"{rows:,} rows, {intervals:,} with an interval, in {folder}")
     return DONE
 
@@ -165,10 +160,9 @@ def submit_results(
     folder = submit(results, by=by, name=name, url=url, note=note, commands=lines, to=to, progress=OnStderr())
     entry = read_entry(folder)
     facts = entry.facts
-    if json:
-        print_json({"out": str(folder), **entry.model_dump(mode="json", by_alias=True)})
-    else:
-        to_stdout(f"{entry.name}: {len(facts.detectors)} detectors on {facts.benchmark}, written to {folder}")
+    summary = f"{entry.name}: {len(facts.detectors)} detectors on {facts.benchmark}, written to {folder}"
+    result = {"out": str(folder), **entry.model_dump(mode="json", by_alias=True)}
+    print_result(result, json, lambda: to_stdout(summary))
     if facts.classes is None:
         to_stderr(f"note: there is no {facts.benchmark} here, so its images were compared with nothing")
     incomplete = [row.group for row in facts.sets if row.scored != row.expected]

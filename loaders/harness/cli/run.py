@@ -22,7 +22,7 @@ from wordnet_splits.terminal.options import (
     PackedOption,
     RootOptions,
 )
-from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_json, to_stderr, to_stdout
+from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_lines, print_result, to_stderr, to_stdout
 
 from ..detectors import get_preset, parse_detectors
 from ..detectors.parsing import PRESET
@@ -192,23 +192,21 @@ def _print_results(
     results: Results, folder: Path, paths: Sequence[Path], layout: str | None, *, json: bool
 ) -> None:
     paper_tables, about = tables(results, layout), results.about
-    if json:
-        facts = about.model_dump(mode="json", include={"composition", "missing", "runs", "notes", "left_out"})
-        print_json(
-            {
-                "benchmark": about.benchmark,
-                "out": str(folder),
-                "files": [str(path) for path in paths],
-                "models": about.models,
-                **facts,
-                "tables": [table.as_dict() for table in paper_tables],
-            }
-        )
-    else:
+    result = {
+        "benchmark": about.benchmark,
+        "out": str(folder),
+        "files": [str(path) for path in paths],
+        "models": about.models,
+        **about.model_dump(mode="json", include={"composition", "missing", "runs", "notes", "left_out"}),
+        "tables": [table.as_dict() for table in paper_tables],
+    }
+
+    def print_text() -> None:
         print_tables(paper_tables)
         to_stdout()
-        for line in lines_below(results):
-            to_stdout(line)
+        print_lines(lines_below(results))
+
+    print_result(result, json, print_text)
     for note in (*about.notes, *about.left_out):
         to_stderr(f"note: {note}")
     to_stderr(f"results in {folder}")

@@ -21,7 +21,7 @@ from wordnet_splits.terminal.options import (
     PackedOption,
     RootOptions,
 )
-from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stderr, to_stdout
+from wordnet_splits.terminal.output import DONE, print_lines, print_result, print_table, to_stderr, to_stdout
 
 if TYPE_CHECKING:
     from ..checkpoints.recipe import TrainingRecipe
@@ -89,10 +89,9 @@ def train(
         progress=OnStderr(),
         notify=to_stderr,
     )
-    if json:
-        print_json({"recipe": loaded.as_dict(), "runs": [_row(t) for t in trained]})
-    else:
-        _print_runs(trained)
+    rows = [_row(t) for t in trained]
+    folders = sorted({str(t.folder.parent) for t in trained})
+    print_result({"recipe": loaded.as_dict(), "runs": rows}, json, lambda: _print_runs(rows, folders))
     return DONE
 
 
@@ -123,8 +122,7 @@ def _row(trained: TrainedRun) -> dict[str, Any]:
     }
 
 
-def _print_runs(trained: list[TrainedRun]) -> None:
-    rows = [_row(t) for t in trained]
+def _print_runs(rows: list[dict[str, Any]], folders: list[str]) -> None:
     numbers = ("images", "epochs", "selected_epoch", "loss", "val_loss", "val_accuracy", "gamma", "seconds")
     columns = [n for n in numbers if any(row[n] is not None for row in rows)]
     print_table(
@@ -132,8 +130,7 @@ def _print_runs(trained: list[TrainedRun]) -> None:
         [(row["run"], *(row[n] for n in columns)) for row in rows],
         right=tuple(n.replace("_", " ") for n in columns),
     )
-    for folder in sorted({str(t.folder.parent) for t in trained}):
-        to_stdout(f"models in {folder}")
+    print_lines(f"models in {folder}" for folder in folders)
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -167,10 +164,13 @@ def show_recipes(json: Json = False) -> int:
     from ..checkpoints.recipe import load_recipe, recipe_names
 
     recipes = [load_recipe(name) for name in recipe_names()]
-    if json:
-        networks = [{"name": name, "title": NETWORKS[name].title} for name in list_networks()]
-        print_json({"recipes": [r.as_dict() for r in recipes], "networks": networks})
-        return DONE
+    networks = [{"name": name, "title": NETWORKS[name].title} for name in list_networks()]
+    result = {"recipes": [r.as_dict() for r in recipes], "networks": networks}
+    print_result(result, json, lambda: _print_recipes(recipes, networks))
+    return DONE
+
+
+def _print_recipes(recipes: list[TrainingRecipe], networks: list[dict[str, str]]) -> None:
     print_table(
         ("recipe", "network", "loss", "optimizers", "epochs", "keeps", "title"),
         [
@@ -180,5 +180,4 @@ def show_recipes(json: Json = False) -> int:
         right=("epochs",),
     )
     to_stdout()
-    print_table(("network", "title"), [(name, NETWORKS[name].title) for name in list_networks()])
-    return DONE
+    print_table(("network", "title"), [tuple(network.values()) for network in networks])
