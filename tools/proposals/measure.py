@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from tools.proposals.fitting import Answered, chosen_added, fit, others, outcomes
-from wordnet_splits.propose.model import Model
+from tools.proposals.fitting import Answered, fit, others, outcomes
+from wordnet_splits.propose.model import Model, needs_confirmation
 from wordnet_splits.propose.pool import Floats
 
 EDGES = (0.0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
@@ -37,7 +37,7 @@ def score(model: Model, each: Answered) -> Score:
     ranks, alone, together = outcomes(model, each)
     confidence = model.confidence(each.reading.pool, alone, together)
     right = (ranks == 0).astype(float)
-    sure = (confidence >= model.ask_below) & ~chosen_added(each.reading.pool, alone, together)
+    sure = (confidence >= model.ask_below) & ~needs_confirmation(each.reading.pool, together)
     return Score(
         each.source,
         each.names,

@@ -176,10 +176,13 @@ def added_to(taxonomy: Taxonomy) -> Mapping[str, Sequence[int]]:
     """Return name -> its synsets as nodes of a taxonomy; empty for another version than `SUPPLEMENTED`."""
     if taxonomy.version != SUPPLEMENTED:
         return {}
-    return {name: [_node(synset, taxonomy) for synset in synsets] for name, synsets in supplement().items()}
+    return {
+        name: [synset_node(synset, taxonomy) for synset in synsets] for name, synsets in supplement().items()
+    }
 
 
-def _node(synset: str, taxonomy: Taxonomy) -> int:
+def synset_node(synset: str, taxonomy: Taxonomy) -> int:
+    """Return the node of a synset by its name, such as ``noodle.n.01``."""
     lemma, _, number = synset.rsplit(".", 2)
     return taxonomy.index(taxonomy.lemma_index()[lemma][int(number) - 1])
 

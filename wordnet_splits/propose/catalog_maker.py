@@ -218,7 +218,9 @@ def proposed(proposal: Proposal) -> Decision:
     doubt = f"{UNSURE}, " if proposal.asked or proposal.unsure else ""
     why = f"{doubt}confidence {proposal.confidence:.2f}: {proposal.reason}"
     mapped = KINDS.get(best.kind) if best.sense == 1 and not best.added and not doubt else None
-    return Decision((best.wnid,), mapped or "proposed", why, None if best.added else proposal.confidence)
+    return Decision(
+        (best.wnid,), mapped or "proposed", why, None if proposal.must_confirm else proposal.confidence
+    )
 
 
 def by_hand(wnid: str, taxonomy: Taxonomy) -> Decision:

@@ -9,10 +9,22 @@ from functools import cache
 from importlib.resources import files
 
 import numpy as np
+import numpy.typing as npt
 
 from wordnet_splits.catalog import CatalogClass
+from wordnet_splits.propose.candidates import WHOLE
 from wordnet_splits.propose.pool import UNARY, Floats, Indices, Pool
 from wordnet_splits.propose.reading import JOINT, Reading
+from wordnet_splits.propose.words import ParsedName
+from wordnet_splits.rules.keywords import read_rows
+
+Flags = npt.NDArray[np.bool_]
+
+ADJECTIVES = files("wordnet_splits") / "data" / "wordnet" / "adjectives.tsv"
+FAMILIAR = (*WHOLE, "related", "within", "apposed", "head")
+"""Kinds of routes of a name whose last word is a lemma."""
+FOREIGN_SHARE, FEWEST_FOREIGN = 1 / 3, 4
+"""Share of unfamiliar names above which a list of so many names or more is taken for another language."""
 
 ROUNDS = 6
 """Rounds of voting; each uses the shares of the previous one."""
@@ -132,6 +144,45 @@ def signals(pool: Pool, alone: Floats, joint: Floats) -> Floats:
     table[has, 12] = np.log(counts[has])
     table[has, 13] = [pool.routes[c].added for c in best.tolist()]
     return table
+
+
+def needs_confirmation(pool: Pool, shares: Floats) -> Flags:
+    """Return the names, (n,), whose choice a person must confirm whatever its confidence.
+
+    These are a choice from the supplement to WordNet; a name that is not a lemma as a whole (*air fryer* is
+    not a kind of fryer); a single word that is more often an adjective than a noun (*normal*); and all names
+    of a list in which more than `FOREIGN_SHARE` lead to no lemma, as in another language.
+    """
+    counts = np.diff(pool.starts)
+    filled = np.flatnonzero(counts)
+    best = ranked(pool, shares)[pool.starts[filled]].tolist()
+    routes = [pool.routes[candidate] for candidate in best]
+    confirm = np.zeros(len(pool.names), bool)
+    confirm[filled] = [route.added or route.kind not in WHOLE for route in routes]
+    confirm |= [is_adjective(name) for name in pool.names]
+    return confirm | looks_foreign(pool)
+
+
+def looks_foreign(pool: Pool) -> bool:
+    """Return whether too few names lead to a lemma for a list of English nouns."""
+    familiar = np.zeros(len(pool.names), bool)
+    familiar[pool.owner[[route.kind in FAMILIAR for route in pool.routes]]] = True
+    return len(familiar) >= FEWEST_FOREIGN and float((~familiar).mean()) > FOREIGN_SHARE
+
+
+def is_adjective(name: ParsedName) -> bool:
+    """Return whether a name is a single word that is more often an adjective or adverb than a noun."""
+    return (
+        not name.asides
+        and [len(phrase) for phrase in name.phrases] == [1]
+        and name.phrases[0][0] in adjectives()
+    )
+
+
+@cache
+def adjectives() -> frozenset[str]:
+    """Return the lemmas that WordNet's authors tagged as adjectives or adverbs more often than as nouns."""
+    return frozenset(lemma for (lemma,) in read_rows(ADJECTIVES))
 
 
 def is_unconfirmed(item: CatalogClass) -> bool:

@@ -10,7 +10,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import check_name
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.propose.common import common_synsets
-from wordnet_splits.propose.model import Model, ranked
+from wordnet_splits.propose.model import Model, is_adjective, looks_foreign, needs_confirmation, ranked
 from wordnet_splits.propose.pool import Floats
 from wordnet_splits.propose.reading import Reading, read_parsed
 from wordnet_splits.propose.reasons import COMMON, Candidate, Explainer
@@ -19,6 +19,8 @@ from wordnet_splits.taxonomy import Taxonomy, load
 
 OFFERED = 8
 """Most candidates of a proposal."""
+ADJECTIVE = "more often an adjective or adverb than a noun"
+FOREIGN = "more than a third of the names hold no English noun: are they in another language?"
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,9 @@ class Proposal:
 
     ``candidates`` may be empty; the best comes first, and common synsets of the other classes last, for names
     with a word that WordNet lacks. ``confidence``, in [0, 1], is the expected share of right choices among
-    proposals of that confidence. ``unsure``: it is too low for a choice without a person, or the choice comes
-    from the supplement to WordNet, which is a judgement. ``asked``: a person is asked, by default about the
-    unsure ones.
+    proposals of that confidence. ``must_confirm``: a person must confirm the choice whatever its confidence
+    (`wordnet_splits.propose.model.needs_confirmation`). ``unsure``: that, or the confidence is too low.
+    ``asked``: a person is asked, by default about the unsure ones.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Proposal:
     asked: bool
     reason: str
     unsure: bool
+    must_confirm: bool = False
 
     @property
     def wnid(self) -> str:
@@ -127,13 +130,15 @@ def propose_synsets(
     alone, joint = model.shares(reading)
     confidences = model.confidence(reading.pool, alone, joint).tolist()
     candidates = _candidates(reading, joint)
-    unsure = [
-        confidence < model.ask_below or any(candidate.added for candidate in row[:1])
-        for confidence, row in zip(confidences, candidates, strict=True)
-    ]
+    must_confirm = needs_confirmation(reading.pool, joint).tolist()
+    unsure = [c < model.ask_below or confirm for c, confirm in zip(confidences, must_confirm, strict=True)]
     best = [row[0].wnid if row and row[0].kind != COMMON else "" for row in candidates]
     explainer = Explainer(taxonomy, [best[rows[key]] for key in keys])
-    reasons = [explainer.reason(row[0] if row else None) for row in candidates]
+    foreign = [FOREIGN] if looks_foreign(reading.pool) else []
+    reasons = [
+        "; ".join([explainer.reason(row[0] if row else None), *[ADJECTIVE] * is_adjective(name), *foreign])
+        for row, name in zip(candidates, reading.pool.names, strict=True)
+    ]
     return Proposals(
         tuple(
             Proposal(
@@ -144,6 +149,7 @@ def propose_synsets(
                 asked=unsure[rows[key]],
                 reason=reasons[rows[key]],
                 unsure=unsure[rows[key]],
+                must_confirm=must_confirm[rows[key]],
             )
             for name, superclass, key in zip(names, above, keys, strict=True)
         ),

@@ -45,9 +45,9 @@ def parse_name(name: str) -> ParsedName:
     """Return the parts of a class name as its publisher writes it.
 
     A number before it (``001.ak47``) or after it (``airplanes-101``) is dropped, and so is a first folder of
-    one letter (``/a/airfield`` in Places365).
+    one letter (``/a/airfield`` in Places365); ``&`` is read as *and*.
     """
-    text = _NUMBER_BEFORE.sub("", name.translate(_QUOTES).strip())
+    text = _NUMBER_BEFORE.sub("", name.translate(_QUOTES).replace("&", " and ").strip())
     synset = _WNID.search(text) or _SYNSET.fullmatch(text)
     if synset:
         text = text.replace(synset[0], " ").strip(" _-.:") if _WNID.search(text) else synset[0].split(".")[0]

@@ -126,3 +126,33 @@ def test_a_toy_taxonomy_does():
 def test_mistakes(names, above, what):
     with pytest.raises(DataError, match=what):
         propose_synsets(names, above)
+
+
+@pytest.mark.parametrize(
+    ("names", "asked"),
+    [
+        (["mac & cheese", "fish & chips", "pizza", "salad"], {"mac & cheese"}),  # filed by the supplement
+        (["air fryer", "toaster oven", "salad", "bread"], {"air fryer"}),
+        (["LEGO brick", "teddy bear", "doll", "yo-yo"], {"LEGO brick"}),
+        (["normal", "pneumonia", "tuberculosis"], {"normal"}),
+        (["delicious", "pizza", "salad"], {"delicious"}),
+        (["Boot", "Auto", "Hund", "Katze", "Flugzeug"], {"Boot", "Auto", "Hund", "Katze", "Flugzeug"}),
+    ],
+)
+def test_a_name_that_is_not_an_english_noun_as_a_whole_is_asked_about(names, asked):
+    proposals = propose_synsets(names).proposals
+    assert {p.name for p in proposals if p.must_confirm} == asked
+    assert {p.name for p in proposals if p.asked} >= asked
+
+
+def test_an_ampersand_is_read_as_and():
+    dish, _ = propose_synsets(["fish & chips", "salad"]).proposals
+    assert Taxonomy.embedded().name(dish.wnid) == "fish_and_chips.n.01"
+
+
+def test_the_reason_says_why_a_confident_choice_is_asked_about():
+    reasons = [p.reason for p in propose_synsets(["normal", "pneumonia"]).proposals]
+    assert ["adjective" in reason for reason in reasons] == [True, False]
+    assert all(
+        "another language" in p.reason for p in propose_synsets(["Boot", "Hund", "Katze", "Auto"]).proposals
+    )
