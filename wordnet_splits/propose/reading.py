@@ -39,6 +39,9 @@ information that it shares with one. ``claimed``: the votes of whole names for t
 are distinct. ``category``: log share of the names whose meaning is of its category. ``topic``: whether its
 definition has words that are commoner in the voted definitions than in all candidates'. The last three use
 the names of the same superclass only, and whether it lies below a synset of the superclass's name."""
+FULL_PRIOR = 99
+"""Number of other names from which on every category gets a vote more, as a prior; of fewer names it gets a
+share of one, so that the prior does not outweigh them."""
 PICTURED = "imagenet21k"
 """Source whose synsets are known to have images."""
 
@@ -83,6 +86,7 @@ def joint_features(
     members = np.bincount(pool.group)
     weight = 1.0 / members[group]
     groups = max(len(members) - 1, 1)
+    prior = min(groups / FULL_PRIOR, 1.0)
     of_node, above = pool.above.expanded(pool.row)
     nodes = Votes(of_node, above, group, weight)
     gain = _gains(graphs)[nodes.key]
@@ -120,9 +124,8 @@ def joint_features(
         table[:, 2] = nodes.most(information * np.minimum(votes, 1.0), m)
         claims = nodes.of_other_groups(shares * whole)
         table[:, 3] = whole * np.minimum(nodes.sum(claims * (nodes.key == pool.node[nodes.of]), m), 1.0)
-        table[:, 4] = np.log(
-            (categories.sum(categories.of_other_groups(shares), m) + 1.0) / (groups + len(CATEGORIES))
-        )
+        voted_for = categories.sum(categories.of_other_groups(shares), m)
+        table[:, 4] = np.log((voted_for + prior) / (groups + prior * len(CATEGORIES)))
         voted = words.of_other_groups(shares)
         table[:, 5] = words.sum(np.log((voted + 1.0) / (evenly + 1.0)), m) / np.sqrt(lengths)
         if same:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from wordnet_splits.propose import propose_synsets
 from wordnet_splits.propose.graphs import Graphs
 from wordnet_splits.propose.model import Model
 from wordnet_splits.propose.reading import JOINT, read_names
@@ -59,3 +60,21 @@ def test_every_name_gives_one_vote(counted):
 def test_sizes_add_up_to_all_synsets():
     taxonomy = Taxonomy.embedded()
     assert Graphs(taxonomy).size[taxonomy.index(taxonomy.root)] == pytest.approx(len(taxonomy))
+
+
+DEVICES = ("keyboard", "monitor", "printer", "scanner", "laptop", "desk", "stapler", "webcam", "headset")
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "synset"),
+    [
+        ("mouse", (*DEVICES, "projector"), "mouse.n.04"),
+        ("mouse", ("cat", "dog", "rabbit", "hamster"), "mouse.n.01"),
+        ("router", (*DEVICES, "projector"), "router.n.03"),
+        ("crane", ("heron", "stork", "flamingo", "pelican"), "crane.n.05"),
+        ("crane", ("bulldozer", "excavator", "forklift", "dump truck"), "crane.n.04"),
+    ],
+)
+def test_a_few_other_names_are_enough_to_decide_between_senses(name, others, synset):
+    proposals = propose_synsets([name, *others])
+    assert proposals.rows()[0]["synset"] == synset
