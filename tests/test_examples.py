@@ -79,6 +79,8 @@ def test_the_examples_run(program, capsys, tmp_path):
     for number in range(12):
         pixels = noise.integers(0, 256, (16, 16, 3), np.uint8)
         Image.fromarray(pixels).resize((96, 80)).save(tmp_path / "photographs" / f"{number}.png")
+    (tmp_path / "pictures").mkdir()
+    Image.fromarray(noise.integers(0, 256, (8, 8, 3), np.uint8)).save(tmp_path / "pictures" / "0.png")
     own.class_folders(tmp_path / "pics", ["zebra", "teapot"], {"": 2})
     own.catalog(tmp_path / "pics" / "mypics.tsv", ["zebra", "teapot"], {"all": 2})
     own.declare(tmp_path / "pics", "mypics", "folders")

@@ -1,5 +1,7 @@
 from .comparison import compare as compare
 from .comparison import nearness as nearness
+from .deployment import export_detector as export_detector
+from .deployment import load_detector as load_detector
 from .detectors import list_detectors as list_detectors
 from .detectors import register as register
 from .evaluation import Results as Results

@@ -63,8 +63,7 @@ def writing(path: Path, *, hint: str = HINT) -> Iterator[None]:
 
 def _umask_hint() -> str | None:
     """Return what to do about a umask that removes the user's own permissions; None if it does not."""
-    umask = os.umask(0o077)
-    os.umask(umask)
+    umask = _umask()
     if not umask & stat.S_IRWXU:
         return None
     return f"the umask {umask:03o} takes your own permissions from new files: run `umask 022` first"
@@ -101,6 +100,17 @@ def replacing(path: Path, *, hint: str = HINT, aside: Path | None = None) -> Ite
         finally:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
+
+
+def permissions() -> int:
+    """Return the permissions of a new file: those that the umask leaves, never to write for everybody."""
+    return 0o666 & ~_umask() & ~stat.S_IWOTH
+
+
+def _umask() -> int:
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
 
 
 def _forbid_others_to_write(part: Path) -> None:

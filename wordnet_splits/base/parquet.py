@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wordnet_splits.base.errors import DataError, check_memory
-from wordnet_splits.base.files import replacing
+from wordnet_splits.base.files import replacing, write_text
+from wordnet_splits.base.tabular import write_csv
 from wordnet_splits.base.untrusted import ErrorType, GiB, MiB, check_file, reason_of
 
 ROW_GROUP_ROWS: Final = 131_072
@@ -85,6 +86,28 @@ def write_table(table: pa.Table, path: Path, *, metadata: Mapping[str, str] | No
     table = table.replace_schema_metadata(dict(metadata) if metadata else None)
     with replacing(Path(path)) as part:
         _write(table, part)
+
+
+def write_table_file(table: pa.Table, path: Path, *, metadata: Mapping[str, str] | None = None) -> None:
+    """Write ``table`` as ``.csv`` (texts by `tabular.csv_cell`) or ``.parquet``, in one step.
+
+    Raises
+    ------
+    DataError : another ending. OutputError : ``path`` cannot be written.
+    """
+    check_table_file(path)
+    if path.suffix == ".parquet":
+        write_table(table, path, metadata=metadata)
+        return
+    text = io.StringIO()
+    write_csv(text, [table.column_names, *(row.values() for row in table.to_pylist())])
+    write_text(path, text.getvalue())
+
+
+def check_table_file(path: Path) -> None:
+    """Raise DataError for a file that `write_table_file` does not write, by its ending."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise DataError("tables are written as .csv or .parquet", where=str(path), hint=f"{path.stem}.csv")
 
 
 def _write(table: pa.Table, path: Path) -> None:

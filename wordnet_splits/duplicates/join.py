@@ -7,7 +7,6 @@ the labels. A guess by the place in each class is made on request only, and mark
 
 from __future__ import annotations
 
-import io
 import re
 import tomllib
 from collections import Counter, defaultdict
@@ -20,11 +19,10 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from wordnet_splits.base.errors import Problem, SourceError, SplitsError, unknown
-from wordnet_splits.base.files import write_text
-from wordnet_splits.base.parquet import schema_of, write_table
+from wordnet_splits.base.errors import Problem, SourceError, unknown
+from wordnet_splits.base.parquet import schema_of, write_table_file
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.base.tabular import Tabular, write_csv
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.duplicates.positions import BY_ID, REASON, PositionGuess, paired, position_guess
@@ -132,17 +130,9 @@ class Join(Tabular):
         }
 
     def write(self, path: Path | str) -> None:
-        """Write the rows as ``.csv`` or ``.parquet``. Raises SplitsError for another ending."""
-        path = Path(path)
-        if path.suffix == ".parquet":
-            table = pa.Table.from_pylist(self.rows(), schema=schema_of(" ".join(COLUMNS)))
-            write_table(table, path, metadata={"a": self.a, "b": self.b, "reason": self.reason})
-        elif path.suffix == ".csv":
-            text = io.StringIO()
-            write_csv(text, [COLUMNS, *(row.values() for row in self.rows())])
-            write_text(path, text.getvalue())
-        else:
-            raise SplitsError("a join is written as .csv or .parquet", where=str(path), hint="--out join.csv")
+        """Write the rows as ``.csv`` or ``.parquet``. Raises DataError for another ending."""
+        table = pa.Table.from_pylist(self.rows(), schema=schema_of(" ".join(COLUMNS)))
+        write_table_file(table, Path(path), metadata={"a": self.a, "b": self.b, "reason": self.reason})
 
 
 def join(

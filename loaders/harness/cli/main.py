@@ -9,6 +9,7 @@ from .comparing import compare_results, correlate_nearness, plot_results, report
 from .detectors import show_detectors
 from .results import check_results_folder, print_result_tables, remeasure_results, submit_results
 from .run import run_evaluation
+from .shipping import export_detector, score_images
 from .train import EXAMPLE, show_recipes, train
 
 RUN = "unknown-eval run --benchmark digits --model trained:models/digits --out results"
@@ -26,12 +27,16 @@ SUBMIT = "unknown-eval submit results --by me --name digits-linear --to entries"
 COMPARE = "unknown-eval compare results"
 NEARNESS = "unknown-eval nearness results"
 REPORT = "unknown-eval report results"
+EXPORT = "unknown-eval export-detector results --detector msp --false-alarms 0.05"
+SCORE = "unknown-eval score detector pictures"
 TWO_DETECTORS = "--detectors 'msp,knn[k=10]' --json"
 
 COMMANDS = (
     ("train", train, [EXAMPLE, f"{EXAMPLE} --seeds 0-1 --device cpu"]),
     ("recipes", show_recipes, ["unknown-eval recipes", "unknown-eval recipes --json"]),
     ("run", run_evaluation, [RUN, f"{RUN} --detectors msp,knn[k=10] --bootstrap 100 --json"]),
+    ("export-detector", export_detector, [EXPORT, f"{EXPORT} --store build/activations --overwrite --json"]),
+    ("score", score_images, [SCORE, f"{SCORE} --out scored.csv --json"]),
     ("check-results", check_results_folder, [CHECK, f"{CHECK} --json"]),
     ("remeasure", remeasure_results, [REMEASURE, f"{REMEASURE} --bootstrap 100 --out again --json"]),
     (

@@ -107,7 +107,7 @@ class UserImages:
                 self.shapes[set_name] = tuple(images.shape[1:])
                 x = images.to(model.device, model.dtype)
                 try:
-                    outputs = _outputs(model, x, probes, layers, forward, group, ids[start:])
+                    outputs = batch_outputs(model, x, probes, layers, forward, group, ids[start:])
                 except SplitsError:
                     raise
                 except USER_CODE_ERRORS as error:
@@ -329,7 +329,7 @@ class _OutputReader:
         )
 
 
-def _outputs(
+def batch_outputs(
     model: Model,
     x: Tensor,
     probes: Iterable[Probe],
@@ -338,7 +338,13 @@ def _outputs(
     group: str,
     ids: Sequence[str],
 ) -> dict[str, Tensor]:
-    """Return the arrays of one batch."""
+    """Return the arrays of one batch, of the network and of probes.
+
+    Parameters
+    ----------
+    x : (n, 3, h, w), on the model's device. layers : outputs that probes read. forward : whether features and
+        logits are computed. group, ids : name the images, which seed random probes.
+    """
     rebatched = None if model.width is not None else model.logits_in_other_batch(x)
     outputs: dict[str, Tensor] = {}
     with model.batch(x, layers, skip=not forward and not layers) as result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +23,7 @@ from ..activations.store import Store
 from ..backend.transforms import Transform, as_transform
 from ..model import Model, load_model, open_models
 from ..model.loading import Models
+from .call import EvaluationCall, network_references
 from .loader_outputs import UserImages, loader_runs, standard_deviations
 from .results import Results
 from .run_evaluation import evaluate_runs
@@ -154,7 +155,10 @@ def evaluate(
     assert benchmark is not None
     manifest = load_manifest(benchmark)
     EvaluatedSets.of(manifest, groups)  # refuses an unknown name before a model is loaded
-    return evaluate_models(_opened_models(model, loading), manifest, options)
+    models = _opened_models(model, loading)
+    networks = tuple(network_references(run) for runs in models.values() for run in runs)
+    results = evaluate_models(models, manifest, options)
+    return replace(results, call=EvaluationCall(networks, manifest, options, loading))
 
 
 def _check_arguments(benchmark: object, sets: Mapping[str, Any] | None, loading: Mapping[str, Any]) -> None:

@@ -27,6 +27,7 @@ from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.untrusted import check_file, sha256_of
 
 from ..activations.runs import run_title
+from .call import EvaluationCall
 from .paper_tables import format_tables
 from .schema import FINGERPRINT_SUBJECTS, MAY_BE_EMPTY, SCHEMAS, SWEEPS, About, ResultTables, Sealed
 from .tables import html_of, text_of
@@ -43,7 +44,14 @@ MAX_TEXT_SIZE = 1 << 16
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Results(ResultTables):
-    """The results of one evaluation; printed, tables in the layout of the benchmark's paper."""
+    """The results of one evaluation; printed, tables in the layout of the benchmark's paper.
+
+    Attributes
+    ----------
+    call : the networks and options of the call that computed them; None for results that were read.
+    """
+
+    call: EvaluationCall | None = None
 
     def __repr__(self) -> str:
         models = ", ".join(self.about.models)
@@ -92,6 +100,17 @@ class Results(ResultTables):
         """Its plots: ``results.plot.roc()`` for a notebook, ``results.plot.roc("roc.svg")`` for a file."""
         # a plain import would make evaluation depend on plots, which are drawn from results
         return import_module("..plots.plot_results", __package__).ResultPlots(self)
+
+    def export_detector(self, detector: Any, *, false_alarms: float = 0.05, **options: Any) -> Any:
+        """Return a detector of these results as a `ShippedDetector`: fitted, with a threshold, for images.
+
+        Parameters
+        ----------
+        detector : its label. false_alarms : greatest acceptable share of ID images that are flagged.
+        options : of `deployment.export_detector`; by default those of the call that computed the results.
+        """
+        export = import_module("..deployment.export", __package__)
+        return export.export_detector(self, detector, false_alarms=false_alarms, **options)
 
     def write(self, folder: str | Path, *, overwrite: bool = False) -> tuple[Path, ...]:
         """Write every table into ``folder`` and return the files.

@@ -1,0 +1,383 @@
+"""`export_detector`: fit a detector of results again, and choose its threshold on ID validation images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.sampling import sampling_key
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.metrics.conformal import Promise
+from wordnet_splits.sources.roots import Roots
+
+from ...opening import PackedFolders
+from ..activations.activations import BATCH, choose_transform
+from ..activations.on_benchmark import BenchmarkImages, model_run
+from ..activations.runs import GroupOutputs, ModelRun, Need
+from ..activations.store import Store
+from ..array_checks import tied_share
+from ..arrays import Array, Arrays
+from ..backend.transforms import Transform, as_transform
+from ..detectors import ConfiguredDetector
+from ..evaluation.fitting import fit_on_benchmark, missing_input
+from ..evaluation.results import Results
+from ..evaluation.run_evaluation import resolve_detectors
+from ..evaluation.schema import MODEL, RunFacts, fingerprints_of
+from ..evaluation.scoring import Fitted, confidence, detector_name
+from ..evaluation.sets import EvaluatedSets
+from ..evaluation.sweeps import params_of
+from ..model import Model
+from ..plugins import IN_PYTHON
+from .detector_folder import Benchmark, Calibration, Columns, Description, Network, Preprocessing
+from .shipped_detector import ShippedDetector, open_network
+from .states import NotStorableError, pack_state, unpack_state
+
+PUBLISHED, FILE, SOURCE = "published, ", "file ", "source:"
+"""Starts of descriptions of weights and of class maps in results."""
+PACKAGES = ("wordnet-splits", "torch", "numpy")
+DRAW = "calibration"
+"""Name of the draw that divides ID validation images into two halves."""
+MANY = 1 << 30
+MAX_TIED = 0.01
+"""Share of equal pairs of calibration scores that is noted."""
+
+
+def export_detector(
+    results: Results | str | Path,
+    detector: Any,
+    *,
+    false_alarms: float = 0.05,
+    run: int | None = None,
+    model: Any = None,
+    benchmark: Manifest | str | Path | None = None,
+    transform: Any = None,
+    transform_id: str | None = None,
+    roots: Roots | None = None,
+    packed: PackedFolders | None = None,
+    store: str | Path | None = None,
+    batch_size: int | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    **loading: Any,
+) -> ShippedDetector:
+    """Return a detector of some results, fitted, with a threshold for a rate of false alarms.
+
+    Results hold scores and no fitted state, so the detector is fitted again, with the parameters in the
+    results, on the benchmark's training images. The threshold is chosen on its ID validation images by split
+    conformal prediction (`wordnet_splits.metrics.conformal`). A detector that itself uses ID validation
+    images gets one half of them, drawn by a hash of their names, and the threshold the other half.
+
+    Parameters
+    ----------
+    results : results on a benchmark, or their folder.
+    detector : its label in the results; for one that is not registered its class or function.
+    false_alarms : greatest acceptable share of ID images that are flagged.
+    run : number of the network in the results; by default the first of the only model.
+    model : the network, as `load_model` takes it; by default the one that the results name.
+    benchmark : manifest, name or folder; by default the name in the results.
+    transform, transform_id : of an evaluation with a transform of its own.
+    roots, packed : of the benchmark's images. store : folder of activations, by default none.
+    batch_size, workers, progress : of the forward passes.
+    loading : options of `load_model`: ``device``, ``head``, ``mapping``, ``model_id``, ...
+
+    For results that `evaluate` has just returned, these are those of its call where they are not given, and
+    the network is the one that was evaluated, as long as it is in memory.
+
+    Raises
+    ------
+    DataError : no such detector or run in the results; sets that were given in Python; another network,
+        benchmark, transform or class map than that of the results; a detector whose state cannot be stored,
+        or that combines several networks; too few validation images for the rate.
+    """
+    results = results if isinstance(results, Results) else Results.read(results)
+    about = results.about
+    if about.own_sets:
+        hint = "evaluate on a benchmark, with its training and validation images"
+        raise DataError("its sets were given in Python, and are not stored", where=about.benchmark, hint=hint)
+    facts, run_notes = _facts_of(results, run)
+    configured = _configured(results, detector, facts)
+    Promise.of(false_alarms, MANY)  # a rate out of range is refused before hours of forward passes
+    arguments: dict[str, Any] = {"model": model, "benchmark": benchmark, "roots": roots, "packed": packed}
+    arguments |= {"store": store, "batch_size": batch_size, "workers": workers, **loading}
+    arguments["transform"] = None if transform is None else as_transform(transform, transform_id=transform_id)
+    if results.call is not None:  # not given: as in the call that computed the results
+        arguments = {
+            **results.call.arguments(facts.run),
+            **{name: value for name, value in arguments.items() if value is not None},
+        }
+    inputs = _Inputs(**{name: arguments.pop(name) for name in _Inputs._fields})
+    manifest = load_manifest(about.benchmark if inputs.benchmark is None else inputs.benchmark)
+    _check_benchmark(manifest, results)
+    network, source = _network(facts, inputs.model, arguments)
+    if inputs.transform is not None:
+        network = copy(network)
+        network.preprocess = inputs.transform
+    images = BenchmarkImages(manifest, inputs.roots, inputs.packed)
+    sets = EvaluatedSets.of(manifest)
+    groups = sets.of_role("val", "id")
+    if not groups:
+        raise DataError("has no ID validation images to choose a threshold on", where=manifest.name)
+    used_transform = _transform(network, images, groups, facts)
+    with TemporaryDirectory() as temporary:
+        model_outputs = model_run(
+            network,
+            images,
+            Store(Path(inputs.store or temporary)),
+            of=facts.model,
+            batch_size=inputs.batch_size or BATCH,
+            workers=inputs.workers or 0,
+            progress=progress or Silent(),
+        )
+        to_fit, to_calibrate, halved = model_outputs, model_outputs, _uses_validation(configured)
+        if halved:
+            to_fit, to_calibrate = (_half(model_outputs, set(groups), part) for part in (0, 1))
+        fitted, class_map = _fitted(configured, sets, to_fit, groups, facts)
+        needs = {*configured.needs, *fitted.probes}
+        data = Arrays.concat([to_calibrate.group("val", group, needs).arrays for group in groups])
+        calibration = np.sort(np.asarray(confidence(fitted, data, on="ID validation images"), np.float32))
+    promise = Promise.of(false_alarms, len(calibration), where=manifest.name)
+    description = Description(
+        schema=1,
+        detector=configured.label,
+        name=configured.spec.name,
+        params=dict(configured.params),
+        chosen_on=configured.chosen_on,
+        network=source,
+        columns=Columns.of(class_map),
+        view=_view(images, groups),
+        transform=Preprocessing(
+            key=used_transform.key, words=used_transform.words, spec=dict(used_transform.spec)
+        ),
+        benchmark=Benchmark(
+            name=manifest.name, version=manifest.version, images_fingerprint=manifest.fingerprint
+        ),
+        calibration=Calibration(
+            requested=promise.requested,
+            false_alarms=promise.false_alarms,
+            images=promise.images,
+            rank=promise.rank,
+            threshold=float(calibration[promise.rank - 1]),
+            groups=groups,
+        ),
+        notes=[
+            *run_notes,
+            *_training_notes(network),
+            *_notes(configured, halved=halved, calibration=calibration),
+        ],
+        software={package: version(package) for package in PACKAGES},
+        state={},
+    )
+    return ShippedDetector(description, network, fitted, used_transform, calibration)
+
+
+class _Inputs(NamedTuple):
+    """The network and the images of an export, None where the results decide."""
+
+    model: Any
+    benchmark: Any
+    transform: Transform | None
+    roots: Roots | None
+    packed: PackedFolders | None
+    store: str | Path | None
+    batch_size: int | None
+    workers: int | None
+
+
+def _facts_of(results: Results, run: int | None) -> tuple[RunFacts, list[str]]:
+    """Return the description of the network, and a note where it is one of several runs."""
+    runs, about = results.about.runs, results.about
+    if run is not None:
+        by_number = {facts.run: facts for facts in runs}
+        if run not in by_number:
+            numbers = ", ".join(f"{facts.run} ({facts.name})" for facts in runs)
+            raise DataError(f"there is no run {run}", where=about.benchmark, hint=f"there are {numbers}")
+        return by_number[run], []
+    if len(about.models) > 1:
+        names = ", ".join(f"{facts.run} ({facts.name})" for facts in runs)
+        hint = f"choose one by run= (--run): {names}"
+        raise DataError("the results are of several models", where=about.benchmark, hint=hint)
+    if len(runs) == 1:
+        return runs[0], []
+    return runs[0], [f"run {runs[0].run} of {len(runs)} of {runs[0].model}: run= (--run) takes another"]
+
+
+def _configured(results: Results, detector: Any, facts: RunFacts) -> ConfiguredDetector:
+    """Return a detector of the results with the parameters that it was scored with."""
+    labels = [label for label in results.detectors if label != MODEL]
+    if isinstance(detector, str) and ":" not in detector and detector not in labels:
+        raise unknown("detector of these results", detector, labels, where=results.about.benchmark)
+    configured = resolve_detectors([detector], results.about.benchmark)[0]
+    if configured.label not in labels:
+        raise unknown("detector of these results", configured.label, labels, where=results.about.benchmark)
+    if configured.spec.models == "many":
+        raise DataError("combines several networks, and is not exported", where=detector_name(configured))
+    rows = results.results.filter((pc.field("detector") == configured.label) & (pc.field("run") == facts.run))
+    if not rows.num_rows:
+        raise DataError(f"was not scored in run {facts.run}", where=detector_name(configured))
+    row = rows.slice(0, 1).to_pylist()[0]
+    return configured.with_params(params_of(row["params"]), row["chosen_on"] or "")
+
+
+def _check_benchmark(manifest: Manifest, results: Results) -> None:
+    stored = results.about.fingerprints
+    for subject, fingerprint in fingerprints_of(manifest).items():
+        if None not in (fingerprint, stored[subject]) and fingerprint != stored[subject]:
+            raise DataError(
+                f"is another version than that of the results: other {subject}",
+                where=manifest.name,
+                hint="give the benchmark that was evaluated, as benchmark= (--benchmark)",
+            )
+
+
+def _specification(facts: RunFacts) -> tuple[str, str]:
+    """Return the specification and the weights that load a network of results; "" where there is none."""
+    weights = facts.weights
+    if weights in (IN_PYTHON, ""):
+        return "", ""
+    if weights.startswith(PUBLISHED):
+        return weights.removeprefix(PUBLISHED), ""
+    file = weights.removeprefix(FILE)
+    if facts.name.endswith(f" {file}"):
+        return facts.name.removesuffix(f" {file}"), file
+    return weights, ""
+
+
+def _network(facts: RunFacts, model: Any, loading: Mapping[str, Any]) -> tuple[Model, Network]:
+    """Return the network of the results, with their choice of columns, and how it is loaded again."""
+    if not facts.device:
+        raise DataError("the results are of arrays, without a network", where=facts.name)
+    spec, weights = _specification(facts)
+    if isinstance(model, str):
+        spec, weights = model, str(loading.get("weights") or "")
+    options = dict(loading)
+    if facts.class_map is not None:
+        options.setdefault("restrict", facts.class_map.restrict)
+        options.setdefault("background", facts.class_map.background)
+        if facts.class_map.mapping.startswith(SOURCE):
+            options.setdefault("mapping", facts.class_map.mapping.removeprefix(SOURCE))
+        elif facts.class_map.mapping == "identity":
+            options.setdefault("mapping", "identity")
+    network = open_network(spec, weights, model, options, where=facts.name)
+    if network.key != facts.model_key:
+        raise DataError(
+            f"{network.name} is another network than that of the results: fingerprint {network.key[:12]}, "
+            f"not {facts.model_key[:12]}",
+            where=facts.name,
+            hint="give the network that was evaluated, as model= (--model, --weights, --head)",
+        )
+    return network, Network(name=network.name, key=network.key, spec=spec, weights=weights)
+
+
+def _transform(network: Model, images: BenchmarkImages, groups: list[str], facts: RunFacts) -> Transform:
+    """Return the transform of the ID images, which is that of the results."""
+    transforms = [choose_transform(network, images.group("val", group)) for group in groups]
+    if len({transform.key for transform in transforms}) > 1:
+        message = "its ID sets have different transforms, and an image does not say which is its own"
+        raise DataError(message, where=images.benchmark.name)
+    if transforms[0].key not in facts.transforms:
+        raise DataError(
+            f"its images were not transformed by {transforms[0].words}",
+            where=facts.name,
+            hint=f"give that of the evaluation as transform=: {'; '.join(facts.transforms.values())}",
+        )
+    return transforms[0]
+
+
+def _view(images: BenchmarkImages, groups: list[str]) -> str:
+    views = {view for group in groups for view in images.group("val", group).table["view"].to_pylist()}
+    if len(views) != 1:
+        message = f"its ID sets are in several views: {', '.join(sorted(views))}"
+        raise DataError(message, where=images.benchmark.name)
+    return str(views.pop())
+
+
+def _fitted(
+    configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun, groups: list[str], facts: RunFacts
+) -> tuple[Fitted, Any]:
+    """Return the fitted detector and the class map, both checked."""
+    reason = missing_input(configured, sets, run)
+    if reason:
+        raise DataError(reason, where=detector_name(configured))
+    outputs = run.group("val", groups[0], configured.needs)
+    class_map = outputs.classes
+    if facts.class_map is None or class_map is None or class_map.record() != facts.class_map.model_dump():
+        raise DataError(
+            "its columns are used otherwise than in the results",
+            where=facts.name,
+            hint="give the options of the evaluation: mapping=, restrict=, background=",
+        )
+    return _in_memory(fit_on_benchmark(configured, sets, run, outputs.head)), class_map
+
+
+def _in_memory(fitted: Fitted) -> Fitted:
+    """Return a detector without memory-mapped arrays, by way of the stored form of its state."""
+    implementation = fitted.configured.spec.implementation
+    try:
+        tree, arrays = pack_state(fitted.state, implementation)
+    except NotStorableError as error:
+        raise DataError(f"cannot be exported: {error.what}", where=fitted.where) from None
+    return replace(fitted, state=unpack_state(tree, arrays, implementation, where=fitted.where))
+
+
+def _uses_validation(configured: ConfiguredDetector) -> bool:
+    return "val" in configured.spec.splits or hasattr(configured.spec.implementation, "calibrate")
+
+
+def _half(run: ModelRun, groups: set[str], part: int) -> ModelRun:
+    """Return a run with one half (0 or 1) of its ID validation images, divided by a hash of their names."""
+
+    def read(split: str, group: str, needs: frozenset[Need]) -> GroupOutputs:
+        outputs = run.read_group(split, group, needs)
+        if split != "val" or group not in groups:
+            return outputs
+        columns = (outputs.table[name].to_pylist() for name in ("source", "class_id", "image_id"))
+        keys = [sampling_key(DRAW, 0, *names) for names in zip(*columns, strict=True)]
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        rows = np.sort(np.array(order[part::2], dtype=np.int64))
+        arrays = Arrays({name: view[rows] for name, view in outputs.arrays.items()})
+        return replace(outputs, table=outputs.table.take(pa.array(rows)), arrays=arrays)
+
+    return replace(run, read_group=read)
+
+
+def _training_notes(network: Model) -> list[str]:
+    """Return a note on a network whose epoch was selected on the validation images."""
+    recipe = (getattr(network.module, "metadata", None) or {}).get("recipe") or {}
+    criterion = recipe.get("select", "last")
+    if criterion == "last":
+        return []
+    return [
+        f"the epoch of the network was selected on the validation images ({criterion}): the promise does not "
+        "account for that choice"
+    ]
+
+
+def _notes(configured: ConfiguredDetector, *, halved: bool, calibration: Array) -> list[str]:
+    """Return sentences on conditions that weaken the guarantee, or that a user should know."""
+    notes = []
+    if halved:
+        notes.append(
+            "the detector is fitted on one half of the ID validation images and its threshold chosen on the "
+            "other half, so its confidences differ from those of the results"
+        )
+    if configured.chosen_on:
+        notes.append(
+            f"its parameters were chosen on the validation images ({configured.chosen_on}): the promise does "
+            "not account for that choice"
+        )
+    tied = tied_share(calibration)
+    if tied > MAX_TIED:
+        notes.append(f"{tied:.1%} of the pairs of calibration scores are equal: false alarms may be fewer")
+    return notes

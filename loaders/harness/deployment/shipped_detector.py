@@ -1,0 +1,348 @@
+"""A fitted detector with its network, transform and threshold: it scores images, and is written and read."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from PIL import Image
+
+from wordnet_splits.base.errors import DataError, SourceError, SplitsError
+from wordnet_splits.base.untrusted import LARGEST_IMAGE, read_bytes
+from wordnet_splits.manifest.data import Declared
+from wordnet_splits.metrics.conformal import Promise, p_values
+from wordnet_splits.packed.reading import RAW_VIEW
+from wordnet_splits.sources.pixels import as_rgb, decode_bytes
+
+from ..activations.batches import refuse_unscaled
+from ..activations.on_benchmark import probes_of
+from ..arrays import Array, Arrays
+from ..backend.devices import deterministic_kernels
+from ..backend.transforms import Transform, as_transform, evaluation_transform, named_transform
+from ..detectors import ConfiguredDetector
+from ..detectors.registry import configure
+from ..evaluation.loader_outputs import batch_outputs
+from ..evaluation.run_evaluation import resolve_detectors
+from ..evaluation.scoring import Fitted, confidence
+from ..model import Model, load_model
+from ..plugins import IN_PYTHON, USER_CODE_ERRORS, describe_error
+from ..probes import probe_name, restrict_to_columns
+from .detector_folder import CALIBRATION, Description, read_folder, write_folder
+from .states import pack_state, unpack_state
+
+BATCH = 64
+PNG_MODES = frozenset({"1", "L", "LA", "P", "RGBA", "I", "I;16"})
+"""Modes of Pillow that PNG files store."""
+
+
+class ImageScore(NamedTuple):
+    """The score of one image.
+
+    Attributes
+    ----------
+    confidence : of the detector, higher = more in-distribution.
+    p_value : share of ID images of lower or equal confidence, by split conformal prediction, in (0, 1].
+    in_distribution : whether the confidence reaches the threshold.
+    """
+
+    confidence: float
+    p_value: float
+    in_distribution: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShippedDetector:
+    """A fitted detector that scores images: ``detector(image)``.
+
+    Attributes
+    ----------
+    description : everything but arrays and network, as stored in ``detector.json``.
+    model : the network. fitted : the detector and its state. transform : of an image.
+    calibration : (n,) float32 confidences of the calibration images, ascending.
+    """
+
+    description: Description
+    model: Model
+    fitted: Fitted
+    transform: Transform
+    calibration: Array
+
+    @property
+    def promise(self) -> Promise:
+        """The guarantee of the threshold: requested rate, calibration images, intervals."""
+        calibration = self.description.calibration
+        return Promise(calibration.requested, calibration.images, calibration.rank)
+
+    @property
+    def threshold(self) -> float:
+        """The least confidence of images that count as in-distribution."""
+        return self.description.calibration.threshold
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on conditions that weaken the guarantee."""
+        return tuple(self.description.notes)
+
+    def __repr__(self) -> str:
+        name, promise = self.description.network.name, self.promise
+        return (
+            f"ShippedDetector({self.description.detector} on {name}: {promise.false_alarms:.2%} false alarms "
+            f"at most, calibrated on {promise.images:,} images of {self.description.benchmark.name})"
+        )
+
+    def __call__(self, image: Any) -> ImageScore:
+        """Return the score of an image: a PIL image, a path, or uint8 pixels (h, w, 3) or (h, w).
+
+        Raises
+        ------
+        SplitsError : it is not an image, or the network cannot take it.
+        """
+        (score,) = self.score([image])
+        if isinstance(score, SplitsError):
+            raise score
+        return score
+
+    def score(self, images: Iterable[Any], *, batch_size: int = BATCH) -> list[ImageScore | SplitsError]:
+        """Return the score of each image, in order, or the error of an image that cannot be scored."""
+        return list(self.stream(images, batch_size=batch_size))
+
+    def stream(self, images: Iterable[Any], *, batch_size: int = BATCH) -> Iterator[ImageScore | SplitsError]:
+        """Yield what `score` returns, batch by batch."""
+        remaining = iter(images)
+        while batch := list(islice(remaining, batch_size)):
+            yield from self._score_batch([self._prepared(image) for image in batch])
+
+    def write(self, folder: str | Path, *, overwrite: bool = False) -> tuple[Path, ...]:
+        """Write the detector as a folder of JSON and safetensors, and return its files.
+
+        Raises
+        ------
+        OutputError : the folder cannot be written, or holds a detector (not with ``overwrite``).
+        """
+        implementation = self.fitted.configured.spec.implementation
+        tree, arrays = pack_state(self.fitted.state, implementation)
+        description = self.description.model_copy(update={"state": tree})
+        arrays[CALIBRATION] = self.calibration
+        return write_folder(Path(folder), description, arrays, overwrite=overwrite)
+
+    def _prepared(self, image: Any) -> torch.Tensor | SplitsError:
+        """Return an image as the network's input (3, h, w), or its error."""
+        try:
+            picture = _picture(image)
+            if self.description.view != RAW_VIEW:
+                from fix_resize import resize, spec
+
+                picture = Image.fromarray(resize.apply(spec.get_spec(self.description.view), picture))
+            tensor = self.transform(picture)
+            refuse_unscaled(tensor, "transform")
+            return tensor
+        except SplitsError as error:
+            return error
+        except USER_CODE_ERRORS as error:  # of the user's transform
+            return DataError(f"the transform failed: {describe_error(error)}", where=_name(image))
+
+    def _score_batch(
+        self, inputs: Sequence[torch.Tensor | SplitsError]
+    ) -> Iterator[ImageScore | SplitsError]:
+        """Yield the scores of a batch; images of one size are computed together."""
+        by_shape: dict[Any, list[int]] = {}
+        for index, tensor in enumerate(inputs):
+            if not isinstance(tensor, SplitsError):
+                by_shape.setdefault(tuple(tensor.shape), []).append(index)
+        outcomes: dict[int, ImageScore | SplitsError] = {}
+        pending = list(by_shape.values())
+        for indices in pending:
+            try:
+                outcomes.update(zip(indices, self._scores([inputs[i] for i in indices]), strict=True))
+            except SplitsError as error:
+                if len(indices) == 1:
+                    outcomes[indices[0]] = error
+                else:  # one by one, to find the images that fail
+                    pending += [[i] for i in indices]
+        for index, tensor in enumerate(inputs):
+            yield tensor if isinstance(tensor, SplitsError) else outcomes[index]
+
+    def _scores(self, tensors: Sequence[Any]) -> list[ImageScore]:
+        """Return the scores of transformed images of one size."""
+        confidences = self.confidences(torch.stack(list(tensors)))
+        values = p_values(self.calibration, confidences)
+        return [
+            ImageScore(float(c), float(p), bool(c >= self.threshold))
+            for c, p in zip(confidences, values, strict=True)
+        ]
+
+    def confidences(self, images: torch.Tensor) -> Array:
+        """Return the confidence (n,), float32, of transformed images (n, 3, h, w).
+
+        Raises
+        ------
+        DataError : the network cannot take them, or gives another number of columns.
+        """
+        ids = [hashlib.sha256(image.numpy().tobytes()).hexdigest() for image in images.cpu()]
+        class_map = self._class_map
+        probes = [restrict_to_columns(probe, class_map) for probe in self._probes]
+        layers = sorted({layer for probe in probes for layer in probe.layers})
+        with deterministic_kernels(full_float32=True), self.model.evaluating(self.transform):
+            x = images.to(self.model.device, self.model.dtype)
+            try:
+                outputs = batch_outputs(self.model, x, probes, layers, True, "scored", ids)
+            except SplitsError:
+                raise
+            except USER_CODE_ERRORS as error:
+                message = (
+                    f"the forward pass failed for images {tuple(images.shape[1:])}: {describe_error(error)}"
+                )
+                raise DataError(message, where=self.model.name, hint="check the transform") from error
+        if self.model.width != class_map.width:
+            message = f"gives {self.model.width} columns where the detector was fitted on {class_map.width}"
+            raise DataError(message, where=self.model.name)
+        arrays = {name: tensor.detach().float().cpu().numpy() for name, tensor in outputs.items()}
+        data = class_map.arrays(Arrays(arrays))
+        return np.asarray(confidence(self.fitted, data), dtype=np.float32)
+
+    @cached_property
+    def _class_map(self) -> Any:
+        return self.description.columns.class_map
+
+    @cached_property
+    def _probes(self) -> list[Any]:
+        needs = frozenset({*self.fitted.configured.needs, *self.fitted.probes})
+        return sorted(probes_of(needs), key=probe_name)
+
+
+def load_detector(
+    folder: str | Path,
+    model: Any = None,
+    *,
+    detector: Any = None,
+    transform: Any = None,
+    transform_id: str | None = None,
+    **loading: Any,
+) -> ShippedDetector:
+    """Read a detector that `export_detector` wrote.
+
+    Parameters
+    ----------
+    model : the network, as `load_model` takes it; by default the one that the folder names.
+    detector : class or function of a detector that is not registered.
+    transform : of a PIL image, or its name, in place of the stored one; warns where it is another.
+    transform_id : name of a transform that is a function.
+    loading : options of `load_model`: ``device``, ``weights``, ``head``, ``model_id``, ``trust_model``, ...
+
+    Raises
+    ------
+    DataError : the folder is damaged, the network is another than that of the export, or its transform is a
+        function that was not given.
+    """
+    folder = Path(folder)
+    description, arrays = read_folder(folder)
+    where = str(folder)
+    opened = open_network(description.network.spec, description.network.weights, model, loading, where=where)
+    if opened.key != description.network.key:
+        raise DataError(
+            f"{opened.name} is another network than {description.network.name}, on which the detector was "
+            f"fitted: fingerprint {opened.key[:12]}, not {description.network.key[:12]}",
+            where=where,
+            hint="give the same architecture and weights, or export the detector for this network",
+        )
+    configured = _configured(description, detector, where)
+    calibration = arrays.pop(CALIBRATION)
+    state = unpack_state(description.state, arrays, configured.spec.implementation, where=where)
+    return ShippedDetector(
+        description,
+        opened,
+        Fitted(configured, configured.detector, state),
+        _transform(description, opened, transform, transform_id, where),
+        calibration,
+    )
+
+
+def open_network(spec: str, weights: str, model: Any, loading: dict[str, Any], *, where: str) -> Model:
+    """Return a network: the given one, or that of a stored specification."""
+    if isinstance(model, Model):
+        return model
+    if model is None and not spec:
+        raise DataError(f"its network, {IN_PYTHON}, is not in memory", where=where, hint="give it as model=")
+    if model is None:
+        model = spec
+        loading = {**({"weights": weights} if weights else {}), **loading}
+    return load_model(model, **loading)
+
+
+def _configured(description: Description, detector: Any, where: str) -> ConfiguredDetector:
+    """Return the detector with the stored parameters."""
+    try:
+        (configured,) = resolve_detectors([description.name if detector is None else detector], "")
+    except SplitsError as error:
+        hint = f"register it before loading, or give it as detector= (--detector MODULE:{description.name})"
+        raise DataError(error.what, where=where, hint=hint) from error
+    if configured.spec.name != description.name:
+        message = f"holds the detector {description.name}, not {configured.spec.name}"
+        raise DataError(message, where=where)
+    parameters = configure(configured.spec, description.params, label=description.name).params
+    return replace(configured, label=description.detector, params=parameters, chosen_on=description.chosen_on)
+
+
+def _transform(
+    description: Description, model: Model, transform: Any, transform_id: str | None, where: str
+) -> Transform:
+    """Return the transform of images: the given one, the stored one, or the model's own."""
+    stored = description.transform
+    if isinstance(transform, str):
+        transform = _named_transform(transform, stored.spec)
+    if transform is not None:
+        used = as_transform(transform, transform_id=transform_id or "as given in this call")
+        if used.key != stored.key:
+            warnings.warn(
+                f"another transform than that of the calibration ({stored.words}): confidences differ, and "
+                "the rate of false alarms is not promised",
+                stacklevel=3,
+            )
+        return used
+    if set(stored.spec) == {"evaluation", "mean", "std"}:
+        used = evaluation_transform(stored.spec["evaluation"], stored.spec["mean"], stored.spec["std"])
+        if used.key == stored.key:
+            return used
+    if model.preprocess is not None and model.preprocess.key == stored.key:
+        return model.preprocess
+    raise DataError(
+        f"its transform cannot be made from its description: {stored.words}",
+        where=where,
+        hint="give the function, as transform= with its transform_id= (--transform MODULE:NAME)",
+    )
+
+
+def _named_transform(name: str, stored: Mapping[str, Any]) -> Transform:
+    """Return the transform of a name, an evaluation transform with the stored normalisation."""
+    if ":" in name or not {"mean", "std"} <= set(stored):
+        return named_transform(name, Declared(name="none"))
+    return evaluation_transform(name, stored["mean"], stored["std"])
+
+
+def _picture(image: Any) -> Image.Image:
+    """Return an image as PIL RGB."""
+    if isinstance(image, Image.Image):
+        if image.mode not in PNG_MODES:
+            return image if image.mode == "RGB" else image.convert("RGB")
+        image.save(stored := BytesIO(), format="PNG")  # converted by the rules for files
+        return decode_bytes(stored.getvalue(), where="image")
+    if isinstance(image, str | Path):
+        data = read_bytes(Path(image), largest=LARGEST_IMAGE, error=SourceError)
+        return decode_bytes(data, where=str(image))
+    if isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.ndim in (2, 3):
+        return Image.fromarray(as_rgb(image))
+    kind = f"an array of {image.dtype}" if isinstance(image, np.ndarray) else type(image).__name__
+    raise DataError(f"{kind} is not an image", hint="give a PIL image, a path, or uint8 pixels (h, w, 3)")
+
+
+def _name(image: Any) -> str | None:
+    return str(image) if isinstance(image, str | Path) else None

@@ -1,0 +1,53 @@
+"""The promise of a threshold, kept by stored scores of committed results over 1,000 divisions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from scipy.stats import betabinom, binom
+
+from wordnet_splits.base.parquet import read_table
+from wordnet_splits.metrics.conformal import Promise
+
+RESULTS = Path(__file__).resolve().parents[4] / "manifests" / "results"
+ENTRY = RESULTS / "unknown-cifar-tinyval-all" / "scores.parquet"
+DIVISIONS, CALIBRATION, RATE = 1000, 1000, 0.05
+pytestmark = pytest.mark.skipif(not ENTRY.exists(), reason="the committed results are not in this copy")
+
+
+@pytest.fixture(scope="module")
+def id_scores() -> dict[int, np.ndarray]:
+    """The confidences of the ID test images by number of the column: a detector and run."""
+    table = read_table(ENTRY)
+    rows = table.filter(pc.equal(table["group"], "cifar-40"))
+    names = [name for name in table.column_names if name.startswith("confidence.")]
+    return {number: rows[name].to_numpy() for number, name in enumerate(names)}
+
+
+@pytest.mark.parametrize("column", [0, 10, 20])
+def test_false_alarms_over_1000_divisions_follow_the_promise(
+    column: int, id_scores: dict[int, np.ndarray]
+) -> None:
+    scores = id_scores[column]
+    promise = Promise.of(RATE, CALIBRATION)
+    later = len(scores) - CALIBRATION
+    draw = np.random.default_rng(column)
+    alarms = []
+    for _ in range(DIVISIONS):
+        shuffled = draw.permutation(scores)
+        threshold = np.sort(shuffled[:CALIBRATION])[promise.rank - 1]
+        alarms.append(int((shuffled[CALIBRATION:] < threshold).sum()))
+    law = betabinom(later, promise.rank, CALIBRATION + 1 - promise.rank)
+    assert law.mean() / later == pytest.approx(promise.false_alarms)
+    # the mean of 1,000 counts lies within four standard errors of the promise
+    assert np.mean(alarms) == pytest.approx(law.mean(), abs=4 * law.std() / DIVISIONS**0.5)
+    # and as many counts lie in the promised interval as a binomial law of its exact probability allows
+    low, high = promise.counts(later)
+    inside = sum(low <= count <= high for count in alarms)
+    probability = law.cdf(high) - law.cdf(low - 1)
+    assert probability >= 0.95
+    few, many = binom(DIVISIONS, probability).interval(0.9999)
+    assert few <= inside <= many
