@@ -119,6 +119,19 @@ def own_datasets_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wordnet_splits.catalog.declarations._REGISTERED", {})
 
 
+@pytest.fixture
+def user_metrics_forgotten() -> Iterator[None]:
+    """No metric of a user's, and none of this test's afterwards."""
+    from wordnet_splits.metrics import METRICS
+
+    before = dict(METRICS)
+    for name in [name for name, metric in before.items() if metric.origin]:
+        del METRICS[name]
+    yield
+    METRICS.clear()
+    METRICS.update(before)
+
+
 @pytest.fixture(scope="session")
 def facts() -> Path:
     """The folder of published lists and counts, or skip."""

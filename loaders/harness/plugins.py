@@ -1,4 +1,4 @@
-"""User-provided names and code: ``name[parameter=value,...]``, ``MODULE:NAME``, and errors of user code.
+"""Names with parameters, ``name[parameter=value,...]``; user code and its errors are in `base.user_code`.
 
 An error of a user's model, probe or detector is reported in one line; the original error is chained to it.
 """
@@ -6,75 +6,22 @@ An error of a user's model, probe or detector is reported in one line; the origi
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from importlib import import_module
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from wordnet_splits.base.errors import DataError, SplitsError, unknown
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import printable
+from wordnet_splits.base.user_code import USER_CODE_ERRORS as USER_CODE_ERRORS
+from wordnet_splits.base.user_code import describe_error as describe_error
+from wordnet_splits.base.user_code import import_object as import_object
+from wordnet_splits.base.user_code import user_errors as user_errors
 
-MAX_ERROR_LENGTH = 300
-USER_CODE_ERRORS = (Exception, SystemExit)
-"""Errors of user code that are reported; ``SystemExit`` would otherwise end the program without one."""
 IN_PYTHON = "as given in Python"
 """Description of the weights of a model that was passed as an object."""
 Value = int | float | str | bool
 
 _NAMED = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<parameters>[^\[\]]*)\])?")
 _TRUTH = {"true": True, "false": False}
-
-
-@contextmanager
-def user_errors(problem: str, *, where: str, hint: str | None = None) -> Iterator[None]:
-    """Convert any error of the block, except a SplitsError, to a DataError of one line: "PROBLEM: error"."""
-    try:
-        yield
-    except SplitsError:
-        raise
-    except USER_CODE_ERRORS as error:
-        raise DataError(f"{problem}: {describe_error(error)}", where=where, hint=hint) from error
-
-
-def describe_error(error: BaseException) -> str:
-    """Return the kind and the first line of an error, printable."""
-    lines = str(error).strip().splitlines()
-    kind = "out of memory" if isinstance(error, MemoryError) else type(error).__name__
-    return printable(f"{kind}: {lines[0]}" if lines else kind, MAX_ERROR_LENGTH)
-
-
-def import_object(path: str, *, where: str) -> Any:
-    """Return the object at ``MODULE:NAME``; the working directory is searched too.
-
-    Raises
-    ------
-    DataError : the module cannot be imported, or is given as a file. UnknownNameError : it has no such name.
-    """
-    module_name, _, name = path.partition(":")
-    if module_name.endswith(".py") or not all(part.isidentifier() for part in module_name.split(".")):
-        stem = Path(module_name).stem
-        raise DataError(
-            f"{printable(module_name)!r} is a file, not the name of a module",
-            where=where,
-            hint=f"write {printable(stem)}:{printable(name)} in the folder that holds the file",
-        )
-    directory = str(Path.cwd())
-    sys.path.insert(0, directory)
-    try:
-        with user_errors(
-            f"module {module_name!r} cannot be imported",
-            where=where,
-            hint="it is looked for on the Python path and in the working directory",
-        ):
-            module = import_module(module_name)
-    finally:
-        sys.path.remove(directory)
-    if not hasattr(module, name):
-        public = [n for n in vars(module) if not n.startswith("_")]
-        raise unknown("name", name, public, where=f"{where} {module_name}".strip())
-    return getattr(module, name)
 
 
 def split_list(text: str) -> list[str]:

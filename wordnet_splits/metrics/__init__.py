@@ -12,6 +12,14 @@ metric accepts its counts in place of the arrays; ``evaluate`` computes all regi
 from __future__ import annotations
 
 from wordnet_splits.metrics.agreement import kendall_tau, mean_ranks
+from wordnet_splits.metrics.calibration import (
+    adaptive_calibration_error,
+    brier_score,
+    ece,
+    ece_equal_mass,
+    nll,
+    static_calibration_error,
+)
 from wordnet_splits.metrics.counts import RankCounts, rank_counts
 from wordnet_splits.metrics.nearness import (
     ClassAuroc,
@@ -43,9 +51,12 @@ from wordnet_splits.metrics.ranking import (
 from wordnet_splits.metrics.registry import (
     METRICS,
     Metric,
+    classified_metric,
     evaluate,
     get_metric,
     list_metrics,
+    pair_metric,
+    pooled_metric,
     register_metric,
 )
 from wordnet_splits.metrics.robustness import (
@@ -96,6 +107,7 @@ __all__ = [
     "ScoreSet",
     "Spread",
     "accuracy",
+    "adaptive_calibration_error",
     "augrc",
     "aupr_in",
     "aupr_out",
@@ -110,13 +122,17 @@ __all__ = [
     "bootstrap",
     "bootstrap_indices",
     "bootstrap_replicates",
+    "brier_score",
     "ccr_at_fpr",
+    "classified_metric",
     "composition",
     "detection_error",
     "detection_error_at_tpr95",
     "detection_error_min",
     "e_aurc",
     "e_aurc_geifman",
+    "ece",
+    "ece_equal_mass",
     "evaluate",
     "fpr95_id_positive",
     "fpr95_ood_positive",
@@ -130,10 +146,13 @@ __all__ = [
     "mean_ranks",
     "mixture_moments",
     "nearness_trend",
+    "nll",
     "openood_fpr95",
     "oscr",
     "oscr_curve",
+    "pair_metric",
     "pool",
+    "pooled_metric",
     "rank_counts",
     "register_metric",
     "robustness",
@@ -141,4 +160,5 @@ __all__ = [
     "role_means",
     "run_moments",
     "spread",
+    "static_calibration_error",
 ]

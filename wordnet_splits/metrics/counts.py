@@ -53,6 +53,16 @@ class RankCounts:
             self._shared[compute] = compute(self)
         return self._shared[compute]
 
+    def copied(self) -> RankCounts:
+        """Return the same counts in arrays of their own."""
+        correct = None if self.cum_correct is None else self.cum_correct.copy()
+        return RankCounts(self.thresholds.copy(), self.cum_id.copy(), self.cum_ood.copy(), correct, self.name)
+
+    def replicate(self, number: int) -> RankCounts:
+        """Return the counts of one replicate, without the leading axis."""
+        correct = None if self.cum_correct is None else self.cum_correct[number]
+        return RankCounts(self.thresholds, self.cum_id[number], self.cum_ood[number], correct, self.name)
+
     @cached_property
     def n_id(self) -> Array:
         """Number of ID samples, shape (...)."""

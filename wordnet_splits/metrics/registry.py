@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
-from wordnet_splits.base.errors import unknown
+import numpy as np
+
+from wordnet_splits.base.errors import DataError, SplitsError, unknown
+from wordnet_splits.base.user_code import (
+    EntryPoints,
+    defined_in,
+    import_object,
+    registered,
+    user_errors,
+    warn_replaced,
+)
 from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_counts
 
 Kernel = Callable[[RankCounts], Array]
@@ -17,6 +29,20 @@ ID_CORRECT = ("id", "correct")
 ID_CORRECT_OOD = ("id", "correct", "ood")
 
 METRICS: dict[str, Metric] = {}
+PLUGINS: Final = EntryPoints("wordnet_splits.metrics", "metric")
+"""Metrics of installed packages; the name of an entry point is that of its metric."""
+
+OTHER_VALUES: Final[Mapping[str, bool]] = {
+    **dict.fromkeys(("gamma", "gamma_plus", "gamma_minus", "nearness_trend"), True),
+    **dict.fromkeys(("ece", "ece_equal_mass", "brier_score", "nll"), False),
+}
+"""Values in results that are not metrics of scores -> whether higher is better."""
+
+_USER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SHAPE_HINT = (
+    "leading axes of the counts hold bootstrap replicates: reduce the last axis alone, as in "
+    "(counts.cum_id / counts.n_id[..., None]).max(axis=-1)"
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +56,7 @@ class Metric:
     needs : required inputs, a subset of ("id", "correct", "ood").
     kernel : maps `RankCounts` to values of its leading shape; NaN where the metric is undefined.
     function : the public function of this metric.
+    origin : ``MODULE:NAME`` of a user's metric, "" for a built-in one.
     """
 
     name: str
@@ -37,6 +64,7 @@ class Metric:
     needs: tuple[str, ...]
     kernel: Kernel
     function: Callable[..., float]
+    origin: str = ""
 
     @property
     def summary(self) -> str:
@@ -59,19 +87,54 @@ def register_metric(
     """Register the decorated function as the public function of metric ``name``.
 
     The metric is computed by ``kernel(counts, **options)``. A function may be registered under several names:
-    variants of one metric that differ in their options.
+    variants of one metric that differ in their options. A user's metric replaces an earlier one of its name,
+    with a warning.
+
+    Raises
+    ------
+    DataError : the name is that of a built-in metric, or is not an identifier.
     """
 
     def compute(counts: RankCounts) -> Array:
         return kernel(counts, **options)
 
     def decorate(function: PublicFunction) -> PublicFunction:
+        if name in OTHER_VALUES or (name in METRICS and not METRICS[name].origin):
+            raise DataError(f"the metric {name!r} is built in", hint="give yours another name")
+        if defined_in(function, __package__) and defined_in(kernel, __package__):
+            METRICS[name] = Metric(name, higher_is_better, needs, compute, function)
+            return function
+        if not _USER_NAME.fullmatch(name):
+            raise DataError(f"{name!r} is not a name for a metric", hint="letters, digits and underscores")
         if name in METRICS:
-            raise ValueError(f"the metric {name!r} is registered already")
-        METRICS[name] = Metric(name, higher_is_better, needs, compute, function)
+            warn_replaced("metric", name, stacklevel=5)
+        origin = f"{function.__module__}:{getattr(function, '__qualname__', name)}"
+        METRICS[name] = Metric(name, higher_is_better, needs, _checked(name, compute), function, origin)
         return function
 
     return decorate
+
+
+def _checked(name: str, compute: Kernel) -> Kernel:
+    """Return a user's kernel with its errors in one line and its values checked."""
+    where = f"metric {name!r}"
+
+    def checked(counts: RankCounts) -> Array:
+        with user_errors("raises", where=where, hint=_SHAPE_HINT), np.errstate(all="ignore"):
+            values = np.asarray(compute(counts.copied()), dtype=np.float64)  # which it may overwrite
+        if values.shape != counts.n_id.shape:
+            problem = f"gave values of shape {values.shape} instead of {counts.n_id.shape}"
+            raise DataError(problem, where=where, hint=_SHAPE_HINT)
+        if np.isinf(values).any():
+            raise DataError("gave infinity", where=where, hint="return NaN where the metric is undefined")
+        if values.ndim and len(values) > 1:
+            alone = checked(counts.replicate(0))
+            if not np.isclose(values[0], alone, equal_nan=True):
+                problem = f"gave {values[0]} for a replicate among others, and {alone} for it alone"
+                raise DataError(problem, where=where, hint=_SHAPE_HINT)
+        return values
+
+    return checked
 
 
 class PairMetric(Protocol):
@@ -208,14 +271,55 @@ def _registered(
 def get_metric(name: str) -> Metric:
     """Return the metric called ``name``; UnknownNameError if there is none."""
     if name not in METRICS:
+        load_plugins()
+    if name not in METRICS:
         raise unknown("metric", name, METRICS)
     return METRICS[name]
 
 
 def list_metrics(needs: Iterable[str] | None = None) -> tuple[str, ...]:
-    """Return the names of all metrics, or of those that require no inputs other than ``needs``, sorted."""
+    """Return the names of all metrics, or of those that require no inputs other than ``needs``, sorted.
+
+    Metrics of installed packages are loaded first; one that cannot be loaded is left out with a warning.
+    """
+    load_plugins()
     inputs = {"id", "ood", "correct"} if needs is None else set(needs)
     return tuple(sorted(name for name, entry in METRICS.items() if inputs.issuperset(entry.needs)))
+
+
+def import_metric(path: str, *, where: str) -> tuple[str, ...]:
+    """Import a user's metric ``MODULE:NAME`` and return the names that it is registered under.
+
+    Raises
+    ------
+    DataError : it cannot be imported, or is not a metric.
+    """
+    function = import_object(path, where=where)
+    names = tuple(name for name, entry in METRICS.items() if entry.function is function)
+    if not names:
+        raise DataError(
+            f"{path} is not a metric",
+            where=where,
+            hint="decorate a function of the counts with pair_metric, classified_metric or pooled_metric",
+        )
+    return names
+
+
+def load_plugins() -> None:
+    """Load the metrics of installed packages, once per process; warn of those that cannot be loaded."""
+    if "names" in _plugins:
+        return
+    _plugins["names"] = PLUGINS.names([name for name, entry in METRICS.items() if not entry.origin])
+    for name in _plugins["names"]:
+        if name not in METRICS:
+            try:
+                PLUGINS.load(name)
+                registered("metric", name, METRICS)
+            except SplitsError as error:
+                warnings.warn(f"left out: {error}", stacklevel=2)
+
+
+_plugins: dict[str, tuple[str, ...]] = {}
 
 
 def evaluate(counts: RankCounts, names: Iterable[str] | None = None) -> dict[str, float]:
@@ -236,7 +340,7 @@ def evaluate(counts: RankCounts, names: Iterable[str] | None = None) -> dict[str
     DataError : a metric requires an input that the counts lack.
     """
     if names is None:
-        metrics = [entry for _, entry in sorted(METRICS.items()) if entry.computable(counts)]
+        metrics = [entry for entry in map(get_metric, list_metrics()) if entry.computable(counts)]
     else:
         metrics = [get_metric(name) for name in names]
     return {entry.name: float(entry.kernel(counts.require(*entry.needs))) for entry in metrics}

@@ -13,7 +13,7 @@ Reference: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.counts import Array, RankCounts
-from wordnet_splits.metrics.registry import METRICS, get_metric
+from wordnet_splits.metrics.registry import get_metric, list_metrics
 from wordnet_splits.metrics.summary import ScoreSet, pool, split_sides
 
 REPLICATES = 1000
@@ -90,7 +90,7 @@ def bootstrap_replicates(
     sets = list(sets)
     counts = pool(sets, full_spectrum=full_spectrum)
     names = (
-        sorted(name for name, entry in METRICS.items() if entry.computable(counts))
+        [name for name in list_metrics() if get_metric(name).computable(counts)]
         if metrics is None
         else list(metrics)
     )
@@ -118,6 +118,27 @@ def interval(value: float, replicates: Array, *, level: float = 0.95) -> Interva
 def bootstrap_indices(seed: int, name: str, replicate: int, size: int) -> npt.NDArray[np.int64]:
     """Return the ranks, (size,) in 0..size-1, drawn for one replicate of a set (see above)."""
     return np.asarray(_sample_ranks(seed, name, range(replicate, replicate + 1), size)[0])
+
+
+def resample_counts(
+    sizes: Mapping[str, int], *, replicates: int, seed: int
+) -> Iterator[npt.NDArray[np.int64]]:
+    """Yield blocks (r, n) of how often each of n images is drawn, each set being resampled on its own.
+
+    Parameters
+    ----------
+    sizes : name of a set -> number of images; columns are the images of all sets, in order.
+    """
+    total = sum(sizes.values())
+    block = max(1, _BLOCK // total)
+    for start in range(0, replicates, block):
+        rows = range(start, min(start + block, replicates))
+        parts = []
+        for name, size in sizes.items():
+            ranks = _sample_ranks(seed, name, rows, size)
+            ranks += size * np.arange(len(rows))[:, None]
+            parts.append(np.bincount(ranks.ravel(), minlength=size * len(rows)).reshape(len(rows), size))
+        yield np.concatenate(parts, axis=1)
 
 
 def _sample_ranks(seed: int, name: str, replicates: range, size: int) -> npt.NDArray[np.int64]:

@@ -16,8 +16,9 @@ from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.schemas import read_sealed
 from wordnet_splits.base.text_formats import parse_json
 from wordnet_splits.base.untrusted import sha256_of
-from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
-from wordnet_splits.metrics.registry import METRICS
+from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, Text, read_entry
+from wordnet_splits.metrics import calibration
+from wordnet_splits.metrics.registry import METRICS, OTHER_VALUES
 from wordnet_splits.site.tables import to_columns
 
 RESULTS, ABOUT = "results.parquet", "about.json"
@@ -29,12 +30,32 @@ SET = ("group", "role", "scored", "expected", "seen", "listed")
 LARGEST = 1 << 30
 
 
+class _UserMetric(BaseModel):
+    """A user's metric, as ``about.json`` records it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    name: Text
+    higher_is_better: bool
+    summary: Text
+    origin: Text
+
+
+class _About(BaseModel):
+    """The part of ``about.json`` on the results themselves."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    metrics: tuple[_UserMetric, ...] = ()
+
+
 class _Tables(BaseModel):
-    """The part of ``about.json`` that names its tables."""
+    """The part of ``about.json`` that names its tables and the users' metrics in them."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     files: dict[str, str]
+    about: _About
 
 
 def leaderboard_page(folder: Path) -> dict[str, Any]:
@@ -47,32 +68,48 @@ def leaderboard_page(folder: Path) -> dict[str, Any]:
     entries: list[LeaderboardEntry] = []
     rows: list[dict[str, Any]] = []
     refused: list[dict[str, str]] = []
+    metrics = _built_in_metrics()
     for path in _entry_folders(folder):
         try:
             entry = read_entry(path)
-            figures = _figures(path, entry)
+            figures, user_metrics = _figures(path, entry)
         except SplitsError as error:
             refused.append({"name": path.name, "reason": error.what})
         else:
             rows.extend({"entry": len(entries), **row} for row in figures)
             entries.append(entry)
+            for metric in user_metrics:  # a built-in metric, or an earlier entry's, keeps its description
+                title = f"{metric.summary} ({metric.origin})"
+                metrics.setdefault(metric.name, _description(title, higher=metric.higher_is_better))
     if not entries:
         raise DataError(
             f"every entry is refused; {refused[0]['name']}: {refused[0]['reason']}",
             where=str(folder),
             hint="make check-results",
         )
-    metrics = {row["metric"] for row in rows}
+    shown = {row["metric"] for row in rows}
     return {
         "entries": [_entry_row(entry) for entry in entries],
         "refused": refused,
         "rows": to_columns(("entry", *FIGURE, "value", "sd", "lo", "hi", "runs"), rows),
-        "metrics": {
-            name: {"title": metric.summary, "better": "higher" if metric.higher_is_better else "lower"}
-            for name, metric in sorted(METRICS.items())
-            if name in metrics
-        },
+        "metrics": {name: metrics[name] for name in sorted(metrics) if name in shown},
     }
+
+
+def _built_in_metrics() -> dict[str, dict[str, str]]:
+    metrics = {
+        name: _description(metric.summary, higher=metric.higher_is_better)
+        for name, metric in METRICS.items()
+        if not metric.origin
+    }
+    for name, higher in OTHER_VALUES.items():
+        if (function := getattr(calibration, name, None)) is not None:
+            metrics[name] = _description((function.__doc__ or "").partition("\n")[0], higher=higher)
+    return metrics
+
+
+def _description(title: str, *, higher: bool) -> dict[str, str]:
+    return {"title": title, "better": "higher" if higher else "lower"}
 
 
 def _entry_folders(folder: Path) -> list[Path]:
@@ -108,16 +145,16 @@ def _count(expected: int | None) -> str:
     return "an unknown number of" if expected is None else f"{expected:,}"
 
 
-def _figures(folder: Path, entry: LeaderboardEntry) -> list[dict[str, Any]]:
-    """Return the figures of an entry; ``check-results`` checks them against its scores.
+def _figures(folder: Path, entry: LeaderboardEntry) -> tuple[list[dict[str, Any]], tuple[_UserMetric, ...]]:
+    """Return the figures of an entry, which ``check-results`` checks, and its users' metrics.
 
     Raises
     ------
     DataError : the results are not those of the entry, are empty, or have parameters that are not JSON.
     """
     _check_digest(folder / ABOUT, entry.facts.about)
-    tables = read_sealed(folder / ABOUT, _Tables, hint="make check-results").files
-    _check_digest(folder / RESULTS, tables.get(RESULTS))
+    sealed = read_sealed(folder / ABOUT, _Tables, hint="make check-results")
+    _check_digest(folder / RESULTS, sealed.files.get(RESULTS))
     table = read_table(folder / RESULTS)
     for name, type_ in COLUMN_TYPES.items():
         column = table[name] if name in table.schema.names else None
@@ -131,7 +168,8 @@ def _figures(folder: Path, entry: LeaderboardEntry) -> list[dict[str, Any]]:
     for params in {row["params"] for rows in runs.values() for row in rows}:
         if not isinstance(parse_json(params, where=str(folder / RESULTS)), dict):
             raise DataError(f"parameters {params!r} are not a JSON object", where=str(folder / RESULTS))
-    return [{**dict(zip(FIGURE, key, strict=True)), **_over_runs(rows)} for key, rows in runs.items()]
+    figures = [{**dict(zip(FIGURE, key, strict=True)), **_over_runs(rows)} for key, rows in runs.items()]
+    return figures, sealed.about.metrics
 
 
 def _check_digest(path: Path, digest: str | None) -> None:

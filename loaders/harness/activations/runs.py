@@ -152,11 +152,17 @@ class Prediction(NamedTuple):
     label : (n,) int32 predicted class; -1 for a column that is not a class of the benchmark.
     of_target : (n,) float32 softmax of the image's class, NaN where it has no label.
     greatest : (n,) float32, the greatest softmax over the benchmark's classes.
+    of_predicted : (n,) float32, the softmax of the predicted column.
+    log_target : (n,) float32, the logarithm of ``of_target``, which may be 0 in float32.
+    squared_norm : (n,) float32, the sum of the squares of all softmax probabilities.
     """
 
     label: Array
     of_target: Array
     greatest: Array
+    of_predicted: Array
+    log_target: Array
+    squared_norm: Array
 
 
 def predict(group: GroupOutputs, name: str = "") -> Prediction | None:
@@ -174,7 +180,7 @@ def predict(group: GroupOutputs, name: str = "") -> Prediction | None:
             f"label {int(group.labels.max())} of a model with {len(class_map.columns)} classes", where=name
         )
     positions = class_map.positions(group.labels)
-    parts = [Prediction(np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.float32))]
+    parts = [Prediction(np.empty(0, np.int32), *(np.empty(0, np.float32) for _ in Prediction._fields[1:]))]
     start = 0
     for chunk in group.arrays.chunks():
         parts.append(_predicted(chunk, positions[start : start + chunk.n], class_map))
@@ -185,7 +191,8 @@ def predict(group: GroupOutputs, name: str = "") -> Prediction | None:
 def _predicted(data: Arrays, target: Array, class_map: ClassMap) -> Prediction:
     """Return the predictions of a chunk; ``target`` (n,) is the column of each image's class, or -1."""
     logits, background = logits_of(data)
-    total = log_sum_exp(logits if background is None else np.column_stack([logits, background]))
+    every = logits if background is None else np.column_stack([logits, background])
+    total = log_sum_exp(every)
     target_logits = np.where(target >= 0, logits[np.arange(len(target)), target], np.nan)
     label_columns = (
         class_map.positions(np.arange(len(class_map.columns))) if class_map.columns else slice(None)
@@ -194,4 +201,7 @@ def _predicted(data: Arrays, target: Array, class_map: ClassMap) -> Prediction:
         class_map.predictions(logits).astype(np.int32),
         np.exp(target_logits - total).astype(np.float32),
         np.exp(logits[:, label_columns].max(axis=1) - total).astype(np.float32),
+        np.exp(logits.max(axis=1) - total).astype(np.float32),
+        (target_logits - total).astype(np.float32),
+        np.exp(2 * (every - total[:, None])).sum(axis=1).astype(np.float32),
     )

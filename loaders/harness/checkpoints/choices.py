@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final, Literal
 
+from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.user_code import EntryPoints
+
 
 @dataclass(frozen=True)
 class LossKind:
@@ -101,10 +104,38 @@ UPDATE_RULES: Final = {
 """Update rule -> name of a class in `training.optimizers` or ``torch.optim``."""
 
 
+PLUGINS: Final = EntryPoints("wordnet_splits.networks", "network")
+"""Networks of installed packages; each entry point is a `NetworkKind`."""
+BUILT_IN: Final = frozenset(NETWORKS)
+
+
+def network_names() -> tuple[str, ...]:
+    """Return the names of all networks, those of installed packages among them, sorted."""
+    return tuple(sorted({*NETWORKS, *PLUGINS.names(BUILT_IN)}))
+
+
+def network_kind(name: str) -> NetworkKind:
+    """Return the network called ``name``.
+
+    Raises
+    ------
+    UnknownNameError : no such network. DataError : an installed package's is not a `NetworkKind`.
+    """
+    if name not in NETWORKS:
+        if name not in PLUGINS.names(BUILT_IN):
+            raise unknown("network", name, network_names())
+        kind = PLUGINS.load(name)
+        if not isinstance(kind, NetworkKind):
+            hint = "see loaders.harness.checkpoints.choices"
+            raise DataError(f"the network {name!r} is not a NetworkKind", where=repr(kind)[:80], hint=hint)
+        NETWORKS[name] = kind
+    return NETWORKS[name]
+
+
 def list_networks(pattern: str = "*") -> tuple[str, ...]:
     """Return the names of the networks that match a shell pattern, sorted.
 
     >>> list_networks("resnet*")
     ('resnet18', 'resnet20', 'resnet20-dropout')
     """
-    return tuple(sorted(name for name in NETWORKS if fnmatchcase(name, pattern)))
+    return tuple(name for name in network_names() if fnmatchcase(name, pattern))

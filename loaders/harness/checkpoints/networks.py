@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fix_resize.spec import Size
-from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError
 
-from .choices import NETWORKS, list_networks
+from .choices import list_networks, network_kind
 
 
 def build_network(name: str, num_classes: int, *, channels: int = 3, size: Size = (32, 32)) -> nn.Module:
@@ -30,9 +30,7 @@ def build_network(name: str, num_classes: int, *, channels: int = 3, size: Size 
     ------
     UnknownNameError : no such network. DataError : images too small for it.
     """
-    if name not in NETWORKS:
-        raise unknown("network", name, NETWORKS)
-    kind = NETWORKS[name]
+    kind = network_kind(name)
     if min(size) < kind.smallest:
         raise DataError(
             f"images of {size[0]} x {size[1]} are too small for network {name!r}",

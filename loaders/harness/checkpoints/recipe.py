@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from wordnet_splits.base.errors import RecipeError, unknown
 from wordnet_splits.base.text_formats import parse_toml, read_toml
 
-from .choices import AUGMENTATIONS, LOSSES, NETWORKS, UPDATE_RULES
+from .choices import AUGMENTATIONS, LOSSES, NETWORKS, UPDATE_RULES, network_names
 from .schedules import Schedule, Steps
 
 
@@ -97,7 +97,7 @@ class TrainingRecipe(BaseModel):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        _one_of("network", self.network, NETWORKS)
+        _one_of("network", self.network, NETWORKS if self.network in NETWORKS else network_names())
         _one_of("augmentation", self.augment, AUGMENTATIONS)
         if self.patience is not None and self.select == "last":
             raise ValueError("patience needs select = 'val-loss' or 'gamma'")

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from wordnet_splits.base.schemas import Count, Sha256, StrictModel
 
-from .choices import LOSSES, NETWORKS
+from .choices import LOSSES, NETWORKS, network_names
 from .recipe import TrainingRecipe
 
 SCHEMA = 2
@@ -30,7 +30,7 @@ class NetworkRecord(StrictModel):
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        if self.name not in NETWORKS:
+        if self.name not in NETWORKS and self.name not in network_names():
             raise ValueError(f"unknown network {self.name!r}")
         if self.background not in (None, self.outputs - 1):
             raise ValueError("the background output is not the last")

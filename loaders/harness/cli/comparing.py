@@ -23,7 +23,7 @@ from ..evaluation.results import benchmark_of
 from ..plots.plot_results import GRAPH, GRAPH_TITLE, GRAPHML, plot
 from ..plots.registry import list_plots
 from ..reporting.write_report import MISTAKES, report
-from .printing import Detectors, print_tables, split_labels
+from .printing import Detectors, metric_name, print_tables, split_labels
 
 LIST = "list"
 ResultFolders = Annotated[list[Path], typer.Argument(help="Folders that `run` wrote, on one benchmark.")]
@@ -32,7 +32,10 @@ ResultFolders = Annotated[list[Path], typer.Argument(help="Folders that `run` wr
 def compare_results(
     results: ResultFolders,
     metric: Annotated[
-        str | None, typer.Option(help="Metric to rank by; by default the primary metric of the paper.")
+        str | None,
+        typer.Option(
+            help="Metric to rank by, a user's as MODULE:NAME; by default the primary metric of the paper."
+        ),
     ] = None,
     on: Annotated[
         str | None, typer.Option(help="pooled, id, near, far (means over sets), or the name of a set.")
@@ -56,7 +59,7 @@ def compare_results(
     """Compare results: ranks, significance, robustness, improvement over MCP, agreement of draws."""
     comparison = compare(
         results,
-        metric=metric,
+        metric=None if metric is None else metric_name(metric),
         on=on,
         detectors=split_labels(detectors),
         bootstrap=bootstrap,

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.base.tabular import terminal_width
+from wordnet_splits.metrics.registry import import_metric
 from wordnet_splits.terminal.output import print_table, to_stdout
 
 from ..evaluation.table import Table
@@ -16,6 +17,25 @@ from ..evaluation.table import Table
 Detectors = Annotated[
     str | None, typer.Option(help="Detectors as the results call them, joined by commas; all by default.")
 ]
+
+
+UserMetrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric", help="A user's metric MODULE:NAME, computed beside the built-in ones; repeatable."
+    ),
+]
+
+
+def import_metrics(paths: Sequence[str] | None) -> None:
+    """Import users' metrics, which are computed from then on."""
+    for path in paths or ():
+        import_metric(path, where="--metric")
+
+
+def metric_name(text: str) -> str:
+    """Return the name of a metric, given as such or as MODULE:NAME, which is imported."""
+    return import_metric(text, where="--metric")[0] if ":" in text else text
 
 
 def split_labels(text: str | None) -> list[str] | None:

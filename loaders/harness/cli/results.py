@@ -25,6 +25,8 @@ from wordnet_splits.terminal.output import (
     to_stdout,
 )
 
+from .printing import UserMetrics, import_metrics
+
 if TYPE_CHECKING:
     from ..evaluation.check import CheckedIntervals, CheckedResults
 
@@ -37,12 +39,14 @@ def check_results_folder(
         bool,
         typer.Option("--all-intervals", help="Recompute every interval, not those of a sample: minutes."),
     ] = False,
+    metric: UserMetrics = None,
     json: Json = False,
 ) -> int:
     """Recompute every row of results from their stored confidences; exit 1 where one differs."""
     from ..evaluation.check import check_results
     from ..leaderboard.check import check_entries, holds_entries
 
+    import_metrics(metric)
     if holds_entries(folder):
         entries = check_entries(folder, all_intervals=all_intervals, progress=OnStderr())
 
@@ -65,6 +69,9 @@ def _outcome(checked: CheckedResults) -> str:
     ]
     print_first(lines, MAX_DIFFERENCES, write=to_stdout)
     outcome = "all recompute" if checked.ok else f"{len(checked.differences):,} differ"
+    if checked.not_installed:
+        names = ", ".join(checked.not_installed)
+        outcome += f"; not recomputed, as they are not installed: {names} (--metric MODULE:NAME)"
     if not checked.compared:
         return checked.benchmark if checked.ok else f"{checked.benchmark}: {outcome}"
     counts = f"{checked.compared:,} rows, {checked.values:,} values, {checked.exact:,} equal to the last bit"
@@ -116,6 +123,7 @@ def remeasure_results(
         int, typer.Option(min=0, help="Replicates behind intervals, 0 for none.")
     ] = REPLICATES,
     seed_boot: Annotated[int, typer.Option("--seed-boot", help="Seed of the bootstrap.")] = 0,
+    metric: UserMetrics = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder to write to; by default in place of the results.")
     ] = None,
@@ -125,6 +133,7 @@ def remeasure_results(
     from ..evaluation.recompute import remeasure
     from ..leaderboard.submit import renew_entry
 
+    import_metrics(metric)
     recomputed = remeasure(results, bootstrap=bootstrap, seed_boot=seed_boot, progress=OnStderr())
     folder = out or results
     paths = recomputed.write(folder)

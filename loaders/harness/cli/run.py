@@ -30,7 +30,7 @@ from ..evaluation.results import Results, refuse_other_results
 from ..evaluation.schema import MetricOptions, fingerprints_of, metric_options
 from ..evaluation.sets import EvaluatedSets
 from ..evaluation.tables import layout_of, lines_below, tables
-from .printing import print_tables
+from .printing import UserMetrics, import_metrics, print_tables
 
 MAX_NAME_LENGTH = 100
 OUT, STORE = Path("build/results"), Path("build/activations")
@@ -95,6 +95,7 @@ def run_evaluation(
         int, typer.Option(min=0, help="Replicates behind intervals; 1000 is usual, 0 for none.")
     ] = 0,
     seed_boot: Annotated[int, typer.Option("--seed-boot", help="Seed of the bootstrap.")] = 0,
+    metric: UserMetrics = None,
     prevalence: Annotated[
         list[float] | None, typer.Option(help="Share of OOD at which AURC is computed too; 0.5 by default.")
     ] = None,
@@ -126,6 +127,7 @@ def run_evaluation(
         layout_of(manifest.name, layout)
     EvaluatedSets.of(manifest, group)  # an unknown name is refused before a model is loaded
     configured = parse_detectors(detectors, benchmark=manifest.name)
+    import_metrics(metric)
     for share in prevalence or ():
         if not 0 < share < 1:
             raise SplitsError(f"{share:g} is not a share between 0 and 1", where="--prevalence")

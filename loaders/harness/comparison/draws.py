@@ -72,7 +72,7 @@ def compare_draws(draws: Sequence[Draw], metric: str, scope: Scope) -> DrawCompa
         names = ", ".join(draw.benchmark for draw in draws)
         hint = "an ordering needs two; evaluate the same detectors on models of the same name"
         raise DataError(f"{len(common)} entries are in every draw", where=names, hint=hint)
-    sign = 1 if higher_is_better(metric) else -1
+    sign = 1 if higher_is_better(metric, draws[0]) else -1
     table = sign * np.array([[of_draw[label] for label in common] for of_draw in values])
     ranks = np.stack([mean_ranks(-row) for row in table])
     entries = []

@@ -105,6 +105,6 @@ def against_full_spectrum(draw: Draw, metrics: Sequence[str] = ("auroc",)) -> li
                 full = entry.values(metric + FULL_SPECTRUM, MEAN, role)
                 if standard and full:
                     means = float(np.mean(standard)), float(np.mean(full))
-                    lost = (means[0] - means[1]) * (1 if higher_is_better(metric) else -1)
+                    lost = (means[0] - means[1]) * (1 if higher_is_better(metric, draw) else -1)
                     rows.append(SpectrumRow(*entry.label, role, metric, *means, lost))
     return rows

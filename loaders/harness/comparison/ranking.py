@@ -7,7 +7,7 @@ training run would change is the spread over runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -15,19 +15,12 @@ import numpy as np
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import get_metric, interval, mean_ranks, spread
+from wordnet_splits.metrics.registry import OTHER_VALUES
 
 from ..arrays import Array
 from ..evaluation.metric_rows import FULL_SPECTRUM
 from .entries import Draw, Entry
 from .scopes import Scope, entry_replicates, groups_behind
-
-DIRECTIONS: Mapping[str, bool] = {
-    "gamma": True,
-    "gamma_plus": True,
-    "gamma_minus": True,
-    "nearness_trend": True,
-}
-"""Whether higher is better, for values in results that are not metrics of scores."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +79,25 @@ class Ranking:
     replicates: Array | None
 
 
-def higher_is_better(metric: str) -> bool:
-    """Return whether higher values of a metric of the results are better.
+def higher_is_better(metric: str, draw: Draw) -> bool:
+    """Return whether higher values of a metric of the results are better; the results record users' metrics.
 
     Raises
     ------
-    UnknownNameError : no such metric.
+    UnknownNameError : no such metric. DataError : the results record both directions of it.
     """
     name = metric.removesuffix(FULL_SPECTRUM).partition("[")[0]
-    return DIRECTIONS[name] if name in DIRECTIONS else get_metric(name).higher_is_better
+    if name in OTHER_VALUES:
+        return OTHER_VALUES[name]
+    recorded = {
+        facts.higher_is_better
+        for evaluation in draw.results
+        for facts in evaluation.results.about.metrics
+        if facts.name == name
+    }
+    if len(recorded) > 1:
+        raise DataError(f"higher is better of {name!r} in some of the results, and lower in others")
+    return recorded.pop() if recorded else get_metric(name).higher_is_better
 
 
 def rank_entries(
@@ -106,7 +109,7 @@ def rank_entries(
     ------
     DataError : an entry has no value, or the entries were scored on different images.
     """
-    higher = higher_is_better(metric)
+    higher = higher_is_better(metric, draw)
     sign = 1 if higher else -1
     values = [_values(entry, metric, scope) for entry in draw.entries]
     draw.require_same_images(groups_behind(draw.entries[0], metric, scope))

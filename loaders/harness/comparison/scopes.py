@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wordnet_splits.base.errors import unknown
-from wordnet_splits.metrics import METRICS, ScoreSet, bootstrap_replicates
+from wordnet_splits.base.errors import DataError, UnknownNameError, unknown
+from wordnet_splits.metrics import Metric, ScoreSet, bootstrap_replicates, get_metric, pool
 
 from ..arrays import Array
 from ..evaluation.metric_rows import FULL_SPECTRUM, MEAN, POOLED, UNKNOWN_ROLES
@@ -61,16 +61,24 @@ def entry_replicates(entry: Entry, metric: str, scope: Scope, *, replicates: int
     """Return (replicates,) values of a metric, means over the entry's runs; None where it has none.
 
     The images of replicate r are the same for every entry that was scored on the same images.
+
+    Raises
+    ------
+    DataError : a user's metric has another definition now than when the results were computed.
     """
     standard = metric.removesuffix(FULL_SPECTRUM)
-    if standard not in METRICS or not replicates:
+    definition = _definition(standard)
+    if definition is None or not replicates:
         return None
     id_roles = _id_roles(metric)
     values = []
+    observed = []
     for run in entry.scored():
         id_sets = [score_set for score_set in run.sets.values() if score_set.role in id_roles]
-        for pool in scope.pools:
-            sets: Sequence[ScoreSet] = [*id_sets, *(run.sets[group] for group in pool)]
+        for groups in scope.pools:
+            sets: Sequence[ScoreSet] = [*id_sets, *(run.sets[group] for group in groups)]
+            if definition.origin:
+                observed.append(definition.kernel(pool(sets, full_spectrum=standard != metric)))
             values.append(
                 bootstrap_replicates(
                     sets,
@@ -81,7 +89,23 @@ def entry_replicates(entry: Entry, metric: str, scope: Scope, *, replicates: int
                     paired=True,
                 )[standard]
             )
+    stored = entry.values(metric, scope.group, scope.role)
+    if observed and not np.isclose(np.mean(observed), np.mean(stored), equal_nan=True):
+        raise DataError(
+            f"{standard} had another definition when these results were computed: {np.mean(stored):.6g}, "
+            f"now {np.mean(observed):.6g}",
+            where=" ".join(entry.label),
+            hint="evaluate again, or `remeasure` the results",
+        )
     return np.asarray(np.mean(values, axis=0))
+
+
+def _definition(metric: str) -> Metric | None:
+    """Return the metric of that name, None for other values and for a user's metric that is not installed."""
+    try:
+        return get_metric(metric)
+    except UnknownNameError:
+        return None
 
 
 def groups_behind(entry: Entry, metric: str, scope: Scope) -> list[str]:
@@ -90,7 +114,7 @@ def groups_behind(entry: Entry, metric: str, scope: Scope) -> list[str]:
     id_groups = [
         group for evaluation, _ in entry.runs for group, role in evaluation.roles.items() if role in id_roles
     ]
-    return list(dict.fromkeys([*id_groups, *(group for pool in scope.pools for group in pool)]))
+    return list(dict.fromkeys([*id_groups, *(group for groups in scope.pools for group in groups)]))
 
 
 def _id_roles(metric: str) -> tuple[str, ...]:

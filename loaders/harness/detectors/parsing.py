@@ -16,7 +16,8 @@ from wordnet_splits.base.errors import SplitsError, unknown
 from wordnet_splits.base.jsonable import Jsonable
 
 from ..plugins import import_object, parse_named, split_list
-from .pytorch_ood import pytorch_ood_spec
+from .openood import openood_object
+from .pytorch_ood import pytorch_ood_object, pytorch_ood_spec
 from .registry import DETECTORS, ConfiguredDetector, DetectorSpec, configure, detector_spec, get_spec
 
 WHERE = "--detectors"
@@ -143,7 +144,13 @@ def without_duplicates(detectors: Iterable[ConfiguredDetector]) -> list[Configur
 def _parse_detector(text: str) -> ConfiguredDetector:
     name, parameters = parse_named(text, where=WHERE)
     if ":" in name:
-        spec = spec_of(import_object(name, where=WHERE))
+        imported = import_object(name, where=WHERE)
+        if not inspect.isroutine(imported) and not inspect.isclass(imported):
+            if parameters:
+                hint = "set the values on the object"
+                raise SplitsError(f"{name} is an object, with its own values", where=WHERE, hint=hint)
+            return detector_from_object(imported)
+        spec = spec_of(imported)
         return configure(spec, parameters, label=spec.name)
     return configure(get_spec(name), parameters, label=name.lower())
 
@@ -167,12 +174,17 @@ def spec_of(implementation: Any) -> DetectorSpec:
 def detector_from_object(detector: Any) -> ConfiguredDetector:
     """Return a detector passed as an object: a class, a function, or an instance with its parameters.
 
+    A detector object of pytorch-ood and a postprocessor object of OpenOOD are used as they are.
+
     Raises
     ------
     SplitsError : it is not a detector.
     """
     if isinstance(detector, ConfiguredDetector):
         return detector
+    foreign = pytorch_ood_object(detector) or openood_object(detector)
+    if foreign is not None:
+        return foreign
     if inspect.isclass(detector) or not dataclasses.is_dataclass(detector):
         spec = spec_of(detector)
         return configure(spec, {}, label=spec.name)

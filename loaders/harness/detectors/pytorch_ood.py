@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,7 +21,7 @@ from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
 from ..plugins import Value
-from .registry import Detector, DetectorSpec, Paper
+from .registry import ConfiguredDetector, Detector, DetectorSpec, Foreign, Paper, configure
 
 PACKAGE = "pytorch_ood"
 NEEDS = {
@@ -37,6 +38,7 @@ FIT_ON_VAL = frozenset({"KLMatching", "TemperatureScaling", "ReAct", "VRA"})
 """Detectors that fit on ID validation images, as ours of these names do; the rest fit on training images."""
 NEED_POSITIONS = frozenset({"RankFeat"})
 """Detectors that need the spatial feature maps; only their mean is stored."""
+SIGN = "its outlier score is negated: confidence is higher for in-distribution images"
 UNSET: Mapping[str, Value] = {"float": 0.0, "int": 0, "str": "", "bool": False}
 """Type of an annotation -> the value that stands for None or for a missing default."""
 
@@ -98,7 +100,34 @@ def pytorch_ood_spec(cls: Any) -> DetectorSpec | None:
         needs=(*NEEDS[kind], *(("labels",) if fits else ()), *(("head",) if head else ())),
         fit_on=("val" if cls.__name__ in FIT_ON_VAL else "train") if fits else None,
         paper=_paper(cls),
+        foreign=Foreign("pytorch-ood", f"{cls.__module__}.{cls.__qualname__}", SIGN),
     )
+
+
+def pytorch_ood_object(detector: Any) -> ConfiguredDetector | None:
+    """Return a detector object of pytorch-ood as it is, None for any other object.
+
+    Its own values, weights and head are used; a copy of it is fitted, so the object stays as it was.
+
+    Raises
+    ------
+    DataError : the detector needs the network itself.
+    """
+    spec = None if inspect.isclass(detector) else pytorch_ood_spec(type(detector))
+    if spec is None:
+        return None
+    values = {name: getattr(detector, name) for name in spec.parameters if hasattr(detector, name)}
+    values = {name: value for name, value in values.items() if isinstance(value, int | float | str)}
+    explicit = {name: value for name, value in values.items() if value != spec.parameters[name]}
+    kind = next(base.__name__ for base in type(detector).__mro__ if base.__name__ in NEEDS)
+
+    def build(**params: Value) -> Detector:
+        return _PytorchOODObject(detector, kind, bool(getattr(detector, "requires_fit", False)))
+
+    spec = replace(
+        spec, build=build, parameters=values, needs=tuple(need for need in spec.needs if need != "head")
+    )
+    return configure(spec, explicit, label=spec.name)
 
 
 def pytorch_ood_specs() -> list[DetectorSpec]:
@@ -171,25 +200,54 @@ class _PytorchOODDetector:
             module = torch.nn.Sequential(torch.nn.Flatten(), linear) if of_maps else linear
             parts = {"w": linear.weight.data, "b": linear.bias.data, "head": module.eval()}
             arguments |= {name: part for name, part in parts.items() if name in names}
-        detector = self.cls(**arguments, **self.params)
-        if self.fits:
-            with torch.no_grad():
-                labels = torch.from_numpy(np.array(data["labels"]))
-                labelled = labels >= 0
-                getattr(detector, f"fit_{INPUTS[self.kind]}")(self._input(data)[labelled], labels[labelled])
-        return detector
+        return _fitted(self.cls(**arguments, **self.params), self.kind, self.fits, data)
 
     def score(self, state: Any, data: Arrays) -> Array:
         """Return minus the outlier scores."""
-        import torch
+        return _confidence(state, self.kind, data)
 
+
+@dataclass(frozen=True)
+class _PytorchOODObject:
+    """A detector object of pytorch-ood as it is; confidence is minus its outlier score."""
+
+    original: Any
+    kind: str
+    fits: bool
+
+    def fit(self, data: Arrays, head: Head | None) -> Any:
+        """Return a copy of the object, fitted on ID images where it fits; networks are not copied."""
+        networks = [getattr(self.original, name, None) for name in NETWORK_PARAMETERS]
+        copied = deepcopy(self.original, {id(network): network for network in networks})
+        return _fitted(copied, self.kind, self.fits, data)
+
+    def score(self, state: Any, data: Arrays) -> Array:
+        """Return minus the outlier scores."""
+        return _confidence(state, self.kind, data)
+
+
+def _fitted(detector: Any, kind: str, fits: bool, data: Arrays) -> Any:
+    import torch
+
+    if fits:
         with torch.no_grad():
-            scores = getattr(state, f"predict_{INPUTS[self.kind]}")(self._input(data))
-        return -np.asarray(scores.detach().cpu().numpy(), dtype=np.float64)
+            labels = torch.from_numpy(np.array(data["labels"]))
+            labelled = labels >= 0
+            getattr(detector, f"fit_{INPUTS[kind]}")(_input(kind, data)[labelled], labels[labelled])
+    return detector
 
-    def _input(self, data: Arrays) -> Any:
-        import torch
 
-        name = "logits" if self.kind == "LogitsDetector" else "features"
-        tensor = torch.from_numpy(np.array(data[name], dtype=np.float32))
-        return tensor[:, :, None, None] if self.kind == "FeatureMapsDetector" else tensor
+def _confidence(detector: Any, kind: str, data: Arrays) -> Array:
+    import torch
+
+    with torch.no_grad():
+        scores = getattr(detector, f"predict_{INPUTS[kind]}")(_input(kind, data))
+    return -np.asarray(scores.detach().cpu().numpy(), dtype=np.float64)
+
+
+def _input(kind: str, data: Arrays) -> Any:
+    import torch
+
+    name = "logits" if kind == "LogitsDetector" else "features"
+    tensor = torch.from_numpy(np.array(data[name], dtype=np.float32))
+    return tensor[:, :, None, None] if kind == "FeatureMapsDetector" else tensor

@@ -43,6 +43,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar, cast, runtime_checkab
 import numpy as np
 
 from wordnet_splits.base.errors import SplitsError, unknown
+from wordnet_splits.base.user_code import EntryPoints, defined_in, registered, warn_replaced
 
 from ..arrays import Array, Arrays
 from ..plugins import Value, convert, format_named
@@ -86,6 +87,21 @@ PAPERS: Final[Mapping[str, Paper]] = _read_papers()
 """Short name -> paper, from ``papers.toml``."""
 
 
+@dataclass(frozen=True)
+class Foreign:
+    """The origin of a detector of another library, which is used as it is.
+
+    Attributes
+    ----------
+    protocol : the library whose protocol it follows. object : its class.
+    sign : how its scores become confidences.
+    """
+
+    protocol: str
+    object: str
+    sign: str
+
+
 @runtime_checkable
 class Detector(Protocol):
     """An object with ``score`` and, optionally, ``fit`` and the methods listed at the top of the module."""
@@ -111,6 +127,7 @@ class DetectorSpec:
     fit_parameters : the parameters that `fit` reads, all by default; a sweep fits once for all values of the
         others.
     threads : whether `score` may run in several threads, each on one chunk.
+    foreign : the origin of a detector of another library, else None.
     """
 
     name: str
@@ -125,6 +142,12 @@ class DetectorSpec:
     aliases: tuple[str, ...] = ()
     fit_parameters: tuple[str, ...] | None = None
     threads: bool = False
+    foreign: Foreign | None = None
+
+    @property
+    def built_in(self) -> bool:
+        """Whether it is one of this package, not a user's or another library's."""
+        return defined_in(self.implementation, PACKAGE)
 
     @property
     def splits(self) -> tuple[FitOn, ...]:
@@ -193,6 +216,9 @@ class ConfiguredDetector:
 
 
 DETECTORS: dict[str, DetectorSpec] = {}
+PLUGINS: Final = EntryPoints("wordnet_splits.detectors", "detector")
+"""Detectors of installed packages; the name of an entry point is that of its detector."""
+PACKAGE: Final = str(__package__)
 
 
 def register(
@@ -209,11 +235,13 @@ def register(
 ) -> Callable[[DetectorT], DetectorT]:
     """Register the decorated class or function as a detector; see `DetectorSpec` for the parameters.
 
-    ``name`` is by default that of the class or function in lower case.
+    ``name`` is by default that of the class or function in lower case. A user's detector replaces an earlier
+    one of its name, with a warning.
 
     Raises
     ------
-    SplitsError : the name is in use, a swept parameter does not exist, or the object is not a detector.
+    SplitsError : the name is that of a built-in detector or an alias, a swept parameter does not exist, or
+        the object is not a detector.
     """
 
     def add(implementation: DetectorT) -> DetectorT:
@@ -229,9 +257,14 @@ def register(
             fit_parameters=None if fit_parameters is None else tuple(fit_parameters),
             threads=threads,
         )
-        used = sorted(set(spec.names) & set(_all_names()))
+        replaced = DETECTORS.get(spec.name)
+        if replaced is not None and (replaced.built_in or spec.built_in):
+            replaced = None
+        used = sorted(set(spec.names) & set(_all_names()) - set(replaced.names if replaced else ()))
         if used:
             raise SplitsError(f"two detectors are called {used[0]!r}", hint="register one under another name")
+        if replaced is not None:
+            warn_replaced("detector", spec.name, stacklevel=3)
         DETECTORS[spec.name] = spec
         return implementation
 
@@ -254,21 +287,33 @@ def detector_spec(implementation: Any, *, name: str | None = None, **attributes:
 
 
 def list_detectors(pattern: str = "*") -> tuple[str, ...]:
-    """Return the names of the detectors whose name or an alias matches a wildcard pattern, sorted."""
+    """Return the names of the detectors whose name or an alias matches a wildcard pattern, sorted.
+
+    Those of installed packages are among them.
+    """
     pattern = pattern.lower()
-    return tuple(
-        sorted(
-            spec.name for spec in DETECTORS.values() if any(fnmatchcase(name, pattern) for name in spec.names)
-        )
-    )
+    names = {
+        spec.name for spec in DETECTORS.values() if any(fnmatchcase(name, pattern) for name in spec.names)
+    }
+    return tuple(sorted(names | {name for name in _plugin_names() if fnmatchcase(name, pattern)}))
 
 
 def get_spec(name: str) -> DetectorSpec:
-    """Return the detector registered under a name or alias, or raise UnknownNameError."""
+    """Return the detector registered under a name or alias, or by an installed package.
+
+    Raises
+    ------
+    UnknownNameError : no such detector. DataError : the package's detector cannot be loaded.
+    """
+    name = name.lower()
     for spec in DETECTORS.values():
-        if name.lower() in spec.names:
+        if name in spec.names:
             return spec
-    raise unknown("detector", name, _all_names())
+    if name not in _plugin_names():
+        raise unknown("detector", name, [*_all_names(), *_plugin_names()])
+    PLUGINS.load(name)
+    loaded: DetectorSpec = registered("detector", name, DETECTORS)
+    return loaded
 
 
 def get_detector(name: str, **params: Value) -> ConfiguredDetector:
@@ -317,6 +362,10 @@ class SharedScores:
         """Return the confidence (n,)."""
         scores: list[Array] = cast(Any, self).score_each([self], state, data)
         return scores[0]
+
+
+def _plugin_names() -> tuple[str, ...]:
+    return PLUGINS.names([name for spec in DETECTORS.values() if spec.built_in for name in spec.names])
 
 
 def _all_names() -> list[str]:

@@ -22,6 +22,7 @@ from wordnet_splits.manifest.shipped import shipped_data
 from .consistency import row_disagreements, sweep_disagreements
 from .fitting import sweep_criterion, validation_sets
 from .metric_rows import has_interval
+from .recompute import metrics_to_leave_out, without_metrics
 from .results import Results, read_folder
 from .rows_from_scores import ComputedRows, DetectorRun, block_sizes, compute_rows, similarities
 from .schema import fingerprints_of
@@ -66,6 +67,7 @@ class CheckedResults(Tabular):
     compared : number of rows. values, exact : number of their values, and of those equal to the last bit.
     intervals : counts of intervals. benchmark : the benchmark that images were compared with, or why not.
     differences : every value that differs.
+    not_installed : users' metrics whose rows cannot be recomputed, with the origin of each.
     """
 
     folder: str
@@ -75,6 +77,7 @@ class CheckedResults(Tabular):
     intervals: CheckedIntervals
     benchmark: str
     differences: tuple[Difference, ...]
+    not_installed: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -95,6 +98,7 @@ class CheckedResults(Tabular):
             "exact": self.exact,
             "intervals": asdict(self.intervals),
             "benchmark": self.benchmark,
+            "not_installed": list(self.not_installed),
             "problems": self.rows(),
         }
 
@@ -111,7 +115,7 @@ def check_results(
     Names of benchmark, model and run are compared with ``about.json``, parameters with the detector's name;
     images, labels, roles and similarities with the benchmark. The values chosen by a sweep must be the best
     of those tried, on the validation sets of the benchmark. AUROC on validation images cannot be recomputed,
-    and is checked by checksum alone.
+    and is checked by checksum alone. So are rows of a user's metric that is not installed, which are named.
 
     Bootstrap intervals take minutes where there are many scores: above `MAX_DRAWS` draws they are recomputed
     for one detector and run, chosen by a hash, and only the order of the ends of all others is checked.
@@ -129,12 +133,22 @@ def check_results(
     about = stored.about
     if not stored.has_scores:
         return _of_tables_alone(str(folder), stored, altered)
-    complete, stored = stored, _of_scored_runs(stored)
+    left_out, not_installed = metrics_to_leave_out(about)
+    complete, stored = (
+        stored,
+        without_metrics(_of_scored_runs(stored), [facts.name for facts in not_installed]),
+    )
     similarity = similarities(stored.by_class)
     tables = (stored.scores, stored.predictions)
     sample = None if all_intervals else sampled(block_sizes(stored.scores), about.options.replicates)
     rows = compute_rows(
-        *tables, similarity, about.options, stored.about.runs, with_intervals=sample, progress=progress
+        *tables,
+        similarity,
+        about.options,
+        stored.about.runs,
+        with_intervals=sample,
+        left_out=left_out,
+        progress=progress,
     )
     comparison = _Comparison()
     for name in altered:
@@ -162,6 +176,7 @@ def check_results(
         intervals,
         benchmark_note,
         tuple(comparison.differences),
+        tuple(f"{facts.name} ({facts.origin})" for facts in not_installed),
     )
 
 

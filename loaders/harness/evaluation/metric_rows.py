@@ -10,7 +10,7 @@ Further rows are by OOD class and by bin of similarity to the nearest ID class: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -39,8 +39,7 @@ from .schema import MetricOptions
 MEAN, POOLED = "(mean)", "(pooled)"
 FULL_SPECTRUM = "[full-spectrum]"
 UNKNOWN_ROLES = ("near", "far")  # pooled by `aurc_unknown`; external sets are not part of a test
-ON_ID = list_metrics(("id", "correct"))
-ON_BOTH = tuple(name for name in list_metrics() if "ood" in get_metric(name).needs)
+NO_INTERVAL = frozenset({"gamma", "gamma_plus", "gamma_minus", "nearness_trend"})
 
 
 class MetricRow(NamedTuple):
@@ -62,39 +61,54 @@ def has_interval(metric: str) -> bool:
     It gives none to the gammas, which are not metrics of confidences, to `nearness_trend`, whose units are
     classes, and to `aurc_unknown` at another prevalence than the data's.
     """
-    return not metric.startswith(("gamma", "nearness_trend", "aurc_unknown[prevalence="))
+    return metric not in NO_INTERVAL and not metric.startswith("aurc_unknown[prevalence=")
 
 
-def metric_rows(sets: Sequence[ScoreSet], options: MetricOptions) -> Iterator[MetricRow]:
+def metrics_on_id() -> tuple[str, ...]:
+    """Return the names of the metrics of ID samples alone, registered until now."""
+    return list_metrics(("id", "correct"))
+
+
+def metrics_with_ood() -> tuple[str, ...]:
+    """Return the names of the metrics that need OOD samples, registered until now."""
+    return tuple(name for name in list_metrics() if "ood" in get_metric(name).needs)
+
+
+def metric_rows(
+    sets: Sequence[ScoreSet], options: MetricOptions, *, left_out: Collection[str] = ()
+) -> Iterator[MetricRow]:
     """Yield every row of one detector on the sets of one benchmark.
 
     Parameters
     ----------
     sets : confidences of the test split; the ID sets, and any number of near, far, external and csid sets.
+    left_out : names of metrics that are not computed.
     """
-    yield from _id_rows(sets, options)
-    yield from _ood_rows(sets, options, full_spectrum=False)
+    on_id = [name for name in metrics_on_id() if name not in left_out]
+    with_ood = [name for name in metrics_with_ood() if name not in left_out]
+    yield from _id_rows(sets, on_id, options)
+    yield from _ood_rows(sets, with_ood, options, full_spectrum=False)
     if any(score_set.role == "csid" for score_set in sets):
-        yield from _ood_rows(sets, options, full_spectrum=True)
+        yield from _ood_rows(sets, with_ood, options, full_spectrum=True)
 
 
-def _id_rows(sets: Sequence[ScoreSet], options: MetricOptions) -> Iterator[MetricRow]:
+def _id_rows(sets: Sequence[ScoreSet], names: Sequence[str], options: MetricOptions) -> Iterator[MetricRow]:
     """Yield accuracy and misclassification detection: ID pooled, then each set where there are several."""
     labelled = [score_set for score_set in sets if score_set.is_id and score_set.correct is not None]
     standard = [score_set for score_set in labelled if score_set.role == "id"]
     shifted = [score_set for score_set in labelled if score_set.role == "csid"]
     if standard:
-        yield from _pooled_rows(standard, POOLED, "id", ON_ID, options)[0]
+        yield from _pooled_rows(standard, POOLED, "id", names, options)[0]
     if standard and shifted:
-        yield from _pooled_rows(standard + shifted, POOLED, "id", ON_ID, options, full_spectrum=True)[0]
+        yield from _pooled_rows(standard + shifted, POOLED, "id", names, options, full_spectrum=True)[0]
     for score_set in shifted + (standard if len(standard) > 1 else []):
         yield from _pooled_rows(
-            [replace(score_set, role="id")], score_set.name, score_set.role, ON_ID, options
+            [replace(score_set, role="id")], score_set.name, score_set.role, names, options
         )[0]
 
 
 def _ood_rows(
-    sets: Sequence[ScoreSet], options: MetricOptions, *, full_spectrum: bool
+    sets: Sequence[ScoreSet], names: Sequence[str], options: MetricOptions, *, full_spectrum: bool
 ) -> Iterator[MetricRow]:
     """Yield ID against each OOD set, the means of near and of far sets, and near and far sets pooled."""
     id_sets = [score_set for score_set in sets if score_set.is_id]
@@ -106,7 +120,7 @@ def _ood_rows(
             [*id_sets, score_set],
             score_set.name,
             score_set.role,
-            ON_BOTH,
+            names,
             options,
             full_spectrum=full_spectrum,
         )
@@ -117,7 +131,7 @@ def _ood_rows(
     if roles:
         role = "+".join(r for r in UNKNOWN_ROLES if r in roles.values())
         pooled = [*id_sets, *(score_set for score_set in ood_sets if score_set.name in roles)]
-        yield from _pooled_rows(pooled, POOLED, role, ON_BOTH, options, full_spectrum=full_spectrum)[0]
+        yield from _pooled_rows(pooled, POOLED, role, names, options, full_spectrum=full_spectrum)[0]
         yield from _prevalence_rows(pooled, role, options, full_spectrum)
 
 
@@ -166,15 +180,15 @@ def _mean_rows(
     """Yield unweighted means over the near and over the far sets, their intervals from mean replicates."""
     metrics = list(table[next(iter(roles))]) if roles else []
     for role in UNKNOWN_ROLES:
-        names = [name for name in roles if roles[name] == role]
-        if not names:
+        groups = [group for group in roles if roles[group] == role]
+        if not groups:
             continue
         for metric in metrics:
-            rows = [table[name][metric] for name in names]
+            rows = [table[group][metric] for group in groups]
             value = role_means({row.group: row.value for row in rows}, roles)[role]
             mean = None
             if options.replicates:
-                mean = np.mean([replicates[name][metric] for name in names], axis=0)
+                mean = np.mean([replicates[group][metric] for group in groups], axis=0)
             n_ood = sum(row.n_ood for row in rows)
             yield MetricRow(MEAN, role, metric, value, *_bounds(value, mean, options), rows[0].n_id, n_ood)
 

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .metric_rows import FULL_SPECTRUM, MetricRow
+from .schema import MetricFacts
 from .user_sets import LABELLED, UserSet
 
 SIGMAS, MIN_GAIN = 3, 1.5
@@ -109,3 +111,21 @@ def run_notes(notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
             sets.setdefault(note, []).append(group)
     for note, groups in sets.items():
         yield from [note] if len(groups) == len(notes) else (f"{group}: {note}" for group in groups)
+
+
+def undefined_notes(
+    rows: Sequence[tuple[tuple[str, int], MetricRow]], metrics: Sequence[MetricFacts]
+) -> Iterator[str]:
+    """Yield a note on each user's metric that is NaN somewhere: tables show a dash for it.
+
+    Parameters
+    ----------
+    rows : ((detector, run), row) of all results.
+    """
+    for facts in metrics:
+        of_metric = [(key, row) for key, row in rows if row.metric.removesuffix(FULL_SPECTRUM) == facts.name]
+        undefined = [(key, row) for key, row in of_metric if np.isnan(row.value)]
+        if undefined:
+            (detector, _), row = undefined[0]
+            counts = f"{len(undefined):,} of {len(of_metric):,} values"
+            yield f"{facts.name} ({facts.origin}) is NaN in {counts}, first for {detector} on {row.group}"

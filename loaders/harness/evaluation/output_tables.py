@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..activations.runs import GroupOutputs, ModelRun, predict
 from ..arrays import Array
 from .rows_from_scores import DetectorRun
-from .schema import PREDICTIONS, SCORES, ColumnsUsed, RunFacts
+from .schema import CALIBRATION_COLUMNS, PREDICTIONS, SCORES, ColumnsUsed, RunFacts
 
 
 def run_facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> RunFacts:
@@ -57,12 +57,16 @@ def prediction_table(
             "prediction": pa.nulls(n, pa.int32()),
             "target_probability": pa.nulls(n, pa.float32()),
             "max_probability": pa.nulls(n, pa.float32()),
+            **{column: pa.nulls(n, pa.float32()) for column in CALIBRATION_COLUMNS},
         }
         if predictions is not None:
             target, greatest = predictions.of_target, predictions.greatest
             columns["prediction"] = pa.array(predictions.label, pa.int32())
             columns["target_probability"] = pa.array(target, mask=np.isnan(target))
             columns["max_probability"] = pa.array(greatest, mask=np.isnan(greatest))
+            calibration = (predictions.of_predicted, predictions.log_target, predictions.squared_norm)
+            for column, values in zip(CALIBRATION_COLUMNS, calibration, strict=True):
+                columns[column] = pa.array(values, mask=np.isnan(target) | np.isnan(values))
         parts.append(_rows_of(PREDICTIONS, key, group, outputs, columns))
     return pa.concat_tables(parts)
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.schemas import validate
 from wordnet_splits.metrics.uncertainty import REPLICATES
 
+from .metric_rows import FULL_SPECTRUM
 from .results import Results
 from .rows_from_scores import compute_rows, similarities
-from .schema import BY_CLASS, BY_NEARNESS, RESULTS, MetricOptions, table_of
+from .schema import BY_CLASS, BY_NEARNESS, RESULTS, About, MetricFacts, MetricOptions, table_of, user_metrics
 
 DETECTOR_COLUMNS = (
     *("benchmark", "version", "images_fingerprint", "model", "model_key", "transform_key", "run"),
@@ -20,12 +26,29 @@ DETECTOR_COLUMNS = (
 """First columns of the results, the same in every row of a detector and run."""
 
 
+def metrics_to_leave_out(about: About) -> tuple[list[str], list[MetricFacts]]:
+    """Return the names of registered users' metrics that results lack, and their metrics not registered."""
+    stored = {facts.name for facts in about.metrics}
+    registered = {facts.name for facts in user_metrics()}
+    return sorted(registered - stored), [facts for facts in about.metrics if facts.name not in registered]
+
+
+def without_metrics(results: Results, names: Sequence[str]) -> Results:
+    """Return the results without the rows of some metrics."""
+    if not names:
+        return results
+    rows = pa.array([*names, *(name + FULL_SPECTRUM for name in names)])
+    table = results.results
+    return replace(results, results=table.filter(pc.invert(pc.is_in(table["metric"], value_set=rows))))
+
+
 def remeasure(
     folder: str | Path, *, bootstrap: int = REPLICATES, seed_boot: int = 0, progress: Progress | None = None
 ) -> Results:
     """Return stored results with every metric recomputed from their scores, with intervals.
 
-    Scores, predictions and sweeps stay as they are. Metrics that are newer than the results are added.
+    Scores, predictions and sweeps stay as they are. Metrics that are newer than the results are added; a
+    user's metric that is not installed is left out, with a note.
 
     Parameters
     ----------
@@ -49,6 +72,16 @@ def remeasure(
         stored.about.runs,
         progress=progress,
     )
+    _, not_installed = metrics_to_leave_out(stored.about)
+    notes = (
+        f"not installed, so left out when the metrics were recomputed: {facts.name} ({facts.origin})"
+        for facts in not_installed
+    )
+    update = {
+        "options": options,
+        "metrics": user_metrics(),
+        "notes": tuple(dict.fromkeys([*stored.about.notes, *notes])),
+    }
     use_rows = stored.results.select(DETECTOR_COLUMNS).group_by(DETECTOR_COLUMNS).aggregate([]).to_pylist()
     uses = {(row["detector"], row["run"]): tuple(row[name] for name in DETECTOR_COLUMNS) for row in use_rows}
     if without_row := [key for key, _ in computed.results if key not in uses]:
@@ -60,6 +93,6 @@ def remeasure(
         predictions=stored.predictions,
         by_class=table_of([(*key, *row) for key, row in computed.classes], BY_CLASS),
         by_nearness=table_of([(*key, *row) for key, row in computed.bins], BY_NEARNESS),
-        about=stored.about.model_copy(update={"options": options}),
+        about=stored.about.model_copy(update=update),
         sweeps=stored.sweeps,
     )

@@ -218,7 +218,11 @@ def leave_out_scores(folder: str | Path, runs: Collection[int]) -> None:
 
 def _content(sealed: Sealed) -> dict[str, Any]:
     content = sealed.model_dump(mode="json", by_alias=True)
-    return content if sealed.unscored_runs else {k: v for k, v in content.items() if k != "unscored_runs"}
+    about = content["about"]
+    for part, name in ((content, "unscored_runs"), (about, "metrics"), (about, "foreign")):
+        if not part[name]:  # as in older files
+            del part[name]
+    return content
 
 
 def _check_cells(table: pa.Table, path: Path) -> None:

@@ -11,10 +11,13 @@ import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.metrics import ScoreSet, composition, gamma, gamma_minus, gamma_plus
+from wordnet_splits.metrics import ScoreSet, composition, gamma, gamma_minus, gamma_plus, interval
+from wordnet_splits.metrics.calibration import Outputs, calibration_replicates, calibration_values
+from wordnet_splits.metrics.summary import ID_ROLES
 
 from ..arrays import Array
 from .metric_rows import (
+    FULL_SPECTRUM,
     POOLED,
     UNKNOWN_ROLES,
     BinRow,
@@ -24,7 +27,7 @@ from .metric_rows import (
     metric_rows,
     nearness_rows,
 )
-from .schema import MODEL, MetricOptions, RunFacts
+from .schema import CALIBRATION_COLUMNS, MODEL, MetricOptions, RunFacts
 
 DetectorRun = tuple[str, int]
 """(detector, run)."""
@@ -51,6 +54,7 @@ def compute_rows(
     runs: Sequence[RunFacts],
     *,
     with_intervals: Collection[DetectorRun] | None = None,
+    left_out: Collection[str] = (),
     progress: Progress | None = None,
 ) -> ComputedRows:
     """Compute every row from the two stored tables (`schema.SCORES`, `schema.PREDICTIONS`).
@@ -60,6 +64,7 @@ def compute_rows(
     similarity : of each class to its nearest ID class. runs : the networks that were scored.
     with_intervals : the detectors and runs whose intervals are computed, where the options ask for any; by
         default all.
+    left_out : names of metrics that are not computed.
 
     Raises
     ------
@@ -67,13 +72,20 @@ def compute_rows(
         that is not described, or more than `MAX_BLOCKS` pairs of detector and run.
     """
     rows = ComputedRows()
+    without_intervals = options.model_copy(update={"replicates": 0})
+
+    def options_of(key: DetectorRun) -> MetricOptions:
+        return options if with_intervals is None or key in with_intervals else without_intervals
+
     facts = {run.run: run for run in runs}
     images_by_run = predicted_images(predictions)
     for (detector, number), images in images_by_run.items():
         if not detector:
             if number not in facts:
                 raise DataError(f"run {number} is not described", where="about.json")
-            rows.results.extend(((MODEL, number), row) for row in _gammas(images, facts[number]))
+            key = (MODEL, number)
+            rows.results.extend((key, row) for row in _gammas(images, facts[number]))
+            rows.results.extend((key, row) for row in _calibration(images, options_of(key)))
     all_blocks = list(blocks(scores, "scores"))
     with (progress or Silent()).task("detectors measured", len(all_blocks)) as task:
         for key, table in all_blocks:
@@ -81,10 +93,8 @@ def compute_rows(
             sets = [images.score_set(group, confidence) for group in images.groups]
             members = {group: images.members(group, similarity) for group in images.groups}
             classes, bins, trend = nearness_rows(sets, members, options)
-            key_options = options
-            if with_intervals is not None and key not in with_intervals:
-                key_options = options.model_copy(update={"replicates": 0})
-            rows.results.extend((key, row) for row in [*metric_rows(sets, key_options), *trend])
+            of_scores = metric_rows(sets, options_of(key), left_out=left_out)
+            rows.results.extend((key, row) for row in [*of_scores, *trend])
             rows.classes.extend((key, row) for row in classes)
             rows.bins.extend((key, row) for row in bins)
             if not rows.composition:
@@ -138,7 +148,8 @@ class ScoredImages:
             raise DataError("an image occurs twice", where="predictions")
         groups = np.array(table["group"].to_pylist(), dtype=object)
         self._columns = {
-            name: table[name].to_numpy() for name in ("label", "target_probability", "max_probability")
+            name: table[name].to_numpy()
+            for name in ("label", "target_probability", "max_probability", *CALIBRATION_COLUMNS)
         }
         self._prediction = np.array(table["prediction"].to_pylist(), dtype=object)
         self._class = np.array(table["class_id"].to_pylist(), dtype=object)
@@ -197,6 +208,42 @@ class ScoredImages:
     def probabilities(self, group: str, column: str) -> Array:
         """Return the softmax probabilities of one group's images, NaN where there is none."""
         return np.asarray(self._columns[column][self._rows[group]], dtype=np.float64)
+
+    def outputs(self, group: str) -> Outputs | None:
+        """Return the classifier's outputs on an ID group; None where labels or probabilities are absent."""
+        predicted, log_target, squared = (self.probabilities(group, name) for name in CALIBRATION_COLUMNS)
+        rows = self._rows[group]
+        if not len(rows) or np.isnan([predicted, log_target, squared]).any():
+            return None
+        correct = self._prediction[rows] == self._columns["label"][rows]
+        brier = np.maximum(squared - 2 * self.probabilities(group, "target_probability") + 1, 0)
+        return Outputs(predicted, correct, log_target, brier)
+
+
+def _calibration(images: ScoredImages, options: MetricOptions) -> Iterator[MetricRow]:
+    """Yield calibration errors, Brier score and NLL: ID pooled, then each ID set where there are several."""
+    outputs = {group: images.outputs(group) for group in images.groups if images.roles[group] in ID_ROLES}
+    known = {group: part for group, part in outputs.items() if part is not None}
+    standard = [group for group in known if images.roles[group] == "id"]
+    shifted = [group for group in known if images.roles[group] == "csid"]
+    if len(standard) < sum(images.roles[group] == "id" for group in outputs):
+        return  # no pool without its whole
+    pools = [(POOLED, "id", standard, "")] if standard else []
+    if standard and shifted and len(known) == len(outputs):
+        pools.append((POOLED, "id", standard + shifted, FULL_SPECTRUM))
+    single = shifted + (standard if len(standard) > 1 else [])
+    pools += [(group, images.roles[group], [group], "") for group in single]
+    for name, role, groups, suffix in pools:
+        sets = {group: known[group] for group in groups}
+        replicates = {}
+        if options.replicates:
+            replicates = calibration_replicates(sets, replicates=options.replicates, seed=options.seed)
+        n = sum(map(len, sets.values()))
+        for metric, value in calibration_values(Outputs.concat(list(sets.values()))).items():
+            lo = hi = None
+            if metric in replicates:
+                _, lo, hi = interval(value, replicates[metric], level=options.level)
+            yield MetricRow(name, role, metric + suffix, value, lo, hi, n, 0)
 
 
 def _gammas(images: ScoredImages, run: RunFacts) -> Iterator[MetricRow]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from .fitting import (
     usable_detectors,
     validation_sets,
 )
-from .notes import accuracy_notes, run_notes, size_notes
+from .notes import accuracy_notes, run_notes, size_notes, undefined_notes
 from .output_tables import joined_keys, prediction_table, run_facts, score_table
 from .results import Results
 from .rows_from_scores import ComputedRows, DetectorRun, compute_rows
@@ -40,9 +40,11 @@ from .schema import (
     RESULTS,
     About,
     Coverage,
+    ForeignDetector,
     MetricOptions,
     RunFacts,
     table_of,
+    user_metrics,
 )
 from .scoring import (
     NEEDS_HEAD,
@@ -161,6 +163,7 @@ class _Evaluation:
     trials: list[tuple[str, int, SweepTrial]] = field(default_factory=list)
     image_counts: dict[str, int] = field(default_factory=dict)
     facts: list[RunFacts] = field(default_factory=list)
+    foreign: dict[ForeignDetector, None] = field(default_factory=dict)
 
     def score_run(self, number: int, detectors: Sequence[ConfiguredDetector], *, sweep: bool) -> None:
         """Fit and score detectors of one run."""
@@ -286,6 +289,9 @@ class _Evaluation:
         self.scores[key] = score_table(key, outputs_by_group, confidences)
         self.notes += [f"{name}: {note}" for note in notes]
         configured = fitted.configured
+        if configured.spec.foreign is not None:
+            facts = ForeignDetector(detector=configured.label, **asdict(configured.spec.foreign))
+            self.foreign[facts] = None
         self.uses[key] = replace(use, params=configured.params, chosen_on=configured.chosen_on)
 
     def results(
@@ -303,6 +309,8 @@ class _Evaluation:
         predictions = pa.concat_tables(list(self.predictions.values())).combine_chunks()
         similarity = self.sets.similarity()
         computed = compute_rows(scores, predictions, similarity, options, self.facts, progress=self.progress)
+        metrics = user_metrics()
+        self.notes += undefined_notes(computed.results, metrics)
         manifest = self.sets.manifest
         about = About(
             benchmark=manifest.name,
@@ -317,6 +325,8 @@ class _Evaluation:
             left_out=tuple(left_out),
             notes=tuple(dict.fromkeys(self.notes)),
             own_sets=tuple(own_sets),
+            metrics=metrics,
+            foreign=tuple(self.foreign),
         )
         return Results(
             table_of(self._rows(about, computed), RESULTS),

@@ -8,13 +8,15 @@ from typing import Annotated, Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.base.schemas import Count, validate
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.manifest import Manifest
+from wordnet_splits.metrics import METRICS, Metric, get_metric, list_metrics
+from wordnet_splits.metrics.registry import OTHER_VALUES
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 MAX_REPLICATES, MAX_PREVALENCES, MAX_BINS = 100_000, 100, 1000
@@ -120,6 +122,56 @@ class RunFacts(AboutPart):
         return {**values, "named": values.get("model") != values.get("name")}
 
 
+class MetricFacts(AboutPart):
+    """A user's metric that was computed.
+
+    Attributes
+    ----------
+    name : in the ``metric`` column. higher_is_better : its direction.
+    needs : its inputs, of "id", "correct" and "ood". summary : its first line of documentation.
+    origin : ``MODULE:NAME`` of its function.
+    """
+
+    name: str
+    higher_is_better: bool
+    needs: tuple[str, ...]
+    summary: str
+    origin: str
+
+    @field_validator("name")
+    @classmethod
+    def _is_free(cls, name: str) -> str:
+        if name in OTHER_VALUES or (name in METRICS and not METRICS[name].origin):
+            raise ValueError(f"the metric {name!r} is built in")
+        return name
+
+    @classmethod
+    def of(cls, metric: Metric) -> MetricFacts:
+        """Return the facts of a registered metric."""
+        return cls(**{name: getattr(metric, name) for name in cls.model_fields})
+
+
+def user_metrics() -> tuple[MetricFacts, ...]:
+    """Return the facts of the users' metrics that are registered."""
+    metrics = (get_metric(name) for name in list_metrics())
+    return tuple(MetricFacts.of(metric) for metric in metrics if metric.origin)
+
+
+class ForeignDetector(AboutPart):
+    """A detector of another library that was used as it is.
+
+    Attributes
+    ----------
+    detector : its label. protocol : the library whose protocol it follows. object : its class.
+    sign : how its scores became confidences.
+    """
+
+    detector: str
+    protocol: str
+    object: str
+    sign: str
+
+
 class About(AboutPart):
     """Content of ``about.json`` besides checksums.
 
@@ -131,6 +183,7 @@ class About(AboutPart):
     missing : ID, near and far sets not scored whole. left_out : sentences on images that a root lacked.
     notes : sentences on deviations from an undisturbed evaluation.
     own_sets : names of the sets given in Python in place of a benchmark.
+    metrics : the users' metrics that were computed. foreign : the detectors of other libraries.
     """
 
     benchmark: str
@@ -145,6 +198,8 @@ class About(AboutPart):
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     own_sets: tuple[str, ...] = ()
+    metrics: tuple[MetricFacts, ...] = ()
+    foreign: tuple[ForeignDetector, ...] = ()
 
     @property
     def fingerprints(self) -> dict[str, str | None]:
@@ -163,7 +218,14 @@ class About(AboutPart):
     @property
     def remarks(self) -> tuple[str, ...]:
         """Sentences to print on what was left out and on deviations."""
-        return (*(f"Left out: {line}" for line in self.left_out), *(f"Note: {line}" for line in self.notes))
+        return (
+            *(f"Left out: {line}" for line in self.left_out),
+            *(
+                f"Foreign: {row.detector} is {row.object}, by the protocol of {row.protocol}; {row.sign}."
+                for row in self.foreign
+            ),
+            *(f"Note: {line}" for line in self.notes),
+        )
 
     def runs_of(self, model: str) -> tuple[RunFacts, ...]:
         """Return the runs of one model."""
@@ -206,9 +268,13 @@ RESULTS = schema_of(
     "chosen_on group role metric value:float64 lo:float64 hi:float64 n_id:int64 n_ood:int64"
 )
 SCORES = schema_of("detector run:int32 source image_id group confidence:float32")
+CALIBRATION_COLUMNS = ("predicted_probability", "target_log_probability", "squared_probabilities")
+"""Columns of predictions for calibration: the softmax of the predicted class, the logarithm of the label's,
+and the sum of the squares of all. Null for images without a label; older files lack them."""
 PREDICTIONS = schema_of(
     "detector run:int32 source image_id class_id group role label:int32 prediction:int32 "
-    "target_probability:float32 max_probability:float32"
+    "target_probability:float32 max_probability:float32 "
+    + " ".join(f"{name}:float32" for name in CALIBRATION_COLUMNS)
 )
 """``detector`` is empty for predictions of the model itself, else a detector with predictions of its own."""
 BY_CLASS = schema_of(
@@ -227,6 +293,7 @@ SWEEPS = schema_of("detector run:int32 params on auroc:float64 reason")
 MAY_BE_EMPTY = frozenset(
     {"images_fingerprint", "chosen_on", "value", "lo", "hi", "similarity", "low", "high", "auroc"}
     | {"prediction", "target_probability", "max_probability", "reason"}
+    | set(CALIBRATION_COLUMNS)
 )
 """Columns that may hold nulls."""
 

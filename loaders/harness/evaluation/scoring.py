@@ -35,8 +35,6 @@ SPREAD_HINT = (
 SAME_RANKING = {"msp": "ts[T=1]"}
 """Shipped detector -> a detector of the same ranking whose values differ in float32."""
 NEEDS_HEAD = "needs the weights of a linear head, and this model has none"
-SHIPPED = f"{ConfiguredDetector.__module__.rpartition('.')[0]}."
-"""Start of the names of the modules of our detectors."""
 
 
 class UnusableError(DataError):
@@ -189,7 +187,7 @@ def narrowed(
     """
     every = np.concatenate(list(by_set.values()))
     notes = []
-    if _is_shipped(configured):  # its users cannot change what it returns
+    if configured.spec.built_in:  # its users cannot change what it returns
         narrow = every.astype(np.float32, copy=False)
         tied = newly_tied(every)
         if tied > MAX_TIED_SHARE:
@@ -259,17 +257,13 @@ def _guarded(configured: ConfiguredDetector, data: Any) -> Any:
 
     Read-only views would not do: a tensor of torch over one can be written all the same.
     """
-    if data is None or _is_shipped(configured):
+    if data is None or configured.spec.built_in:
         return data
     if isinstance(data, Arrays | Head):
         return data.copied()
     if isinstance(data, Mapping):
         return {name: _guarded(configured, part) for name, part in data.items()}
     return [_guarded(configured, part) for part in data]
-
-
-def _is_shipped(configured: ConfiguredDetector) -> bool:
-    return str(getattr(configured.spec.implementation, "__module__", "")).startswith(SHIPPED)
 
 
 def _checked(scores: Array, size: int, where: str) -> Array:

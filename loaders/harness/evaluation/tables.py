@@ -79,7 +79,26 @@ def tables(results: ResultTables, layout: str | None = None) -> list[Table]:
             continue
         groups = [g for g, role in sets.roles.items() if role in spec["roles"]] if "per" in spec else [None]
         filled += [_table(results, sets, table_layout, spec, group) for group in groups]
-    return filled
+    specs = [spec for spec in _user_tables(results) if _has_rows(results, spec)]
+    return filled + [_table(results, sets, table_layout, spec, None) for spec in specs]
+
+
+def _user_tables(results: ResultTables) -> Iterator[Mapping[str, Any]]:
+    """Yield the table of each user's metric, which no paper's layout has."""
+    for facts in results.about.metrics:
+        show = [[facts.name, facts.name, 100]]
+        over_ood = [
+            {"over": "mean", "roles": UNKNOWN_ROLES, "show": show},
+            {"over": "each", "roles": (*UNKNOWN_ROLES, "external"), "show": show},
+            {"over": "pooled", "show": [[f"pooled {facts.name}", facts.name, 100]]},
+        ]
+        columns = over_ood if "ood" in facts.needs else [{"over": "id", "show": show}]
+        better = "higher" if facts.higher_is_better else "lower"
+        yield {"title": f"{facts.name}, {facts.origin}: x 100, {better} is better", "columns": columns}
+
+
+def _has_rows(results: ResultTables, spec: Mapping[str, Any]) -> bool:
+    return any(results.rows(metric=metric) for part in spec["columns"] for _, metric, _ in part["show"])
 
 
 def text_of(results: ResultTables, layout: str | None = None, width: int | None = None) -> str:
@@ -96,13 +115,14 @@ def lines_below(results: ResultTables) -> list[str]:
     """Return the sentences printed below the tables.
 
     They name the models and the runs that the tables average, the parameter values chosen by sweeps, the sets
-    that `aurc_unknown` pools and those missing from it, AURC at the stated prevalences, and the correlation
-    of AUROC with nearness.
+    that `aurc_unknown` pools and those missing from it, the calibration of the classifier, AURC at the stated
+    prevalences, and the correlation of AUROC with nearness.
     """
     return [
         *(_model_line(results, model) for model in results.about.models),
         *_sweep_lines(results),
         *composition_lines(results),
+        *_calibration_lines(results),
         *_summary_lines(results),
     ]
 
@@ -153,6 +173,27 @@ def composition_lines(results: ResultTables) -> list[str]:
             "So this AURC is over other images than the benchmark's and is compared with no paper's."
         )
     return lines
+
+
+CALIBRATION = (
+    ("ECE", "ece", 100, "%"),
+    ("with bins of equal mass", "ece_equal_mass", 100, "%"),
+    ("Brier score", "brier_score", 1, ""),
+    ("NLL", "nll", 1, ""),
+)
+"""Title, metric, factor and unit of the values in the line on calibration."""
+
+
+def _calibration_lines(results: ResultTables) -> Iterator[str]:
+    """Yield the calibration of each classifier on all ID test images."""
+    for model in results.about.models:
+        cells = []
+        for title, metric, factor, unit in CALIBRATION:
+            rows = results.rows(metric=metric, group=POOLED, role="id", detector=MODEL, model=model)
+            if rows:
+                cells.append(f"{title} {_cell([row['value'] for row in rows], factor, 'sd')}{unit}")
+        if cells:
+            yield f"Calibration of {model} on ID test images: {', '.join(cells)}."
 
 
 def _summary_lines(results: ResultTables) -> Iterator[str]:

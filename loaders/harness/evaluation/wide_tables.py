@@ -15,14 +15,18 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError
 
+from .schema import CALIBRATION_COLUMNS
+
 KEY = ("detector", "run")
 BLOCKS = "blocks"
 """Key of the metadata that lists [detector, run] of each block of columns."""
 VALUES = {
     "scores": ("confidence",),
-    "predictions": ("prediction", "target_probability", "max_probability"),
+    "predictions": ("prediction", "target_probability", "max_probability", *CALIBRATION_COLUMNS),
 }
 """Table -> its columns that differ between detectors and runs."""
+ADDED = {"predictions": CALIBRATION_COLUMNS}
+"""Table -> its columns that older files lack, which are then null."""
 
 
 def widen(name: str, table: pa.Table) -> tuple[pa.Table, dict[str, str]]:
@@ -58,18 +62,38 @@ def lengthen(name: str, table: pa.Table, schema: pa.Schema, *, max_rows: int, wh
     """
     stored = (table.schema.metadata or {}).get(BLOCKS.encode())
     table = table.replace_schema_metadata(None)
-    if name not in VALUES or stored is None:
+    if name not in VALUES:
+        return table
+    absent = tuple(column for column in ADDED.get(name, ()) if not _has_column(table, column))
+    if absent:
+        older = pa.schema([field for field in schema if field.name not in absent])
+        table = _lengthened(name, table, stored, older, max_rows=max_rows, where=where)
+        for column in absent:
+            table = table.append_column(column, pa.nulls(table.num_rows, schema.field(column).type))
+        return table.select(schema.names) if set(schema.names) <= set(table.column_names) else table
+    return _lengthened(name, table, stored, schema, max_rows=max_rows, where=where)
+
+
+def _has_column(table: pa.Table, column: str) -> bool:
+    return any(name.partition(".")[0] == column for name in table.column_names)
+
+
+def _lengthened(
+    name: str, table: pa.Table, stored: bytes | None, schema: pa.Schema, *, max_rows: int, where: str
+) -> pa.Table:
+    if stored is None:
         return table
     keys = _blocks(stored, where)
     if len(keys) * table.num_rows > max_rows:
         raise DataError(f"holds more than {max_rows:,} rows of {name}", where=where)
-    values = [[f"{value}.{number}" for value in VALUES[name]] for number in range(len(keys))]
+    value_columns = [value for value in VALUES[name] if value in schema.names]
+    values = [[f"{value}.{number}" for value in value_columns] for number in range(len(keys))]
     ids = [column for column in schema.names if column not in KEY and column not in VALUES[name]]
     if table.column_names != [*ids, *(column for block in values for column in block)]:
         raise DataError(f"its columns are not those of {name}", where=where, hint="evaluate again")
     blocks = []
     for (detector, run), columns in zip(keys, values, strict=True):
-        block = table.select([*ids, *columns]).rename_columns([*ids, *VALUES[name]])
+        block = table.select([*ids, *columns]).rename_columns([*ids, *value_columns])
         for column, value in zip(KEY, (detector, run), strict=True):
             constant = pa.repeat(pa.scalar(value, schema.field(column).type), table.num_rows)
             block = block.append_column(column, constant)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.wordnet_splits import own_pictures as own
-from wordnet_splits.base import errors
+from wordnet_splits.base import errors, user_code
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.declarations import register_declaration
 from wordnet_splits.propose.classes import declared_classes
@@ -266,9 +266,9 @@ class Reversed(DeclaredLayout):
 
 
 def test_another_package_adds_a_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("reversed", f"{__name__}:Reversed", layouts.GROUP)
-    broken = EntryPoint("broken", "no_such_module:Layout", layouts.GROUP)
-    monkeypatch.setattr(layouts, "entry_points", lambda group: [point, broken])
+    point = EntryPoint("reversed", f"{__name__}:Reversed", layouts.PLUGINS.group)
+    broken = EntryPoint("broken", "no_such_module:Layout", layouts.PLUGINS.group)
+    monkeypatch.setattr(user_code, "entry_points", lambda group: [point, broken])
     own.picture(0).save(tmp_path / "arbez.png")
     own.catalog(tmp_path / "mine.tsv", ["zebra"], {"all": 1})
     own.declare(tmp_path, "mine", "reversed")

@@ -11,7 +11,6 @@ import importlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar
 
@@ -20,11 +19,12 @@ import numpy as np
 from wordnet_splits.base.errors import SourceError, unknown
 from wordnet_splits.base.names import is_one_line, printable
 from wordnet_splits.base.untrusted import check_link, read_image
+from wordnet_splits.base.user_code import EntryPoints
 from wordnet_splits.catalog.catalog import load_declared_catalog
 from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.sources.pixels import EXTENSIONS
 
-GROUP: Final = "wordnet_splits.layouts"
+PLUGINS: Final = EntryPoints("wordnet_splits.layouts", "layout", SourceError)
 ALL: Final = "all"
 """The split of a dataset that has none."""
 
@@ -274,7 +274,7 @@ class ImageFiles(DeclaredLayout):
 
 def layout_names() -> tuple[str, ...]:
     """Return the layouts that a declaration may name: built-in ones, then those of other packages, sorted."""
-    return (*_BUILT_IN, *sorted({point.name for point in entry_points(group=GROUP)} - set(_BUILT_IN)))
+    return (*_BUILT_IN, *PLUGINS.names(_BUILT_IN))
 
 
 def open_layout(root: Path, declaration: Declaration) -> DeclaredLayout:
@@ -294,22 +294,12 @@ def layout_class(name: str, *, where: str) -> type[DeclaredLayout]:
         module, _, attribute = _BUILT_IN[name].partition(":")
         cls = getattr(importlib.import_module(module), attribute)
     else:
-        points = [point for point in entry_points(group=GROUP) if point.name == name]
-        if not points:
+        if name not in layout_names():
             raise unknown("layout", name, layout_names(), where=where)
-        cls = _load_entry_point(points[0])
+        cls = PLUGINS.load(name)
     if not (isinstance(cls, type) and issubclass(cls, DeclaredLayout)):
         raise SourceError(f"the layout {name!r} is not a subclass of DeclaredLayout: {cls!r}", where=where)
     return cls
-
-
-def _load_entry_point(point: EntryPoint) -> object:
-    try:
-        return point.load()
-    except (ImportError, AttributeError) as error:
-        raise SourceError(
-            f"the layout {point.name!r} cannot be loaded: {error}", where=point.value, hint="install it again"
-        ) from error
 
 
 def without_extension(path: str) -> str | None:
