@@ -12,6 +12,7 @@ from wordnet_splits.base import user_code
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.metrics import (
     METRICS,
+    RankCounts,
     ScoreSet,
     auroc,
     bootstrap,
@@ -114,9 +115,7 @@ def test_a_broken_metric_is_one_line_with_its_name(kernel, said):
 def test_a_metric_that_mixes_replicates_is_refused():
     pair_metric(higher_is_better=True)(sharing)
     counts = rank_counts(SETS[0].confidence, SETS[1].confidence)
-    stacked = registry.RankCounts(
-        counts.thresholds, *(np.stack([c] * 3) for c in (counts.cum_id, counts.cum_ood))
-    )
+    stacked = RankCounts(counts.thresholds, *(np.stack([c] * 3) for c in (counts.cum_id, counts.cum_ood)))
     assert evaluate(counts, ["sharing"]) == {"sharing": 1.0}
     with pytest.raises(DataError, match="for a replicate among others"):
         get_metric("sharing").kernel(stacked)

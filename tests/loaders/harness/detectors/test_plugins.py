@@ -22,9 +22,10 @@ from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 @pytest.fixture(autouse=True)
 def _restored() -> Iterator[None]:
     """Leave both registries as they were."""
-    before = dict(registry.DETECTORS), dict(choices.NETWORKS)
+    registries: tuple[dict[str, Any], ...] = (registry.DETECTORS, choices.NETWORKS)
+    before = [dict(table) for table in registries]
     yield
-    for table, contents in zip((registry.DETECTORS, choices.NETWORKS), before, strict=True):
+    for table, contents in zip(registries, before, strict=True):
         table.clear()
         table.update(contents)
 
