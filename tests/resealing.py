@@ -17,7 +17,7 @@ from wordnet_splits.base.schemas import CHECKSUM, validate, write_sealed
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry
-from wordnet_splits.manifest.shipped import shipped_folder
+from wordnet_splits.manifest.folders import shipped_folder
 
 
 def reseal(folder: Path) -> bool:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from wordnet_splits.finding import load_manifest, manifest_names
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import packaged, read_manifest
+from wordnet_splits.manifest.folders import manifest_names
 from wordnet_splits.manifest.manifest import manifest_files
 from wordnet_splits.manifest.packaged import whole_folder
 

@@ -21,11 +21,11 @@ from .exchange.importing import import_benchmark as import_benchmark
 from .fetching.fetch import fetch_source as fetch_source
 from .fidelity.fidelity import fidelity_rows as fidelity_rows
 from .finding import load_manifest as load_manifest
-from .finding import manifest_names as manifest_names
 from .making import Build as Build
 from .making import build_benchmark as build_benchmark
 from .manifest import Manifest as Manifest
 from .manifest.diff import diff_manifests as diff_manifests
+from .manifest.folders import manifest_names as manifest_names
 from .propose import propose_synsets as propose_synsets
 from .propose.catalog_maker import make_catalog as make_catalog
 from .publishing.cite import cite_benchmark as cite_benchmark

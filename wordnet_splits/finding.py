@@ -1,46 +1,24 @@
-"""Where a benchmark's name leads: to a frozen manifest, to a folder, or to one of the Hub.
+"""Names, paths and addresses of benchmarks, resolved to a `Manifest` or a `Recipe`.
 
-A manifest is looked up in the folder given, in ``WORDNET_SPLITS_MANIFESTS``, in the checkout and in the
-installed package, in that order. One of the Hub has a name of its own, ``hf://datasets/ORG/NAME@v1/BENCHMARK``,
-so that nobody's benchmark takes the place of another; it is pulled once, and checked.
+A name is that of a frozen benchmark, in the first of these folders that has it: the folder given, the one in
+``WORDNET_SPLITS_MANIFESTS``, the checkout, the installed package. An address on the Hub,
+``hf://datasets/ORG/NAME@v1/BENCHMARK``, is pulled and verified on first use.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from wordnet_splits.base.errors import ManifestError, UnknownNameError, unknown
-from wordnet_splits.hub.address import SCHEME
-from wordnet_splits.hub.local import folder_of
-from wordnet_splits.hub.succession import contradictions
-from wordnet_splits.manifest.manifest import Manifest
-from wordnet_splits.manifest.reading import Check, read_manifest
-from wordnet_splits.manifest.shipped import shipped_data, shipped_folders
-
-ENVIRONMENT = "WORDNET_SPLITS_MANIFESTS"
-
-
-def manifest_folders(manifests: Path | None = None) -> Iterator[Path]:
-    """Yield the folders that may hold manifests, first match first."""
-    if manifests is not None:
-        yield manifests
-        return
-    if ENVIRONMENT in os.environ:
-        yield Path(os.environ[ENVIRONMENT])
-    yield from shipped_folders()
-
-
-def manifest_names(manifests: Path | None = None) -> tuple[str, ...]:
-    """Return the benchmarks that have a manifest, sorted."""
-    found = {
-        f.parent.name
-        for folder in manifest_folders(manifests)
-        for f in folder.glob("*/manifest.json")
-        if f.is_file()
-    }
-    return tuple(sorted(found))
+from wordnet_splits.base.errors import ManifestError, SplitsError, UnknownNameError, unknown
+from wordnet_splits.catalog.declarations import Declaration, merge_declarations
+from wordnet_splits.hub.address import SCHEME, parse_address
+from wordnet_splits.manifest import Manifest, read_manifest
+from wordnet_splits.manifest.diff import contradictions
+from wordnet_splits.manifest.folders import manifest_folders, manifest_names, shipped_data
+from wordnet_splits.manifest.reading import Check, read_declarations
+from wordnet_splits.recipe import Recipe, class_set_names, declared_by, load_recipe, recipe_names
 
 
 def is_path(name: str | Path) -> bool:
@@ -61,7 +39,7 @@ def find_manifest(name: str | Path, manifests: Path | None = None) -> Path:
     HubError : it is not pulled yet, and cannot be now.
     """
     if str(name).startswith(SCHEME):
-        return folder_of(str(name))
+        return _pulled_folder(str(name))
     if is_path(name):
         path = Path(name)
         if (path / "manifest.json").is_file():
@@ -76,9 +54,27 @@ def find_manifest(name: str | Path, manifests: Path | None = None) -> Path:
     raise unknown_benchmark("manifest", str(name), manifest_names(manifests))
 
 
-def unknown_benchmark(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
+def _pulled_folder(text: str) -> Path:
+    """Return the folder of the benchmark at an address, which is pulled on first use.
+
+    A benchmark pulled from a tag needs no connection; one from a branch stays at the commit it was pulled at
+    until ``wordnet-splits hub pull`` is run again.
+    """
+    address = parse_address(text, where="benchmark")
+    if address.benchmark is None:
+        raise SplitsError(f"{text!r} names no benchmark", hint=f"as in {SCHEME}ORG/NAME@v1/unknown-cifar")
+    folder = address.folder / address.benchmark
+    if not (folder / "manifest.json").is_file():
+        from wordnet_splits.checks.verify import verify_received
+        from wordnet_splits.hub.pulling import pull
+
+        pull(address, verify=verify_received)
+    return folder
+
+
+def unknown_benchmark(kind: str, name: str, names: Iterable[str]) -> UnknownNameError:
     """Return the error for an unknown benchmark; a folder of that name here is offered as a path."""
-    error = unknown(what, name, known)
+    error = unknown(kind, name, names)
     if name and not is_path(name) and (Path(name) / "manifest.json").is_file():
         hint = f"a bare name is that of a frozen benchmark; the folder here is ./{name}"
         return UnknownNameError(error.what, hint=hint, near=error.near)
@@ -98,9 +94,9 @@ def load_manifest(
     Parameters
     ----------
     check : what is compared with the fingerprints, as in `wordnet_splits.manifest.reading.read_manifest`.
-    as_shipped : with ``check="all"``, refuse what bears the name and version of a benchmark that comes with
-        this program, and says otherwise.
-    older : read a manifest that was frozen before evaluations had a fingerprint, too.
+    as_shipped : with ``check="all"``, refuse a manifest with the name and version of a shipped benchmark and
+        other content.
+    older : also read a manifest that was frozen before evaluations had a fingerprint.
 
     Raises
     ------
@@ -118,12 +114,68 @@ def load_manifest(
 
 
 def check_as_shipped(manifest: Manifest) -> None:
-    """Raise ManifestError for another benchmark under the name and version of one that is shipped."""
+    """Raise ManifestError for a manifest that contradicts the shipped one of its name and version."""
     shipped = shipped_data(manifest.name)
     if shipped is not None and (changed := contradictions(shipped, manifest.data)):
         raise ManifestError(
             f"{shipped.name} version {shipped.version} is shipped with this program, "
             f"and differs here: {'; '.join(changed[:3])}",
             where=str(manifest.folder),
-            hint="it is another benchmark under its name: give it a name of its own, or raise its version",
+            hint="it is another benchmark under its name: choose another name, or raise its version",
         )
+
+
+def find_recipe(benchmark: Recipe | Manifest | str | Path, manifests: Path | None = None) -> Recipe:
+    """Return the recipe of a benchmark, given as to `load_recipe` or to `load_manifest`.
+
+    Raises
+    ------
+    UnknownNameError : no such benchmark or file; near names are offered.
+    RecipeError, ManifestError : as of `load_recipe` and `load_manifest`.
+    """
+    if _names_recipe(benchmark):
+        return load_recipe(benchmark)
+    assert isinstance(benchmark, str | Path)
+    if _has_manifest(benchmark, manifests):
+        return load_recipe(load_manifest(benchmark, manifests))
+    names = {*recipe_names(), *class_set_names(), *manifest_names(manifests)}
+    raise unknown_benchmark("benchmark", str(benchmark), names)
+
+
+def declarations_of(
+    *benchmarks: Recipe | Manifest | str | Path, manifests: Path | None = None
+) -> dict[str, Declaration]:
+    """Return the datasets that recipes declare or manifests carry, without further checks of these.
+
+    Parameters are those of `find_recipe`; a name without a benchmark has no declarations.
+
+    Raises
+    ------
+    RecipeError, ManifestError : a file is malformed.
+    DataError : two benchmarks have another dataset under one name.
+    """
+    return merge_declarations(_declarations_of(benchmark, manifests) for benchmark in benchmarks)
+
+
+def _declarations_of(
+    benchmark: Recipe | Manifest | str | Path, manifests: Path | None
+) -> Mapping[str, Declaration]:
+    if _names_recipe(benchmark):
+        return declared_by(benchmark)
+    assert isinstance(benchmark, str | Path)
+    if _has_manifest(benchmark, manifests):
+        return read_declarations(find_manifest(benchmark, manifests))
+    return {}
+
+
+def _names_recipe(benchmark: Recipe | Manifest | str | Path) -> bool:
+    """Say whether `load_recipe` takes it: a recipe, a manifest, a TOML file or a shipped name."""
+    if isinstance(benchmark, Recipe | Manifest) or str(benchmark).endswith(".toml"):
+        return True
+    return benchmark in (*recipe_names(), *class_set_names())
+
+
+def _has_manifest(name: str | Path, manifests: Path | None) -> bool:
+    if is_path(name):
+        return (Path(name) / "manifest.json").is_file() or str(name).startswith(SCHEME)
+    return name in manifest_names(manifests)

@@ -31,8 +31,9 @@ from fix_resize.resize import apply
 from fix_resize.spec import get_spec
 from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.base.untrusted import expand_home
-from wordnet_splits.finding import is_path, load_manifest, manifest_names, unknown_benchmark
+from wordnet_splits.finding import is_path, load_manifest, unknown_benchmark
 from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.folders import manifest_names
 from wordnet_splits.sources import Raw, Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.sources.pixels import EXTENSIONS, as_rgb
 from wordnet_splits.sources.roots import Roots

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
 
 from loaders import UnknownDetectionSet
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.packed.pack import pack
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
@@ -30,7 +31,9 @@ def published(real_data):
 def test_cifar_from_its_pickles_and_packed_is_the_published_one(real_data, tmp_path):
     expected = published(real_data)
     roots = {"cifar100": real_data}
-    pack("unknown-cifar", tmp_path / "store", roots=roots, groups=["cifar-40"], splits=["test"])
+    pack(
+        load_manifest("unknown-cifar"), tmp_path / "store", roots=roots, groups=["cifar-40"], splits=["test"]
+    )
     for place in ({"roots": roots}, {"packed": tmp_path / "store"}):
         data = UnknownDetectionSet("unknown-cifar", role="id", **place)
         images, labels = next(data.batches(4000))

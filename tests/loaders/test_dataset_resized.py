@@ -21,6 +21,7 @@ from fix_resize.spec import get_spec
 from loaders import UnknownDetectionSet
 from tests.photographs import COUNT, SHARK, image_file, jpeg
 from wordnet_splits.base.errors import DataError, MissingImageError, SourceError
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.packed.pack import pack
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
@@ -38,7 +39,7 @@ def built(photographs, out, *, root=None, spec="fix", allow_missing=False, **opt
 def test_pixels_are_equal_either_way_and_in_a_store(photographs, tmp_path, form):
     root, manifest = photographs
     folder = built(photographs, tmp_path / "fix", file_format=form)
-    pack(manifest, tmp_path / "store", roots={"imagenet1k": root}, groups=["near"])
+    pack(load_manifest(manifest), tmp_path / "store", roots={"imagenet1k": root}, groups=["near"])
     read = UnknownDetectionSet(manifest, role="near", roots={"imagenet1k": root})
     expected, labels = next(read.batches(COUNT))
     assert expected.shape == (COUNT, 3, 32, 32)

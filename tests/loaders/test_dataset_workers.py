@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 
 from loaders import UnknownDetectionSet
 from wordnet_splits.base.errors import MissingImageError
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.packed.pack import pack
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
@@ -35,7 +36,7 @@ def floats(images):
 def packed(photographs, tmp_path_factory):
     root, manifest = photographs
     out = tmp_path_factory.mktemp("packed") / "store"
-    pack(manifest, out, roots={"imagenet1k": root})
+    pack(load_manifest(manifest), out, roots={"imagenet1k": root})
     return out
 
 

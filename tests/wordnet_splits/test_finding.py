@@ -10,8 +10,7 @@ import pytest
 from fix_resize.auditing.pictures import open_pictures
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import ManifestError, UnknownNameError
-from wordnet_splits.finding import find_manifest, load_manifest
-from wordnet_splits.recipe import declarations_of, load_recipe
+from wordnet_splits.finding import declarations_of, find_manifest, find_recipe, load_manifest
 
 FROZEN = find_manifest("digits")
 
@@ -30,10 +29,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_folder_does_not_take_the_place_of_a_frozen_benchmark() -> None:
     assert find_manifest("digits") == FROZEN
     assert load_manifest("digits").name == "digits"
-    assert load_recipe("digits").name == "digits"
+    assert find_recipe("digits").name == "digits"
     assert declarations_of("digits") == {}
     assert load_manifest("./digits").name == "rungs-cifar100"
-    assert load_recipe("./digits").name == "rungs-cifar100"
+    assert find_recipe("./digits").name == "rungs-cifar100"
     assert find_manifest(Path("digits")) == Path("digits")  # a path is a path, however short
 
 
@@ -48,7 +47,7 @@ def test_paths_are_written_as_such(here: Path) -> None:
 
 @pytest.mark.usefixtures("here")
 def test_a_bare_folder_is_offered_as_a_path() -> None:
-    for look in (find_manifest, load_manifest, load_recipe, lambda name: open_pictures(f"{name}:rung-0")):
+    for look in (find_manifest, load_manifest, find_recipe, lambda name: open_pictures(f"{name}:rung-0")):
         with pytest.raises(UnknownNameError) as refused:
             look("mine")
         assert refused.value.hint == "a bare name is that of a frozen benchmark; the folder here is ./mine"

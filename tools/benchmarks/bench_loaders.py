@@ -18,6 +18,7 @@ from torchvision.datasets import CIFAR100, ImageFolder
 
 from loaders import UnknownDetectionSet
 from tools.benchmarks.rows import Row, compare, fastest, real_data
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import build_benchmark
 from wordnet_splits.packed.pack import pack
 
@@ -71,7 +72,13 @@ def _row(name: str, rate: float, peer_rate: float, peer: str, target: float | No
 
 
 def _cifar(data: Path, folder: Path) -> Iterator[Row]:
-    pack("unknown-cifar", folder, roots={"cifar100": data}, groups=["cifar-40"], splits=["train"])
+    pack(
+        load_manifest("unknown-cifar"),
+        folder,
+        roots={"cifar100": data},
+        groups=["cifar-40"],
+        splits=["train"],
+    )
 
     def opened(**transform: Any) -> UnknownDetectionSet:
         return UnknownDetectionSet("unknown-cifar", role="id", split="train", packed=folder, **transform)
@@ -132,7 +139,7 @@ def _photographs(data: Path, folder: Path) -> Iterator[Row]:
         [transforms.Resize(256), transforms.CenterCrop(224), transforms.ToTensor()]
     )
     peer = DataLoader(ImageFolder(str(root / "train"), transform=transform), batch_size=BATCH)
-    pack(built, folder / "packed", roots={"imagenet1k": root})
+    pack(load_manifest(built), folder / "packed", roots={"imagenet1k": root})
     storages: dict[str, dict[str, Any]] = {
         "files": {"roots": {"imagenet1k": root}},
         "packed files": {"packed": folder / "packed"},

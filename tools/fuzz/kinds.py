@@ -29,7 +29,7 @@ from tools.fuzz.made import (
 from tools.fuzz.own import ENTRIES, OWN
 from wordnet_splits.catalog.catalog import CATALOGS
 from wordnet_splits.catalog.inventory import DATA
-from wordnet_splits.finding import find_manifest
+from wordnet_splits.finding import find_manifest, load_manifest
 
 IMAGES = {"a.jpg": "JPEG", "b.png": "PNG", "c.gif": "GIF", "d.bmp": "BMP", "e.webp": "WEBP", "f.tif": "TIFF"}
 
@@ -63,7 +63,7 @@ def _manifest(folder: Path) -> None:
 def _store(folder: Path) -> None:
     from wordnet_splits.packed.pack import pack
 
-    pack("digits", folder / "store", groups=["digits-6-9", "gaussian"])
+    pack(load_manifest("digits"), folder / "store", groups=["digits-6-9", "gaussian"])
 
 
 def _pictures(folder: Path) -> None:

@@ -27,6 +27,7 @@ from wordnet_splits.audit.images import ImageNotes, note_images
 from wordnet_splits.audit.namesakes import Namesake, namesakes
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.tabular import Tabular, text_table
+from wordnet_splits.manifest.reading import Check
 from wordnet_splits.rules.keywords import are_same_class
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy, load
@@ -272,8 +273,11 @@ def audit_classes(
     [('n02085936', 'equal', 'Maltese dog'), ('dog', 'above', 'dalmatian'), ('axolotl', 'equal', 'axolotl')]
     """
     taxonomy = taxonomy or load()
-    every_listed = load_class_list(classes, taxonomy, of=of, column=column, manifests=manifests)
-    every_known = load_class_list(against, taxonomy, of=of, column=column, manifests=manifests)
+    check: Check = "all" if images else "classes"
+    every_listed, every_known = (
+        load_class_list(names, taxonomy, of=of, column=column, manifests=manifests, check=check)
+        for names in (classes, against)
+    )
     listed, known_classes = every_listed.confirmed(), every_known.confirmed()
     if not any(item.wnids for item in known_classes.classes):
         raise DataError(
@@ -306,7 +310,7 @@ def audit_classes(
         rows,
         counts,
         (*listed.first_sense, *known_classes.first_sense),
-        note_images(listed, known_classes, relations, manifests) if images else None,
+        note_images(listed, known_classes, relations) if images else None,
         _not_judged(listed),
         _not_judged(known_classes),
     )

@@ -20,9 +20,11 @@ from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.catalog.catalog import covered, known_sources, load_declared_catalog
 from wordnet_splits.catalog.lists import available_lists, find_list
-from wordnet_splits.finding import is_path, load_manifest, manifest_names
+from wordnet_splits.finding import is_path, load_manifest
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.folders import manifest_names
+from wordnet_splits.manifest.reading import Check
 from wordnet_splits.propose.model import is_unconfirmed
 from wordnet_splits.recipe import class_set_names, load_recipe
 from wordnet_splits.taxonomy import Taxonomy
@@ -63,12 +65,20 @@ class ListedClass:
 
 @dataclass(frozen=True)
 class ClassList:
-    """The classes of a list, each once; ``first_sense`` are names of several senses, read as their first."""
+    """The classes of a list, each once.
+
+    Attributes
+    ----------
+    first_sense : names of several senses, read as their first.
+    manifest, group : the benchmark and its group, for the classes of a group.
+    """
 
     name: str
     classes: tuple[ListedClass, ...]
     repeated: int = 0
     first_sense: tuple[str, ...] = ()
+    manifest: Manifest | None = None
+    group: str | None = None
 
     @property
     def names(self) -> dict[str, str]:
@@ -88,6 +98,7 @@ def load_class_list(
     of: str | None = None,
     column: str | None = None,
     manifests: Path | None = None,
+    check: Check = "classes",
 ) -> ClassList:
     """Return the classes of a list.
 
@@ -101,6 +112,7 @@ def load_class_list(
     of : the source whose class ids, names and indices the entries are; without it they are wnids and nouns
         of WordNet.
     column : of a file: the table's column by name or number from 1, or the key of a JSON object.
+    check : what of a benchmark is compared with its fingerprints, as of `load_manifest`.
 
     Raises
     ------
@@ -109,8 +121,12 @@ def load_class_list(
     """
     if isinstance(given, str | Path):
         text = str(given)
-        if classes := _known(text, taxonomy, manifests):
+        if classes := _known(text, taxonomy):
             return ClassList(text, tuple(classes))
+        if is_group(text, manifests):
+            benchmark, _, group = text.rpartition(":")  # an address on the Hub has a colon of its own
+            manifest = load_manifest(benchmark, manifests, check=check)
+            return ClassList(text, _of_manifest(manifest, group), manifest=manifest, group=group)
         path = Path(given)
         if not path.exists():
             names = (*known_sources(), *available_lists(), *class_set_names(), *manifest_names(manifests))
@@ -123,8 +139,15 @@ def load_class_list(
     return _resolved(name, entries, taxonomy, of)
 
 
-def _known(name: str, taxonomy: Taxonomy, manifests: Path | None) -> Sequence[ListedClass]:
-    """Return the classes of a list that is known by name or is a benchmark's group; none of any other."""
+def is_group(name: str, manifests: Path | None) -> bool:
+    """Say whether ``BENCHMARK:GROUP`` names a group of a benchmark."""
+    benchmark, colon, _ = name.rpartition(":")
+    of_path = is_path(benchmark) and not Path(name).exists()  # a file's name may have a colon, too
+    return bool(colon) and (of_path or benchmark in manifest_names(manifests))
+
+
+def _known(name: str, taxonomy: Taxonomy) -> Sequence[ListedClass]:
+    """Return the classes of a list with a shipped or declared name; none of any other."""
     if name in known_sources():
         return [_of_catalog(c) for c in load_catalog(name)]
     if name in available_lists():
@@ -133,16 +156,11 @@ def _known(name: str, taxonomy: Taxonomy, manifests: Path | None) -> Sequence[Li
         return [_of_catalog(load_catalog(s)[i]) for s, i in pairs]
     if name in class_set_names():
         return _of_class_set(name, None, taxonomy)
-    benchmark, colon, group = name.rpartition(":")  # an address on the Hub has a colon of its own
-    if benchmark in class_set_names():
-        return _of_class_set(benchmark, group, taxonomy)
-    of_path = is_path(benchmark) and not Path(name).exists()  # a file's name may have a colon, too
-    if colon and (of_path or benchmark in manifest_names(manifests)):
-        return _of_manifest(load_manifest(benchmark, manifests, check="classes"), group)
-    return ()
+    class_set, _, group = name.rpartition(":")
+    return _of_class_set(class_set, group, taxonomy) if class_set in class_set_names() else ()
 
 
-def _of_manifest(manifest: Manifest, group: str) -> Sequence[ListedClass]:
+def _of_manifest(manifest: Manifest, group: str) -> tuple[ListedClass, ...]:
     """Return the classes of a group; how they are mapped stands in their catalogs, not in the class table."""
     rows = manifest.classes.select(["group", "source", "class_id", "name", "wnids"]).to_pylist()
     if group not in (groups := {row["group"] for row in rows} - {""}):
@@ -154,14 +172,14 @@ def _of_manifest(manifest: Manifest, group: str) -> Sequence[ListedClass]:
         else load_catalog(source)
         for source in {row["source"] for row in of_group}
     }
-    return [
+    return tuple(
         replace(
             _of_catalog(catalogs[row["source"]][row["class_id"]]),
             name=row["name"],
             wnids=tuple(row["wnids"]),
         )
         for row in of_group
-    ]
+    )
 
 
 def _of_class_set(name: str, only: str | None, taxonomy: Taxonomy) -> Sequence[ListedClass]:

@@ -8,9 +8,8 @@ too strict of it. Of pictures that they did not keep nothing is published, not e
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from wordnet_splits.audit.class_list import ClassList
@@ -18,7 +17,6 @@ from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog import catalog_names, load_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.catalog.lists import available_lists, find_list, list_names, load_list
-from wordnet_splits.finding import load_manifest
 
 LOOKED_AT = "ninco/"
 """Family of the lists of pictures that were looked at and kept."""
@@ -94,14 +92,13 @@ def note_images(
     listed: ClassList,
     known: ClassList,
     relations: Mapping[str, str | None],
-    manifests: Path | None = None,
 ) -> ImageNotes:
     """Return what is known of the pictures of a list's classes.
 
     ``relations`` are of its classes, by id. Samples are named only where every known class is one of
     ImageNet-1K: only those were looked for.
     """
-    listed_images, known_images = _images(listed.name, manifests), _images(known.name, manifests)
+    listed_images, known_images = _images(listed), _images(known)
     digests = {digest for images in (known_images or {}).values() for _, _, digest in images if digest}
     samples: list[Sample] = []
     kept_counts: Counter[str] = Counter()
@@ -150,28 +147,35 @@ def _sources(name: str) -> set[str]:
     return set(find_list(name)["source"].to_pylist()) if name in available_lists() else set()
 
 
-def _images(name: str, manifests: Path | None) -> dict[str, list[Image]] | None:
-    """Return the pictures of each class of a source, a shipped list or a group; None of anything else."""
+def _images(classes: ClassList) -> dict[str, list[Image]] | None:
+    """Return the pictures of each class of a group, a source or a shipped list; None of anything else."""
+    if classes.manifest is None:
+        return _named_images(classes.name)
+    table = classes.manifest.images(group=classes.group)
+    return _by_class(zip(*_columns(table), table["source"].to_pylist(), strict=True))
+
+
+def _named_images(name: str) -> dict[str, list[Image]] | None:
+    """Return the pictures of each class of a source or a shipped list, None for another name."""
     if name in catalog_names():
         tables = [t for split in inventory_splits(name) if (t := load_inventory(name, split)) is not None]
         if not tables:
             return None
-        rows = [(*row, name) for table in tables for row in zip(*_columns(table), strict=True)]
-    elif name in available_lists():
+        return _by_class((*row, name) for table in tables for row in zip(*_columns(table), strict=True))
+    if name in available_lists():
         table = find_list(name)
         digests: dict[tuple[str, str], bytes | None] = {}
         for source in set(table["source"].to_pylist()):
-            for images in (_images(source, manifests) or {}).values():
+            for images in (_named_images(source) or {}).values():
                 digests |= {(source, image_id): digest for _, image_id, digest in images}
         ids, classes, from_ = (table[c].to_pylist() for c in ("image_id", "class_id", "source"))
         digest_column = [digests.get(key) for key in zip(from_, ids, strict=True)]
-        rows = list(zip(ids, classes, digest_column, from_, strict=True))
-    elif ":" in name:
-        benchmark, _, group = name.partition(":")
-        table = load_manifest(benchmark, manifests).images(group=group)
-        rows = list(zip(*_columns(table), table["source"].to_pylist(), strict=True))
-    else:
-        return None
+        return _by_class(zip(ids, classes, digest_column, from_, strict=True))
+    return None
+
+
+def _by_class(rows: Iterable[tuple[Any, ...]]) -> dict[str, list[Image]]:
+    """Return (source, image_id, digest) of each image by class, from (image_id, class_id, digest, source)."""
     by_class: dict[str, list[Image]] = {}
     for image_id, class_id, digest, source in rows:
         by_class.setdefault(class_id, []).append((source, image_id, digest))

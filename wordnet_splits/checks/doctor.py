@@ -1,8 +1,8 @@
-"""What is at hand: every source under its root, and what each benchmark still lacks.
+"""Report of the images at hand: every source under its root, and what each benchmark still lacks.
 
-A report, not a check: a bad root is reported in its row and stops nothing else. Of a frozen benchmark
-``manifest.json`` and the class table are read, its fingerprint compared, and each image table's file must be
-there; `verify` recomputes the rest.
+A bad root is reported in its row and stops nothing else. Of a frozen benchmark ``manifest.json`` and the
+class table are read, its fingerprint compared, and each image table's file must exist; `verify` recomputes
+the rest.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.declarations import Declaration, merge_declarations, using_sources
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.catalog.lists import list_names, load_list
-from wordnet_splits.checks.listing import awaited_lists
-from wordnet_splits.finding import load_manifest, manifest_names
+from wordnet_splits.checks.listing import awaited_lists, benchmark_folders
 from wordnet_splits.making.population import NO_POSITIONS, count_difference, expand
-from wordnet_splits.manifest import Manifest, Part
-from wordnet_splits.recipe import Group, ImageRule, Recipe, declarations_of, load_recipe, recipe_names
+from wordnet_splits.manifest import Manifest, Part, read_manifest
+from wordnet_splits.recipe import Group, ImageRule, Recipe, load_recipe
 from wordnet_splits.sources import Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.sources.roots import Roots, all_roots, roots_file
 
@@ -131,51 +130,73 @@ class Diagnosis(Tabular):
         return {"sources": [asdict(s) for s in self.sources], "benchmarks": benchmarks}
 
 
-def check_sources(
-    given: Roots | None = None,
-    *,
-    manifests: Path | None = None,
-    progress: Progress | None = None,
-) -> Diagnosis:
-    """Look at every source and benchmark.
+Benchmarks = Mapping[str, Manifest | Recipe | SplitsError]
+"""Benchmarks by name: the manifest of a frozen one, the recipe of another, or the error of reading it."""
+
+
+def read_benchmarks(manifests: Path | None = None) -> Benchmarks:
+    """Read the shipped and frozen benchmarks; the image tables stay unread.
 
     Parameters
     ----------
-    given : roots named by hand; the environment and ``roots.toml`` give the others.
-    manifests : folder of frozen manifests, else the usual ones.
-
-    Raises
-    ------
-    UnknownNameError, SourceError : a root of no known source, or an unreadable ``roots.toml``. Whatever is
-        wrong with a root itself is part of the report.
+    manifests : folder of frozen manifests; the usual folders by default.
     """
-    given = given or {}
-    frozen = manifest_names(manifests)
-    names = sorted({*recipe_names(), *frozen})
-    declarations = carried(manifests)
-    with using_sources(declarations):
-        roots = all_roots(given)
-        states = {name: look_at(name, roots.get(name), given, progress) for name in source_names()}
-        benchmarks = [_benchmark(name, name in frozen, manifests, states, declarations) for name in names]
-    return Diagnosis(list(states.values()), benchmarks)
+    benchmarks: dict[str, Manifest | Recipe | SplitsError] = {}
+    for name, folder in benchmark_folders(manifests).items():
+        try:
+            benchmarks[name] = load_recipe(name) if folder is None else read_manifest(folder, check="classes")
+        except SplitsError as error:
+            benchmarks[name] = error
+    return benchmarks
 
 
-def carried(manifests: Path | None = None) -> dict[str, Declaration]:
-    """Return the datasets that come with frozen benchmarks, but for those whose row tells of an error."""
+def carried_declarations(benchmarks: Benchmarks) -> dict[str, Declaration]:
+    """Return the datasets that manifests carry, except those that contradict another or cannot be used."""
     declarations: dict[str, Declaration] = {}
-    for name in manifest_names(manifests):
-        with (
-            contextlib.suppress(SplitsError),
-            using_sources(declared := declarations_of(name, manifests=manifests)),
-        ):
-            declarations = merge_declarations([declarations, declared])
+    for benchmark in benchmarks.values():
+        if isinstance(benchmark, Manifest):
+            with contextlib.suppress(SplitsError), using_sources(benchmark.own):
+                declarations = merge_declarations([declarations, benchmark.own])
     return declarations
 
 
-def look_at(
-    name: str, root: Path | None, given: Roots | None = None, progress: Progress | None = None
+def check_sources(
+    roots: Roots | None = None,
+    *,
+    benchmarks: Benchmarks | None = None,
+    progress: Progress | None = None,
+) -> Diagnosis:
+    """Scan the root of every source and report what each benchmark lacks.
+
+    Parameters
+    ----------
+    roots : folders of sources; the environment and ``roots.toml`` give the others.
+    benchmarks : the benchmarks to report, as of `read_benchmarks`; the shipped and frozen ones by default.
+
+    Raises
+    ------
+    UnknownNameError, SourceError : a root of an unknown source, or an unreadable ``roots.toml``. Faults of a
+        root itself are part of the report.
+    """
+    options = roots or {}
+    benchmarks = read_benchmarks() if benchmarks is None else benchmarks
+    declarations = carried_declarations(benchmarks)
+    with using_sources(declarations):
+        every_root = all_roots(options)
+        states = {n: source_state(n, every_root.get(n), options, progress) for n in source_names()}
+        rows = [_benchmark_state(name, b, states, declarations) for name, b in benchmarks.items()]
+    return Diagnosis(list(states.values()), rows)
+
+
+def source_state(
+    name: str, root: Path | None, options: Roots | None = None, progress: Progress | None = None
 ) -> SourceState:
-    """Scan one source and compare what it holds with what its publisher has."""
+    """Scan the root of a source and compare its counts with the publisher's.
+
+    Parameters
+    ----------
+    options : the roots given by ``--root``, to report where ``root`` was set.
+    """
     cls = source_class(name)
     expected = cls.expected()
     if not cls.rooted:
@@ -184,7 +205,7 @@ def look_at(
     splits = [SplitState(s, None, n) for s, n in expected.items()]
     if root is None:
         return SourceState(name, NO_ROOT, splits=splits)
-    state = SourceState(name, BAD_ROOT, str(root), _given_by(name, given or {}), splits=splits)
+    state = SourceState(name, BAD_ROOT, str(root), _given_by(name, options or {}), splits=splits)
     with contextlib.suppress(OSError):  # a root that does not exist: opening it says so
         state.free = shutil.disk_usage(root).free
     try:
@@ -208,8 +229,8 @@ def look_at(
     return state
 
 
-def _given_by(name: str, given: Roots) -> str:
-    if name in given:
+def _given_by(name: str, options: Roots) -> str:
+    if name in options:
         return "--root"
     variable = root_variable(name)
     return variable if os.environ.get(variable) else str(roots_file())
@@ -236,20 +257,20 @@ def _fill(split: SplitState, source: str, counts: Counter[tuple[str, str]]) -> N
     split.difference = count_difference(catalog, split.split, of_split)
 
 
-def _benchmark(
+def _benchmark_state(
     name: str,
-    frozen: bool,
-    manifests: Path | None,
+    benchmark: Manifest | Recipe | SplitsError,
     states: Mapping[str, SourceState],
     declarations: Mapping[str, Declaration],
 ) -> BenchmarkState:
-    state = BenchmarkState(name, frozen)
+    manifest = benchmark if isinstance(benchmark, Manifest) else None
+    state = BenchmarkState(name, frozen=not isinstance(benchmark, Recipe))
     try:
-        manifest = load_manifest(name, manifests, check="classes") if frozen else None
-        recipe = load_recipe(manifest or name)
-        merge_declarations(
-            [declarations, recipe.declarations]
-        )  # the states are of the first dataset of a name
+        if isinstance(benchmark, SplitsError):
+            raise benchmark
+        recipe = load_recipe(benchmark)
+        # a state is that of the first dataset of its name
+        merge_declarations([declarations, recipe.declarations])
         with using_sources(recipe.declarations):
             state.awaits = list(_awaits(recipe, manifest, states))
             state.pixels = {s: _pixels(s, recipe, states) for s in recipe.sources}

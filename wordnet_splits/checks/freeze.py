@@ -1,28 +1,28 @@
-"""Freezing: a build that holds becomes the benchmark, and what is frozen never changes under its version."""
+"""Freezing: a verified build becomes the benchmark, whose values never change under one version."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.base.errors import ManifestError, unknown
+from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.base.files import locked, restore
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.checks.unconfirmed import check_confirmed
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.hub.succession import changed_values
-from wordnet_splits.manifest import Manifest, Part, write_manifest
-from wordnet_splits.manifest.diff import diff_manifests
-from wordnet_splits.recipe import recipe_names
+from wordnet_splits.catalog.catalog import CatalogClass, load_declared_catalog
+from wordnet_splits.catalog.declarations import declared_sources
+from wordnet_splits.manifest import Manifest, Part, altered, read_manifest, write_manifest
+from wordnet_splits.manifest.diff import changed_values, diff_manifests
+from wordnet_splits.propose.model import is_unconfirmed
+from wordnet_splits.rules.evidence import counted
 
-RAISE = "raise `version` in the recipe and say why in the changelog"
+RAISE_VERSION = "raise `version` in the recipe and say why in the changelog"
 
 
 @dataclass(frozen=True)
 class Frozen(Tabular):
-    """A benchmark that was frozen, and the folder that holds it now."""
+    """A frozen benchmark and its folder."""
 
     name: str
     version: int
@@ -34,7 +34,7 @@ class Frozen(Tabular):
         return [{**vars(self), "folder": str(self.folder)}]
 
 
-def freeze(name: str, *, built: Path, manifests: Path) -> Frozen:
+def freeze(manifest: Manifest, *, manifests: Path) -> Frozen:
     """Copy a verified build with nothing missing into ``manifests``.
 
     Under one version only nulls may be filled: a value that changes needs ``version + 1`` in the recipe.
@@ -42,62 +42,91 @@ def freeze(name: str, *, built: Path, manifests: Path) -> Frozen:
 
     Raises
     ------
-    UnknownNameError : there is no such build; near names are offered.
-    ManifestError : it is not built, or the build is incomplete, local, of another seed, damaged, changes a
-        frozen value, or holds a class whose proposed synset nobody confirmed.
+    ManifestError : the build is incomplete, local, of another seed, damaged, changes a frozen value, or holds
+        a class whose proposed synset nobody confirmed.
     """
-    if not (built / name / "manifest.json").is_file():
-        if name in recipe_names():
-            hint = f"build it first: wordnet-splits build {name} --out {built}"
-            raise ManifestError(f"{name} is not built", where=str(built), hint=hint)
-        raise unknown("build", name, (f.parent.name for f in built.glob("*/manifest.json")), where=str(built))
-    manifest = load_final(built / name, never="frozen", as_shipped=False)
+    check_final(manifest, never="frozen")
     folder = manifests / manifest.name
     with locked(folder, busy="another `freeze` is writing here"):
         restore(folder)
-        if (manifests / manifest.name / "manifest.json").is_file():
-            before = load_manifest(manifests / manifest.name, as_shipped=False, older=True)
+        if (folder / "manifest.json").is_file():
+            before = read_manifest(folder, check="all", older=True)
             check_succession(before, manifest)
             if before.data.fingerprints == manifest.data.fingerprints:
-                same = {"provenance": before.data.provenance}
-                manifest.data = manifest.data.model_copy(update=same)
-        return Frozen(
-            manifest.name, manifest.version, manifest.fingerprint, write_manifest(manifest, manifests)
-        )
+                provenance = {"provenance": before.data.provenance}
+                manifest = replace(manifest, data=manifest.data.model_copy(update=provenance))
+        written = write_manifest(manifest, manifests)
+    return Frozen(manifest.name, manifest.version, manifest.fingerprint, written)
 
 
-def load_final(folder: Path, *, never: str, as_shipped: bool = True) -> Manifest:
-    """Read a manifest that may be frozen or published.
+def check_final(manifest: Manifest, *, never: str) -> None:
+    """Raise ManifestError unless a manifest may be frozen or published.
+
+    It may not if a table is not the one that was fingerprinted, if it is local or of another seed, if images
+    are missing, or if a group holds a class whose proposed synset nobody confirmed.
 
     Parameters
     ----------
-    never : what is not done with another draw or a local one, for the error.
-    as_shipped : as of `load_manifest`.
+    never : the refused act, for the error.
+    """
+    where = str(manifest.folder or manifest.name)
+    for problem in altered(manifest):
+        raise ManifestError(problem, where=where, hint="fetch it or build it again")
+    if "@" in manifest.name:
+        hint = "build it without --seed and --local"
+        raise ManifestError(f"{manifest.name} is never {never}", where=where, hint=hint)
+    if count := len(manifest.data.missing):
+        hint = "complete the roots and build again"
+        raise ManifestError(f"{count:,} images are missing", where=where, hint=hint)
+    check_confirmed(manifest, never=never)
+
+
+def unconfirmed_classes(manifest: Manifest) -> dict[str, list[str]]:
+    """Return the classes in groups whose proposed synsets nobody confirmed, by carried dataset.
+
+    Each is described by its id, its synsets, their confidence and its line in the catalog.
 
     Raises
     ------
-    ManifestError : as `load_manifest`; it is local or of another seed, images are missing, or a group holds a
-        class whose proposed synset nobody confirmed.
+    DataError : a carried catalog is absent or malformed.
     """
-    manifest = load_manifest(folder, as_shipped=as_shipped)
-    if "@" in manifest.name:
+    columns = manifest.classes.select(["source", "class_id", "role"]).to_pylist()
+    grouped = {(row["source"], row["class_id"]) for row in columns if row["role"] != "excluded"}
+    unconfirmed = {}
+    for name, declared in manifest.own.items():
+        catalog = load_declared_catalog(declared)
+        classes = [c for c in catalog if (name, c.class_id) in grouped and is_unconfirmed(c)]
+        if classes:
+            unconfirmed[name] = [_proposal(item, catalog.line(item.class_id)) for item in classes]
+    return unconfirmed
+
+
+def _proposal(item: CatalogClass, line: int) -> str:
+    confidence = "" if item.confidence is None else f" at confidence {item.confidence:.2f}"
+    return f"{item.class_id} as {' '.join(item.wnids)}{confidence} (line {line})"
+
+
+def check_confirmed(manifest: Manifest, *, never: str) -> None:
+    """Raise ManifestError, naming every class and its line, if a group holds an unconfirmed class.
+
+    Parameters
+    ----------
+    never : the refused act, for the error.
+    """
+    for name, classes in unconfirmed_classes(manifest).items():
+        # the catalog to edit is that of the dataset, if it is known here, not the copy in the manifest
+        declared = declared_sources().get(name, manifest.own[name])
         raise ManifestError(
-            f"{manifest.name} is never {never}",
-            where=str(folder),
-            hint="build it without --seed and --local",
+            f"{manifest.name} is never {never} while nobody has confirmed the synsets proposed for "
+            f"{counted(len(classes), 'class')} of {name}: {'; '.join(classes)}",
+            where=str(declared.catalog_file),
+            hint="in each of these lines of the dataset's catalog write `hand` for `proposed`, with the "
+            "synset that is meant, or answer `wordnet-splits catalog make` on a terminal; then build again",
         )
-    if manifest.data.missing:
-        raise ManifestError(
-            f"{len(manifest.data.missing):,} images are missing",
-            where=str(folder),
-            hint="complete the roots and build again",
-        )
-    check_confirmed(manifest, never=never)
-    return manifest
 
 
 def check_succession(before: Manifest, after: Manifest) -> None:
-    """Raise ManifestError where ``after`` changes what ``before`` holds under the same version."""
+    """Raise ManifestError if ``after`` changes a frozen value of ``before`` under the same version."""
     if after.version != before.version:
         return
     lost = [f"{s}/{g}" for s, g in before.parts.keys() - after.parts.keys()]
@@ -114,22 +143,19 @@ def check_succession(before: Manifest, after: Manifest) -> None:
         rows = difference.classes.changed + difference.images.changed
         count = difference.classes.count + difference.images.count
         example = f", first {rows[0]['a']}" if rows else ""
-        raise ManifestError(
-            f"{count:,} frozen rows would change{example}",
-            where=after.name,
-            hint=RAISE,
-        )
+        reason = f"{count:,} frozen rows would change{example}"
+        raise ManifestError(reason, where=after.name, hint=RAISE_VERSION)
     if changed := changed_values(before.data, after.data):
-        raise ManifestError(f"{changed[0]} would change", where=after.name, hint=RAISE)
+        raise ManifestError(f"{changed[0]} would change", where=after.name, hint=RAISE_VERSION)
 
 
 def _loses_digests(before: Manifest, after: Manifest, part: Part) -> bool:
     if part not in after.parts:
         return False
-    held_before, held_after = (m.parts[part]().column("digest") for m in (before, after))
-    return bool(held_before.null_count < held_after.null_count)
+    nulls_before, nulls_after = (m.parts[part]().column("digest").null_count for m in (before, after))
+    return bool(nulls_before < nulls_after)
 
 
 def _only(manifest: Manifest, parts: set[Part]) -> Manifest:
     selected = {p: read_table for p, read_table in manifest.parts.items() if p in parts}
-    return Manifest(manifest.data, manifest.classes, selected, manifest.folder)
+    return replace(manifest, parts=selected)

@@ -1,4 +1,4 @@
-"""What benchmarks there are, and how far each is frozen."""
+"""The benchmarks at hand, and how far each is frozen."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from wordnet_splits.base.schemas import COUNTED
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog.lists import available_lists
-from wordnet_splits.finding import load_manifest, manifest_names
-from wordnet_splits.manifest import GroupRow
+from wordnet_splits.manifest import GroupRow, Manifest, read_manifest
+from wordnet_splits.manifest.folders import frozen_folders
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
 from wordnet_splits.rules import lists_used
 
 
 def awaited_lists(recipe: Recipe) -> tuple[str, ...]:
-    """Return the lists a recipe names that are not at hand, sorted."""
+    """Return the lists in a recipe that are not at hand, sorted."""
     used = {r.list_ for g in recipe.group for r in g.images.values() if r.list_ is not None}
     used |= {name for g in recipe.group for name in lists_used(g.classes)}
     return tuple(sorted(used - set(available_lists(recipe.folder))))
@@ -27,9 +27,14 @@ def buildable() -> tuple[str, ...]:
     return tuple(n for n in recipe_names() if not awaited_lists(load_recipe(n)))
 
 
+def benchmark_folders(manifests: Path | None = None) -> dict[str, Path | None]:
+    """Return the frozen folder of each benchmark by name, sorted; None for a recipe that is not frozen."""
+    return dict(sorted({**dict.fromkeys(recipe_names()), **frozen_folders(manifests)}.items()))
+
+
 @dataclass(frozen=True)
 class ListedBenchmark:
-    """One benchmark; ``fingerprint`` is None where it is not frozen, or awaits a source."""
+    """A benchmark; ``fingerprint`` is None if it is not frozen or awaits a source."""
 
     name: str
     version: int
@@ -45,7 +50,7 @@ class ListedBenchmark:
 
 @dataclass(frozen=True)
 class Listing(Tabular):
-    """Every benchmark; `rows` has one row for the classes and each split of every group."""
+    """The benchmarks; a row is the classes or one split of a group."""
 
     benchmarks: tuple[ListedBenchmark, ...]
 
@@ -59,20 +64,23 @@ class Listing(Tabular):
 
 
 def list_benchmarks(manifests: Path | None = None) -> Listing:
-    """Return every shipped or frozen benchmark with its groups, as its manifest states them.
+    """Return the shipped and frozen benchmarks, with the groups as their manifests state them.
 
     Examples
     --------
-    >>> [row["actual"] for row in list_all().rows() if row["group"] == "digits-6-9"]
+    >>> [row["actual"] for row in list_benchmarks().rows() if row["group"] == "digits-6-9"]
     [4, 714]
     """
-    frozen = manifest_names(manifests)
-    names = sorted({*recipe_names(), *frozen})
-    return Listing(tuple(_frozen(n, manifests) if n in frozen else _unfrozen(load_recipe(n)) for n in names))
+    folders = benchmark_folders(manifests)
+    return Listing(
+        tuple(
+            _unfrozen(load_recipe(name)) if folder is None else _frozen(read_manifest(folder))
+            for name, folder in folders.items()
+        )
+    )
 
 
-def _frozen(name: str, manifests: Path | None) -> ListedBenchmark:
-    manifest = load_manifest(name, manifests, check="none")
+def _frozen(manifest: Manifest) -> ListedBenchmark:
     declared = manifest.data.recipe
     groups = tuple(manifest.groups)
     return ListedBenchmark(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.base.errors import Problem, RecipeError, SplitsError
+from wordnet_splits.base.errors import ManifestError, Problem, RecipeError, SplitsError, unknown
+from wordnet_splits.catalog.declarations import merge_declarations
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import (
     AllowMissing,
@@ -32,9 +33,9 @@ from wordnet_splits.terminal.output import (
 )
 
 if TYPE_CHECKING:
-    from wordnet_splits.checks.verify import CheckedGroup, Verification
+    from wordnet_splits.checks.verification import CheckedGroup, Verification
     from wordnet_splits.making import Build
-    from wordnet_splits.manifest import GroupRow
+    from wordnet_splits.manifest import GroupRow, Manifest
     from wordnet_splits.recipe import Recipe
 
 BenchmarkNames = Annotated[
@@ -89,12 +90,13 @@ def build_benchmarks(
     """Build manifests from rules, inventories and the roots at hand."""
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.checks.listing import buildable
+    from wordnet_splits.finding import declarations_of, find_recipe
     from wordnet_splits.making import build_benchmark, run_for_each
-    from wordnet_splits.recipe import declarations_of, load_recipe, recipe_names
+    from wordnet_splits.recipe import load_recipe, recipe_names
 
     names = _names_or_all(names, all_, () if names else buildable())
     roots = parse_roots(root or [], declarations_of(*names))
-    recipes = [_buildable(load_recipe(name)) for name in names]  # a wrong one is refused before any is built
+    recipes = [_buildable(find_recipe(name)) for name in names]  # a wrong one is refused before any is built
     _warn_of_unused(root or [], {source for recipe in recipes for source in recipe.sources})
     for name, recipe in zip(names, recipes, strict=True):
         if (
@@ -107,7 +109,7 @@ def build_benchmarks(
     for result in run_for_each(
         build_benchmark,
         recipes,
-        what="building",
+        task="building",
         roots=roots,
         workers=workers,
         progress=OnStderr(),
@@ -152,11 +154,24 @@ def freeze_benchmarks(
 
     builds = sorted(f.parent.name for f in built.glob("*/manifest.json") if "@" not in f.parent.name)
     names = _names_or_all(names, all_, builds, where=f"builds in {built}")
-    frozen = [freeze(name, built=built, manifests=manifests) for name in names]
+    frozen = [freeze(_find_build(name, built), manifests=manifests) for name in names]
     print_result({"frozen": [{"name": f.name, "out": str(f.folder)} for f in frozen]}, json)
     for manifest in () if json else frozen:
         to_stderr(f"frozen {manifest.name} in {manifest.folder}")
     return DONE
+
+
+def _find_build(name: str, built: Path) -> Manifest:
+    """Return the build of that name in the folder ``built``."""
+    from wordnet_splits.finding import load_manifest
+    from wordnet_splits.recipe import recipe_names
+
+    if (built / name / "manifest.json").is_file():
+        return load_manifest(built / name, as_shipped=False)
+    if name in recipe_names():
+        hint = f"build it first: wordnet-splits build {name} --out {built}"
+        raise ManifestError(f"{name} is not built", where=str(built), hint=hint)
+    raise unknown("build", name, (f.parent.name for f in built.glob("*/manifest.json")), where=str(built))
 
 
 def verify_benchmarks(
@@ -171,22 +186,22 @@ def verify_benchmarks(
     """Check frozen manifests against the rules, and against raw data where roots are given."""
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.checks.verify import verify_benchmark
-    from wordnet_splits.finding import manifest_names
+    from wordnet_splits.finding import load_manifest
     from wordnet_splits.making import run_for_each
-    from wordnet_splits.recipe import declarations_of
+    from wordnet_splits.manifest.folders import manifest_names
 
     where = f"frozen manifests in {manifests}" if manifests else "frozen manifests"
     names = _names_or_all(names, all_ or not names, manifest_names(manifests), where=where)
-    roots = parse_roots(root or [], declarations_of(*names, manifests=manifests))
+    frozen = [load_manifest(name, manifests, check="none") for name in names]
+    roots = parse_roots(root or [], merge_declarations(manifest.own for manifest in frozen))
     results = []
     for result in run_for_each(
         verify_benchmark,
-        names,
-        what="verifying",
+        frozen,
+        task="verifying",
         roots=roots,
         workers=workers,
         progress=OnStderr(),
-        manifests=manifests,
         out=out,
     ):
         results.append(result)

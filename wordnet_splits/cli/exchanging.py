@@ -63,7 +63,7 @@ def export(
     """Write a benchmark in another project's format, or a part of one."""
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.exchange import export_benchmark
-    from wordnet_splits.recipe import declarations_of
+    from wordnet_splits.finding import declarations_of
 
     exported = export_benchmark(
         benchmark,

@@ -56,7 +56,7 @@ def explain_class(
     json: Json = False,
 ) -> int:
     """Explain why a class is in-distribution, near, far, external or excluded, and how near it is."""
-    from wordnet_splits.recipe import declarations_of
+    from wordnet_splits.finding import declarations_of
     from wordnet_splits.reports.explain import explain_benchmark, explain_class
 
     if all_ == (class_name is not None):

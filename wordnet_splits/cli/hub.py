@@ -72,12 +72,12 @@ def publish_benchmarks(
     The token is that of the Hub's own library: `hf auth login`, or the variable HF_TOKEN.
     """
     from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.finding import declarations_of
     from wordnet_splits.hub.address import Address, parse_address
-    from wordnet_splits.manifest.shipped import shipped_folder
+    from wordnet_splits.manifest.folders import shipped_folder
     from wordnet_splits.publishing.card import card_of
     from wordnet_splits.publishing.publish import publish
     from wordnet_splits.publishing.release import collect_release, folders_at
-    from wordnet_splits.recipe import declarations_of
 
     address = parse_address(repo, where="ORG/NAME")
     if address != Address(address.repo):
@@ -141,10 +141,12 @@ def pull_benchmarks(
     Ctrl-C loses nothing: the same command continues where it stopped.
     """
     from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.checks.verify import verify_received
     from wordnet_splits.hub.address import parse_address
     from wordnet_splits.hub.pulling import pull
 
-    pulled = pull(parse_address(repo, where="ORG/NAME"), out=out, progress=OnStderr())
+    address = parse_address(repo, where="ORG/NAME")
+    pulled = pull(address, verify=verify_received, out=out, progress=OnStderr())
     print_result(pulled, json, lambda: _print_pulled(pulled, out))
     return DONE
 

@@ -94,10 +94,10 @@ def make_own_inventory(
     Draws are then made from the inventory, without the images, and an image that changed is noticed.
     """
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.recipe import declarations_of
+    from wordnet_splits.recipe import declared_by
     from wordnet_splits.reports.make_inventory import make_inventory
 
-    roots = parse_roots(root or [], {} if recipe is None else declarations_of(recipe))
+    roots = parse_roots(root or [], {} if recipe is None else declared_by(recipe))
     inventory = make_inventory(source, roots=roots, recipe=recipe, workers=workers, progress=OnStderr())
     if inventory.unexpected:
         names = ", ".join(list(inventory.unexpected)[:3])

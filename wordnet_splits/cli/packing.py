@@ -52,21 +52,21 @@ def pack_benchmark(
     if check:
         return _check_store(benchmark, _out(benchmark, out), manifests, json)
     from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.finding import load_manifest
     from wordnet_splits.packed.pack import pack
-    from wordnet_splits.recipe import declarations_of
 
     if benchmark is None:
         raise SplitsError("no benchmark given", where="pack", hint="name one, or give --check and --out")
+    manifest = load_manifest(benchmark, manifests)
     result = pack(
-        benchmark,
+        manifest,
         _out(benchmark, out),
-        roots=parse_roots(root or [], declarations_of(benchmark, manifests=manifests)),
+        roots=parse_roots(root or [], manifest.own),
         groups=group or (),
         splits=split or (),
         allow_missing=allow_missing,
         workers=workers,
         progress=OnStderr(),
-        manifests=manifests,
     )
     store = result.store
     parts = [_row(store.parts[part]) for part in sorted(store.parts)]

@@ -146,11 +146,12 @@ def fetch_files(
 def check_roots(root: RootOptions = None, manifests: Manifests = None, json: Json = False) -> int:
     """Scan the root of every source, and print what each benchmark lacks."""
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.checks.doctor import carried, check_sources
+    from wordnet_splits.checks.doctor import carried_declarations, check_sources, read_benchmarks
 
-    roots = parse_roots(root or [], carried(manifests))
+    benchmarks = read_benchmarks(manifests)
+    roots = parse_roots(root or [], carried_declarations(benchmarks))
     by_option = {name: roots[name] for name in (text.partition("=")[0] for text in root or [])}
-    diagnosis = check_sources(by_option, manifests=manifests, progress=OnStderr())
+    diagnosis = check_sources(by_option, benchmarks=benchmarks, progress=OnStderr())
     print_result(diagnosis, json, lambda: _print_diagnosis(diagnosis, list(by_option)))
     return DONE
 

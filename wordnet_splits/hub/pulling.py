@@ -1,14 +1,14 @@
-"""Pulling: benchmarks of a repository of the Hub, taken only when their fingerprints hold."""
+"""Pulling of benchmarks from a repository of the Hub; each is verified before it is kept."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.base.errors import HubError, ManifestError, unknown
+from wordnet_splits.base.errors import HubError, ManifestError, Problem, unknown
 from wordnet_splits.base.files import locked, replacing_folder, write_json
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
@@ -16,13 +16,14 @@ from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.untrusted import path_below
 from wordnet_splits.hub.address import Address
 from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
-from wordnet_splits.hub.succession import changed_values
 from wordnet_splits.manifest import Manifest, read_manifest
 from wordnet_splits.manifest.carried import carried_files
 from wordnet_splits.manifest.data import check_data
+from wordnet_splits.manifest.diff import changed_values
+from wordnet_splits.manifest.folders import shipped_data
 from wordnet_splits.manifest.manifest import manifest_files
-from wordnet_splits.manifest.shipped import shipped_data
 
+Verify = Callable[[Manifest], Sequence[Problem]]
 RECORD = "pulled.json"
 INCOMING = ".incoming"
 
@@ -65,16 +66,23 @@ class Pulled(Tabular):
         }
 
 
-def pull(address: Address, *, out: Path | None = None, progress: Progress | None = None) -> Pulled:
-    """Take the benchmarks of a repository, each only after all its fingerprints were recomputed.
+def pull(
+    address: Address,
+    *,
+    verify: Verify,
+    out: Path | None = None,
+    progress: Progress | None = None,
+) -> Pulled:
+    """Download the benchmarks of a repository; only those that verify get to ``out``.
 
-    What was received stays for the same command to go on with; nothing is where benchmarks are looked for
-    before it holds.
+    After an interruption the same call continues with the files that were received.
 
     Parameters
     ----------
-    address : with a benchmark, that one alone.
-    out : the folder to put them into; by default one of the user's cache, by repository and revision.
+    address : a repository, or one benchmark of it.
+    verify : returns the problems of a received manifest, which is refused for the first one, as
+        `wordnet_splits.checks.verify.verify_received` does.
+    out : folder for the benchmarks; by default one in the user's cache, by repository and revision.
 
     Raises
     ------
@@ -102,7 +110,7 @@ def pull(address: Address, *, out: Path | None = None, progress: Progress | None
         with progress.task(f"pulling {address.repo}", len(names)) as task:
             manifests = []
             for name in names:
-                manifests.append(_taken(name, files, repository, commit, incoming, folder))
+                manifests.append(_receive(name, files, repository, commit, incoming, folder, verify))
                 task.advance(note=name)
         dropped = sorted(earlier.keys() - set(benchmarks_among(files)))
         for name in dropped:
@@ -153,10 +161,16 @@ def _chosen(files: dict[str, RemoteFile], address: Address, repository: Reposito
     return names
 
 
-def _taken(
-    name: str, files: dict[str, RemoteFile], repository: Repository, commit: str, incoming: Path, folder: Path
+def _receive(
+    name: str,
+    files: dict[str, RemoteFile],
+    repository: Repository,
+    commit: str,
+    incoming: Path,
+    folder: Path,
+    verify: Verify,
 ) -> Manifest:
-    """Receive one benchmark, check it, and put it in its place."""
+    """Download a benchmark into ``incoming``, verify it, and copy it into ``folder``."""
 
     def fetch(inner: str) -> Path:
         path = f"{name}/{inner}"
@@ -176,7 +190,7 @@ def _taken(
             )
     received = {path: fetch(path) for path in manifest_files(data)}
     manifest = read_manifest(incoming / name)
-    _check(manifest, name, repository.where(name, commit=commit))
+    _check(manifest, name, repository.where(name, commit=commit), verify)
     with replacing_folder(folder / name) as part:
         for path, file in received.items():
             (part / path).parent.mkdir(parents=True, exist_ok=True)
@@ -184,11 +198,11 @@ def _taken(
     return read_manifest(folder / name)
 
 
-def _check(manifest: Manifest, name: str, where: str) -> None:
-    """Refuse what `verify` objects to, and another benchmark under the name of one that is shipped."""
-    taken_back = "nothing was taken: tell whoever published it"
+def _check(manifest: Manifest, name: str, where: str, verify: Verify) -> None:
+    """Raise ManifestError for a manifest that does not verify, or is not the shipped one of its name."""
+    refused = "nothing was taken: tell whoever published it"
     if manifest.name != name:
-        raise ManifestError(f"the folder holds the manifest of {manifest.name}", where=where, hint=taken_back)
+        raise ManifestError(f"the folder holds the manifest of {manifest.name}", where=where, hint=refused)
     shipped = shipped_data(manifest.name)
     if shipped is not None and (changed := changed_values(shipped, manifest.data)):
         raise ManifestError(
@@ -196,11 +210,8 @@ def _check(manifest: Manifest, name: str, where: str) -> None:
             where=where,
             hint="nothing was taken: it is another benchmark under its name",
         )
-    from wordnet_splits.checks.verify import verify_received  # it reads manifests, which may be of the Hub
-
-    problems = verify_received(manifest)
-    if problems:
-        raise ManifestError(problems[0].detail, where=where, hint=taken_back)
+    for problem in verify(manifest):
+        raise ManifestError(problem.detail, where=where, hint=refused)
 
 
 def _is_shipped(manifest: Manifest) -> bool:

@@ -21,7 +21,7 @@ from wordnet_splits.making.images import Selection, select_images
 from wordnet_splits.making.leaks import Leak
 from wordnet_splits.making.population import NO_POSITIONS
 from wordnet_splits.manifest import Manifest, read_manifest, write_manifest
-from wordnet_splits.recipe import Group, Recipe, declarations_of, load_recipe
+from wordnet_splits.recipe import Group, Recipe, declared_by, load_recipe
 from wordnet_splits.sources import Source, open_source, source_class
 from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.taxonomy import Taxonomy, load
@@ -62,7 +62,7 @@ class BuildOptions:
 
 
 def build_benchmark(
-    name: str | Path | Recipe,
+    recipe: Recipe | Manifest | str | Path,
     *,
     roots: Roots | None = None,
     out: Path | None = None,
@@ -77,7 +77,7 @@ def build_benchmark(
 
     Parameters
     ----------
-    name : what `load_recipe` takes: a shipped recipe's name, the path of a TOML file, or a recipe.
+    recipe : a recipe, the name of a shipped one, the path of a TOML file, or a manifest with a recipe.
     roots : folder of each source at hand; the others' pixels are not looked at.
     out : folder to write ``<name>/`` into; nothing is written when None.
     seed : another seed than the recipe's; the result is named ``NAME@seed=N`` and is never frozen.
@@ -92,9 +92,9 @@ def build_benchmark(
     MissingImageError : images are absent, damaged or altered under a root, without ``allow_missing``.
     """
     options = BuildOptions(roots or {}, seed, allow_missing, local, workers, progress)
-    with using_sources(declarations_of(name)):
-        declare_roots(roots)
-        return _build(load_recipe(name), options, out, taxonomy)
+    with using_sources(declared_by(recipe)):
+        declare_roots(roots)  # a root may declare a dataset of the recipe
+        return _build(load_recipe(recipe), options, out, taxonomy)
 
 
 def _build(recipe: Recipe, options: BuildOptions, out: Path | None, taxonomy: Taxonomy | None) -> Build:

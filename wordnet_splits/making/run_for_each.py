@@ -1,4 +1,4 @@
-"""Several benchmarks, one process each, or one after the other with all processes."""
+"""Runs of a function, such as `build_benchmark`, for several benchmarks."""
 
 from __future__ import annotations
 
@@ -10,36 +10,42 @@ from typing import Any, TypeVar
 
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.workers import run_jobs
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.recipe import Recipe
 
-GivenBenchmark = TypeVar("GivenBenchmark")
+Benchmark = TypeVar("Benchmark", Manifest, Recipe)
 Result = TypeVar("Result")
 
 
 def run_for_each(
     function: Callable[..., Result],
-    benchmarks: Sequence[GivenBenchmark],
+    benchmarks: Sequence[Benchmark],
     *,
-    what: str,
+    task: str,
     roots: Mapping[str, Path],
     workers: int,
     progress: Progress,
     **options: Any,
 ) -> Iterator[Result]:
-    """Yield what ``function``, which is `build` or `verify`, makes of each benchmark, in their order.
+    """Yield the result of ``function``, `build_benchmark` or `verify_benchmark`, for each benchmark in order.
 
-    With roots, nearly all the time goes into reading images, so all workers read those of one benchmark
-    after the other. Without, there is little to read, and each worker does whole benchmarks.
+    With roots, nearly all the time goes into reading images: the benchmarks run one after the other, each
+    with all workers. Without roots, each worker runs whole benchmarks.
 
     Parameters
     ----------
-    what : what the progress is called, such as ``building``.
+    task : name of the progress bar, such as ``building``.
     """
     if roots or len(benchmarks) == 1:
         for benchmark in benchmarks:
             yield function(benchmark, roots=roots, workers=workers, progress=progress, **options)
         return
-    jobs = run_jobs(partial(function, **options), benchmarks, workers, name=str, ordered=True)
-    with progress.task(what, len(benchmarks)) as task, closing(jobs) as done:
-        for _, result in done:
-            task.advance()
+    jobs = run_jobs(partial(function, **options), benchmarks, workers, name=_name, ordered=True)
+    with progress.task(task, len(benchmarks)) as bar, closing(jobs) as results:
+        for _, result in results:
+            bar.advance()
             yield result
+
+
+def _name(benchmark: Manifest | Recipe) -> str:
+    return benchmark.name

@@ -1,18 +1,21 @@
-"""What differs between two manifests, class by class and image by image."""
+"""Comparison of two manifests: rows that differ, and frozen values that changed under one version."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.manifest.data import ManifestData
 from wordnet_splits.manifest.fingerprint import CLASS_IDENTITY, IMAGE_IDENTITY
 from wordnet_splits.manifest.manifest import Manifest
 
 TableRow = dict[str, Any]
+EVALUATION = "the transforms, normalisation, roles or views of its evaluation"
+_IN_ALL = ("all images", "all pixels")
 
 
 @dataclass(frozen=True)
@@ -103,3 +106,48 @@ def _equal(a: TableRow, b: TableRow) -> bool:
     if None in (a.get("digest"), b.get("digest")):
         a, b = {**a, "digest": None}, {**b, "digest": None}
     return a == b
+
+
+def changed_values(before: ManifestData, after: ManifestData) -> list[str]:
+    """Return the frozen values of ``before`` that ``after`` changes under the same version.
+
+    Nulls may be filled.
+    """
+    if before.version != after.version:
+        return []
+    new = dict(_frozen(after))
+    return [subject for subject, value in _frozen(before) if value is not None and new.get(subject) != value]
+
+
+def contradictions(before: ManifestData, after: ManifestData) -> list[str]:
+    """Return the `changed_values` that ``after`` has another value for.
+
+    Groups that await their source and missing images are passed over. Another draw (``NAME@seed=N``,
+    ``NAME@local``) has other classes and images: only the inputs of an evaluation beside them are compared.
+    """
+    values = dict(_frozen(after))
+    changed = [subject for subject in changed_values(before, after) if values.get(subject) is not None]
+    if after.name != before.name:
+        return [subject for subject in changed if subject == EVALUATION]
+    if after.missing:
+        short = {(row.split, row.group) for row in after.groups if row.status.startswith("missing")}
+        passed = {subject for part in short for subject in _of_part(*part)} | set(_IN_ALL)
+        return [subject for subject in changed if subject not in passed]
+    return changed
+
+
+def _of_part(split: str, group: str) -> tuple[str, str]:
+    return f"the images of {split}/{group}", f"the pixels of {split}/{group}"
+
+
+def _frozen(data: ManifestData) -> Iterator[tuple[str, str | None]]:
+    stored = data.fingerprints
+    yield "its classes", stored.classes
+    yield EVALUATION, stored.evaluation
+    for row in stored.images:
+        yield from zip(_of_part(row.split, row.group), (row.images, row.pixels), strict=True)
+    yield from zip(_IN_ALL, (stored.images_in_all, stored.pixels_in_all), strict=True)
+    for source in stored.sources:
+        yield f"the declaration of {source.name}", source.declaration
+        yield f"the catalog of {source.name}", source.catalog
+        yield f"the inventory of {source.name}", source.inventory

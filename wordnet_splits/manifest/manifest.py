@@ -16,7 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from wordnet_splits.base.files import replacing_folder, write_json
+from wordnet_splits.base.files import FileId, replacing_folder, write_json
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.base.tabular import html_table
 from wordnet_splits.catalog.declarations import Declaration
@@ -42,6 +42,7 @@ class Manifest:
     parts : functions returning the image table of each (split, group), in table order.
     folder : where it was read from, None for one just built.
     own : the datasets of its author's own that it was built from, by name; it carries them.
+    identity : identifies ``manifest.json`` as it was read: each build makes another.
     """
 
     data: ManifestData
@@ -49,6 +50,7 @@ class Manifest:
     parts: dict[Part, Callable[[], pa.Table]] = field(default_factory=dict, repr=False)
     folder: Path | None = None
     own: Mapping[str, Declaration] = field(default_factory=dict, repr=False)
+    identity: FileId | None = field(default=None, repr=False, compare=False)
 
     @property
     def name(self) -> str:

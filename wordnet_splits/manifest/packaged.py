@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.base.parquet import read_table, schema_of
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.manifest.folders import shipped_folders
 from wordnet_splits.manifest.manifest import Manifest, write_manifest
-from wordnet_splits.manifest.shipped import shipped_folders
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA
 
 DIGESTS = "digests.parquet"

@@ -13,6 +13,7 @@ from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.text_formats import read_json
+from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.manifest import fingerprint
 from wordnet_splits.manifest.carried import carried_problems, read_carried
 from wordnet_splits.manifest.data import GroupRow, ManifestData, PartRow, check_data
@@ -50,9 +51,23 @@ def read_manifest(folder: Path, *, check: Check = "none", older: bool = False) -
     return _read(folder, older)
 
 
+def read_declarations(folder: Path) -> dict[str, Declaration]:
+    """Return the datasets that the manifest in a folder carries, without reading its tables.
+
+    Raises
+    ------
+    ManifestError : ``manifest.json`` or a declaration is absent or malformed.
+    """
+    return read_carried(folder, _read_data(folder, check_data).fingerprints.sources)
+
+
+def _read_data(folder: Path, check: Callable[[object, str], ManifestData]) -> ManifestData:
+    return check(read_json(folder / "manifest.json", error=ManifestError), f"{folder}/manifest.json")
+
+
 def _read(folder: Path, older: bool) -> Manifest:
-    check = _check_older if older else check_data
-    data = check(read_json(folder / "manifest.json", error=ManifestError), f"{folder}/manifest.json")
+    identity = manifest_id(folder)
+    data = _read_data(folder, _check_older if older else check_data)
     path = folder / "classes.parquet"
     classes = check_classes(read_table(path, error=ManifestError), str(path))
     rows = {(row.split, row.group): row for row in data.groups}
@@ -60,18 +75,18 @@ def _read(folder: Path, older: bool) -> Manifest:
     images: dict[Part, Callable[[], pa.Table]] = {
         p: partial(_images, rows[p], part_path(folder, p)) for p in parts
     }
-    return Manifest(data, classes, images, folder, read_carried(folder, data.fingerprints.sources))
+    own = read_carried(folder, data.fingerprints.sources)
+    return Manifest(data, classes, images, folder, own, identity)
 
 
 def _read_and_check_all(folder: Path, older: bool) -> Manifest:
     manifest = _read(folder, older)
-    identity = manifest_id(folder)
     for problem in altered(manifest):
         raise _altered(problem, str(folder))
     for row in manifest.data.fingerprints.images:
         part = (row.split, row.group)
         manifest.parts[part] = partial(
-            _checked, manifest.parts[part], row, part_path(folder, part), folder, identity
+            _checked, manifest.parts[part], row, part_path(folder, part), folder, manifest.identity
         )
     return manifest
 
@@ -93,6 +108,14 @@ def manifest_id(folder: Path) -> FileId | None:
         return file_id(folder / "manifest.json")
     except OSError:
         return None
+
+
+def read_again(manifest: Manifest) -> Manifest:
+    """Return a manifest, read again from its folder if a build has replaced it since it was read."""
+    folder = manifest.folder
+    if folder is None or manifest_id(folder) == manifest.identity:
+        return manifest
+    return read_manifest(folder)
 
 
 def while_steady(

@@ -12,7 +12,6 @@ import pyarrow as pa
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import MissingImageError, OutputError, Problem, unknown
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.packed.entry import part_paths
@@ -48,7 +47,7 @@ class Packed:
 
 
 def pack(
-    benchmark: Manifest | str | Path,
+    manifest: Manifest,
     out: Path,
     *,
     roots: Roots | None = None,
@@ -57,7 +56,6 @@ def pack(
     allow_missing: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
-    manifests: Path | None = None,
 ) -> Packed:
     """Write a benchmark's images into the packed store ``out``.
 
@@ -66,7 +64,6 @@ def pack(
 
     Parameters
     ----------
-    benchmark : name or folder of a manifest, or the manifest.
     roots : folder of each source.
     groups, splits : pack only these; all of them when empty.
     allow_missing : leave out images that a root lacks, or cannot give, instead of raising.
@@ -74,12 +71,11 @@ def pack(
 
     Raises
     ------
-    UnknownNameError : no such benchmark, group, split or source.
+    UnknownNameError : no such group, split or source.
     SourceError : a source has no root, or not that dataset's.
     MissingImageError : images are absent, damaged or altered, without ``allow_missing``.
     OutputError : ``out`` cannot be written, is in use, or holds another benchmark.
     """
-    manifest = load_manifest(benchmark, manifests)
     parts = _select_parts(manifest, groups, splits)
     names = {manifest.source_of(group) for _, group in parts}
     sources = open_sources(sorted(names), roots, manifest.own)

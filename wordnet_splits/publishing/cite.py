@@ -14,8 +14,9 @@ from typing import Any
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog.declarations import using_sources
+from wordnet_splits.finding import find_recipe
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.recipe import Recipe, load_recipe
+from wordnet_splits.recipe import Recipe
 from wordnet_splits.sources import source_info
 
 WORDNET = "wordnet"
@@ -65,13 +66,13 @@ def cite_benchmark(benchmark: Recipe | Manifest | str | Path, *, manifests: Path
 
     Parameters
     ----------
-    benchmark : a recipe or manifest, or what `load_recipe` takes as the name of one.
+    benchmark : a recipe or manifest, or the name, path or address of one.
 
     Raises
     ------
     UnknownNameError : no such benchmark; near names are offered.
     """
-    recipe = load_recipe(benchmark, manifests)
+    recipe = find_recipe(benchmark, manifests)
     unlisted = None
     entries: dict[str, Entry] = {}
     if recipe.paper in paper_names() and recipe.paper != WORDNET:

@@ -14,8 +14,8 @@ from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.hub.address import MAIN, Address
 from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
-from wordnet_splits.hub.succession import changed_values
 from wordnet_splits.manifest.data import check_data
+from wordnet_splits.manifest.diff import changed_values
 from wordnet_splits.publishing.card import card_of
 from wordnet_splits.publishing.croissant import FILE, croissant_of
 from wordnet_splits.publishing.release import CARD, Release

@@ -12,8 +12,10 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog.declarations import merge_declarations
-from wordnet_splits.checks.freeze import load_final
-from wordnet_splits.checks.verify import Verification, verify_benchmark
+from wordnet_splits.checks.freeze import check_final
+from wordnet_splits.checks.verification import Verification
+from wordnet_splits.checks.verify import verify_benchmark
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import run_for_each
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.manifest import manifest_files
@@ -67,7 +69,8 @@ def collect_release(
     folders = folders_at(places)
     benchmarks: dict[str, Manifest] = {}
     for folder in folders:
-        manifest = load_final(folder, never="published")
+        manifest = load_manifest(folder)
+        check_final(manifest, never="published")
         if manifest.name in benchmarks:
             earlier_folder = benchmarks[manifest.name].folder
             raise ManifestError(
@@ -76,8 +79,8 @@ def collect_release(
         benchmarks[manifest.name] = manifest
     verified = run_for_each(
         verify_benchmark,
-        folders,
-        what="verifying",
+        list(benchmarks.values()),
+        task="verifying",
         roots=roots or {},
         workers=workers,
         progress=progress or Silent(),

@@ -1,11 +1,10 @@
-"""Reading of recipes, shipped ones and files: ``extends`` is resolved and every name in them is checked.
+"""Reading of shipped recipes and recipe files: ``extends`` is resolved, and every name is checked.
 
 The error for a wrong key has its line and the nearest right key.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -15,14 +14,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from wordnet_splits.base.errors import ManifestError, RecipeError, SplitsError, unknown
-from wordnet_splits.base.schemas import NAME_PATTERN, validate
+from wordnet_splits.base.schemas import validate
 from wordnet_splits.base.text_formats import LARGEST_TOML, parse_toml
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog import catalog_names
-from wordnet_splits.catalog.declarations import Declaration, merge_declarations, using_sources
-from wordnet_splits.finding import find_manifest, is_path, load_manifest, manifest_names, unknown_benchmark
-from wordnet_splits.hub.address import SCHEME
-from wordnet_splits.manifest import Manifest, read_manifest
+from wordnet_splits.catalog.declarations import Declaration, using_sources
+from wordnet_splits.manifest import Manifest
 from wordnet_splits.recipe.recipe import Recipe
 from wordnet_splits.recipe.text import explain_validation, lines_below
 
@@ -46,70 +43,43 @@ def _names_in(folder: str) -> tuple[str, ...]:
     return tuple(sorted(p.name.removesuffix(".toml") for p in paths if p.name.endswith(".toml")))
 
 
-def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = None) -> Recipe:
+def load_recipe(recipe: Recipe | Manifest | str | Path) -> Recipe:
     """Return a recipe: a shipped one, that of a TOML file or of a manifest; a `Recipe` is returned as it is.
 
     Parameters
     ----------
-    name : the name of a shipped benchmark or class set, the path of a TOML file, a manifest, or a
-        manifest's name, folder or address on the Hub.
-    manifests : folder of manifests; the usual folders by default.
+    recipe : the name of a shipped benchmark or class set, the path of a TOML file, or a manifest. The names,
+        folders and addresses of manifests are those of `wordnet_splits.finding.load_manifest`.
 
     Raises
     ------
-    UnknownNameError : no such name or file.
-    RecipeError : the file is malformed; the message has the file, the line and the nearest right key.
-    ManifestError : the manifest, or the recipe in it, is malformed.
+    UnknownNameError : no such name; near names are offered.
+    RecipeError : the file is absent or malformed; the message has its line and the nearest right key.
+    ManifestError : the recipe in the manifest is malformed.
     """
-    if isinstance(name, Recipe):
-        return name
-    if isinstance(name, Manifest):
-        return _from_manifest(name)
-    shipped = (*recipe_names(), *class_set_names())
-    if not str(name).endswith(".toml") and (is_path(name) or name not in shipped):
-        if _has_manifest(name, manifests):
-            return _from_manifest(load_manifest(name, manifests))
-        raise unknown_benchmark("benchmark", str(name), {*shipped, *manifest_names(manifests)})
-    recipe = _read(name)
-    with using_sources(recipe.declarations):
-        _check_names(recipe, _recipe_text(name)[1], lists_may_be_awaited=name in shipped)
-    return recipe
+    if isinstance(recipe, Recipe):
+        return recipe
+    if isinstance(recipe, Manifest):
+        return _from_manifest(recipe)
+    loaded = _read(recipe)
+    shipped = recipe in (*recipe_names(), *class_set_names())
+    with using_sources(loaded.declarations):
+        _check_names(loaded, _recipe_text(recipe)[1], lists_may_be_awaited=shipped)
+    return loaded
 
 
-def declarations_of(
-    *names: Recipe | Manifest | str | Path, manifests: Path | None = None
-) -> dict[str, Declaration]:
-    """Return the declarations in recipes or manifests, without further checks of these.
+def declared_by(recipe: Recipe | Manifest | str | Path) -> Mapping[str, Declaration]:
+    """Return the datasets that a recipe declares or a manifest carries, without further checks of these.
 
-    Parameters are those of `load_recipe`; a name without a benchmark has no declarations.
-
-    Raises
-    ------
-    RecipeError, ManifestError : a file is malformed.
-    DataError : two benchmarks have another dataset under one name.
+    Parameters are those of `load_recipe`; a file that does not exist declares none.
     """
-    return merge_declarations(_declarations_of(name, manifests) for name in names)
-
-
-def _declarations_of(
-    name: Recipe | Manifest | str | Path, manifests: Path | None
-) -> Mapping[str, Declaration]:
-    if isinstance(name, Recipe):
-        return name.declarations
-    if isinstance(name, Manifest):
-        return name.own
-    text = str(name)
-    if text.endswith(".toml"):
-        return _read(name).declarations if Path(name).exists() else {}
-    if not is_path(name) and text in recipe_names():  # has shipped sources only
-        return {}
-    return read_manifest(find_manifest(name, manifests)).own if _has_manifest(name, manifests) else {}
-
-
-def _has_manifest(name: str | Path, manifests: Path | None) -> bool:
-    if is_path(name):
-        return (Path(name) / "manifest.json").is_file() or str(name).startswith(SCHEME)
-    return name in manifest_names(manifests)
+    if isinstance(recipe, Manifest):
+        return recipe.own
+    if isinstance(recipe, Recipe):
+        return recipe.declarations
+    if str(recipe).endswith(".toml") and Path(recipe).exists():
+        return _read(recipe).declarations
+    return {}  # shipped recipes have shipped sources only
 
 
 def _read(name: str | Path) -> Recipe:
@@ -155,12 +125,12 @@ def _from_manifest(manifest: Manifest) -> Recipe:
 
 
 def _recipe_text(name: str | Path) -> tuple[str, str]:
-    if isinstance(name, Path) or str(name).endswith(".toml"):
+    if str(name).endswith(".toml"):
         return read_text(Path(name), largest=LARGEST_TOML, error=RecipeError), str(name)
-    kinds = {**dict.fromkeys(class_set_names(), CLASS_SETS), **dict.fromkeys(recipe_names(), BENCHMARKS)}
-    if not re.match(NAME_PATTERN, name) or name not in kinds:
-        raise unknown("benchmark", name, kinds)
-    path = files("wordnet_splits") / "data" / kinds[name] / f"{name}.toml"
+    folders = {**dict.fromkeys(class_set_names(), CLASS_SETS), **dict.fromkeys(recipe_names(), BENCHMARKS)}
+    if name not in folders:
+        raise unknown("benchmark", str(name), folders)
+    path = files("wordnet_splits") / "data" / folders[str(name)] / f"{name}.toml"
     return path.read_text(encoding="utf-8"), f"{name}.toml"
 
 

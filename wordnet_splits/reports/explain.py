@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.finding import load_manifest, manifest_names
+from wordnet_splits.finding import find_recipe, load_manifest
 from wordnet_splits.making import build_benchmark
 from wordnet_splits.making.nearest_class import nearer_ood_classes
 from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.folders import manifest_names
 from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.reports.appendix import format_rows
 from wordnet_splits.reports.margin import margin
@@ -152,7 +153,7 @@ def manifest_of(benchmark: Recipe | Manifest | str | Path, manifests: Path | Non
     try:
         return load_manifest(benchmark, manifests)
     except UnknownNameError:
-        return build_benchmark(load_recipe(benchmark, manifests)).manifest
+        return build_benchmark(find_recipe(benchmark, manifests)).manifest
 
 
 def find_class(manifest: Manifest, class_name: str, taxonomy: Taxonomy) -> list[TableRow]:

@@ -19,7 +19,7 @@ from wordnet_splits.catalog.declarations import declared_sources, using_sources
 from wordnet_splits.catalog.inventory import INVENTORY_SCHEMA, MULTILABEL_SCHEMA
 from wordnet_splits.making.digesting import read_digests
 from wordnet_splits.making.population import count_difference
-from wordnet_splits.recipe import declarations_of
+from wordnet_splits.recipe import declared_by
 from wordnet_splits.sources import check_source, open_source
 from wordnet_splits.sources.roots import Roots, resolve_root
 
@@ -62,7 +62,7 @@ def make_inventory(
     MissingImageError : an image cannot be opened: an inventory is complete, or it is none.
     OutputError : another inventory is frozen there, or it cannot be written.
     """
-    with using_sources({} if recipe is None else declarations_of(recipe)):
+    with using_sources({} if recipe is None else declared_by(recipe)):
         root = resolve_root(name, roots)
         check_source(name, root)
         return _make(name, root, workers, progress)

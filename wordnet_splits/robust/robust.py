@@ -20,8 +20,9 @@ from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.declarations import merge_declarations, using_sources
 from wordnet_splits.checks.listing import buildable
+from wordnet_splits.finding import find_recipe
 from wordnet_splits.making.membership import decide_membership
-from wordnet_splits.recipe import Recipe, load_recipe
+from wordnet_splits.recipe import Recipe
 from wordnet_splits.robust import alternatives, readings
 from wordnet_splits.robust.alternatives import EXCLUDED, Decided
 from wordnet_splits.rules import Key
@@ -162,7 +163,7 @@ def robust_roles(
     if isinstance(benchmark, str) and benchmark == "all":
         benchmark = buildable()
     benchmarks = [benchmark] if isinstance(benchmark, Recipe | str | Path) else list(benchmark)
-    recipes = [load_recipe(item, manifests) for item in benchmarks]
+    recipes = [find_recipe(item, manifests) for item in benchmarks]
     notes: list[str] = []
     with using_sources(merge_declarations(recipe.declarations for recipe in recipes)):
         classes = [item for recipe in recipes for item in _classes(recipe, others, taxonomy, notes)]

@@ -15,9 +15,9 @@ from wordnet_splits.base import files
 from wordnet_splits.base.errors import OutputError, SplitsError
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.finding import load_manifest, manifest_names
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.shipped import shipped_folder
+from wordnet_splits.manifest.folders import manifest_names, shipped_folder
 from wordnet_splits.site.benchmarks import ROLES, benchmark_page, index_entry, search_page
 from wordnet_splits.site.comparisons import audit_page, distances_page, fidelity_page, imagenet21k_page
 from wordnet_splits.site.leaderboard import leaderboard_page

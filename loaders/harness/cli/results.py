@@ -12,7 +12,7 @@ from wordnet_splits.base.progress import OnStderr
 from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.leaderboard import ENTRY, read_entry
-from wordnet_splits.manifest.shipped import shipped_data
+from wordnet_splits.manifest.folders import shipped_data
 from wordnet_splits.metrics.uncertainty import REPLICATES
 from wordnet_splits.terminal.options import Json
 from wordnet_splits.terminal.output import (

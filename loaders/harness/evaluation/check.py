@@ -17,7 +17,7 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.shipped import shipped_data
+from wordnet_splits.manifest.folders import shipped_data
 
 from .consistency import row_disagreements, sweep_disagreements
 from .fitting import sweep_criterion, validation_sets

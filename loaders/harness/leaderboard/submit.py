@@ -12,7 +12,7 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.schemas import validate, write_sealed
 from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
-from wordnet_splits.manifest.shipped import shipped_folder
+from wordnet_splits.manifest.folders import shipped_folder
 
 from ..comparison.entries import NamedResults
 from ..evaluation.check import check_results

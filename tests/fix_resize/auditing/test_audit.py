@@ -23,6 +23,7 @@ from fix_resize.resize import apply
 from fix_resize.spec import get_spec
 from tests.fix_resize.made_photos import photo, save
 from wordnet_splits.base.errors import DataError, OutputError, SourceError
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.packed.pack import pack
 
 
@@ -155,7 +156,7 @@ def test_manifests_and_packed_stores(tmp_path: Path) -> None:
     known, other = open_pictures("digits:digits-0-5"), open_pictures("digits:digits-6-9:test")
     report = audit_pictures(known, other)
     assert (report.size, len(report.scores)) == ((8, 8), len(known.ids))
-    pack("digits", tmp_path / "packed", groups=["digits-0-5"], splits=["test"])
+    pack(load_manifest("digits"), tmp_path / "packed", groups=["digits-0-5"], splits=["test"])
     again = audit_pictures(open_pictures(f"{tmp_path / 'packed'}:digits-0-5"), other)
     assert again.scores.equals(report.scores)
     assert again.audit == report.audit

@@ -7,7 +7,7 @@ import pytest
 from tests.wordnet_splits import own_pictures as own
 from wordnet_splits.audit.class_list import load_class_list
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.manifest.shipped import shipped_folder
+from wordnet_splits.manifest.folders import shipped_folder
 from wordnet_splits.sources import open_source
 from wordnet_splits.taxonomy import Taxonomy
 

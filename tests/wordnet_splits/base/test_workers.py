@@ -19,6 +19,7 @@ from tests.wordnet_splits.command import environment
 from tests.wordnet_splits.packed.helpers import build_many
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.workers import AHEAD, MAX_DEATHS, run_jobs
+from wordnet_splits.finding import load_manifest
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="signals of POSIX")
 JOBS = 12
@@ -195,7 +196,7 @@ def test_packing_survives_a_killed_worker(tmp_path: Path) -> None:
     from wordnet_splits.packed.pack import pack
 
     manifest = build_many(tmp_path / "a")
-    pack(manifest, tmp_path / "undisturbed")
+    pack(load_manifest(manifest), tmp_path / "undisturbed")
     module, out = "wordnet_splits.packed.part_writer", tmp_path / "b"
     done = run_killed_once(tmp_path, module, "_outcome", WORDNET_SPLITS, "pack", manifest, "--out", out)
     assert done.returncode == 0, done.stderr

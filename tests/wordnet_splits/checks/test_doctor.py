@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 
 
 def examine(given: dict[str, Path] | None = None, manifests: Path = Path("no manifests")) -> dr.Diagnosis:
-    return dr.check_sources(given, manifests=manifests)
+    return dr.check_sources(given, benchmarks=dr.read_benchmarks(manifests))
 
 
 @pytest.fixture
@@ -136,10 +136,10 @@ def test_what_is_at_hand_and_what_is_lacking_are_told_apart(held, expected, at_h
 
 
 def test_a_complete_copy_makes_an_awaiting_group_ready(monkeypatch):
-    look_at = dr.look_at
+    source_state = dr.source_state
 
     def with_imagenet_train(name, *rest):
-        state = look_at(name, *rest)
+        state = source_state(name, *rest)
         if name != "imagenet1k":
             return state
         splits = [dataclasses.replace(s, held=s.expected) for s in state.splits if s.split == "train"]
@@ -147,7 +147,7 @@ def test_a_complete_copy_makes_an_awaiting_group_ready(monkeypatch):
         splits.append(dataclasses.replace(val, held=7, difference="7 held"))
         return dataclasses.replace(state, state=dr.INCOMPLETE, order="published", splits=splits)
 
-    monkeypatch.setattr(dr, "look_at", with_imagenet_train)
+    monkeypatch.setattr(dr, "source_state", with_imagenet_train)
     found = benchmarks(examine())
     assert found["osc-p1"].awaits
     assert all(a.ready for a in found["osc-p1"].awaits)

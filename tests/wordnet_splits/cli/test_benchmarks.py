@@ -16,6 +16,7 @@ from wordnet_splits.checks.freeze import freeze
 from wordnet_splits.cli.benchmarks import COLUMNS
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import build_benchmark
+from wordnet_splits.manifest import read_manifest
 from wordnet_splits.recipe import recipe_names
 
 GROUP_KEYS = {"group", "role", "source", "split", "published", "expected", "actual", "status"}
@@ -32,7 +33,7 @@ def manifests(tmp_path_factory) -> Path:
     """A folder with the frozen manifest of ``digits``."""
     folder = tmp_path_factory.mktemp("frozen")
     build_benchmark("digits", out=folder / "build")
-    freeze("digits", built=folder / "build", manifests=folder / "manifests")
+    freeze(read_manifest(folder / "build" / "digits"), manifests=folder / "manifests")
     return folder / "manifests"
 
 

@@ -135,7 +135,7 @@ def test_an_opened_source_asks_nobody_what_its_name_means(stranger: Command) -> 
     )
     pictures = [image.tobytes() for batch in loader for image, label in batch]
     assert pictures == [image.tobytes() for image, label in data]
-    recipe = load_recipe("./mine")
+    recipe = load_recipe(data.manifest)
     assert pickle.loads(pickle.dumps(recipe)).declarations == recipe.declarations != {}
 
 

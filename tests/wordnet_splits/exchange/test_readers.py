@@ -13,7 +13,8 @@ import pytest
 from tests.wordnet_splits.sources import trees
 from wordnet_splits.base.digests import digest_file, digest_pixels
 from wordnet_splits.exchange import export_benchmark, import_benchmark
-from wordnet_splits.finding import load_manifest, manifest_names
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest.folders import manifest_names
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from wordnet_splits.checks.freeze import freeze
 from wordnet_splits.checks.verify import verify_benchmark
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import build_benchmark
-from wordnet_splits.manifest import altered, fingerprint
+from wordnet_splits.manifest import altered, fingerprint, read_manifest
 
 HEAD = 'schema = 1\nname = "mine"\n'
 
@@ -375,56 +375,56 @@ def test_an_output_that_cannot_be_written(tmp_path):
 
 def test_freeze_then_verify(tmp_path, recipe):
     build_benchmark("digits", out=tmp_path / "build")
-    freeze("digits", built=tmp_path / "build", manifests=tmp_path / "manifests")
-    assert verify_benchmark("digits", manifests=tmp_path / "manifests").problems == []
+    freeze(read_manifest(tmp_path / "build" / "digits"), manifests=tmp_path / "manifests")
+    assert verify_benchmark(read_manifest(tmp_path / "manifests" / "digits")).problems == []
 
 
 def test_what_is_never_frozen(tmp_path, recipe, textures):
     build_benchmark("digits", seed=3, out=tmp_path)
     with pytest.raises(ManifestError, match="never frozen"):
-        freeze("digits@seed=3", built=tmp_path, manifests=tmp_path / "manifests")
+        freeze(read_manifest(tmp_path / "digits@seed=3"), manifests=tmp_path / "manifests")
     next((textures / "images" / "banded").iterdir()).unlink()
     images = '{ test = { from = "all", all = true } }'
     path = recipe(KNOWN, group("far", "far", "dtd", '{ listed = ["banded"] }', images))
     build_benchmark(path, roots={"dtd": textures}, allow_missing=True, out=tmp_path)
     with pytest.raises(ManifestError, match="1 images are missing"):
-        freeze("mine", built=tmp_path, manifests=tmp_path / "manifests")
+        freeze(read_manifest(tmp_path / "mine"), manifests=tmp_path / "manifests")
 
 
 def test_completing_fills_nulls_and_nothing_else(tmp_path, recipe, textures):
     path, out, frozen = recipe(KNOWN, FAR), tmp_path / "build", tmp_path / "manifests"
     build_benchmark(path, out=out)
-    freeze("mine", built=out, manifests=frozen)
+    freeze(read_manifest(out / "mine"), manifests=frozen)
     build_benchmark(path, roots={"dtd": textures}, out=out)
-    freeze("mine", built=out, manifests=frozen)
+    freeze(read_manifest(out / "mine"), manifests=frozen)
     assert load_manifest(frozen / "mine").data.fingerprints.pixels_in_all is not None
     build_benchmark(path, out=out)
     with pytest.raises(ManifestError, match="test/far would be lost"):
-        freeze("mine", built=out, manifests=frozen)
+        freeze(read_manifest(out / "mine"), manifests=frozen)
     build_benchmark(
         recipe(KNOWN, FAR.replace("per_class = 30", "per_class = 31")), roots={"dtd": textures}, out=out
     )
     with pytest.raises(ManifestError, match="frozen rows would change"):
-        freeze("mine", built=out, manifests=frozen)
+        freeze(read_manifest(out / "mine"), manifests=frozen)
 
 
 def test_provenance_stays_where_no_fingerprint_changes(tmp_path):
     build_benchmark("digits", out=tmp_path)
-    folder = freeze("digits", built=tmp_path, manifests=tmp_path / "manifests").folder
+    folder = freeze(read_manifest(tmp_path / "digits"), manifests=tmp_path / "manifests").folder
     data = json.loads((folder / "manifest.json").read_text())
     data["provenance"] = {"pyarrow": "1.0"}
     (folder / "manifest.json").write_text(json.dumps(data))
-    freeze("digits", built=tmp_path, manifests=tmp_path / "manifests")
+    freeze(read_manifest(tmp_path / "digits"), manifests=tmp_path / "manifests")
     assert load_manifest(folder).data.provenance == {"pyarrow": "1.0"}
 
 
 def test_verify_finds_what_was_changed(tmp_path):
     build_benchmark("digits", out=tmp_path)
-    folder = freeze("digits", built=tmp_path, manifests=tmp_path / "manifests").folder
+    folder = freeze(read_manifest(tmp_path / "digits"), manifests=tmp_path / "manifests").folder
     path = folder / "images" / "val" / "digits-0-5.parquet"
     table = pq.read_table(path)
     pq.write_table(table.slice(1), path)
-    found = verify_benchmark("digits", manifests=tmp_path / "manifests")
+    found = verify_benchmark(read_manifest(tmp_path / "manifests" / "digits"))
     assert {p.kind for p in found.problems} >= {"fingerprint", "image-not-frozen"}
     named = [p.image_id for p in found.problems if p.kind == "image-not-frozen"]
     assert named == [table.column("image_id")[0].as_py()]
@@ -435,7 +435,7 @@ def test_verify_with_a_root_finds_altered_pixels(tmp_path, recipe, textures):
     build_benchmark(path, roots={"dtd": textures}, out=tmp_path)
     victim = rows(load_manifest(tmp_path / "mine"), "test", "far")[0]
     Image.new("RGB", (16, 16), (250, 1, 2)).save(textures / "images" / f"{victim}.jpg")
-    found = verify_benchmark(tmp_path / "mine", roots={"dtd": textures})
+    found = verify_benchmark(read_manifest(tmp_path / "mine"), roots={"dtd": textures})
     assert [(p.kind, p.image_id) for p in found.problems] == [("altered", victim)]
 
 

@@ -10,11 +10,12 @@ import pytest
 
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.finding import load_manifest, manifest_names
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import build_benchmark, leaks
 from wordnet_splits.making.known_leaks import _remedy
 from wordnet_splits.making.leaks import class_leaks
 from wordnet_splits.making.membership import decide_membership
+from wordnet_splits.manifest.folders import manifest_names
 from wordnet_splits.manifest.tables import image_table
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.taxonomy import load

@@ -21,7 +21,7 @@ from wordnet_splits.checks.verify import verify_benchmark
 from wordnet_splits.finding import find_manifest, load_manifest
 from wordnet_splits.making import build_benchmark
 from wordnet_splits.making.population import count_difference
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest import Manifest, read_manifest
 from wordnet_splits.sources import open_source
 
 from ..command import Finished, spawn
@@ -207,13 +207,13 @@ WRITERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_tables_that_another_parquet_writer_wrote_again(mine, reference, pickles, tmp_path, writer):
-    freeze("mine", built=reference.parent, manifests=tmp_path)
+    freeze(read_manifest(reference.parent / "mine"), manifests=tmp_path)
     before = contents(tmp_path / "mine")
     for path in (tmp_path / "mine").rglob("*.parquet"):
         pq.write_table(pq.read_table(path), path, **WRITERS[writer])
     after = contents(tmp_path / "mine")
     assert all(before[name] != after[name] for name in after if name.endswith(".parquet"))
-    assert verify_benchmark("mine", manifests=tmp_path, roots={"cifar100": pickles}).problems == []
+    assert verify_benchmark(read_manifest(tmp_path / "mine"), roots={"cifar100": pickles}).problems == []
 
 
 # -- roots that lack something ---------------------------------------------------------------------------

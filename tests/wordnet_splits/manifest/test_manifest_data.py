@@ -14,6 +14,7 @@ from wordnet_splits.checks.freeze import freeze
 from wordnet_splits.checks.verify import verify_benchmark
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import build_benchmark
+from wordnet_splits.manifest import read_manifest
 from wordnet_splits.manifest.data import check_data
 
 from ..recipes import KNOWN, write_recipe
@@ -91,7 +92,7 @@ def test_a_file_that_is_no_manifest(tmp_path, text):
 
 def test_a_manifest_with_another_recipe_in_it(folder, data, tmp_path):
     data["recipe"]["group"][0]["role"] = "friend"
-    freeze("mine", built=folder.parent, manifests=tmp_path)
+    freeze(read_manifest(folder.parent / "mine"), manifests=tmp_path)
     (tmp_path / "mine" / "manifest.json").write_text(json.dumps(data))
     with pytest.raises(ManifestError, match=r"the recipe in manifest\.json: is malformed at group\.0\.role"):
-        verify_benchmark("mine", manifests=tmp_path)
+        verify_benchmark(read_manifest(tmp_path / "mine"))

@@ -16,8 +16,8 @@ from wordnet_splits.checks import verify as verifying
 from wordnet_splits.checks.verify import verify_benchmark
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest, reading
+from wordnet_splits.manifest.folders import shipped_folder
 from wordnet_splits.manifest.reading import Check
-from wordnet_splits.manifest.shipped import shipped_folder
 
 OLD, NEW = (shipped_folder() / name for name in ("digits", "unknown-cifar-tinyval"))
 
@@ -34,11 +34,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "digits"
 
 
-def rebuilt_after(read: Callable[..., Manifest], sources: Iterator[Path]) -> Callable:
+def rebuilt_after(read: Callable[..., Manifest], sources: Iterator[Path], folder: Path) -> Callable:
     """Return ``read`` with a build that replaces the folder just after ``manifest.json`` was read."""
 
-    def read_and_replace(folder: Path, *arguments: bool, **options: bool) -> Manifest:
-        result = read(folder, *arguments, **options)
+    def read_and_replace(*arguments: object, **options: bool) -> Manifest:
+        result = read(*arguments, **options)
         if (source := next(sources, None)) is not None:
             put(source, folder)
         return result
@@ -48,14 +48,18 @@ def rebuilt_after(read: Callable[..., Manifest], sources: Iterator[Path]) -> Cal
 
 @pytest.mark.parametrize("check", ["all", "classes"])
 def test_a_reader_gets_the_new_one(folder: Path, monkeypatch: pytest.MonkeyPatch, check: Check) -> None:
-    monkeypatch.setattr(reading, "_read", rebuilt_after(reading._read, iter([NEW])))
+    monkeypatch.setattr(reading, "_read", rebuilt_after(reading._read, iter([NEW]), folder))
     assert load_manifest(folder, check=check).name == NEW.name
 
 
 def test_verify_checks_the_new_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(NEW, folder)
-    monkeypatch.setattr(verifying, "read_manifest", rebuilt_after(reading.read_manifest, iter([OLD])))
-    assert verify_benchmark(folder).ok
+    read = reading.read_manifest(folder)
+    put(OLD, folder)
+    assert verify_benchmark(read).ok  # read before another build, and verified after it
+    put(NEW, folder)
+    monkeypatch.setattr(verifying, "read_again", rebuilt_after(reading.read_again, iter([OLD]), folder))
+    assert verify_benchmark(read).ok  # replaced while it is verified
 
 
 def test_a_table_read_later_is_not_called_altered(folder: Path) -> None:
@@ -78,7 +82,7 @@ def test_what_is_altered_is_called_so(folder: Path) -> None:
 
 def test_builds_without_end_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     endless = (source for _ in range(99) for source in (NEW, OLD))
-    monkeypatch.setattr(reading, "_read", rebuilt_after(reading._read, endless))
+    monkeypatch.setattr(reading, "_read", rebuilt_after(reading._read, endless, folder))
     with pytest.raises(ManifestError, match="is being replaced all the time"):
         load_manifest(folder)
 

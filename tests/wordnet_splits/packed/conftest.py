@@ -10,6 +10,7 @@ import pytest
 
 from tests.photographs import SHARK, TENCH, build_photographs, image_file, jpeg, write_root
 from wordnet_splits.cli.main import app, run
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.packed.pack import pack
 
 
@@ -28,7 +29,7 @@ def photographs(tmp_path_factory):
 
 @pytest.fixture
 def digits(tmp_path):
-    return pack("digits", tmp_path / "digits", splits=["test"]).store
+    return pack(load_manifest("digits"), tmp_path / "digits", splits=["test"]).store
 
 
 @pytest.fixture

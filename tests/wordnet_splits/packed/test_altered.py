@@ -46,7 +46,7 @@ FIELDS = sorted(OTHER)
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> PackedStore:
-    return pack("digits", tmp_path_factory.mktemp("packed") / "digits", groups=[PART[1]]).store
+    return pack(load_manifest("digits"), tmp_path_factory.mktemp("packed") / "digits", groups=[PART[1]]).store
 
 
 @pytest.fixture

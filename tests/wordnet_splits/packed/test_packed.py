@@ -58,7 +58,7 @@ def test_photographs_are_the_original_bytes_and_views_are_applied(photographs, t
     from fix_resize.spec import get_spec
 
     root, manifest = photographs
-    store = pack(manifest, tmp_path / "store", roots={"imagenet1k": root}).store
+    store = pack(load_manifest(manifest), tmp_path / "store", roots={"imagenet1k": root}).store
     known, near = (store.images(("test", group)) for group in ("known", "near"))
     ids = load_manifest(manifest).images("test", "known")["image_id"].to_pylist()
     files = [root / "train" / i.split("_")[0] / f"{i}.JPEG" for i in ids]
@@ -82,7 +82,7 @@ def test_small_files_are_kept_decoded_where_all_have_one_size(tmp_path, sizes, l
         class_id = (TENCH, GOLDFISH, SHARK)[n // COUNT]
         image_file(root, class_id, n % COUNT).write_bytes(jpeg(n, size))
     store = pack(
-        build_photographs(root, tmp_path / "b"),
+        load_manifest(build_photographs(root, tmp_path / "b")),
         tmp_path / "store",
         roots={"imagenet1k": root},
         groups=["known"],
@@ -96,7 +96,7 @@ def test_small_files_are_kept_decoded_where_all_have_one_size(tmp_path, sizes, l
 
 def test_the_bytes_do_not_depend_on_the_workers(photographs, tmp_path):
     manifest = build_many(tmp_path)
-    stores = [pack(manifest, tmp_path / f"w{n}", workers=n).store for n in (1, 2)]
+    stores = [pack(load_manifest(manifest), tmp_path / f"w{n}", workers=n).store for n in (1, 2)]
     assert stores[0].parts == stores[1].parts
     assert {e.group: e.rows for e in stores[0].parts.values()} == {"gaussian": 150, "uniform": 200}
 
@@ -184,7 +184,7 @@ def test_a_folder_without_a_store_says_how_to_make_one(tmp_path):
 
 def test_images_of_another_version_or_spec_are_refused(photographs, tmp_path, monkeypatch):
     root, manifest = photographs
-    store = pack(manifest, tmp_path / "store", roots={"imagenet1k": root}).store
+    store = pack(load_manifest(manifest), tmp_path / "store", roots={"imagenet1k": root}).store
     loaded = load_manifest(manifest)
     assert len(store.images_of(loaded, ("test", "near"))) == COUNT
     with monkeypatch.context() as patch:

@@ -33,15 +33,15 @@ REPOSITORY = Path(__file__).parents[3]
 def test_without_allow_missing_nothing_is_left_half_written(photographs, damaged_root, tmp_path):
     out = tmp_path / "store"
     with pytest.raises(MissingImageError, match=rf"2 images are altered or missing: imagenet1k:{TENCH}_5001"):
-        pack(photographs[1], out, roots={"imagenet1k": damaged_root}, groups=["known"])
+        pack(load_manifest(photographs[1]), out, roots={"imagenet1k": damaged_root}, groups=["known"])
     assert [p for p in out.rglob("*") if p.is_file()] == []
     with pytest.raises(SourceError, match="near needs the images of imagenet1k, which has no root"):
-        pack(photographs[1], out, groups=["near"])
+        pack(load_manifest(photographs[1]), out, groups=["near"])
 
 
 def test_allow_missing_reports_each_image_and_a_later_run_completes(photographs, damaged_root, tmp_path):
     out, (root, manifest) = tmp_path / "store", photographs
-    result = pack(manifest, out, roots={"imagenet1k": damaged_root}, allow_missing=True)
+    result = pack(load_manifest(manifest), out, roots={"imagenet1k": damaged_root}, allow_missing=True)
     assert not result.complete
     assert {(p.image_id, p.kind, p.class_id) for p in result.missing} == {
         (f"{TENCH}_5001", "missing", TENCH),
@@ -52,14 +52,14 @@ def test_allow_missing_reports_each_image_and_a_later_run_completes(photographs,
     assert known.manifest_rows.tolist() == [0, 3, 4, 5, 6, 7]
     assert known.raw(1) == image_file(root, TENCH, 3).read_bytes()
     noise = part_paths(out, ("test", "noise"))[0].stat().st_ino
-    completed = pack(manifest, out, roots={"imagenet1k": root})
+    completed = pack(load_manifest(manifest), out, roots={"imagenet1k": root})
     assert completed.complete
     assert completed.store.parts["test", "known"].rows == 2 * COUNT
     assert part_paths(out, ("test", "noise"))[0].stat().st_ino == noise
 
 
 def test_allow_missing_leaves_out_what_has_no_root(photographs, tmp_path):
-    result = pack(photographs[1], tmp_path / "store", allow_missing=True)
+    result = pack(load_manifest(photographs[1]), tmp_path / "store", allow_missing=True)
     assert sorted(result.store.parts) == [("test", "noise")]
     assert len(result.missing) == 3 * COUNT
     assert {p.detail for p in result.missing} == {"imagenet1k has no root"}
@@ -71,7 +71,7 @@ def test_the_dataset_reads_an_incomplete_store_only_when_allowed(photographs, da
 
     root, manifest = photographs
     out = tmp_path / "store"
-    pack(manifest, out, roots={"imagenet1k": damaged_root}, allow_missing=True)
+    pack(load_manifest(manifest), out, roots={"imagenet1k": damaged_root}, allow_missing=True)
     with pytest.raises(
         MissingImageError, match=rf"2 of the images of group known are not here, first '{TENCH}_5001'"
     ):
@@ -91,7 +91,7 @@ def test_the_dataset_takes_from_roots_what_no_store_holds(photographs, tmp_path)
     root, manifest = photographs
     stores = [tmp_path / group for group in ("near", "noise")]
     for out in stores:
-        pack(manifest, out, roots={"imagenet1k": root}, groups=[out.name])
+        pack(load_manifest(manifest), out, roots={"imagenet1k": root}, groups=[out.name])
     data = UnknownDetectionSet(manifest, packed=stores, roots={"imagenet1k": root})
     read = UnknownDetectionSet(manifest, roots={"imagenet1k": root})
     assert [image.tobytes() for image, _ in data] == [image.tobytes() for image, _ in read]
@@ -121,19 +121,20 @@ class Interrupting:
 def test_an_interrupted_run_keeps_the_finished_parts(tmp_path):
     manifest, out = build_many(tmp_path), tmp_path / "store"
     with pytest.raises(KeyboardInterrupt):
-        pack(manifest, out, progress=Interrupting())
+        pack(load_manifest(manifest), out, progress=Interrupting())
     assert len(open_store(out).parts) == 1
     assert check_store(out) == []
     assert list(out.rglob("*.part")) == []
     finished = {path: path.stat().st_ino for path in out.rglob("*.bin")}
-    resumed = pack(manifest, out)
+    resumed = pack(load_manifest(manifest), out)
     assert {path: path.stat().st_ino for path in finished} == finished
-    assert resumed.store.parts == pack(manifest, tmp_path / "undisturbed").store.parts
+    assert resumed.store.parts == pack(load_manifest(manifest), tmp_path / "undisturbed").store.parts
 
 
 KILLED = """
 import sys, threading
 from pathlib import Path
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.packed import pack as packing, part_writer
 write = part_writer._Index.write
 def slow(self, path, task):
@@ -142,7 +143,7 @@ def slow(self, path, task):
         print("now", flush=True)
         threading.Event().wait()
 part_writer._Index.write = slow
-packing.pack(sys.argv[1], Path(sys.argv[2]))
+packing.pack(load_manifest(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
@@ -159,8 +160,8 @@ def test_a_killed_run_is_resumed_to_the_same_bytes(tmp_path):
     process.stdout.close()
     assert len(list(out.rglob(".*.part"))) == 2
     assert list(open_store(out).parts) == [("test", "gaussian")]
-    resumed = pack(manifest, out)
-    assert resumed.store.parts == pack(manifest, tmp_path / "undisturbed").store.parts
+    resumed = pack(load_manifest(manifest), out)
+    assert resumed.store.parts == pack(load_manifest(manifest), tmp_path / "undisturbed").store.parts
     assert check_store(out) == []
     assert list(out.rglob(".*.part")) == []
 
@@ -170,20 +171,20 @@ def test_a_finished_store_is_not_packed_again(digits):
     for path in packed:
         os.utime(path, (0, 0))  # whoever writes it leaves another time
     before = {path: path.stat().st_mtime_ns for path in packed}
-    pack("digits", digits.folder, splits=["test"])
+    pack(load_manifest("digits"), digits.folder, splits=["test"])
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
 def test_parts_of_an_older_version_are_replaced_and_removed(photographs, tmp_path):
     root, manifest = photographs
     out = tmp_path / "store"
-    pack(manifest, out, roots={"imagenet1k": root})
+    pack(load_manifest(manifest), out, roots={"imagenet1k": root})
     later = load_manifest(manifest)
     prints = later.data.fingerprints.model_dump()
     rows = [{**row, "images": "1" * 64} for row in prints["images"] if row["group"] != "noise"]
     groups = [row.model_dump() for row in later.groups if row.group != "noise"]
     later = altered(later, groups=groups, fingerprints={**prints, "images": rows})
-    store = pack(later, out, roots={"imagenet1k": root}).store
+    store = pack(load_manifest(later), out, roots={"imagenet1k": root}).store
     assert sorted(store.parts) == [("test", "known"), ("test", "near")]
     assert {entry.images for entry in store.parts.values()} == {"1" * 64}
     assert not [path for path in out.rglob("*") if "noise" in path.name]
@@ -206,10 +207,11 @@ def test_pictures_that_changed_since_are_packed_again_where_no_digest_is_known(t
     manifest = without_digests(load_manifest(build_photographs(root, tmp_path / "built")))
     image_file(other, TENCH, 1).write_bytes(jpeg(50, (320, 300)))
     out, roots = tmp_path / "store", ({"imagenet1k": at} for at in (root, root, other))
-    stores = [pack(manifest, out, roots=given).store for given in roots]
+    stores = [pack(load_manifest(manifest), out, roots=given).store for given in roots]
     before, again, after = (store.parts["test", "known"] for store in stores)
     assert again == before
-    fresh = pack(manifest, tmp_path / "fresh", roots={"imagenet1k": other}).store.parts["test", "known"]
+    store = pack(load_manifest(manifest), tmp_path / "fresh", roots={"imagenet1k": other}).store
+    fresh = store.parts["test", "known"]
     assert (after.sha256, after.sha256 != before.sha256) == (fresh.sha256, True)
     kept = open_store(out)
     assert kept.images_of(manifest, ("test", "known")).raw(1) == image_file(other, TENCH, 1).read_bytes()
@@ -221,23 +223,23 @@ def test_a_store_of_pictures_that_the_manifest_did_not_know_is_refused_by_one_th
     """Its ids are the same, its pictures may be of another copy."""
     root, manifest = photographs
     unknown = without_digests(load_manifest(manifest))
-    store = pack(unknown, tmp_path / "store", roots={"imagenet1k": root}).store
+    store = pack(load_manifest(unknown), tmp_path / "store", roots={"imagenet1k": root}).store
     with pytest.raises(SourceError, match="not packed from the pictures that photographs@local"):
         store.images_of(load_manifest(manifest), ("test", "known"))
-    packed = pack(manifest, tmp_path / "store", roots={"imagenet1k": root}).store
+    packed = pack(load_manifest(manifest), tmp_path / "store", roots={"imagenet1k": root}).store
     assert len(packed.images_of(load_manifest(manifest), ("test", "known"))) == 2 * COUNT
 
 
 def test_a_store_of_another_benchmark_is_left_alone(digits, tmp_path):
     with pytest.raises(OutputError, match="holds the packed images of digits, not of many"):
-        pack(build_many(tmp_path), digits.folder)
+        pack(load_manifest(build_many(tmp_path)), digits.folder)
     assert check_store(digits.folder) == []
 
 
 def test_a_folder_that_cannot_be_written_is_one_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="cannot be written"):
-        pack("digits", tmp_path / "file" / "store")
+        pack(load_manifest("digits"), tmp_path / "file" / "store")
 
 
 @pytest.mark.parametrize(
@@ -245,7 +247,7 @@ def test_a_folder_that_cannot_be_written_is_one_error(tmp_path):
 )
 def test_unknown_names_get_their_neighbours(tmp_path, options, message):
     with pytest.raises(UnknownNameError, match=message):
-        pack("digits", tmp_path / "store", **options)
+        pack(load_manifest("digits"), tmp_path / "store", **options)
     assert not (tmp_path / "store").exists()
 
 

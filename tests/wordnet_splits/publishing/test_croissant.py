@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from wordnet_splits.finding import load_manifest, manifest_names
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest.folders import manifest_names
 from wordnet_splits.publishing.croissant import croissant_of
 
 from .conftest import DIGITS

@@ -14,6 +14,7 @@ from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.checks.freeze import freeze
 from wordnet_splits.finding import find_manifest, load_manifest
 from wordnet_splits.making import build_benchmark
+from wordnet_splits.manifest import read_manifest
 from wordnet_splits.manifest.diff import diff_manifests
 from wordnet_splits.publishing.cite import cite_benchmark
 
@@ -37,7 +38,7 @@ def test_two_draws_differ_in_rows_of_a_table(folder):
 
 
 def test_what_was_frozen_is_a_row(folder, tmp_path):
-    (row,) = freeze("digits", built=folder, manifests=tmp_path).to_table().to_pylist()
+    (row,) = freeze(read_manifest(folder / "digits"), manifests=tmp_path).to_table().to_pylist()
     held = load_manifest(tmp_path / "digits")
     assert row == {
         "name": "digits",
@@ -62,11 +63,11 @@ def test_a_build_is_frozen_over_an_older_manifest_and_compared_with_it(folder, t
     with pytest.raises(ManifestError, match=r"fingerprints\.evaluation"):
         load_manifest(old)
     assert Command(capsys, monkeypatch, tmp_path)("diff", str(old), str(folder / "digits")).code == 0
-    freeze("digits", built=folder, manifests=tmp_path / "frozen")
+    freeze(read_manifest(folder / "digits"), manifests=tmp_path / "frozen")
     assert load_manifest(old).evaluation_fingerprint == load_manifest("digits").evaluation_fingerprint
     other = without_evaluation(tmp_path / "other", {"mean": [0.1, 0.2, 0.3], "sd": [0.5, 0.5, 0.5]})
     with pytest.raises(ManifestError, match="normalisation"):
-        freeze("digits", built=folder, manifests=other.parent)
+        freeze(read_manifest(folder / "digits"), manifests=other.parent)
 
 
 def test_a_citation_is_a_table_of_its_entries():

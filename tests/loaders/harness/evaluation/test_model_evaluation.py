@@ -108,7 +108,7 @@ def test_activations_are_kept_where_a_store_is_given(tmp_path: Path) -> None:
 
 def test_packed_images_give_the_same_results(tmp_path: Path) -> None:
     groups = ["digits-0-5", "digits-6-9"]
-    pack("digits", tmp_path / "store", groups=groups, splits=["test"])
+    pack(load_manifest("digits"), tmp_path / "store", groups=groups, splits=["test"])
     given: dict[str, Any] = {"model": network(0), "benchmark": "digits", "detectors": "msp", "device": "cpu"}
     plain = evaluate(**given, groups=groups[1:]).scores
     for packed in (tmp_path / "store", [tmp_path / "store"]):

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from wordnet_splits.base.errors import ManifestError
-from wordnet_splits.finding import find_manifest, load_manifest, manifest_names
+from wordnet_splits.finding import find_manifest, load_manifest
 from wordnet_splits.manifest.fingerprint import of_evaluation
+from wordnet_splits.manifest.folders import manifest_names
 
 Change = Callable[[dict[str, Any]], None]
 

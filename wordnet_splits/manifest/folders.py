@@ -1,0 +1,57 @@
+"""Folders of frozen manifests: a user's, and those of the benchmarks that come with this program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+from wordnet_splits.base.errors import ManifestError
+from wordnet_splits.base.text_formats import read_json
+from wordnet_splits.manifest.data import ManifestData, check_data
+
+ENVIRONMENT = "WORDNET_SPLITS_MANIFESTS"
+"""Environment variable with the path of a user's folder of manifests."""
+
+
+def shipped_folder() -> Path:
+    """Return the folder of the benchmarks that come with the program: the checkout's, or the package's."""
+    return next((folder for folder in shipped_folders() if folder.is_dir()), shipped_folders()[0])
+
+
+def shipped_folders() -> tuple[Path, ...]:
+    """Return the folders that may hold the shipped benchmarks, first match first."""
+    package = Path(str(files("wordnet_splits")))
+    return package.parent / "manifests", package / "_manifests"
+
+
+def shipped_data(name: str) -> ManifestData | None:
+    """Return the ``manifest.json`` of the benchmark of that name that comes with the program."""
+    path = shipped_folder() / name.partition("@")[0] / "manifest.json"
+    return check_data(read_json(path, error=ManifestError), str(path)) if path.is_file() else None
+
+
+def manifest_folders(manifests: Path | None = None) -> Iterator[Path]:
+    """Yield the folders that may hold manifests, first match first."""
+    if manifests is not None:
+        yield manifests
+        return
+    if ENVIRONMENT in os.environ:
+        yield Path(os.environ[ENVIRONMENT])
+    yield from shipped_folders()
+
+
+def frozen_folders(manifests: Path | None = None) -> dict[str, Path]:
+    """Return the folder of each frozen benchmark by its name, sorted."""
+    folders: dict[str, Path] = {}
+    for parent in manifest_folders(manifests):
+        for file in parent.glob("*/manifest.json"):
+            if file.is_file():
+                folders.setdefault(file.parent.name, file.parent)
+    return dict(sorted(folders.items()))
+
+
+def manifest_names(manifests: Path | None = None) -> tuple[str, ...]:
+    """Return the names of the frozen benchmarks, sorted."""
+    return tuple(frozen_folders(manifests))
