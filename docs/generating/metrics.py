@@ -6,19 +6,31 @@ import sys
 from collections.abc import Iterator
 
 from generating.markdown import sections, spoken, table
-from wordnet_splits.metrics import METRICS, Metric
+from wordnet_splits.metrics import METRICS, Metric, calibration
 
 NEEDS = {
     "id": "ID confidences",
     "ood": "OOD confidences",
     "correct": "which ID images are classified rightly",
+    "probabilities": "softmax probabilities and labels of ID images",
 }
+CALIBRATION = (
+    calibration.ece,
+    calibration.ece_equal_mass,
+    calibration.brier_score,
+    calibration.nll,
+    calibration.static_calibration_error,
+    calibration.adaptive_calibration_error,
+)
 
 
 def lines() -> Iterator[str]:
     """Yield a table of all metrics, then each family with its papers and its functions."""
     families: dict[str, dict[str, list[Metric]]] = {}
-    for metric in METRICS.values():  # variants of one function together
+    of_classifiers = (
+        Metric(function.__name__, False, ("probabilities",), function, function) for function in CALIBRATION
+    )
+    for metric in (*METRICS.values(), *of_classifiers):  # variants of one function together
         family = families.setdefault(metric.function.__module__, {})
         family.setdefault(metric.function.__name__, []).append(metric)
     rows = [

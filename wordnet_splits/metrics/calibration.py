@@ -1,16 +1,11 @@
 """Calibration of a classifier on ID images: calibration errors, Brier score, negative log-likelihood.
 
-The functions take softmax probabilities (n, K) and labels (n,). Lower is better for all of them. The *gap* of
+The functions take softmax probabilities (n, K) and labels (n,). Lower is better for all of them. The gap of
 a bin is the difference between the share of correct predictions and the mean probability in it.
 
-================================ ===================================================== =====================
-function                         bins                                                  gaps
-================================ ===================================================== =====================
-`ece`                            equal width ((b-1)/B, b/B], of the predicted class    weighted by share
-`ece_equal_mass`                 equal mass, of the predicted class                    weighted by share
-`static_calibration_error`       equal width, of every class                           weighted by share
-`adaptive_calibration_error`     equal mass, of every class                            unweighted mean
-================================ ===================================================== =====================
+`ece` (bins ((b-1)/B, b/B] of equal width) and `ece_equal_mass` look at the predicted class alone, and weight
+the absolute gaps by the share of images; `static_calibration_error` (equal width, weighted by share) and
+`adaptive_calibration_error` (equal mass, unweighted) are means over all classes.
 
 Bins of equal mass hold n // B images, the first n % B of them one more, in ascending order of probability.
 Where equal probabilities lie on both sides of an edge, each bin gets its part of their mean: row order never
@@ -122,8 +117,7 @@ def ece(probabilities: Scores, labels: Scores, *, bins: int = BINS, name: str | 
     >>> round(ece([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6]], [0, 1, 1]), 4)  # (2 |0.5 - 0.9| + |1 - 0.6|) / 3
     0.4
     """
-    outputs = Outputs.of(probabilities, labels, name=name)
-    return float(_equal_width(outputs, np.ones((1, len(outputs))), bins)[0])
+    return _width_error(Outputs.of(probabilities, labels, name=name), bins)
 
 
 def ece_equal_mass(
@@ -135,7 +129,7 @@ def ece_equal_mass(
     range [0, 1].
     """
     outputs = Outputs.of(probabilities, labels, name=name)
-    return float(_equal_mass(outputs, np.ones((1, len(outputs))), bins)[0])
+    return float(np.abs(_mass_gaps(outputs, bins)).sum() / len(outputs))
 
 
 def brier_score(probabilities: Scores, labels: Scores, *, name: str | None = None) -> float:
@@ -158,10 +152,7 @@ def static_calibration_error(
 
     Lower is better, range [0, 1].
     """
-    errors = [
-        _equal_width(outputs, np.ones((1, len(outputs))), bins)[0]
-        for outputs in _each_class(probabilities, labels, name)
-    ]
+    errors = [_width_error(outputs, bins) for outputs in _each_class(probabilities, labels, name)]
     return float(np.mean(errors))
 
 
@@ -175,15 +166,14 @@ def adaptive_calibration_error(
     gaps = []
     for outputs in _each_class(probabilities, labels, name):
         sizes = np.diff(_mass_edges(len(outputs), bins))
-        sums = _mass_sums(outputs, np.ones((1, len(outputs))), bins)[0]
+        sums = _mass_gaps(outputs, bins)
         gaps.append(np.abs(sums[sizes > 0]) / sizes[sizes > 0])
     return float(np.mean(np.concatenate(gaps)))
 
 
 def calibration_values(outputs: Outputs) -> dict[str, float]:
     """Return `ece`, `ece_equal_mass`, `brier_score` and `nll` of the outputs on one set of images."""
-    ones = np.ones((1, len(outputs)))
-    return {name: float(values[0]) for name, values in _values(outputs, ones).items()}
+    return {name: float(values[0]) for name, values in _values(outputs, _once(outputs)).items()}
 
 
 def calibration_replicates(
@@ -209,13 +199,30 @@ def calibration_replicates(
 
 
 def _values(outputs: Outputs, weights: Array) -> dict[str, Array]:
-    n = weights.sum(axis=1)
+    """Return the values (r,) of r samples of n images, given as weights (r, n) of the images."""
+    gaps, n = _cumulative_gaps(outputs, weights), len(outputs)
     return {
-        "ece": _equal_width(outputs, weights, BINS),
-        "ece_equal_mass": _equal_mass(outputs, weights, BINS),
+        "ece": np.abs(_width_sums(outputs, gaps, BINS)).sum(axis=1) / n,
+        "ece_equal_mass": np.abs(_mass_sums(outputs, weights, gaps, BINS)).sum(axis=1) / n,
         "brier_score": (weights * outputs.brier).sum(axis=1) / n,
         "nll": -(weights * outputs.log_likelihood).sum(axis=1) / n,
     }
+
+
+def _once(outputs: Outputs) -> Array:
+    """Return the weights (1, n) of the sample that holds every image once."""
+    return np.ones((1, len(outputs)))
+
+
+def _width_error(outputs: Outputs, bins: int) -> float:
+    gaps = _width_sums(outputs, _cumulative_gaps(outputs, _once(outputs)), bins)
+    return float(np.abs(gaps).sum() / len(outputs))
+
+
+def _mass_gaps(outputs: Outputs, bins: int) -> Array:
+    """Return the sum of gaps (bins,) in each bin of equal mass."""
+    weights = _once(outputs)
+    return np.asarray(_mass_sums(outputs, weights, _cumulative_gaps(outputs, weights), bins)[0])
 
 
 def _each_class(probabilities: Scores, labels: Scores, name: str | None) -> Iterator[Outputs]:
@@ -226,25 +233,23 @@ def _each_class(probabilities: Scores, labels: Scores, name: str | None) -> Iter
         yield Outputs(table[:, column], classes == column, nothing, nothing)
 
 
-def _equal_width(outputs: Outputs, weights: Array, bins: int) -> Array:
-    """Return the error (r,) of r samples, given as weights (r, n) of the images."""
+def _cumulative_gaps(outputs: Outputs, weights: Array) -> Array:
+    return _cumulative(weights * (outputs.correct - outputs.confidence))
+
+
+def _width_sums(outputs: Outputs, gaps: Array, bins: int) -> Array:
+    """Return the sum of gaps (r, bins) in each bin of equal width, from the cumulative gaps (r, n + 1)."""
     edges = np.searchsorted(outputs.confidence, np.arange(1, _checked_bins(bins)) / bins, side="right")
-    cumulative = _cumulative(weights * (outputs.correct - outputs.confidence))
-    ends = np.concatenate([[0], edges, [len(outputs)]])
-    return np.asarray(np.abs(np.diff(cumulative[:, ends], axis=1)).sum(axis=1) / weights.sum(axis=1))
+    return np.asarray(np.diff(gaps[:, np.concatenate([[0], edges, [len(outputs)]])], axis=1))
 
 
-def _equal_mass(outputs: Outputs, weights: Array, bins: int) -> Array:
-    return np.asarray(np.abs(_mass_sums(outputs, weights, bins)).sum(axis=1) / weights.sum(axis=1))
-
-
-def _mass_sums(outputs: Outputs, weights: Array, bins: int) -> Array:
+def _mass_sums(outputs: Outputs, weights: Array, gaps: Array, bins: int) -> Array:
     """Return the sum of gaps (r, bins) in each bin of equal mass; weights of a row sum to n."""
-    last = np.append(np.flatnonzero(np.diff(outputs.confidence)), len(outputs) - 1) + 1
-    last = np.append(0, last)  # the ends of ties, within which the gaps are spread evenly
-    mass = _cumulative(weights)[:, last]
-    gaps = _cumulative(weights * (outputs.correct - outputs.confidence))[:, last]
-    edges = _mass_edges(len(outputs), bins)
+    ends = np.append(np.flatnonzero(np.diff(outputs.confidence)), len(outputs) - 1) + 1
+    ends = np.append(0, ends)  # of ties, within which the gaps are spread evenly
+    edges, mass = _mass_edges(len(outputs), bins), _cumulative(weights)
+    if len(ends) <= len(outputs):
+        mass, gaps = mass[:, ends], gaps[:, ends]
     at_edges = [np.interp(edges, x, y) for x, y in zip(mass, gaps, strict=True)]
     return np.asarray(np.diff(np.array(at_edges), axis=1))
 
@@ -256,7 +261,9 @@ def _mass_edges(n: int, bins: int) -> Array:
 
 
 def _cumulative(values: Array) -> Array:
-    return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+    sums = np.zeros((len(values), values.shape[1] + 1))
+    np.cumsum(values, axis=1, out=sums[:, 1:])
+    return sums
 
 
 def _checked_bins(bins: int) -> int:

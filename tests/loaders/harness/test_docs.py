@@ -12,7 +12,14 @@ from tests.selection import cases
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 SHOWN = {
-    "evaluation.md": ("Model seeds: mean over 2 runs", "True images compared with digits", "mapping='given'"),
+    "evaluation.md": (
+        "Model seeds: mean over 2 runs",
+        "True images compared with digits",
+        "mapping='given'",
+        "youden on near",
+        "ece_equal_mass 0.",
+    ),
+    "coming-from.md": ("openood.nearestmean", "protocol='OpenOOD'", "pytorch_ood.vim[d=16] ["),
     "results.md": (
         "digits: auroc on near, in %, higher is better",
         "Table 5: digits-6-9: robustness of detectors over models",
@@ -26,6 +33,7 @@ SHOWN = {
 
 
 @pytest.mark.docs
+@pytest.mark.usefixtures("user_metrics_forgotten")
 @pytest.mark.parametrize("name", cases(SHOWN, always="evaluation.md"))
 def test_the_page_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
