@@ -8,6 +8,7 @@ from .evaluation import Results as Results
 from .evaluation import check_results as check_results
 from .evaluation import evaluate as evaluate
 from .evaluation import evaluate_arrays as evaluate_arrays
+from .evaluation import image_ids as image_ids
 from .evaluation import remeasure as remeasure
 from .leaderboard import submit as submit
 from .model import Model as Model

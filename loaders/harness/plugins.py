@@ -6,22 +6,36 @@ An error of a user's model, probe or detector is reported in one line; the origi
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.base.user_code import USER_CODE_ERRORS as USER_CODE_ERRORS
 from wordnet_splits.base.user_code import describe_error as describe_error
 from wordnet_splits.base.user_code import import_object as import_object
 from wordnet_splits.base.user_code import user_errors as user_errors
 
+LARGEST_MODULE = 1 << 28
+"""Largest file of a module of code, in bytes."""
 IN_PYTHON = "as given in Python"
 """Description of the weights of a model that was passed as an object."""
+IN_ARRAYS = "as given in arrays"
+"""Description of the weights of a model of which only the outputs were given."""
 Value = int | float | str | bool
 
 _NAMED = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<parameters>[^\[\]]*)\])?")
 _TRUTH = {"true": True, "false": False}
+
+
+def file_identity(path: str) -> str:
+    """Return ``MODULE:NAME`` of an imported object with 12 hex digits of the SHA-256 of its module's file."""
+    file = getattr(sys.modules.get(path.partition(":")[0]), "__file__", None)
+    content = sha256_of(Path(file), largest=LARGEST_MODULE)[:12] if file else "builtin"
+    return f"{path} {content}"
 
 
 def split_list(text: str) -> list[str]:

@@ -6,10 +6,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from importlib import import_module
+from typing import Any, Protocol
 
 QUIET_SECONDS = 2.0
 LINE_SECONDS = 10.0
+NOTEBOOK_SECONDS = 0.2
 
 
 class Task(Protocol):
@@ -90,6 +92,47 @@ class OnStderr:
             display.close()
 
 
+class InPlace:
+    """A bar where stderr is a terminal or the cell of a notebook, nothing elsewhere or before two seconds."""
+
+    @contextmanager
+    def task(self, label: str, total: int) -> Iterator[Task]:
+        """Begin work that is shown once it has taken two seconds."""
+        display: Task
+        if in_notebook():
+            display = _NotebookBar(label, total)
+        elif sys.stderr.isatty():
+            display = _Bar(label, total)
+        else:
+            yield Silent()
+            return
+        try:
+            yield display
+        finally:
+            display.close()
+
+
+def choose_progress(progress: Progress | bool | None) -> Progress:
+    """Return the receiver of progress reports that a caller asked for.
+
+    Parameters
+    ----------
+    progress : None for `InPlace`, False for `Silent`, True for `OnStderr`, or a receiver.
+    """
+    if progress is None:
+        return InPlace()
+    if isinstance(progress, bool):
+        return OnStderr() if progress else Silent()
+    return progress
+
+
+def in_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and getattr(shell, "kernel", None) is not None
+
+
 class _Lines:
     def __init__(self, label: str, total: int) -> None:
         self._label, self._total, self._done, self._note = label, total, 0, ""
@@ -140,9 +183,10 @@ class _Bar:
             if time.monotonic() - self._started < QUIET_SECONDS:
                 return
             self._visible = True
-            self._bar.start()
+            self._show()
         self._bar.advance(self._task, self._pending)
         self._pending = 0
+        self._refresh()
 
     def extend(self, steps: int) -> None:
         self._total += steps
@@ -150,4 +194,36 @@ class _Bar:
 
     def close(self) -> None:
         if self._visible:
-            self._bar.stop()
+            self._hide()
+
+    def _show(self) -> None:
+        self._bar.start()
+
+    def _refresh(self) -> None:
+        """Do nothing: rich draws it again by itself."""
+
+    def _hide(self) -> None:
+        self._bar.stop()
+
+
+class _NotebookBar(_Bar):
+    """The bar as an output of a cell, drawn anew in place; rich's own would need ipywidgets."""
+
+    _handle: Any = None
+    _drawn = 0.0
+
+    def _show(self) -> None:
+        notebook: Any = import_module("IPython.display")
+        self._handle = notebook.display(self._table(), display_id=True)
+
+    def _refresh(self) -> None:
+        if time.monotonic() - self._drawn >= NOTEBOOK_SECONDS:
+            self._drawn = time.monotonic()
+            self._handle.update(self._table())
+
+    def _hide(self) -> None:
+        notebook: Any = import_module("IPython.display")
+        self._handle.update(notebook.HTML(""))
+
+    def _table(self) -> Any:
+        return self._bar.make_tasks_table(self._bar.tasks)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,13 @@ from wordnet_splits.manifest.data import Declared
 from ..arrays import Arrays, ArrayView, Head
 from ..backend.devices import current_ranks, deterministic_kernels
 from ..backend.keys import list_key
-from ..backend.transforms import Transform, as_transform, recipe_transform
+from ..backend.transforms import (
+    Transform,
+    as_transform,
+    named_transform,
+    recipe_normalisation,
+    recipe_transform,
+)
 from ..model import Model
 from ..model.class_map import ClassMap
 from ..probes import Probe, parse_probe, probe_name
@@ -134,6 +141,12 @@ def extract(
     """
     if features_dtype not in FEATURES_DTYPES:
         raise unknown("type of features", features_dtype, FEATURES_DTYPES)
+    if store.kept and not model.identified:
+        raise DataError(
+            "a function has no weights to identify its activations by",
+            where=model.name,
+            hint="add --model-id NAME (model_id='NAME') and change it whenever the function changes",
+        )
     if batch_size < 1 or batch_size > SHARD_ROWS:
         raise DataError(f"batch_size must be between 1 and {SHARD_ROWS}, not {batch_size}")
     table: pa.Table = dataset.table
@@ -225,11 +238,18 @@ def choose_transform(
     if image is not None or batch is not None:
         return as_transform(image, batch, transform_id)
     if model.preprocess is not None:
+        if model.normalise is not None:
+            raise DataError(
+                "mean and std change nothing: the model brings its preprocessing",
+                where=model.name,
+                hint="replace that too: --transform resize-224 (transform='resize-224')",
+            )
         return model.preprocess
     manifest = getattr(dataset, "manifest", None)
     recipe = Declared(name="none") if manifest is None else manifest.data.recipe
+    require_normalisation(model, recipe)
     sources = dataset.table["source"].unique().to_pylist()
-    transforms = {t.key: t for t in (recipe_transform(recipe, source) for source in sources)}
+    transforms = {t.key: t for t in (recipe_transform(recipe, source, model.normalise) for source in sources)}
     if len(transforms) > 1:
         raise DataError(
             "the sources of these images have different evaluation transforms",
@@ -237,6 +257,28 @@ def choose_transform(
             hint="extract one group at a time: UnknownDetectionSet.parts(...)",
         )
     return next(iter(transforms.values()))
+
+
+def with_transform(model: Model, transform: Transform | str, recipe: Declared) -> Model:
+    """Return a copy of a model whose images go through a transform, or through a named one."""
+    if isinstance(transform, str):
+        named = named_transform(transform, recipe, model.normalise)
+        if ":" not in transform:
+            require_normalisation(model, recipe)
+        transform = named
+    copied = copy(model)
+    copied.preprocess, copied.normalise = transform, None
+    return copied
+
+
+def require_normalisation(model: Model, recipe: Declared) -> None:
+    """Raise DataError for a file of a model where nothing says how its inputs are normalised."""
+    if model.from_file and (model.normalise or recipe_normalisation(recipe)) is None:
+        raise DataError(
+            f"neither the file nor {recipe.name} says how its inputs are normalised",
+            where=model.name,
+            hint="give --mean and --std (mean=, std=): 0 and 1 where it takes pixels in [0, 1]",
+        )
 
 
 def _where(model: Model, table: pa.Table) -> str:

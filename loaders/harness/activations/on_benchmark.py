@@ -193,7 +193,7 @@ def model_run(
     device = settings(model.device, model.dtype, batch_size)["device"]
     return ModelRun(
         of or model.name,
-        model.key,
+        model.key if model.identified else "",
         extractor.read,
         model.name,
         model.weights,

@@ -80,13 +80,14 @@ class ModelRun:
     Attributes
     ----------
     model : the model; results average over the runs of one model.
-    model_key : key of this network.
+    model_key : key of this network, "" for a function without a name: it then follows from its outputs.
     read_group : returns a group, computing missing arrays.
     name : name of this network, by default that of the model.
     weights, device : origin of its weights, and its device.
     reading : context that shows reading as one progress task of so many images.
     user_named : whether the user named the model that it is a run of.
     refuses : returns why needs of a split's group are unavailable (e.g. no dropout layers), or "".
+    has : returns whether there are outputs, or images, of a split's group.
     """
 
     model: str
@@ -98,6 +99,7 @@ class ModelRun:
     refuses: Callable[[frozenset[Need], str, str], str] = lambda needs, split, group: ""
     reading: Callable[[int], AbstractContextManager[Any]] = nullcontext
     user_named: bool = False
+    has: Callable[[str, str], bool] = lambda split, group: True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or self.model)
@@ -117,6 +119,7 @@ class ModelRun:
         *,
         model_key: str = "",
         name: str = "",
+        weights: str = "",
         user_named: bool = False,
     ) -> ModelRun:
         """Return a run over arrays in memory, by (split, group)."""
@@ -133,7 +136,10 @@ class ModelRun:
             ]
             return f"needs {', '.join(sorted(missing))}, which is not there" if missing else ""
 
-        return cls(model, model_key, read, name, refuses=refuses, user_named=user_named)
+        def has(split: str, group: str) -> bool:
+            return (split, group) in groups
+
+        return cls(model, model_key, read, name, weights, refuses=refuses, has=has, user_named=user_named)
 
     def group(self, split: str, name: str, needs: Iterable[Need] = ()) -> GroupOutputs:
         """Return the model's outputs on one group of one split."""

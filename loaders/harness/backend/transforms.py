@@ -6,11 +6,10 @@ specification, not the code, is part of the key of stored activations.
 
 from __future__ import annotations
 
-import sys
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -21,12 +20,10 @@ from torch import Tensor
 from fix_resize.spec import CenterCrop, Resize
 from wordnet_splits.base.digests import canonical, digest_json
 from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.manifest.data import Declared
 
-from ..plugins import import_object
+from ..plugins import file_identity, import_object
 
-LARGEST_MODULE = 1 << 28
 Triple = tuple[float, float, float]
 ZEROS: Triple = (0.0, 0.0, 0.0)
 ONES: Triple = (1.0, 1.0, 1.0)
@@ -100,6 +97,29 @@ class Normalise:
         """Return the normalisation for three means and three standard deviations."""
         return cls(cast(Triple, tuple(map(float, mean))), cast(Triple, tuple(map(float, std))))
 
+    @classmethod
+    def of_options(cls, mean: Any, std: Any) -> Normalise | None:
+        """Return the normalisation for a user's mean and standard deviation, None where neither is given.
+
+        Parameters
+        ----------
+        mean, std : a number, three numbers, or text such as ``"0.5"`` and ``"0.485,0.456,0.406"``.
+
+        Raises
+        ------
+        DataError : only one of them is given, or they are not one or three finite numbers, std positive.
+        """
+        if mean is None and std is None:
+            return None
+        if mean is None or std is None:
+            name = "mean" if mean is None else "std"
+            raise DataError(
+                f"{name} is not given: the two belong together",
+                where="normalisation",
+                hint="--mean 0 --std 1 (mean=0, std=1) leaves pixels in [0, 1]",
+            )
+        return cls(_channels(mean, "mean"), _channels(std, "std"))
+
     def __call__(self, pixels: Tensor) -> Tensor:
         """Return the normalised pixels, on the same device."""
         x = pixels.to(torch.float32).div_(255)
@@ -110,14 +130,26 @@ class Normalise:
         return x.sub_(mean).div_(std)
 
 
+def _channels(value: Any, name: str) -> Triple:
+    """Return one number or three as three numbers, one for each channel."""
+    try:
+        values = [float(part) for part in (value.split(",") if isinstance(value, str) else np.ravel(value))]
+    except (TypeError, ValueError):
+        values = []
+    if len(values) not in (1, 3) or not np.isfinite(values).all() or (name == "std" and min(values) <= 0):
+        kind = "positive number" if name == "std" else "number"
+        raise DataError(f"{value!r} is not one {kind}, or three of them", where=name)
+    return cast(Triple, tuple(values * 3)[:3])
+
+
 def to_uint8(image: Image.Image) -> Tensor:
     """Return a PIL image as a uint8 tensor (3, h, w)."""
     pixels = np.array(image if image.mode == "RGB" else image.convert("RGB"))
     return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
 
 
-def _resize_32(image: Image.Image) -> Image.Image:
-    return image.resize((32, 32), Image.Resampling.BILINEAR)
+def _resize(image: Image.Image, *, side: int) -> Image.Image:
+    return image.resize((side, side), Image.Resampling.BILINEAR)
 
 
 def _resize_and_crop(image: Image.Image, *, short: int, side: int) -> Image.Image:
@@ -128,13 +160,24 @@ def _resize_and_crop(image: Image.Image, *, short: int, side: int) -> Image.Imag
     return resized.crop((left, top, left + side, top + side))
 
 
-GEOMETRIES: dict[str, Callable[[Image.Image], Image.Image] | None] = {
-    "none": None,
-    "resize-32": _resize_32,
-    "resize-32-crop-32": partial(_resize_and_crop, short=32, side=32),
-    "resize-256-crop-224": partial(_resize_and_crop, short=256, side=224),
-}
-SIZES = {"resize-32": (32, 32), "resize-32-crop-32": (32, 32), "resize-256-crop-224": (224, 224)}
+GEOMETRIES = ("none", "resize-32", "resize-32-crop-32", "resize-256-crop-224")
+"""Geometries that recipes name; users may give other sizes."""
+RESIZE = re.compile(r"resize-([1-9][0-9]{0,3})(?:-crop-([1-9][0-9]{0,3}))?")
+
+
+def geometry(name: str) -> tuple[Callable[[Image.Image], Image.Image] | None, tuple[int, int] | None]:
+    """Return the function of a named geometry and the (h, w) of its output; None, None for ``none``."""
+    match = RESIZE.fullmatch(name)
+    if match is None and name != "none":
+        raise unknown("evaluation transform", name, (*GEOMETRIES, "resize-N", "resize-N-crop-M"))
+    if match is None:
+        return None, None
+    short, side = int(match[1]), int(match[2] or match[1])
+    if side > short:
+        raise DataError(f"a crop of {side} from images of {short}", where=name)
+    if match[2] is None:
+        return partial(_resize, side=side), (side, side)
+    return partial(_resize_and_crop, short=short, side=side), (side, side)
 
 
 def evaluation_transform(name: str, mean: Sequence[float] = ZEROS, std: Sequence[float] = ONES) -> Transform:
@@ -142,45 +185,56 @@ def evaluation_transform(name: str, mean: Sequence[float] = ZEROS, std: Sequence
 
     Parameters
     ----------
-    name : ``none`` | ``resize-32`` (Pillow bilinear, aspect lost) | ``resize-32-crop-32`` |
+    name : ``none``, ``resize-N`` (to N x N, Pillow bilinear, aspect lost), or ``resize-N-crop-M`` (the
+        shorter side to N, then the centre M x M). Recipes name ``resize-32``, ``resize-32-crop-32`` and
         ``resize-256-crop-224``.
     mean, std : of pixels in [0, 1].
     """
-    if name not in GEOMETRIES:
-        raise unknown("evaluation transform", name, GEOMETRIES)
+    image, size = geometry(name)
     normalise = Normalise.of(mean, std)
     spec = {"evaluation": name, "mean": list(normalise.mean), "std": list(normalise.std)}
-    return Transform(spec, GEOMETRIES[name], normalise, normalise.std, SIZES.get(name))
+    return Transform(spec, image, normalise, normalise.std, size)
 
 
-def recipe_transform(recipe: Declared, source: str) -> Transform:
-    """Return the evaluation transform that a manifest's recipe names for ``source`` (``none`` by default)."""
-    name, normalise = recipe.transforms.get(source, "none"), recipe.normalise
-    if normalise is None:
-        return evaluation_transform(name)
-    return evaluation_transform(name, normalise.mean, normalise.sd)
+def recipe_normalisation(recipe: Declared) -> Normalise | None:
+    """Return the normalisation that a manifest's recipe declares, None for pixels in [0, 1]."""
+    return None if recipe.normalise is None else Normalise.of(recipe.normalise.mean, recipe.normalise.sd)
 
 
-def named_transform(text: str, recipe: Declared) -> Transform:
+def recipe_transform(recipe: Declared, source: str, normalise: Normalise | None = None) -> Transform:
+    """Return the evaluation transform that a manifest's recipe names for ``source`` (``none`` by default).
+
+    ``normalise`` replaces the recipe's normalisation.
+    """
+    normalise = normalise or recipe_normalisation(recipe) or Normalise()
+    return evaluation_transform(recipe.transforms.get(source, "none"), normalise.mean, normalise.std)
+
+
+def named_transform(text: str, recipe: Declared, normalise: Normalise | None = None) -> Transform:
     """Return the transform of a command-line option.
 
     Parameters
     ----------
-    text : a name for `evaluation_transform`, with the recipe's normalisation; or ``MODULE:NAME``, a function
-        of a PIL image, identified also by the content of its module's file.
+    text : a name for `evaluation_transform`; or ``MODULE:NAME``, a function of a PIL image, identified also
+        by the content of its module's file.
+    normalise : replaces the recipe's normalisation of a named transform.
+
+    Raises
+    ------
+    DataError : a function and a normalisation, which would change nothing. UnknownNameError : no such name.
     """
     if ":" not in text:
-        normalise = recipe.normalise
-        return evaluation_transform(text, *(() if normalise is None else (normalise.mean, normalise.sd)))
+        normalise = normalise or recipe_normalisation(recipe) or Normalise()
+        return evaluation_transform(text, normalise.mean, normalise.std)
+    if normalise is not None:
+        raise DataError("mean and std change nothing for a function", where=f"--transform {text}")
     function = import_object(text, where="--transform")
     if isinstance(function, Transform):
         return function
     if not callable(function):
         kind = type(function).__name__
         raise DataError(f"{kind} is not a function of an image", where=f"--transform {text}")
-    file = getattr(sys.modules[text.partition(":")[0]], "__file__", None)
-    content = sha256_of(Path(file), largest=LARGEST_MODULE)[:12] if file else "builtin"
-    return as_transform(function, transform_id=f"{text} {content}")
+    return as_transform(function, transform_id=file_identity(text))
 
 
 def as_transform(image: Any, batch: Any = None, transform_id: str | None = None) -> Transform:

@@ -100,18 +100,26 @@ def load_tensors(file: BinaryIO, path: Path, *, hint: str) -> Any:
 
 def is_torchscript(file: BinaryIO) -> bool:
     """Return whether a file is a TorchScript archive, and rewind it."""
+    return archive_kind(file) == "torchscript"
+
+
+def archive_kind(file: BinaryIO) -> str:
+    """Return ``torchscript``, ``exported`` (torch.export), or "" for any other file, and rewind it."""
     try:
         with zipfile.ZipFile(file) as archive:
-            return any(name.endswith("/constants.pkl") for name in archive.namelist())
+            names = {name.rpartition("/")[2] for name in archive.namelist()}
     except (
         zipfile.BadZipFile,
         ValueError,
         OSError,
         NotImplementedError,
     ):  # the last: a compression unknown here
-        return False
+        return ""
     finally:
         file.seek(0)
+    if "archive_format" in names or "serialized_exported_program.json" in names:
+        return "exported"
+    return "torchscript" if "constants.pkl" in names else ""
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from wordnet_splits.terminal.runner import start
 from .comparing import compare_results, correlate_nearness, plot_results, report_results
 from .detectors import show_detectors
 from .results import check_results_folder, print_result_tables, remeasure_results, submit_results
-from .run import run_evaluation
+from .run import print_image_ids, run_evaluation
 from .shipping import export_detector, score_images
 from .train import EXAMPLE, show_recipes, train
 
@@ -20,6 +20,7 @@ app = make_program(
     [EXAMPLE, RUN],
 )
 
+IDS = "unknown-eval ids digits uniform"
 CHECK = "unknown-eval check-results results"
 REMEASURE = "unknown-eval remeasure results"
 TABLE = "unknown-eval table results"
@@ -37,6 +38,7 @@ COMMANDS = (
     ("run", run_evaluation, [RUN, f"{RUN} --detectors msp,knn[k=10] --bootstrap 100 --json"]),
     ("export-detector", export_detector, [EXPORT, f"{EXPORT} --store build/activations --overwrite --json"]),
     ("score", score_images, [SCORE, f"{SCORE} --out scored.csv --json"]),
+    ("ids", print_image_ids, [IDS, f"{IDS} --json"]),
     ("check-results", check_results_folder, [CHECK, f"{CHECK} --json"]),
     ("remeasure", remeasure_results, [REMEASURE, f"{REMEASURE} --bootstrap 100 --out again --json"]),
     (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,6 +26,8 @@ from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_lines, print_re
 
 from ..detectors import get_preset, parse_detectors
 from ..detectors.parsing import PRESET
+from ..evaluation.array_evaluation import evaluate_arrays
+from ..evaluation.benchmark_arrays import image_ids
 from ..evaluation.results import Results, refuse_other_results
 from ..evaluation.schema import MetricOptions, fingerprints_of, metric_options
 from ..evaluation.sets import EvaluatedSets
@@ -39,12 +41,20 @@ OUT, STORE = Path("build/results"), Path("build/activations")
 def run_evaluation(
     benchmark: BenchmarkOption,
     model: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
-            help="timm:NAME, torchvision:NAME, hf:NAME, exported:FILE, MODULE:NAME, or trained:FOLDER (a "
-            "model of `train`, or a folder or pattern of several, whose seeds are averaged); repeatable."
+            help="A file (.onnx, .pt2, .ts, .pt), timm:NAME, torchvision:NAME, hf:NAME, MODULE:NAME, or "
+            "trained:FOLDER (a model of `train`, or a folder or pattern of several, whose seeds are "
+            "averaged); repeatable."
         ),
-    ],
+    ] = None,
+    arrays: Annotated[
+        Path | None,
+        typer.Option(
+            help="In place of models: a folder with their logits or features, a file for each set "
+            "(GROUP.npz, .npy, .parquet, .safetensors), matched by image id."
+        ),
+    ] = None,
     detectors: Annotated[
         str, typer.Option(help="NAME[parameter=value,...], preset:NAME or MODULE:NAME, joined by commas.")
     ] = "preset:simple",
@@ -52,7 +62,7 @@ def run_evaluation(
         list[str] | None, typer.Option(help="A file of weights (or the publisher's name); repeatable.")
     ] = None,
     model_id: Annotated[
-        str | None, typer.Option("--model-id", help="Name of a model that is a function.")
+        str | None, typer.Option("--model-id", help="Name of a model that is a function, or arrays.")
     ] = None,
     runs: Annotated[
         bool, typer.Option("--runs", help="The models are runs of one, to be averaged: seeds, optimizers.")
@@ -67,8 +77,18 @@ def run_evaluation(
     transform: Annotated[
         str | None,
         typer.Option(
-            help="In place of the model's transform: MODULE:NAME, a function of a PIL image, or resize-32."
+            help="In place of the model's transform: resize-N, resize-N-crop-M, none, or MODULE:NAME, a "
+            "function of a PIL image."
         ),
+    ] = None,
+    mean: Annotated[
+        str | None,
+        typer.Option(
+            help="Mean that the model's inputs are normalised by, of pixels in [0, 1]: a number, or R,G,B."
+        ),
+    ] = None,
+    std: Annotated[
+        str | None, typer.Option(help="Standard deviation of that normalisation: a number, or R,G,B.")
     ] = None,
     num_classes: Annotated[
         int | None,
@@ -113,7 +133,8 @@ def run_evaluation(
     device: Device = None,
     allow_missing: AllowMissing = False,
     trust_model: Annotated[
-        bool, typer.Option("--trust-model", help="Load an exported program, which may run code.")
+        bool,
+        typer.Option("--trust-model", help="Load a TorchScript or exported program, which may run code."),
     ] = False,
     layout: Annotated[
         str | None,
@@ -132,15 +153,47 @@ def run_evaluation(
         if not 0 < share < 1:
             raise SplitsError(f"{share:g} is not a share between 0 and 1", where="--prevalence")
     _announce_absent(detectors)
+    prevalences = prevalence or MetricOptions().prevalences
+    if arrays is not None:
+        _refuse_with_arrays(
+            model=model,
+            weights=weights,
+            head=head,
+            transform=transform,
+            mean=mean,
+            std=std,
+            num_classes=num_classes,
+            root=root,
+            packed=packed,
+            device=device,
+            runs=runs or None,
+        )
+        results = evaluate_arrays(
+            arrays,
+            configured,
+            benchmark=manifest,
+            groups=group,
+            allow_missing=allow_missing,
+            mapping=mapping,
+            restrict=restrict,
+            background=background,
+            model=model_id or arrays.resolve().name,
+            sweep=sweep,
+            bootstrap=bootstrap,
+            seed_boot=seed_boot,
+            prevalences=prevalences,
+            progress=OnStderr(),
+        )
+        folder = out or OUT / manifest.name / folder_name(results.about.models)
+        _print_results(results, folder, results.write(folder, overwrite=overwrite), layout, json=json)
+        return LEFT_OUT if results.about.left_out else DONE
     need("torch", "torch", where="unknown-eval run")
     from ..backend.devices import current_ranks
-    from ..backend.transforms import named_transform
     from ..evaluation.model_evaluation import EvaluationOptions, evaluate_models
     from ..model import open_models
 
-    preprocess = None if transform is None else named_transform(transform, manifest.data.recipe)
     models = open_models(
-        model,
+        model or (),
         weights or (),
         model_id=model_id,
         runs=runs,
@@ -150,7 +203,8 @@ def run_evaluation(
         restrict=restrict,
         background=background,
         mapping=mapping,
-        preprocess=preprocess,
+        mean=mean,
+        std=std,
         options=None if num_classes is None else {"num_classes": num_classes},
     )
     folder = out or OUT / manifest.name / folder_name(models)
@@ -161,7 +215,8 @@ def run_evaluation(
         detectors=configured,
         groups=group,
         sweep=sweep,
-        metrics=metric_options(bootstrap, seed_boot, prevalence or MetricOptions().prevalences),
+        metrics=metric_options(bootstrap, seed_boot, prevalences),
+        transform=transform,
         roots=parse_roots(root or [], manifest.own),
         packed=packed,
         allow_missing=allow_missing,
@@ -179,6 +234,33 @@ def run_evaluation(
 def folder_name(models: Iterable[str]) -> str:
     """Return the name of the folder for results of these models."""
     return re.sub(r"[^A-Za-z0-9_.+@=-]+", "-", "+".join(models)).strip("-.")[:MAX_NAME_LENGTH] or "model"
+
+
+def print_image_ids(
+    benchmark: Annotated[str, typer.Argument(help="A frozen benchmark, or the folder of a manifest.")],
+    group: Annotated[str, typer.Argument(help="One of its sets.")],
+    split: Annotated[str, typer.Option(help="test, train or val.")] = "test",
+    json: Json = False,
+) -> int:
+    """Print the ids of the images of a set, SOURCE/IMAGE_ID, one a line, in the benchmark's order."""
+    manifest = load_manifest(benchmark)
+    ids = image_ids(manifest, group, split)
+    if json:
+        fingerprint = manifest.images_fingerprint((split, group))
+        facts = {"benchmark": manifest.name, "group": group, "split": split, "fingerprint": fingerprint}
+        print_json({**facts, "ids": ids})
+    else:
+        for image_id in ids:
+            to_stdout(image_id)
+    return DONE
+
+
+def _refuse_with_arrays(**options: Any) -> None:
+    """Raise SplitsError for an option that changes nothing about arrays."""
+    for name, value in options.items():
+        if value is not None:
+            option = name.replace("_", "-")
+            raise SplitsError(f"--{option} changes nothing with --arrays", where="unknown-eval run")
 
 
 def _announce_absent(detectors: str) -> None:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.names import printable
-from wordnet_splits.base.progress import Progress
+from wordnet_splits.base.progress import Progress, choose_progress
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..activations.runs import GroupOutputs, ModelRun
 from ..array_checks import LOG_PROBABILITIES, are_log_probabilities, as_float32, refuse_probabilities
 from ..arrays import Array, Arrays, Head
+from ..model.class_match import ClassMapping, class_map
+from ..plugins import IN_ARRAYS
+from .array_files import read_sets
+from .benchmark_arrays import BenchmarkArrays
 from .notes import run_notes, user_set_notes
 from .results import Results
 from .run_evaluation import evaluate_runs
@@ -37,39 +46,57 @@ MAX_ID_LENGTH = 1000
 
 
 def evaluate_arrays(
-    sets: Mapping[str, Mapping[str, Any]],
+    sets: Mapping[str, Mapping[str, Any]] | str | Path,
     detectors: str | Sequence[Any] = "preset:simple",
     *,
+    benchmark: Manifest | str | Path | None = None,
+    ids: Mapping[str, Sequence[str]] | None = None,
+    groups: Sequence[str] | None = None,
+    allow_missing: bool = False,
+    mapping: ClassMapping | None = None,
+    restrict: str = "columns",
+    background: int | str | None = None,
     head: tuple[Any, Any] | None = None,
     classes: int | None = None,
-    name: str = "own-sets",
+    name: str | None = None,
     model: str | None = None,
     sweep: bool = False,
     bootstrap: int = 0,
     seed_boot: int = 0,
     prevalences: Sequence[float] = (0.5,),
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Results:
-    """Evaluate detectors on arrays, without a model or images.
+    """Evaluate detectors on arrays, without a model or images: sets of your own, or a benchmark's groups.
 
     Parameters
     ----------
     sets : set -> ``{"logits": (n, K), "features": (n, D), "labels": (n,), "ids": n names}``, of which logits
         or features may be left out. A set is named ``ROLE``, ``ROLE:NAME`` or ``ROLE:NAME/SPLIT``: ``id``,
-        ``near:cifar10``, ``id/train``, ``external/val``. Without a split it is of the test split. ID sets
-        need labels, 0 to K - 1; those of other sets name their classes in ``by_class``. ``ids`` name the
-        images; without them images are named by their arrays, and two models are not compared on them.
-    detectors : as of `evaluate`. Detectors that fit on ID train need the set ``id/train``.
+        ``near:cifar10``, ``id/train``, ``external/val``. Without a split it is of the test split. Labels of
+        ID sets are 0 to K - 1; without labels of the ID test sets there is no accuracy and nothing that
+        follows from it. Labels of other sets name their classes in ``by_class``. ``ids`` name the images;
+        without them images are named by their arrays, and two models are not compared on them.
+        With a benchmark, a set is named as its group, ``GROUP`` or ``GROUP/SPLIT``, and needs ids. Or a
+        folder with a file for each set, see `array_files.read_sets`.
+    detectors : as of `evaluate`. Detectors that fit on ID train need the set ``id/train``, or that of the
+        benchmark.
+    benchmark : a manifest, its name, or its folder. Its images are matched with the rows by id, in any order;
+        labels are the benchmark's.
+    ids : set -> ids of its images, where they are not among its arrays. `image_ids` returns those of a group.
+    groups : the sets of the benchmark to evaluate besides ID; all by default.
+    allow_missing : leave out images of the benchmark that have no row, which the results say.
+    mapping, restrict, background : which columns are which labels of the benchmark, as of `load_model`.
     head : weights (K, D) and biases (K,) of the last layer, for detectors that need them.
-    classes : K; by default one more than the greatest ID label.
-    name : of the benchmark in the results.
+    classes : K, of sets of your own; by default one more than the greatest ID label.
+    name : of sets of your own in the results, by default ``own-sets``.
     model : name of the model, by default ``arrays``. `compare` takes results that were given one name for
         runs of one model.
-    sweep, bootstrap, seed_boot, prevalences : as of `evaluate`.
+    sweep, bootstrap, seed_boot, prevalences, progress : as of `evaluate`.
 
     Raises
     ------
-    DataError : sets that do not fit together, or a detector whose input is absent.
+    DataError : sets that do not fit together, images of the benchmark that have no row, rows that are no
+        image of it, labels that are not the benchmark's, or a detector whose input is absent.
 
     Examples
     --------
@@ -81,8 +108,54 @@ def evaluate_arrays(
     [1.0]
     """
     options = metric_options(bootstrap, seed_boot, prevalences)
+    progress = choose_progress(progress)
+    if isinstance(sets, str | Path):
+        sets, folder_head = read_sets(Path(sets))
+        head = head or folder_head
+    sets = with_ids(require_sets(sets), ids or {})
+    if benchmark is not None:
+        refuse_options("a benchmark", classes=classes, name=name)
+        of_benchmark = BenchmarkArrays(
+            load_manifest(benchmark),
+            groups,
+            allow_missing,
+            partial(
+                class_map,
+                mapping=mapping,
+                restrict=restrict,
+                background=background,
+                where=model or MODEL_NAME,
+            ),
+        )
+        outputs = of_benchmark.outputs(
+            {set_name: checked_arrays(set_name, arrays) for set_name, arrays in sets.items()},
+            None if head is None else _checked_head(head),
+        )
+        run = ModelRun.of(model or MODEL_NAME, outputs, weights=IN_ARRAYS, user_named=bool(model))
+        return evaluate_runs(
+            of_benchmark.manifest,
+            [run],
+            detectors,
+            options=options,
+            sweep=sweep,
+            groups=of_benchmark.scored_groups,
+            left_out=of_benchmark.left_out,
+            notes=list(
+                run_notes({f"{part[1]}/{part[0]}": _notes(of.arrays) for part, of in outputs.items()})
+            ),
+            progress=progress,
+        )
+    refuse_options(
+        "sets of your own",
+        groups=groups,
+        allow_missing=allow_missing or None,
+        mapping=mapping,
+        background=background,
+        restrict=None if restrict == "columns" else restrict,
+    )
+    name = name or "own-sets"
     user_sets, data = {}, {}
-    for set_name, arrays in require_sets(sets).items():
+    for set_name, arrays in sets.items():
         user_sets[set_name], data[set_name] = _checked_set(set_name, arrays)
     widths = {
         key: {arrays[key].shape[1] for arrays in data.values() if key in arrays}
@@ -147,9 +220,37 @@ def _numpy(values: Any, where: str) -> Array:
     return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 
-def _checked_set(name: str, values: Any) -> tuple[UserSet, Arrays]:
-    """Return a set and its arrays, checked; arrays of test images have no labels."""
-    role, group, split = parse_set_name(name)
+def refuse_options(owner: str, **options: Any) -> None:
+    """Raise DataError for an option that is given though it would change nothing."""
+    for name, value in options.items():
+        if value is not None:
+            raise DataError(f"{name} changes nothing with {owner}", where="evaluate_arrays")
+
+
+def with_ids(sets: Mapping[str, Any], ids: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return sets with the ids that were given apart from their arrays.
+
+    Raises
+    ------
+    DataError : ids of a set that is not there, or that has ids.
+    """
+    merged = dict(sets)
+    for set_name, of_set in ids.items():
+        if not isinstance(merged.get(set_name), Mapping):
+            raise unknown("set", str(set_name), map(str, sets), where="ids")
+        if "ids" in merged[set_name]:
+            raise DataError("its ids are given twice: among its arrays, and in ids", where=set_name)
+        merged[set_name] = {**merged[set_name], "ids": of_set}
+    return merged
+
+
+def checked_arrays(name: str, values: Any) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Return the matrices of a set, checked, and its labels and ids as they were given (None where absent).
+
+    Raises
+    ------
+    DataError : arrays of another shape or type, NaN, or of different numbers of rows.
+    """
     if not isinstance(values, Mapping):
         message = f"{type(values).__name__} is given in place of its arrays by name"
         raise DataError(message, where=name, hint='as in {"logits": ..., "labels": ...}')
@@ -165,12 +266,24 @@ def _checked_set(name: str, values: Any) -> tuple[UserSet, Arrays]:
     n = next(iter(lengths.values()))
     if not n:
         raise DataError("there are no images", where=name)
-    labels = values.get("labels")
-    labels = checked_labels(None if labels is None else _numpy(labels, name), n, role=role, where=name)
+    labels, ids = values.get("labels"), values.get("ids")
+    return arrays, {
+        "labels": None if labels is None else _numpy(labels, name),
+        "ids": None if ids is None else _ids(ids, n, name),
+    }
+
+
+def _checked_set(name: str, values: Any) -> tuple[UserSet, Arrays]:
+    """Return a set and its arrays, checked; arrays of test images have no labels."""
+    role, group, split = parse_set_name(name)
+    arrays, given = checked_arrays(name, values)
+    n = len(next(iter(arrays.values())))
+    unlabelled = given["labels"] is None and split == "test"  # accuracy is left out
+    labels = checked_labels(given["labels"], n, role="" if unlabelled else role, where=name)
     if split != "test":
         arrays["labels"] = labels if role in ("id", "csid") else np.full(n, -1, np.int64)
     digests = _digests([array for array in arrays.values() if array.ndim > 1])
-    ids = _ids(values["ids"], n, name) if "ids" in values else list(map(content_id, range(n), digests))
+    ids = given["ids"] or list(map(content_id, range(n), digests))
     return UserSet(role, group, split, labels, ids, digests), Arrays(arrays)
 
 
@@ -195,10 +308,12 @@ def _ids(values: Any, n: int, where: str) -> list[str]:
     if not isinstance(items, list) or not all(isinstance(item, str | int | np.integer) for item in items):
         raise DataError("ids are not texts or whole numbers", where=where)
     ids = [str(item) for item in items]
-    if len(ids) != n or len(set(ids)) != n:
-        raise DataError(
-            f"{len(ids):,} ids, {len(set(ids)):,} of them different, for {n:,} images", where=where
-        )
+    if len(ids) != n:
+        raise DataError(f"{len(ids):,} ids for {n:,} images", where=where)
+    if len(set(ids)) != n:
+        repeated = next(image_id for image_id, count in Counter(ids).items() if count > 1)
+        message = f"{n - len(set(ids)):,} ids repeat others, such as {printable(repeated)!r}"
+        raise DataError(message, where=where, hint="give each image one row")
     for image_id in ids:
         if not image_id or len(image_id) > MAX_ID_LENGTH or not image_id.isprintable():
             raise DataError(f"{printable(image_id)!r} is not a name of an image", where=where)

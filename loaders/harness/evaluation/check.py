@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.base.progress import Progress
+from wordnet_splits.base.progress import Progress, choose_progress
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
@@ -108,7 +108,7 @@ def check_results(
     benchmark: Manifest | str | Path | None = None,
     *,
     all_intervals: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> CheckedResults:
     """Recompute every row of a folder that `Results.write` wrote, and compare.
 
@@ -124,6 +124,7 @@ def check_results(
     ----------
     benchmark : its manifest, name or folder; by default the benchmark named by the results, if it is here.
     all_intervals : recompute every interval.
+    progress : as of `evaluate`.
 
     Raises
     ------
@@ -148,7 +149,7 @@ def check_results(
         stored.about.runs,
         with_intervals=sample,
         left_out=left_out,
-        progress=progress,
+        progress=choose_progress(progress),
     )
     comparison = _Comparison()
     for name in altered:

@@ -59,8 +59,11 @@ def left_out_note(configured: ConfiguredDetector, reason: str) -> str:
 def missing_input(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
     """Return the input of a detector that a model or a benchmark lacks, as a predicate; "" for none."""
     for split in configured.spec.splits:
-        if not groups_of(split, sets)[1]:
+        image_split, groups = groups_of(split, sets)
+        if not groups:
             return f"fits on {SPLITS[split]} images, and there are none"
+        if absent := [group for group in groups if not run.has(image_split, group)]:
+            return f"fits on {SPLITS[split]} images, and there are no outputs for {absent[0]}/{image_split}"
     return run.lacks("test", next(iter(sets.test)), configured.needs)
 
 
@@ -128,7 +131,7 @@ def fit_on_benchmark(
     if not hasattr(fitted.detector, "calibrate"):
         return fitted
     groups = sets.of_role("val", "id")
-    if not groups:
+    if not groups or not all(run.has("val", group) for group in groups):
         raise UnusableError("fits on ID val images, and there are none", where=fitted.where)
     needs = {*configured.needs, *fitted.probes}
     return fitted.calibrated(Arrays.concat([run.group("val", group, needs).arrays for group in groups]))

@@ -207,7 +207,8 @@ def loader_runs(images: UserImages, models: Models) -> tuple[Manifest, list[Mode
     for (name, model), outputs in zip(all_runs, all_outputs, strict=True):
         device = settings(model.device, model.dtype, images.batch_size)["device"]
         reader = _OutputReader(model, images, manifest, label_space, outputs)
-        run = ModelRun(name, model.key, reader.read, model.name, model.weights, device, reader.refuses)
+        key = model.key if model.identified else ""
+        run = ModelRun(name, key, reader.read, model.name, model.weights, device, reader.refuses)
         model_runs.append(replace(run, user_named=models.user_named))
     return manifest, model_runs
 

@@ -12,15 +12,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from wordnet_splits.base.errors import DataError, SourceError, unknown
-from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.progress import Progress, Silent, choose_progress
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.data import Declared
 from wordnet_splits.sources.roots import Roots
 
 from ...opening import PackedFolders
+from ..activations.activations import with_transform
 from ..activations.on_benchmark import BenchmarkImages, model_run
 from ..activations.store import Store
-from ..backend.transforms import Transform, as_transform
+from ..backend.transforms import Normalise, Transform, as_transform, named_transform
 from ..model import Model, load_model, open_models
 from ..model.loading import Models
 from .call import EvaluationCall, network_references
@@ -40,7 +42,8 @@ class EvaluationOptions:
 
     Attributes
     ----------
-    metrics : options of the metrics. transform : in place of the models' and the benchmark's, or None.
+    metrics : options of the metrics. transform : in place of the models' and the benchmark's, or None; a name
+        is read with the normalisation of each model.
     The remaining fields are arguments of `evaluate`.
     """
 
@@ -48,7 +51,7 @@ class EvaluationOptions:
     groups: Sequence[str] | None = None
     sweep: bool = False
     metrics: MetricOptions = field(default_factory=MetricOptions)
-    transform: Transform | None = None
+    transform: Transform | str | None = None
     roots: Roots | None = None
     packed: PackedFolders | None = None
     allow_missing: bool = False
@@ -65,6 +68,7 @@ def evaluate(
     *,
     sets: Mapping[str, Any] | None = None,
     classes: int | None = None,
+    mean: float | Sequence[float] | None = None,
     std: float | Sequence[float] | None = None,
     transform: Any = None,
     transform_id: str | None = None,
@@ -80,16 +84,18 @@ def evaluate(
     batch_size: int = 128,
     workers: int = 0,
     allow_missing: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **loading: Any,
 ) -> Results:
     """Evaluate models on a benchmark's test images, or on sets given in Python, with every detector.
 
     Parameters
     ----------
-    model : an nn.Module; a function x -> (features, logits); a specification such as ``timm:resnet50`` or
-        ``trained:FOLDER``; the outcome of `load_model`; or ``{name: one of these}`` for several models, with
-        a list of them for the runs (seeds, optimizers) of one, which tables average over.
+    model : an nn.Module; a function of images (n, 3, h, w) that returns logits or (features, logits), as
+        tensors, NumPy arrays or anything with ``__array__``; a path of a model (``.onnx``, ``.pt2``, ``.ts``,
+        ``.pt``); a specification such as ``timm:resnet50`` or ``trained:FOLDER``; the outcome of
+        `load_model`; or ``{name: one of these}`` for several models, with a list of them for the runs (seeds,
+        optimizers) of one, which tables average over.
     benchmark : a manifest, its name, or its folder.
     detectors : names as on the command line (``"msp,knn[k=50]"``, ``"preset:openood"``), or a sequence of
         names, detector classes, functions and instances.
@@ -98,9 +104,12 @@ def evaluate(
         loader}``. They are read in their own order, one pass for each model, and one more where a detector
         needs gradients.
     classes : K, the number of ID classes of ``sets``; by default one more than the greatest ID label.
-    std : the standard deviation that the tensors of ``sets`` were divided by, one or one for each channel, 1
+    mean, std : the models' inputs are (pixels in [0, 1] - mean) / std, in place of the benchmark's
+        normalisation: one number, or one for each channel. Asked for where a model is a file and the
+        benchmark declares none. With ``sets``, ``std`` is the one that their tensors were divided by, 1
         without normalisation, where their dataset has no transform with it. Steps along gradients need it.
-    transform : of a PIL image (a `Transform` or a function), in place of the model's own and the benchmark's.
+    transform : of a PIL image, in place of the models' own and the benchmark's: a name (``"none"``,
+        ``"resize-224"``, ``"resize-256-crop-224"``), a `Transform` or a function.
     transform_id : names a transform that is a function, for stored activations: change it with the function.
     num_classes : number of outputs, for specifications that can make a model with any number.
     roots, packed, allow_missing : as of `loaders.UnknownDetectionSet`.
@@ -111,6 +120,8 @@ def evaluate(
     store : folder that keeps activations, so that no forward pass is repeated; by default they are
         discarded.
     batch_size, workers : of the forward passes. Packed images are read fastest with 0 workers.
+    progress : by default a bar for work longer than two seconds in a terminal or a notebook, and nothing
+        elsewhere; ``False`` for none, ``True`` for lines of text where there is no terminal.
     loading : options of `load_model`: ``device``, ``mapping``, ``background``, ``preprocess``, ...
 
     Returns
@@ -125,13 +136,22 @@ def evaluate(
     """
     metrics = metric_options(bootstrap, seed_boot, prevalences)
     _check_arguments(benchmark, sets, loading)
-    for_sets = {"classes": classes, "std": std}
-    for_benchmark = {"roots": roots, "packed": packed, "store": store, "allow_missing": allow_missing or None}
+    for_sets = {"classes": classes}
+    for_benchmark: dict[str, Any] = {
+        "roots": roots,
+        "packed": packed,
+        "store": store,
+        "allow_missing": allow_missing or None,
+    }
     unused, owner = (for_sets, "sets of your own") if sets is None else (for_benchmark, "a benchmark")
     for name, value in unused.items():
         if value is not None:
             raise DataError(f"{name} belongs to {owner}, and would change nothing", where="evaluate")
-    if transform is not None:  # a stored function needs a name
+    if sets is None or isinstance(transform, str):
+        loading |= {name: value for name, value in (("mean", mean), ("std", std)) if value is not None}
+    elif mean is not None:
+        raise DataError("mean belongs to a benchmark, or to a named transform", where="evaluate")
+    if transform is not None and not isinstance(transform, str):  # a stored function needs a name
         name = transform_id or ("" if store else "as given in this call")
         transform = as_transform(transform, transform_id=name)
     if num_classes is not None:
@@ -148,7 +168,7 @@ def evaluate(
         store=store,
         batch_size=batch_size,
         workers=workers,
-        progress=progress or Silent(),
+        progress=choose_progress(progress),
     )
     if sets is not None:
         return _evaluate_sets(model, sets, options, classes, std, loading)
@@ -177,8 +197,9 @@ def evaluate_models(models: Models, manifest: Manifest, options: EvaluationOptio
     """Evaluate opened models on a benchmark; see `evaluate`."""
     test = EvaluatedSets.of(manifest, options.groups).test
     if options.transform is not None:
+        recipe, transform = manifest.data.recipe, options.transform
         transformed = {
-            name: [_with_transform(run, options.transform) for run in runs] for name, runs in models.items()
+            name: [with_transform(run, transform, recipe) for run in runs] for name, runs in models.items()
         }
         models = Models(transformed, user_named=models.user_named)
     images = BenchmarkImages(manifest, options.roots, options.packed, options.allow_missing)
@@ -192,7 +213,7 @@ def evaluate_models(models: Models, manifest: Manifest, options: EvaluationOptio
             model_run(
                 model,
                 images,
-                Store(Path(folder)),
+                Store(Path(folder), kept=options.store is not None),
                 of=name,
                 user_named=models.user_named,
                 batch_size=options.batch_size,
@@ -220,13 +241,17 @@ def _evaluate_sets(
     options: EvaluationOptions,
     classes: int | None,
     std: float | Sequence[float] | None,
-    loading: Mapping[str, Any],
+    loading: dict[str, Any],
 ) -> Results:
+    transform = options.transform
+    if isinstance(transform, str):  # its normalisation is that of the models
+        normalise = Normalise.of_options(loading.pop("mean", None), loading.pop("std", None))
+        transform, std = named_transform(transform, Declared(name="none"), normalise), None
     images = UserImages(
         sets,
         options.batch_size,
         options.workers,
-        options.transform,
+        transform,
         options.progress,
         classes,
         None if std is None else standard_deviations(std),
@@ -245,13 +270,6 @@ def _evaluate_sets(
     )
 
 
-def _with_transform(model: Model, transform: Transform) -> Model:
-    """Return a copy of a model whose images go through a transform."""
-    copied = copy(model)
-    copied.preprocess = transform
-    return copied
-
-
 def _opened_models(model: Any, loading: Mapping[str, Any]) -> Models:
     """Return the runs of each model, opened."""
     if not isinstance(model, Mapping):
@@ -261,24 +279,33 @@ def _opened_models(model: Any, loading: Mapping[str, Any]) -> Models:
                 where="model",
                 hint="give {name: model, ...}, or {name: [run, ...]} for seeds or optimizers of one model",
             )
-        if isinstance(model, str):
+        if isinstance(model, str | Path):
             return open_models([model], **loading)
         loaded = _loaded(model, loading)
         return Models({loaded.name: [loaded]})
     models = Models({}, user_named=model.user_named if isinstance(model, Models) else True)
-    for name, value in model.items():
-        items = [value] if isinstance(value, str) or not isinstance(value, Sequence) else list(value)
-        runs = [run for item in items for run in _runs(item, loading)]
+    items_by_name = {
+        str(name): [value] if isinstance(value, str) or not isinstance(value, Sequence) else list(value)
+        for name, value in model.items()
+    }
+    several = sum(map(len, items_by_name.values())) > 1
+    for name, items in items_by_name.items():
+        runs = []
+        for number, item in enumerate(items):
+            named = f"{name} {number}" if len(items) > 1 else name
+            shared_id = loading.get("model_id") if several else None  # one id for each function
+            named_id = {} if shared_id is None else {"model_id": f"{shared_id} {named}"}
+            runs += _runs(item, {**loading, **named_id})
         if len(items) > 1 and len({run.name for run in runs}) < len(runs):
             runs = [copy(run) for run in runs]  # the caller's own models keep their names
             for number, run in enumerate(runs):
                 run.name = f"{name} {number}"
-        models[str(name)] = runs
+        models[name] = runs
     return models
 
 
 def _runs(item: Any, loading: Mapping[str, Any]) -> list[Model]:
-    if isinstance(item, str):
+    if isinstance(item, str | Path):
         return [run for runs in open_models([item], **loading).values() for run in runs]
     return [_loaded(item, loading)]
 

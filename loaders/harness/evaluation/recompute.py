@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.progress import Progress
+from wordnet_splits.base.progress import Progress, choose_progress
 from wordnet_splits.base.schemas import validate
 from wordnet_splits.metrics.uncertainty import REPLICATES
 
@@ -43,7 +43,11 @@ def without_metrics(results: Results, names: Sequence[str]) -> Results:
 
 
 def remeasure(
-    folder: str | Path, *, bootstrap: int = REPLICATES, seed_boot: int = 0, progress: Progress | None = None
+    folder: str | Path,
+    *,
+    bootstrap: int = REPLICATES,
+    seed_boot: int = 0,
+    progress: Progress | bool | None = None,
 ) -> Results:
     """Return stored results with every metric recomputed from their scores, with intervals.
 
@@ -54,6 +58,7 @@ def remeasure(
     ----------
     folder : written by `Results.write`.
     bootstrap : replicates behind the intervals, 0 for none. seed_boot : of the bootstrap.
+    progress : as of `evaluate`.
 
     Raises
     ------
@@ -70,7 +75,7 @@ def remeasure(
         similarities(stored.by_class),
         options,
         stored.about.runs,
-        progress=progress,
+        progress=choose_progress(progress),
     )
     _, not_installed = metrics_to_leave_out(stored.about)
     notes = (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError
@@ -138,6 +140,16 @@ def resolve_detectors(detectors: str | Sequence[Any], benchmark: str) -> list[Co
     return without_duplicates(detector for of_item in configured for detector in of_item)
 
 
+def outputs_key(groups: Iterable[GroupOutputs]) -> str:
+    """Return the key of a model that is known by its outputs alone: the SHA-256 of all of them."""
+    state = hashlib.sha256()
+    for outputs in groups:
+        for name in sorted({"features", "logits"} & set(outputs.arrays)):
+            for chunk in outputs.arrays.chunks():
+                state.update(np.ascontiguousarray(chunk[name]).tobytes())
+    return state.hexdigest()
+
+
 @dataclass(frozen=True)
 class _DetectorUse:
     """The model and parameters that a detector was used with: the first columns of its rows."""
@@ -182,6 +194,8 @@ class _Evaluation:
             head = next(iter(test.values())).head
             detectors = self._with_head(detectors, run.title, head)
             read_ahead(detectors, self.sets, run)
+        if not run.model_key:
+            run = self.runs[number] = replace(run, model_key=outputs_key(test.values()))
         self.image_counts.update({group: outputs.arrays.n for group, outputs in test.items()})
         predictions = prediction_table(("", number), test, self.sets.test, run.title)
         notes = [

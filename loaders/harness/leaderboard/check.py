@@ -52,7 +52,7 @@ def holds_entries(folder: Path) -> bool:
 
 
 def check_entries(
-    folder: str | Path, *, all_intervals: bool = False, progress: Progress | None = None
+    folder: str | Path, *, all_intervals: bool = False, progress: Progress | bool | None = None
 ) -> CheckedEntries:
     """Recompute every entry below a folder, as `check_results` does, and its fingerprints from the scores.
 
@@ -75,7 +75,7 @@ def check_entries(
 
 
 def check_entry(
-    folder: Path, *, all_intervals: bool = False, progress: Progress | None = None
+    folder: Path, *, all_intervals: bool = False, progress: Progress | bool | None = None
 ) -> CheckedResults:
     """Recompute one entry: its results, and the facts in its ``entry.json``.
 

@@ -17,7 +17,7 @@ from wordnet_splits.manifest.folders import shipped_folder
 from ..comparison.entries import NamedResults
 from ..evaluation.check import check_results
 from ..evaluation.results import ABOUT, FILES, SWEPT, leave_out_scores
-from ..plugins import IN_PYTHON
+from ..plugins import IN_ARRAYS, IN_PYTHON
 from ..reporting.commands import command_of
 from .facts import facts_of
 
@@ -34,7 +34,7 @@ def submit(
     note: str = "",
     commands: Sequence[str] = (),
     to: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Path:
     """Check results and write them, with ``entry.json``, as an entry of the leaderboard.
 
@@ -46,6 +46,7 @@ def submit(
     name : of the entry; by default the folder's.
     commands : the commands that were run; by default the recorded one, without the folders of images.
     to : the folder of entries; by default ``manifests/results`` of this checkout.
+    progress : as of `evaluate`.
 
     Returns
     -------
@@ -70,10 +71,10 @@ def submit(
             where=str(folder),
             hint="evaluate on a benchmark, of your own or ours",
         )
-    if not commands and (in_python := [run for run in about.runs if run.weights == IN_PYTHON]):
-        model = in_python[0].model
+    if not commands and (unrecorded := [run for run in about.runs if run.weights in (IN_PYTHON, IN_ARRAYS)]):
+        model, origin = unrecorded[0].model, unrecorded[0].weights.removeprefix("as ")
         raise DataError(
-            f"the model {model} was given in Python, and its results do not record how it was made",
+            f"the model {model} was {origin}, and its results do not record how it was made",
             where=str(folder),
             hint="say what was run: --commands FILE, or commands=[...]",
         )

@@ -19,10 +19,10 @@ OUTPUTS = ("features", "logits")
 """Keys of a dict that a function may return."""
 
 
-def logits_of(output: Any, where: str) -> Tensor:
-    """Return the logits (n, K) of a model's output: itself, its ``logits``, or the second of two."""
-    if isinstance(output, tuple | list) and not hasattr(output, "logits") and len(output) == 2:
-        output = output[1]
+def logits_of(output: Any, where: str, position: int = 1) -> Tensor:
+    """Return the logits (n, K) of an output: itself, its ``logits``, or one of two, by ``position``."""
+    if _is_pair(output):
+        output = output[position]
     elif isinstance(output, dict):
         output = output.get("logits")
     elif hasattr(output, "logits"):
@@ -37,6 +37,26 @@ def logits_of(output: Any, where: str) -> Tensor:
     return output
 
 
+def _is_pair(output: Any) -> bool:
+    return isinstance(output, tuple | list) and not hasattr(output, "logits") and len(output) == 2
+
+
+def as_tensors(output: Any) -> Any:
+    """Return a function's output with its arrays (NumPy, JAX, anything with ``__array__``) as tensors."""
+    if isinstance(output, torch.Tensor) or hasattr(output, "logits"):
+        return output
+    if isinstance(output, dict):
+        return {name: as_tensors(value) for name, value in output.items()}
+    if isinstance(output, tuple | list):
+        return tuple(as_tensors(value) for value in output)
+    if not hasattr(output, "__array__"):
+        return output
+    array = np.asarray(output)
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:  # bfloat16 of other libraries among them
+        array = array.astype(np.float32)
+    return torch.from_numpy(np.array(array))  # a copy: arrays of other libraries are read-only
+
+
 def features_and_logits(output: Any, where: str) -> tuple[Tensor | None, Tensor]:
     """Return the features (n, D), None where there are none, and logits (n, K) of a function or program.
 
@@ -44,6 +64,7 @@ def features_and_logits(output: Any, where: str) -> tuple[Tensor | None, Tensor]
     ------
     DataError : it gives anything else.
     """
+    output = as_tensors(output)
     if isinstance(output, dict) and not hasattr(output, "logits"):
         for name in output:
             if name not in OUTPUTS:
@@ -64,8 +85,9 @@ class HookedNetwork:
     """A module whose features are captured by a hook before the head.
 
     ``network(x)`` returns (features (n, D), logits (n, K)). Without a given name, the first call finds the
-    head: the last nn.Linear called that outputs the logits. Feature maps before a head that is not linear,
-    e.g. a 1 x 1 convolution, are averaged over their positions.
+    head: the last nn.Linear called that outputs the logits. Of two outputs, in either order, the logits are
+    the ones that a linear layer gives. Feature maps before a head that is not linear, e.g. a 1 x 1
+    convolution, are averaged over their positions.
     """
 
     def __init__(self, module: nn.Module, head: str | None, name: str) -> None:
@@ -75,18 +97,21 @@ class HookedNetwork:
             _submodule(module, head, name)
         self.matrix: Head | None = None
         self._checked = False
+        self._position = 1
 
     def prepare(self, x: Tensor) -> Tensor:
         """Return the logits of ``x``; the first call finds the head with them."""
         if self._checked:
             return self(x)[1]
         if self.head_name is None:
-            self.head_name, logits = find_head(self.module, x, self.name)
+            self.head_name, logits, self._position = find_head(self.module, x, self.name)
             output: Tensor | None = logits
         else:
             with torch.no_grad(), capture_outputs(self.module, [self.head_name]) as outputs:
-                logits = logits_of(self.module(x), self.name)
+                result = self.module(x)
             output = outputs.get(self.head_name)
+            self._position = 0 if _is_pair(result) and _same(output, result[0]) else 1
+            logits = logits_of(result, self.name, self._position)
         head = _submodule(self.module, self.head_name, self.name)
         if isinstance(head, nn.Linear) and _same(output, logits):
             weight = head.weight.detach().float().cpu().numpy()
@@ -103,7 +128,7 @@ class HookedNetwork:
         head = _submodule(self.module, str(self.head_name), self.name)
         handle = head.register_forward_pre_hook(lambda _, inputs: features.append(inputs[0]))
         try:
-            logits = logits_of(self.module(x), self.name)
+            logits = logits_of(self.module(x), self.name, self._position)
         finally:
             handle.remove()
         if not features:
@@ -138,8 +163,12 @@ def pooled(maps: Tensor) -> Tensor:
     return maps if maps.ndim == 2 else maps.flatten(2).mean(2) if maps.ndim > 2 else maps.flatten(1)
 
 
-def find_head(module: nn.Module, x: Tensor, name: str) -> tuple[str, Tensor]:
-    """Return the name of the nn.Linear whose output is the logits of ``x``, and these logits (n, K).
+def find_head(module: nn.Module, x: Tensor, name: str) -> tuple[str, Tensor, int]:
+    """Find the nn.Linear whose output is the logits of ``x``.
+
+    Returns
+    -------
+    The layer's name, the logits (n, K), and their position where the module gives two outputs.
 
     Raises
     ------
@@ -147,18 +176,37 @@ def find_head(module: nn.Module, x: Tensor, name: str) -> tuple[str, Tensor]:
     """
     linear = [key for key, part in module.named_modules() if isinstance(part, nn.Linear)]
     with torch.no_grad(), capture_outputs(module, linear) as outputs:
-        logits = logits_of(module(x), name)
-    check_logits(logits, name)
+        result = module(x)
     order = list(outputs)  # by their last call
-    for key in reversed(order):
-        if _same(outputs[key], logits):
-            return key, logits
+
+    def head_of(logits: Any) -> str | None:
+        return next((key for key in reversed(order) if _same(outputs[key], logits)), None)
+
+    if _is_pair(result) and all(isinstance(part, torch.Tensor) for part in result):
+        first, second = head_of(result[0]), head_of(result[1])
+        if first is not None and (second is None or _gives(module.get_submodule(first), *reversed(result))):
+            check_logits(logits_of(result, name, 0), name)
+            return first, result[0], 0
+    logits = logits_of(result, name)
+    check_logits(logits, name)
+    key = head_of(logits)
+    if key is not None:
+        return key, logits, 1
     candidates = ", ".join(order[-4:]) or "there is none"
+    outputs_given = "either of the two outputs" if _is_pair(result) else "the logits"
     raise DataError(
-        f"no linear layer gives the logits (linear layers called: {candidates})",
+        f"no linear layer gives {outputs_given} (linear layers called: {candidates})",
         where=name,
         hint="name the head (head='fc'), leave out a final softmax, or give a function of (features, logits)",
     )
+
+
+def _gives(layer: Any, features: Tensor, logits: Tensor) -> bool:
+    """Return whether a linear layer gives the logits from the features."""
+    if features.ndim != 2 or features.shape[1] != layer.in_features:
+        return False
+    with torch.no_grad():
+        return bool(torch.allclose(layer(features), logits, rtol=1e-4, atol=1e-5))
 
 
 @contextmanager
@@ -195,9 +243,14 @@ def _submodule(module: nn.Module, key: str, where: str) -> nn.Module:
         raise unknown("layer", key, names, where=where) from None
 
 
-def _same(a: Tensor | None, b: Tensor) -> bool:
+def _same(a: Tensor | None, b: Any) -> bool:
     """Return whether two tensors are identical or equal."""
-    return a is not None and a.shape == b.shape and (a is b or bool(torch.equal(a, b)))
+    return (
+        a is not None
+        and isinstance(b, torch.Tensor)
+        and a.shape == b.shape
+        and (a is b or bool(torch.equal(a, b)))
+    )
 
 
 def _numpy(tensor: Tensor) -> Array:

@@ -7,19 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.untrusted import open_untrusted
 
 from ..backend.devices import get_device
-from ..backend.transforms import Transform
+from ..backend.transforms import Normalise, Transform
+from ..backend.weights import LARGEST, archive_kind
 from ..plugins import IN_PYTHON
 from .class_match import ClassMapping
 from .model import ClassChoice, Model
 from .sources import LoadedModel, ModelRequest
 from .sources.objects import from_import, from_object
-from .sources.registry import SOURCES
+from .sources.registry import SOURCES, SUFFIXES
 from .sources.trained import PREFIX, trained_folders
 
-WITHOUT_OPTIONS = ("exported", "trained")
+WITHOUT_OPTIONS = ("exported", "onnx", "torchscript", "trained")
 """Model sources without options."""
+ARCHIVES = (".pt", ".pth", ".bin")
+"""Suffixes of files of torch that hold a program, or weights alone."""
+WEIGHTS = (*ARCHIVES, ".safetensors")
 
 
 def load_model(
@@ -34,30 +39,37 @@ def load_model(
     mapping: ClassMapping | None = None,
     model_id: str | None = None,
     preprocess: Transform | None = None,
+    mean: float | str | Sequence[float] | None = None,
+    std: float | str | Sequence[float] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Model:
     """Load a classifier.
 
     Parameters
     ----------
-    spec : an nn.Module; a function x -> (features, logits); ``timm:NAME``; ``torchvision:NAME``;
-        ``hf:NAME`` (a Hugging Face image classifier, from the Hub or a folder); ``exported:FILE``
-        (torch.export); ``trained:FOLDER`` (of ``unknown-eval train``); ``MODULE:NAME`` (a module, or a
-        function that makes one).
+    spec : an nn.Module; a function of images (n, 3, h, w), a tensor, that returns logits or (features,
+        logits), as tensors or anything with ``__array__``; a path of a model: ``.onnx``, ``.pt2``
+        (torch.export), ``.ts`` or ``.pt`` (TorchScript); ``timm:NAME``; ``torchvision:NAME``; ``hf:NAME`` (a
+        Hugging Face image classifier, from the Hub or a folder); ``trained:FOLDER`` (of ``unknown-eval
+        train``); ``MODULE:NAME`` (a module, or a function that makes one).
     head : name of the classifier head, by default found with a forward pass.
     device : by default the GPU where there is one.
     weights : a file of a state dict (.pt, .pth, .safetensors), read without unpickling objects; for
         torchvision and timm also the name of published weights, or ``random``. By default the publisher's.
-    trust_model : needed for exported programs, which may run code when loaded.
+    trust_model : needed for TorchScript and exported programs, which may run code when loaded.
     restrict, background, mapping : which columns are which labels, see `class_match.class_map`.
-    model_id : name of a model that is a function, which its activations are stored under.
+    model_id : name of a model that is a function, needed where its activations are kept.
     preprocess : replaces the model's preprocessing.
+    mean, std : of its inputs, which are (pixels in [0, 1] - mean) / std; one number, or three. A file of a
+        model does not say it; by default the benchmark's, where it declares one.
     options : arguments of the constructor, e.g. ``{"num_classes": 40}``.
 
     Raises
     ------
     UnknownNameError, DataError, UnsafeDataError : no such model or device, or it cannot be loaded.
     """
+    if isinstance(spec, Path):
+        spec = str(spec)
     if options and (not isinstance(spec, str) or spec.partition(":")[0] in WITHOUT_OPTIONS):
         raise DataError(
             f"{', '.join(options)}: this model is made already",
@@ -66,13 +78,19 @@ def load_model(
         )
     torch_device = get_device(device)  # first: a missing device is reported at once
     request = ModelRequest(
-        None if weights is None else str(weights), trust_model, model_id, dict(options or {})
+        None if weights is None else str(weights),
+        trust_model,
+        model_id,
+        dict(options or {}),
+        torch_device.type,
     )
+    normalise = Normalise.of_options(mean, std)
     loaded = _load(spec, request)
     if preprocess is not None:
         loaded.preprocess = preprocess
     choice = ClassChoice(restrict, loaded.background if background is None else background, mapping)
     model = Model(loaded, device=torch_device, head=head, choice=choice)
+    model.normalise = normalise
     model.weights = _origin_of_weights(spec, weights)
     return model
 
@@ -93,9 +111,35 @@ def _load(spec: Any, request: ModelRequest) -> LoadedModel:
     prefix, colon, name = spec.partition(":")
     if colon and prefix in SOURCES:
         return SOURCES[prefix](name, request)
+    suffix = Path(spec).suffix.lower()
+    if suffix in SUFFIXES or suffix in WEIGHTS:
+        return SOURCES[_source_of_file(Path(spec), suffix)](spec, request)
     if colon and name.isidentifier():
         return from_import(spec, request)
+    if not colon and Path(spec).is_file():
+        known = ", ".join(sorted({*SUFFIXES, ".pt"}))
+        raise DataError("is a file of an unknown kind", where=spec, hint=f"known: {known}")
     raise unknown("source of models", prefix, [*SOURCES, "MODULE"], where=spec)
+
+
+def _source_of_file(path: Path, suffix: str) -> str:
+    """Return the prefix of the source that loads a file.
+
+    Raises
+    ------
+    DataError : no such file, or it holds weights alone.
+    """
+    if suffix in SUFFIXES:
+        return SUFFIXES[suffix]
+    with open_untrusted(path, largest=LARGEST) as file:
+        kind = archive_kind(file) if suffix in ARCHIVES else ""
+    if not kind:
+        raise DataError(
+            "holds weights, and not the network that they belong to",
+            where=str(path),
+            hint="name the network: --model timm:resnet18 --weights FILE (evaluate(module, weights=FILE))",
+        )
+    return kind
 
 
 class Models(dict[str, list[Model]]):
@@ -112,7 +156,7 @@ class Models(dict[str, list[Model]]):
 
 
 def open_models(
-    specs: Sequence[str],
+    specs: Sequence[str | Path],
     weights: Sequence[str | Path] | str | Path | None = None,
     *,
     runs: bool = False,
@@ -134,18 +178,25 @@ def open_models(
     DataError : no model, one twice, or not as many weights files as models. Errors of `load_model`.
     """
     models = Models({})
+    model_id = options.pop("model_id", None)
     files = [weights] if isinstance(weights, str | Path) else list(weights or ())
-    for spec, file in _pairs(list(_expanded(specs)), list(map(str, files))):
-        model = load_model(spec, weights=file, **options)
+    pairs = _pairs(list(_expanded([str(spec) for spec in specs])), list(map(str, files)))
+    for spec, file in pairs:
+        name = model_id if model_id is None or len(pairs) == 1 else f"{model_id} {spec}"
+        model = load_model(spec, weights=file, model_id=name, **options)
         if file is not None:
             model.name = f"{model.name} {file}"
-        if any(model.name == earlier.name for model_runs in models.values() for earlier in model_runs):
-            raise DataError(f"the model {model.name} is given twice", where="--model")
+        for earlier in [run for model_runs in models.values() for run in model_runs]:
+            if model.name == earlier.name and model.key != earlier.key:
+                model.name = spec  # files of one name in two folders
+            if model.name == earlier.name:
+                raise DataError(f"the model {model.name} is given twice", where="--model")
         models.setdefault(model.series or model.name, []).append(model)
     if not runs:
         return models
     return Models(
-        {"+".join(specs): [run for model_runs in models.values() for run in model_runs]}, user_named=True
+        {"+".join(map(str, specs)): [run for model_runs in models.values() for run in model_runs]},
+        user_named=True,
     )
 
 

@@ -16,8 +16,8 @@ from wordnet_splits.base.errors import DataError
 from ..array_checks import LOG_PROBABILITIES, are_log_probabilities
 from ..arrays import Array, Head
 from ..backend.keys import model_key
-from ..backend.transforms import Transform
-from ..plugins import IN_PYTHON, user_errors
+from ..backend.transforms import Normalise, Transform
+from ..plugins import IN_PYTHON, USER_CODE_ERRORS, user_errors
 from .class_map import ClassMap, LabelSpace
 from .class_match import ClassMapping, class_map
 from .head import HookedNetwork, capture_outputs, check_logits
@@ -36,6 +36,7 @@ NOT_COMPARED = (
 )
 OTHER_BATCH = 8
 """Largest size of the second batch that shows whether logits depend on the batch."""
+CHECK_TRANSFORM = "check the transform: --transform resize-224 (transform='resize-224') gives 224 x 224"
 AUTOCAST = "torch.autocast is switched off while it computes: the type is that of its weights"
 
 
@@ -56,9 +57,12 @@ class Model:
     name : source and name it was loaded from. series : name shared by runs that differ in the seed, or "".
     weights : description of where its weights come from.
     key : SHA-256 over its tensors and architecture (and the head, where the user named it).
+    identified : whether `key` means the same model in another process; not that of a function without a name.
     module : the nn.Module, None for a function.
     device : device of the computation. dtype : type of its input.
     preprocess : its preprocessing, None where it has none.
+    normalise : the normalisation that the user gave for it, None for that of the benchmark.
+    from_file : whether it is a file that does not say how its inputs are normalised.
     classes : its class names or wnids, one per column, None where unknown.
     choice : restriction, background column and mapping, applied by `class_map`, never to stored arrays.
     width : columns of its output, None before `prepare`.
@@ -69,6 +73,8 @@ class Model:
 
     def __init__(self, loaded: LoadedModel, *, device: Any, head: str | None, choice: ClassChoice) -> None:
         self.name, self.series = loaded.name, loaded.series
+        self.identified, self.from_file = loaded.identified, loaded.from_file
+        self.normalise: Normalise | None = None
         self.preprocess, self.choice = loaded.preprocess, choice
         self.classes, self.source_of_classes = loaded.classes, loaded.source_of_classes
         self.weights = IN_PYTHON
@@ -80,6 +86,8 @@ class Model:
         self._stages: tuple[str, ...] | None = None
         self.width: int | None = None
         self.gives_features = True
+        self._features_width: int | None = None
+        self._has_gradients: bool | None = None
         self.notes: tuple[str, ...] = ()
         if self.module is not None:
             self.module.to(self.device)
@@ -108,12 +116,13 @@ class Model:
         DataError : the model fails for these inputs, or returns no logits: another shape, NaN, probabilities.
         """
         problem = f"the model cannot take inputs of shape {tuple(x.shape)}"
-        with torch.no_grad(), user_errors(problem, where=self.name, hint="check the transform"):
+        with torch.no_grad(), user_errors(problem, where=self.name, hint=CHECK_TRANSFORM):
             if isinstance(self.network, HookedNetwork):
                 logits = self.network.prepare(x)
             else:
                 features, logits = self.network(x)
                 self.gives_features = features is not None
+                self._features_width = None if features is None else int(features.shape[1])
         check_logits(logits, self.name)
         if are_log_probabilities(logits.float().cpu().numpy()):
             self.note(LOG_PROBABILITIES)
@@ -158,7 +167,18 @@ class Model:
         return getattr(self.network, "head_name", None)
 
     def class_map(self, space: LabelSpace, width: int) -> ClassMap:
-        """Match the columns of its output with a benchmark's labels: see `class_match.class_map`."""
+        """Match the columns of its output with a benchmark's labels: see `class_match.class_map`.
+
+        Raises
+        ------
+        DataError : they do not match; or the first of two outputs has as many columns as there are labels.
+        """
+        if self._features_width == len(space.labels) != width and not self.has_layers:
+            raise DataError(
+                f"the first of its two outputs has {self._features_width} columns, one for each label",
+                where=self.name,
+                hint="return (features, logits), in this order",
+            )
         mapping = self.choice.mapping
         if mapping is None and self.source_of_classes in space.sources and self.classes is None:
             mapping = self.source_of_classes
@@ -212,6 +232,22 @@ class Model:
         if not self.has_layers:
             raise DataError("a function or program has no layers to name", where=self.name)
         return self.module
+
+    def has_gradients(self, x: Tensor) -> bool:
+        """Return whether its logits have gradients with respect to images ``x``.
+
+        Functions and programs are tried with one forward pass; modules have gradients.
+        """
+        if self._has_gradients is None and self.has_layers:
+            self._has_gradients = True
+        if self._has_gradients is None:
+            try:
+                with torch.enable_grad():
+                    logits = self.forward(x.detach().clone().requires_grad_(True))[1]
+                self._has_gradients = logits.requires_grad
+            except USER_CODE_ERRORS:  # such as NumPy's refusal of a tensor that has gradients
+                self._has_gradients = False
+        return self._has_gradients
 
     def shared(self, x: Tensor, key: Any, compute: Callable[[], Any]) -> Any:
         """Return ``compute()``, computed once per extracted batch, for results that several probes share."""

@@ -53,6 +53,8 @@ class Odin(ProbeDefaults):
 
     def lacks(self, model: Model, x: Any) -> str:
         """Return why the model cannot be probed, or ""."""
+        if not model.has_gradients(x):
+            return "needs gradients of the logits, which this model does not give"
         return step_unavailable(model, x)
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..comparison.entries import Draw, NamedResults
 from ..evaluation.schema import MODEL
 from ..evaluation.sweeps import params_of
+from ..plugins import IN_ARRAYS
 
 TRAINED = "trained:"
 REBUILT = (
@@ -41,7 +42,12 @@ def command_of(evaluation: NamedResults) -> str:
     about = evaluation.results.about
     words = ["unknown-eval", "run", "--benchmark", about.benchmark]
     trained = all(run.weights.startswith(TRAINED) for run in about.runs)
-    words += [word for run in about.runs for word in ("--model", run.weights if trained else run.name)]
+    in_arrays = all(run.weights == IN_ARRAYS for run in about.runs)
+    words += (
+        ["--arrays", "DIR", "--model-id", about.models[0]]
+        if in_arrays
+        else [word for run in about.runs for word in ("--model", run.weights if trained else run.name)]
+    )
     words += ["--runs"] if not trained and len(about.models) == 1 < len(about.runs) else []
     words += ["--detectors", _detectors(evaluation)]
     words += ["--sweep"] if _is_swept(evaluation) else []

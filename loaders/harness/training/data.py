@@ -22,7 +22,7 @@ from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources.roots import Roots
 
 from ...dataset import UnknownDetectionSet
-from ..backend.transforms import GEOMETRIES, Normalise
+from ..backend.transforms import Normalise, geometry
 from ..checkpoints.choices import AUGMENTATIONS
 
 READ_ROWS = 1024
@@ -197,14 +197,14 @@ class _RoleReader:
             if part.group not in groups:
                 continue
             source = self.manifest.source_of(part.group)
-            geometry = self.manifest.data.recipe.transforms.get(source, "none")
+            resize, _ = geometry(self.manifest.data.recipe.transforms.get(source, "none"))
             dataset = UnknownDetectionSet(
                 self.manifest,
                 group=part.group,
                 split=split,
                 roots=self.roots,
                 packed=self.packed,
-                transform=GEOMETRIES[geometry],
+                transform=resize,
             )
             self.classes = tuple(dataset.classes)
             datasets.append(dataset)

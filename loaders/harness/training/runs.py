@@ -13,7 +13,7 @@ import torch
 
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, OutputError, unknown
-from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.progress import Progress, Silent, choose_progress
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources.roots import Roots
 
@@ -65,7 +65,7 @@ def train(
     device: str | None = None,
     precision: str = "auto",
     command: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     notify: Callable[[str], None] = lambda text: None,
 ) -> list[TrainedRun]:
     """Train models of a benchmark's ID classes; killed runs resume, finished ones are kept.
@@ -82,12 +82,13 @@ def train(
     start : series of runs in ``out`` to train further, for recipes that do.
     roots, packed : as of `loaders.UnknownDetectionSet`.
     device, precision : as in `choose_machine`. command : stored with the models.
-    notify : called with each message.
+    progress : as of `evaluate`. notify : called with each message.
 
     Raises
     ------
     SplitsError : unknown names, missing images or device, or a folder with other runs.
     """
+    progress = choose_progress(progress)
     recipe = load_recipe(recipe) if isinstance(recipe, str) else recipe
     recipe = recipe.with_epochs(epochs) if epochs else recipe
     recipe = recipe.with_images(images) if images else recipe
@@ -99,7 +100,7 @@ def train(
         packed=packed,
         negatives=LOSSES[recipe.loss.name].negatives != "none",
         images=recipe.images,
-        progress=progress or Silent(),
+        progress=progress,
     )
     return train_runs(
         runs, data, Path(out), machine, command=command, start=start, progress=progress, notify=notify

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor, fx
 
-from wordnet_splits.base.errors import DataError, UnsafeDataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.untrusted import open_untrusted
 
 from ...arrays import Head
 from ...backend.weights import LARGEST, is_torchscript
 from ...plugins import user_errors
-from .registry import LoadedModel, ModelRequest, register_model_source
+from .registry import LoadedModel, ModelRequest, register_model_source, require_trust
 
 LINEAR = torch.ops.aten.linear.default
 ADDMM = torch.ops.aten.addmm.default
@@ -88,7 +88,9 @@ class ProgramNetwork:
                 where=where,
                 hint="export a module that returns logits, or features and logits",
             )
-        logits = outputs[-1]
+        logits, pair = outputs[-1], outputs
+        if len(outputs) == 2 and _is_head_of(outputs[0], outputs[1]):
+            logits, pair = outputs[0], outputs[::-1]
         if "softmax" in str(logits.target):
             raise DataError(
                 "no output of the program comes from a linear layer",
@@ -97,7 +99,7 @@ class ProgramNetwork:
             )
         linear = logits.target in (LINEAR, ADDMM)
         before = logits.args[1 if logits.target is ADDMM else 0] if linear else None
-        features = outputs[0] if len(outputs) == 2 else before
+        features = pair[0] if len(outputs) == 2 else before
         kept_nodes = [node for node in (features, logits) if node is not None]
         graph.output(tuple(copied[node] for node in kept_nodes))
         self.module = fx.GraphModule(module, graph)
@@ -111,6 +113,13 @@ class ProgramNetwork:
             shape = tuple(logits.shape)
             raise DataError(f"the program gives {shape} where logits (n, K) are expected", where=self.where)
         return (features[0] if features else None), logits
+
+
+def _is_head_of(logits: Any, features: Any) -> bool:
+    """Return whether a linear layer gives the first of two outputs, and none, or the same one, the second."""
+    if logits.target not in (LINEAR, ADDMM):
+        return False
+    return features.target not in (LINEAR, ADDMM) or features in logits.args
 
 
 def _leaves(value: Any) -> list[Any]:
@@ -139,9 +148,9 @@ def _attribute(module: Any, path: str) -> Any:
     return value
 
 
-@register_model_source("exported")
+@register_model_source("exported", ".pt2")
 def exported_program(name: str, request: ModelRequest) -> LoadedModel:
-    """Load an exported program that returns logits, or features and logits.
+    """Load an exported program that returns logits, or features and logits in either order.
 
     Raises
     ------
@@ -150,26 +159,20 @@ def exported_program(name: str, request: ModelRequest) -> LoadedModel:
     """
     path = Path(name)
     where = f"exported:{path.name}"
-    if not request.trust:
-        raise UnsafeDataError(
-            "an exported program can run code when it is loaded",
-            where=where,
-            hint="if you trust where it comes from, say so with --trust-model (trust_model=True)",
-        )
+    require_trust("an exported program", request, where)
     with open_untrusted(path, largest=LARGEST) as file:
         if is_torchscript(file):
             raise DataError(
                 "is a TorchScript program, not one of torch.export",
                 where=where,
-                hint="export the module with torch.export.save(torch.export.export(...), FILE)",
+                hint="name the file .ts or .pt, or export the module with torch.export.save",
             )
         with user_errors("not an exported program", where=where), _quiet():
             program = torch.export.load(file)
     module = program.module()
     architecture = str(program.graph_module.code)
-    return LoadedModel(
-        request.model_id or where, module, architecture, ProgramNetwork(program, module, where)
-    )
+    network = ProgramNetwork(program, module, where)
+    return LoadedModel(request.model_id or where, module, architecture, network, from_file=True)
 
 
 @contextmanager

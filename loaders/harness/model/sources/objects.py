@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import torch
 from torch import Tensor, nn
@@ -13,17 +14,17 @@ from torch import Tensor, nn
 from wordnet_splits.base.errors import DataError
 
 from ...backend.weights import load_weights, read_state
-from ...plugins import import_object, user_errors
+from ...plugins import file_identity, import_object, user_errors
 from ..head import features_and_logits
 from .registry import LoadedModel, ModelRequest
 
 
 def from_object(model: Any, request: ModelRequest, name: str | None = None) -> LoadedModel:
-    """Return the model of an nn.Module, or of a function x -> logits or (features, logits) with an id.
+    """Return the model of an nn.Module, or of a function x -> logits or (features, logits).
 
     Raises
     ------
-    DataError : the object is neither, or a function without an id.
+    DataError : the object is neither.
     """
     name = name or str(getattr(model, "__name__", type(model).__name__))
     if isinstance(model, nn.Module):
@@ -36,15 +37,14 @@ def from_object(model: Any, request: ModelRequest, name: str | None = None) -> L
         return LoadedModel(request.model_id or name, model, repr(model))
     if not callable(model):
         raise DataError(f"{type(model).__name__} is not a model", hint="give a module, a function or a name")
-    if request.model_id is None:
-        raise DataError(
-            "a function has no weights to identify its activations by",
-            where=name,
-            hint="add --model-id NAME (model_id='NAME') and change it whenever the function changes",
-        )
     if request.weights is not None:
         raise DataError("weights cannot be loaded into a function", where=name)
-    return LoadedModel(request.model_id, None, f"function {request.model_id}", _FunctionNetwork(model, name))
+    network = _FunctionNetwork(model, name)
+    if request.model_id is not None:
+        return LoadedModel(request.model_id, None, f"function {request.model_id}", network)
+    # weights and code of a function are unknown: only its module's file identifies one named MODULE:NAME
+    identity = file_identity(name) if ":" in name else f"{name} {uuid4().hex}"
+    return LoadedModel(name, None, f"function {identity}", network, identified=":" in name)
 
 
 def from_import(path: str, request: ModelRequest) -> LoadedModel:
@@ -72,7 +72,10 @@ def _makes_a_module(function: Callable[..., Any]) -> bool:
 
 
 class _FunctionNetwork:
-    """A user's function or TorchScript module: its features (n, D), if any, and logits (n, K)."""
+    """A user's function or TorchScript module: its features (n, D), if any, and logits (n, K).
+
+    Outputs may be tensors on any device, or arrays of NumPy or another library.
+    """
 
     def __init__(self, function: Callable[[Any], Any], name: str) -> None:
         self.function, self.name = function, name

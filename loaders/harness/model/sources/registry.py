@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from wordnet_splits.base.errors import UnsafeDataError
+
 from ...backend.transforms import Transform
 
 
@@ -26,6 +28,9 @@ class LoadedModel:
     source_of_classes : the source whose classes, in label order, the columns are.
     background : the column of its background class, None where it has none.
     series : name shared by trained runs that differ in the seed.
+    identified : whether its tensors and architecture identify it; not those of a function without a
+        ``model_id``.
+    from_file : whether it is a file that does not say how its inputs are normalised.
     """
 
     name: str
@@ -37,16 +42,29 @@ class LoadedModel:
     source_of_classes: str | None = None
     background: int | None = None
     series: str = ""
+    identified: bool = True
+    from_file: bool = False
 
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """Options besides the name, see `loading.load_model`."""
+    """Options besides the name, see `loading.load_model`; ``device`` is the kind: cpu, cuda."""
 
     weights: str | None = None
     trust: bool = False
     model_id: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    device: str = "cpu"
+
+
+def require_trust(kind: str, request: ModelRequest, where: str) -> None:
+    """Raise UnsafeDataError for a file that is code, unless the user trusts it."""
+    if not request.trust:
+        raise UnsafeDataError(
+            f"{kind} can run code when it is loaded",
+            where=where,
+            hint="if you trust where it comes from, say so with --trust-model (trust_model=True)",
+        )
 
 
 class ModelSource(Protocol):
@@ -59,13 +77,18 @@ class ModelSource(Protocol):
 SOURCES: dict[str, ModelSource] = {}
 
 
-def register_model_source(prefix: str) -> Callable[[ModelSource], ModelSource]:
-    """Register the decorated function as the source of ``prefix:NAME``."""
+SUFFIXES: dict[str, str] = {}
+"""Suffix of a file -> prefix of the source that loads it."""
+
+
+def register_model_source(prefix: str, *suffixes: str) -> Callable[[ModelSource], ModelSource]:
+    """Register the decorated function as the source of ``prefix:NAME`` and of files with some suffixes."""
 
     def add(function: ModelSource) -> ModelSource:
         if prefix in SOURCES:
             raise ValueError(f"two sources of models are called {prefix!r}")
         SOURCES[prefix] = function
+        SUFFIXES.update(dict.fromkeys(suffixes, prefix))
         return function
 
     return add

@@ -140,8 +140,8 @@ def test_written_results_give_way_to_those_of_the_same_arrays_alone(tmp_path: Pa
 @pytest.mark.parametrize(
     ("ids", "said"),
     [
-        (["a"] * 40, "40 ids, 1 of them different, for 40 images"),
-        (range(39), "39 ids, 39 of them different, for 40 images"),
+        (["a"] * 40, "39 ids repeat others, such as 'a'"),
+        (range(39), "39 ids for 40 images"),
         ([None] * 40, "ids are not texts or whole numbers"),
         (["a\n", *range(39)], "is not a name of an image"),
     ],

@@ -47,8 +47,8 @@ def _module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("sets", "options", "said"),
     [
-        ("acts.npz", {}, "sets: str is given in place of sets by name"),
-        (Path("acts.npz"), {}, "Path is given in place of sets by name"),
+        ("acts.npz", {}, "acts.npz: no such folder"),
+        (Path(__file__), {}, "is a file: give the folder that holds one for each set"),
         ([SETS], {}, "list is given in place of sets by name"),
         ({0: SETS["id"]}, {}, "dict is given in place of sets by name"),
         ({}, {}, "no set is given"),
@@ -149,11 +149,26 @@ def test_functions_may_name_what_they_give() -> None:
         evaluate(of_other, sets=sets, detectors="msp", model_id="f")
 
 
-@pytest.mark.parametrize("option", [{"std": 0.5}, {"classes": 3}])
-def test_what_describes_own_sets_is_refused_with_a_benchmark(option: dict[str, Any]) -> None:
+def test_what_describes_own_sets_is_refused_with_a_benchmark() -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(192, 6))
-    with pytest.raises(DataError, match=f"{next(iter(option))} belongs to sets of your own"):
-        evaluate(model, "digits", "msp", **option)
+    with pytest.raises(DataError, match="classes belongs to sets of your own"):
+        evaluate(model, "digits", "msp", classes=3)
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ({"std": 0.5}, "mean is not given: the two belong together"),
+        ({"mean": "0,0", "std": 1}, "mean: '0,0' is not one number, or three of them"),
+        ({"mean": 0, "std": [1, 0, 1]}, "is not one positive number, or three of them"),
+        ({"mean": 0, "std": 1, "transform": "tests:x"}, "mean and std change nothing for a function"),
+        ({"transform": "resize-9-crop-10"}, "a crop of 10 from images of 9"),
+    ],
+)
+def test_a_normalisation_is_two_numbers_or_two_threes(option: dict[str, Any], says: str) -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(192, 6))
+    with pytest.raises(DataError, match=says):
+        evaluate(model, "digits", "msp", groups=["uniform"], **option)
 
 
 @pytest.mark.parametrize("option", [{"roots": {"dtd": "dtd"}}, {"store": "kept"}, {"allow_missing": True}])

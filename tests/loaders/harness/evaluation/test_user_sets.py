@@ -473,7 +473,7 @@ def test_the_command_line_takes_a_transform_and_a_number_of_classes(tmp_path, mo
     assert other != dark  # stored activations are of the other function
     for text, expected in (
         ("mine:none", "did you mean"),
-        ("resize-31", "evaluation transform"),
+        ("resize31", "evaluation transform"),
         ("mine:torch", "not a function"),
     ):
         code, _, said = called("--num-classes", "6", "--transform", text)

@@ -71,8 +71,8 @@ def test_a_function_takes_its_name_from_the_command_line(
 ) -> None:
     (tmp_path / "functions.py").write_text("def pair(x): return x.flatten(1), x.flatten(1)[:, :3]")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SplitsError, match="add --model-id NAME"):
-        open_models(["functions:pair"], device="cpu")
+    ((unnamed,),) = open_models(["functions:pair"], device="cpu").values()
+    assert (unnamed.name, unnamed.identified) == ("functions:pair", True)  # by its module's file
     ((model,),) = open_models(["functions:pair"], device="cpu", model_id="first three").values()
     assert model.name == "first three"
 

@@ -1,0 +1,215 @@
+"""Arrays that were computed elsewhere, matched by id with the images of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.names import printable
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest, Part
+
+from ..activations.runs import GroupOutputs
+from ..arrays import Array, Arrays, Head
+from ..model.class_map import ClassMap, LabelSpace
+from .sets import EvaluatedSets
+from .user_sets import LABELLED
+
+SHOWN = 3
+"""Ids that an error shows."""
+
+
+def image_ids(benchmark: Manifest | str | Path, group: str, split: str = "test") -> list[str]:
+    """Return the ids of a group's images, ``SOURCE/IMAGE_ID``, in the benchmark's order.
+
+    Raises
+    ------
+    UnknownNameError : no such benchmark, group or split.
+    """
+    manifest = load_manifest(benchmark)
+    return list(full_ids(_images(manifest, (split, group))).to_pylist())
+
+
+def full_ids(table: pa.Table) -> pa.Array:
+    """Return ``SOURCE/IMAGE_ID`` of image rows."""
+    ids = pc.binary_join_element_wise(table["source"], table["image_id"], "/")
+    return ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+
+
+def _images(manifest: Manifest, part: Part) -> pa.Table:
+    if part not in manifest.parts:
+        raise unknown("set", _set_name(part), map(_set_name, manifest.parts), where=manifest.name)
+    return manifest.parts[part]()
+
+
+def _set_name(part: Part) -> str:
+    split, group = part
+    return group if split == "test" else f"{group}/{split}"
+
+
+class BenchmarkArrays:
+    """The groups of a benchmark that arrays are given for.
+
+    Attributes
+    ----------
+    sets : the test sets that are evaluated. allow_missing : whether images may lack a row.
+    match_columns : (labels of the benchmark, columns of the logits) -> class map.
+    left_out : sentences about images without a row. scored_groups : test sets that have rows.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        groups: Sequence[str] | None,
+        allow_missing: bool,
+        match_columns: Callable[[LabelSpace, int], ClassMap],
+    ) -> None:
+        self.manifest, self.allow_missing, self.match_columns = manifest, allow_missing, match_columns
+        self.sets = EvaluatedSets.of(manifest, groups)
+        self.left_out: list[str] = []
+        self.scored_groups: list[str] = []
+
+    def outputs(
+        self, sets: Mapping[str, tuple[dict[str, Array], dict[str, Any]]], head: Head | None
+    ) -> dict[Part, GroupOutputs]:
+        """Return the arrays of each set in the benchmark's order.
+
+        Parameters
+        ----------
+        sets : set -> its matrices, and its ``ids`` and ``labels``, checked by themselves.
+
+        Raises
+        ------
+        UnknownNameError : a set that the benchmark does not have. DataError : ids that are not of its images,
+            images without a row, labels or columns that are not the benchmark's.
+        """
+        parts = {self._part(set_name): given for set_name, given in sets.items()}
+        self._refuse_absent(parts)
+        columns = self._class_map(parts)
+        linear_head = None if head is None or columns is None else head.rows(columns.class_columns)
+        outputs = {}
+        for part, (arrays, given) in parts.items():
+            table, rows = self._matched(part, given["ids"])
+            if given["labels"] is not None:
+                self._check_labels(part, table, given["labels"][rows])
+            ordered = Arrays({name: array[rows] for name, array in arrays.items()})
+            labels = None if part[0] == "test" else table["label"].to_numpy().astype(np.int64)
+            if columns is not None:
+                ordered = columns.arrays(ordered, labels)
+            elif labels is not None:
+                ordered = ordered.replace(labels=labels)
+            outputs[part] = GroupOutputs(table, ordered, columns, linear_head)
+        return outputs
+
+    def _part(self, set_name: str) -> Part:
+        group, _, split = set_name.partition("/")
+        part = (split or "test", group)
+        _images(self.manifest, part)
+        return part
+
+    def _refuse_absent(self, parts: Mapping[Part, Any]) -> None:
+        """Raise DataError where a set to evaluate has no arrays; note it where that is allowed."""
+        self.scored_groups = [group for group in self.sets.test if ("test", group) in parts]
+        absent = [group for group in self.sets.test if ("test", group) not in parts]
+        id_absent = [group for group in absent if self.sets.test[group] == "id"]
+        if id_absent or (absent and not self.allow_missing):
+            names = ", ".join(id_absent or absent)
+            hint = "name the sets to evaluate (groups=, --group), or leave them out (allow_missing=True)"
+            raise DataError(
+                f"there are no arrays for {names}",
+                where=self.manifest.name,
+                hint="every evaluation needs the ID sets" if id_absent else hint,
+            )
+        self.left_out += [f"{group}/test: all images left out: no arrays" for group in absent]
+
+    def _class_map(self, parts: Mapping[Part, tuple[dict[str, Array], Any]]) -> ClassMap | None:
+        """Return which column of the logits is which label, None without logits."""
+        for key in ("logits", "features"):
+            widths = {arrays[key].shape[1] for arrays, _ in parts.values() if key in arrays}
+            if len(widths) > 1:
+                message = f"{key} of {' and '.join(map(str, sorted(widths)))} columns"
+                raise DataError(message, where=self.manifest.name)
+            if key == "logits" and widths:
+                return self.match_columns(LabelSpace.of(self.manifest.classes), widths.pop())
+        return None
+
+    def _matched(self, part: Part, ids: Sequence[str] | None) -> tuple[pa.Table, Array]:
+        """Return the image rows that have arrays, and the position of each in the arrays."""
+        table, where = _images(self.manifest, part), _set_name(part)
+        if ids is None:
+            raise DataError(
+                "there are no ids that say which row is which image",
+                where=where,
+                hint=f"`unknown-eval ids {self.manifest.name} {part[1]}` prints them (image_ids)",
+            )
+        given = pa.array(ids, pa.string())
+        position = self._positions(table, given)
+        strange = np.flatnonzero(position < 0)
+        if strange.size:
+            raise self._not_of_the_set(part, given.take(pa.array(strange)))
+        if len(set(position.tolist())) < len(position):
+            raise DataError("two ids name one image, with and without its source", where=where)
+        rows = np.full(table.num_rows, -1, np.int64)
+        rows[position] = np.arange(len(position))
+        absent = np.flatnonzero(rows < 0)
+        if absent.size:
+            problem = f"{absent.size:,} of {table.num_rows:,} images have no row"
+            if not self.allow_missing:
+                names = _shown(full_ids(table.take(pa.array(absent[:SHOWN]))).to_pylist(), absent.size)
+                hint = "give them, or leave them out: allow_missing=True (--allow-missing)"
+                raise DataError(f"{problem}: {names}", where=where, hint=hint)
+            self.left_out.append(
+                f"{part[1]}/{part[0]}: {absent.size:,} images left out: no row in the arrays"
+            )
+        kept = np.flatnonzero(rows >= 0)
+        return table.take(pa.array(kept)).combine_chunks(), rows[kept]
+
+    @staticmethod
+    def _positions(table: pa.Table, given: pa.Array) -> Array:
+        """Return the row of each id in an image table, -1 for none; ids may lack the source."""
+        full = pc.index_in(given, value_set=full_ids(table))
+        plain = pc.index_in(given, value_set=table["image_id"].combine_chunks())
+        unique = pc.count_distinct(table["image_id"]).as_py() == table.num_rows
+        position = pc.coalesce(full, plain) if unique else full
+        return np.asarray(pc.fill_null(position, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+    def _not_of_the_set(self, part: Part, strange: pa.Array) -> DataError:
+        """Return the error for ids that name no image of a set, with the set that they are of, if any."""
+        names = _shown(strange[:SHOWN].to_pylist(), len(strange))
+        for other in self.manifest.parts:
+            if other != part and (self._positions(_images(self.manifest, other), strange) >= 0).all():
+                return DataError(
+                    f"{len(strange):,} ids are of {_set_name(other)}: {names}",
+                    where=_set_name(part),
+                    hint="are the arrays of two sets swapped?",
+                )
+        hint = f"`unknown-eval ids {self.manifest.name} {part[1]} --split {part[0]}` prints its ids"
+        return DataError(
+            f"{len(strange):,} ids name no image of it: {names}", where=_set_name(part), hint=hint
+        )
+
+    def _check_labels(self, part: Part, table: pa.Table, labels: Array) -> None:
+        """Raise DataError where labels of ID images are given that are not the benchmark's."""
+        if table["role"][0].as_py() not in LABELLED:
+            return
+        expected = table["label"].to_numpy()
+        wrong = np.flatnonzero(labels != expected)
+        if wrong.size:
+            first = int(wrong[0])
+            name = printable(full_ids(table.slice(first, 1))[0].as_py())
+            raise DataError(
+                f"{wrong.size:,} labels are not the benchmark's: that of {name} is {expected[first]}, not "
+                f"{labels[first]}",
+                where=_set_name(part),
+                hint="leave labels out; is mapping= needed, or are the rows in another order than the ids?",
+            )
+
+
+def _shown(names: Sequence[str], count: int) -> str:
+    return ", ".join(map(printable, names)) + (", ..." if count > len(names) else "")

@@ -1,0 +1,215 @@
+"""ONNX models, computed by onnxruntime: ``onnx:FILE``, or a path that ends in .onnx."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordnet_splits.base.digests import digest_json
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.lazy import need
+from wordnet_splits.base.untrusted import GiB, path_below, read_bytes, sha256_of
+
+from ...arrays import Head
+from ...backend.weights import LARGEST
+from ...plugins import user_errors
+from .exported import MANY, BatchLimits
+from .registry import LoadedModel, ModelRequest, register_model_source
+
+LARGEST_GRAPH = 2 * GiB
+"""Largest ONNX file, in bytes: protobuf reads no more; larger weights are in files beside it."""
+DTYPES = {1: np.float32, 10: np.float16, 11: np.float64}
+"""ONNX's number of an element type -> that of NumPy."""
+
+
+@register_model_source("onnx", ".onnx")
+def onnx_model(name: str, request: ModelRequest) -> LoadedModel:
+    """Load an ONNX model that returns logits, or features and logits in either order.
+
+    Where the last layer is linear, its input is the features, and its weights are the head.
+
+    Raises
+    ------
+    DataError : not an ONNX model, or its input or outputs are others. MissingPackageError : no onnxruntime.
+    """
+    path = Path(name)
+    where = f"onnx:{path.name}"
+    if request.weights is not None:
+        raise DataError("an ONNX model has weights of its own", where=where)
+    onnx = need("onnx", "onnx", where=where)
+    runtime = need("onnxruntime", "onnx", where=where)
+    content = read_bytes(path, largest=LARGEST_GRAPH)
+    with user_errors("not an ONNX model", where=where):
+        model = onnx.load_model_from_string(content)
+    files = {tensor_file for tensor in _tensors(model.graph) for tensor_file in _external_files(tensor)}
+    digests = {file: sha256_of(path_below(path.parent, file), largest=LARGEST) for file in sorted(files)}
+    graph = _Graph(model.graph, where)
+    matrix = graph.head(onnx, path.parent)
+    for output in graph.outputs:
+        if output not in {value.name for value in model.graph.output}:
+            model.graph.output.append(onnx.ValueInfoProto(name=output))
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.add_session_config_entry(
+        "session.model_external_initializers_file_folder_path", str(path.resolve().parent)
+    )
+    available = runtime.get_available_providers()
+    wanted = ["CUDAExecutionProvider"] if request.device == "cuda" else []
+    providers = [provider for provider in (*wanted, "CPUExecutionProvider") if provider in available]
+    with user_errors("onnxruntime cannot load it", where=where):
+        session = runtime.InferenceSession(model.SerializeToString(), options, providers=providers)
+    architecture = digest_json({"onnx": sha256_of(path, largest=LARGEST_GRAPH), "files": digests})
+    network = OnnxNetwork(session, graph, matrix)
+    return LoadedModel(request.model_id or where, None, architecture, network, from_file=True)
+
+
+def _tensors(graph: Any) -> Iterator[Any]:
+    """Yield the stored tensors of a graph and of the graphs inside its nodes."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from (attribute.t, *attribute.tensors)
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _tensors(inner)
+
+
+def _external_files(tensor: Any) -> list[str]:
+    return [entry.value for entry in tensor.external_data if entry.key == "location"]
+
+
+class _Graph:
+    """The input and outputs of an ONNX graph.
+
+    Attributes
+    ----------
+    input : name of the input. dtype : its type. channels_last : whether images are (n, h, w, 3).
+    size : (h, w), None where any. limits : batch sizes.
+    outputs : names of the features, where there are any, and of the logits.
+    """
+
+    def __init__(self, graph: Any, where: str) -> None:
+        self.where = where
+        self.initializers = {tensor.name: tensor for tensor in graph.initializer}
+        self.producers = {name: node for node in graph.node for name in node.output}
+        inputs = [value for value in graph.input if value.name not in self.initializers]
+        if len(inputs) != 1:
+            input_names = ", ".join(value.name for value in inputs) or "none"
+            raise DataError(f"takes {len(inputs)} inputs ({input_names}), not images alone", where=where)
+        self._read_input(inputs[0])
+        names = [value.name for value in graph.output]
+        self.outputs = self._named_outputs(names)
+
+    def _read_input(self, value: Any) -> None:
+        tensor = value.type.tensor_type
+        shape = [dimension.dim_value for dimension in tensor.shape.dim]  # 0: any
+        self.input, dtype = str(value.name), DTYPES.get(tensor.elem_type)
+        self.channels_last = len(shape) == 4 and shape[3] == 3 and shape[1] != 3
+        if dtype is None or len(shape) != 4 or (shape[1] not in (0, 3) and not self.channels_last):
+            sides = " x ".join(str(side or "any") for side in shape)
+            raise DataError(
+                f"its input {value.name} is {sides}, of ONNX's type {tensor.elem_type}",
+                where=self.where,
+                hint="export a model of float images (n, 3, h, w)",
+            )
+        self.dtype = dtype
+        height, width = shape[1:3] if self.channels_last else shape[2:]
+        self.size = (height, width) if height and width else None
+        self.limits = BatchLimits(shape[0], shape[0]) if shape[0] else BatchLimits(1, MANY)
+
+    def _named_outputs(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of features, where there are any, and logits."""
+        if {"features", "logits"} <= set(names):
+            return "features", "logits"
+        if len(names) == 2:
+            first, second = (self._linear(name) for name in names)
+            swapped = first is not None and (second is None or first[0] == names[1])
+            return (names[1], names[0]) if swapped else (names[0], names[1])
+        if len(names) != 1:
+            raise DataError(
+                f"it has {len(names)} outputs: {', '.join(names)}",
+                where=self.where,
+                hint="export one that returns logits, or call two of them features and logits",
+            )
+        linear = self._linear(names[0])
+        return (names[0],) if linear is None or linear[0] == self.input else (linear[0], names[0])
+
+    def _linear(self, name: str) -> tuple[str, Any, Any, bool] | None:
+        """Return the linear layer that gives an output, None where there is none.
+
+        Returns
+        -------
+        Its input, weights, bias (None where it has none), and whether the weights are (K, D).
+        """
+        node = self.producers.get(name)
+        while node is not None and node.op_type == "Identity":
+            node = self.producers.get(node.input[0])
+        bias = None
+        if node is not None and node.op_type == "Add":
+            biases = [self.initializers[part] for part in node.input if part in self.initializers]
+            others = [part for part in node.input if part not in self.initializers]
+            if len(biases) != 1 or len(biases[0].dims) != 1:
+                return None
+            bias, node = biases[0], self.producers.get(others[0])
+            if node is None or node.op_type != "MatMul":
+                return None
+        if node is None or node.op_type not in ("Gemm", "MatMul") or node.input[1] not in self.initializers:
+            return None
+        settings = {a.name: a.f if a.name in ("alpha", "beta") else a.i for a in node.attribute}
+        if settings.get("transA", 0) or {settings.get("alpha", 1), settings.get("beta", 1)} != {1}:
+            return None
+        if len(node.input) == 3 and node.input[2]:
+            if node.input[2] not in self.initializers:
+                return None
+            bias = self.initializers[node.input[2]]
+        weight = self.initializers[node.input[1]]
+        return (
+            None if len(weight.dims) != 2 else (node.input[0], weight, bias, bool(settings.get("transB", 0)))
+        )
+
+    def head(self, onnx: Any, folder: Path) -> Head | None:
+        """Return the linear layer between features and logits, None where there is none."""
+        linear = self._linear(self.outputs[-1])
+        if linear is None or len(self.outputs) == 1 or linear[0] != self.outputs[0]:
+            return None
+        _, weight, bias, by_class = linear
+        with user_errors("its weights cannot be read", where=self.where):
+            matrix = onnx.numpy_helper.to_array(weight, str(folder)).astype(np.float32)
+            matrix = matrix if by_class else matrix.T
+            values = np.zeros(len(matrix)) if bias is None else onnx.numpy_helper.to_array(bias, str(folder))
+            return Head(matrix, np.broadcast_to(values.reshape(-1).astype(np.float32), len(matrix)))
+
+
+class OnnxNetwork:
+    """A session of onnxruntime: features (n, D), where the graph has them, and logits (n, K) of a batch."""
+
+    def __init__(self, session: Any, graph: _Graph, matrix: Head | None) -> None:
+        self.session, self.graph, self.matrix = session, graph, matrix
+
+    def __call__(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
+        """Return features, where there are any, and logits of images (n, 3, h, w)."""
+        graph = self.graph
+        if graph.size is not None and graph.size != tuple(x.shape[2:]):
+            (height, width), given = graph.size, " x ".join(map(str, x.shape[2:]))
+            raise DataError(
+                f"takes images of {height} x {width}, and the transform gives {given}",
+                where=graph.where,
+                hint=f"say how they are resized: --transform resize-{height} (transform='resize-{height}')",
+            )
+        *features, logits = graph.limits.call(self._run, x)
+        if logits.ndim != 2 or any(part.ndim != 2 for part in features):
+            shapes = " and ".join(str(tuple(part.shape)) for part in (*features, logits))
+            raise DataError(f"gives {shapes} where logits (n, K) are expected", where=graph.where)
+        return (features[0] if features else None), logits
+
+    def _run(self, x: Tensor) -> list[Tensor]:
+        images = x.detach().cpu().numpy().astype(self.graph.dtype)
+        if self.graph.channels_last:
+            images = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
+        arrays = self.session.run(list(self.graph.outputs), {self.graph.input: images})
+        return [torch.from_numpy(np.array(array, dtype=np.float32)) for array in arrays]
