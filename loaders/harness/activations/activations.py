@@ -141,7 +141,7 @@ def extract(
     """
     if features_dtype not in FEATURES_DTYPES:
         raise unknown("type of features", features_dtype, FEATURES_DTYPES)
-    if store.kept and not model.identified:
+    if store.permanent and not model.identified:
         raise DataError(
             "a function has no weights to identify its activations by",
             where=model.name,

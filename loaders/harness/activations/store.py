@@ -54,12 +54,12 @@ class Store:
     ----------
     root : the folder, created on the first write.
     shard_rows : rows of a shard, for new groups.
-    kept : whether the folder outlives the evaluation, so that later ones read it.
+    permanent : whether the folder outlives the evaluation, so that later ones read it.
     """
 
     root: Path
     shard_rows: int = SHARD_ROWS
-    kept: bool = True
+    permanent: bool = True
 
     def group(self, model_key: str, transform_key: str, list_key: str, *, n: int) -> StoredGroup:
         """Return the stored group of ``n`` images, which may not exist yet."""

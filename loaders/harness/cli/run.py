@@ -22,7 +22,15 @@ from wordnet_splits.terminal.options import (
     PackedOption,
     RootOptions,
 )
-from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_lines, print_result, to_stderr, to_stdout
+from wordnet_splits.terminal.output import (
+    DONE,
+    LEFT_OUT,
+    print_json,
+    print_lines,
+    print_result,
+    to_stderr,
+    to_stdout,
+)
 
 from ..detectors import get_preset, parse_detectors
 from ..detectors.parsing import PRESET

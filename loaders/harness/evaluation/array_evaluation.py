@@ -276,14 +276,14 @@ def checked_arrays(name: str, values: Any) -> tuple[dict[str, Array], dict[str, 
 def _checked_set(name: str, values: Any) -> tuple[UserSet, Arrays]:
     """Return a set and its arrays, checked; arrays of test images have no labels."""
     role, group, split = parse_set_name(name)
-    arrays, given = checked_arrays(name, values)
+    arrays, row_facts = checked_arrays(name, values)
     n = len(next(iter(arrays.values())))
-    unlabelled = given["labels"] is None and split == "test"  # accuracy is left out
-    labels = checked_labels(given["labels"], n, role="" if unlabelled else role, where=name)
+    unlabelled = row_facts["labels"] is None and split == "test"  # accuracy is left out
+    labels = checked_labels(row_facts["labels"], n, role="" if unlabelled else role, where=name)
     if split != "test":
         arrays["labels"] = labels if role in ("id", "csid") else np.full(n, -1, np.int64)
     digests = _digests([array for array in arrays.values() if array.ndim > 1])
-    ids = given["ids"] or list(map(content_id, range(n), digests))
+    ids = row_facts["ids"] or list(map(content_id, range(n), digests))
     return UserSet(role, group, split, labels, ids, digests), Arrays(arrays)
 
 

@@ -89,15 +89,15 @@ class BenchmarkArrays:
         UnknownNameError : a set that the benchmark does not have. DataError : ids that are not of its images,
             images without a row, labels or columns that are not the benchmark's.
         """
-        parts = {self._part(set_name): given for set_name, given in sets.items()}
+        parts = {self._part(set_name): arrays_and_rows for set_name, arrays_and_rows in sets.items()}
         self._refuse_absent(parts)
         columns = self._class_map(parts)
         linear_head = None if head is None or columns is None else head.rows(columns.class_columns)
         outputs = {}
-        for part, (arrays, given) in parts.items():
-            table, rows = self._matched(part, given["ids"])
-            if given["labels"] is not None:
-                self._check_labels(part, table, given["labels"][rows])
+        for part, (arrays, row_facts) in parts.items():
+            table, rows = self._matched(part, row_facts["ids"])
+            if row_facts["labels"] is not None:
+                self._check_labels(part, table, row_facts["labels"][rows])
             ordered = Arrays({name: array[rows] for name, array in arrays.items()})
             labels = None if part[0] == "test" else table["label"].to_numpy().astype(np.int64)
             if columns is not None:
@@ -116,17 +116,17 @@ class BenchmarkArrays:
     def _refuse_absent(self, parts: Mapping[Part, Any]) -> None:
         """Raise DataError where a set to evaluate has no arrays; note it where that is allowed."""
         self.scored_groups = [group for group in self.sets.test if ("test", group) in parts]
-        absent = [group for group in self.sets.test if ("test", group) not in parts]
-        id_absent = [group for group in absent if self.sets.test[group] == "id"]
-        if id_absent or (absent and not self.allow_missing):
-            names = ", ".join(id_absent or absent)
+        missing_groups = [group for group in self.sets.test if ("test", group) not in parts]
+        id_missing = [group for group in missing_groups if self.sets.test[group] == "id"]
+        if id_missing or (missing_groups and not self.allow_missing):
+            names = ", ".join(id_missing or missing_groups)
             hint = "name the sets to evaluate (groups=, --group), or leave them out (allow_missing=True)"
             raise DataError(
                 f"there are no arrays for {names}",
                 where=self.manifest.name,
-                hint="every evaluation needs the ID sets" if id_absent else hint,
+                hint="every evaluation needs the ID sets" if id_missing else hint,
             )
-        self.left_out += [f"{group}/test: all images left out: no arrays" for group in absent]
+        self.left_out += [f"{group}/test: all images left out: no arrays" for group in missing_groups]
 
     def _class_map(self, parts: Mapping[Part, tuple[dict[str, Array], Any]]) -> ClassMap | None:
         """Return which column of the logits is which label, None without logits."""
@@ -148,50 +148,52 @@ class BenchmarkArrays:
                 where=where,
                 hint=f"`unknown-eval ids {self.manifest.name} {part[1]}` prints them (image_ids)",
             )
-        given = pa.array(ids, pa.string())
-        position = self._positions(table, given)
-        strange = np.flatnonzero(position < 0)
-        if strange.size:
-            raise self._not_of_the_set(part, given.take(pa.array(strange)))
+        row_ids = pa.array(ids, pa.string())
+        position = self._positions(table, row_ids)
+        unknown_rows = np.flatnonzero(position < 0)
+        if unknown_rows.size:
+            raise self._not_of_the_set(part, row_ids.take(pa.array(unknown_rows)))
         if len(set(position.tolist())) < len(position):
             raise DataError("two ids name one image, with and without its source", where=where)
         rows = np.full(table.num_rows, -1, np.int64)
         rows[position] = np.arange(len(position))
-        absent = np.flatnonzero(rows < 0)
-        if absent.size:
-            problem = f"{absent.size:,} of {table.num_rows:,} images have no row"
+        missing_rows = np.flatnonzero(rows < 0)
+        if missing_rows.size:
+            problem = f"{missing_rows.size:,} of {table.num_rows:,} images have no row"
             if not self.allow_missing:
-                names = _shown(full_ids(table.take(pa.array(absent[:SHOWN]))).to_pylist(), absent.size)
+                names = _shown(
+                    full_ids(table.take(pa.array(missing_rows[:SHOWN]))).to_pylist(), missing_rows.size
+                )
                 hint = "give them, or leave them out: allow_missing=True (--allow-missing)"
                 raise DataError(f"{problem}: {names}", where=where, hint=hint)
             self.left_out.append(
-                f"{part[1]}/{part[0]}: {absent.size:,} images left out: no row in the arrays"
+                f"{part[1]}/{part[0]}: {missing_rows.size:,} images left out: no row in the arrays"
             )
-        kept = np.flatnonzero(rows >= 0)
-        return table.take(pa.array(kept)).combine_chunks(), rows[kept]
+        scored_rows = np.flatnonzero(rows >= 0)
+        return table.take(pa.array(scored_rows)).combine_chunks(), rows[scored_rows]
 
     @staticmethod
-    def _positions(table: pa.Table, given: pa.Array) -> Array:
+    def _positions(table: pa.Table, row_ids: pa.Array) -> Array:
         """Return the row of each id in an image table, -1 for none; ids may lack the source."""
-        full = pc.index_in(given, value_set=full_ids(table))
-        plain = pc.index_in(given, value_set=table["image_id"].combine_chunks())
+        full = pc.index_in(row_ids, value_set=full_ids(table))
+        plain = pc.index_in(row_ids, value_set=table["image_id"].combine_chunks())
         unique = pc.count_distinct(table["image_id"]).as_py() == table.num_rows
         position = pc.coalesce(full, plain) if unique else full
         return np.asarray(pc.fill_null(position, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
-    def _not_of_the_set(self, part: Part, strange: pa.Array) -> DataError:
+    def _not_of_the_set(self, part: Part, unknown_ids: pa.Array) -> DataError:
         """Return the error for ids that name no image of a set, with the set that they are of, if any."""
-        names = _shown(strange[:SHOWN].to_pylist(), len(strange))
-        for other in self.manifest.parts:
-            if other != part and (self._positions(_images(self.manifest, other), strange) >= 0).all():
+        names = _shown(unknown_ids[:SHOWN].to_pylist(), len(unknown_ids))
+        for another in self.manifest.parts:
+            if another != part and (self._positions(_images(self.manifest, another), unknown_ids) >= 0).all():
                 return DataError(
-                    f"{len(strange):,} ids are of {_set_name(other)}: {names}",
+                    f"{len(unknown_ids):,} ids are of {_set_name(another)}: {names}",
                     where=_set_name(part),
                     hint="are the arrays of two sets swapped?",
                 )
         hint = f"`unknown-eval ids {self.manifest.name} {part[1]} --split {part[0]}` prints its ids"
         return DataError(
-            f"{len(strange):,} ids name no image of it: {names}", where=_set_name(part), hint=hint
+            f"{len(unknown_ids):,} ids name no image of it: {names}", where=_set_name(part), hint=hint
         )
 
     def _check_labels(self, part: Part, table: pa.Table, labels: Array) -> None:
@@ -199,13 +201,13 @@ class BenchmarkArrays:
         if table["role"][0].as_py() not in LABELLED:
             return
         expected = table["label"].to_numpy()
-        wrong = np.flatnonzero(labels != expected)
-        if wrong.size:
-            first = int(wrong[0])
-            name = printable(full_ids(table.slice(first, 1))[0].as_py())
+        wrong_rows = np.flatnonzero(labels != expected)
+        if wrong_rows.size:
+            row = int(wrong_rows[0])
+            name = printable(full_ids(table.slice(row, 1))[0].as_py())
             raise DataError(
-                f"{wrong.size:,} labels are not the benchmark's: that of {name} is {expected[first]}, not "
-                f"{labels[first]}",
+                f"{wrong_rows.size:,} labels are not the benchmark's: that of {name} is {expected[row]}, not "
+                f"{labels[row]}",
                 where=_set_name(part),
                 hint="leave labels out; is mapping= needed, or are the rows in another order than the ids?",
             )

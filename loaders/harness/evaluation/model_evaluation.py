@@ -213,7 +213,7 @@ def evaluate_models(models: Models, manifest: Manifest, options: EvaluationOptio
             model_run(
                 model,
                 images,
-                Store(Path(folder), kept=options.store is not None),
+                Store(Path(folder), permanent=options.store is not None),
                 of=name,
                 user_named=models.user_named,
                 batch_size=options.batch_size,

@@ -210,7 +210,9 @@ def _expanded(specs: Sequence[str]) -> Iterator[str]:
 
 def _pairs(specs: list[str], weights: list[str]) -> list[tuple[str, str | None]]:
     if not specs:
-        raise DataError("no model is given", where="--model", hint="as in --model timm:resnet50")
+        raise DataError(
+            "no model is given", where="--model", hint="as in --model timm:resnet50, or --arrays DIR"
+        )
     if not weights:
         return [(spec, None) for spec in specs]
     if len(specs) == 1:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from loaders.harness.cli.main import app
 from loaders.harness.detectors import DETECTORS
 from tests.selection import cases
+from tests.wordnet_splits.command import run
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 SHOWN = {
@@ -29,7 +32,16 @@ SHOWN = {
         "report.html",
     ),
     "one-image.md": ("ShippedDetector(knn on Sequential: 4.96% false alarms at most", "photos/b.png"),
+    "your-models.md": (
+        "neither the file nor digits says how its inputs are normalised",
+        "Model onnx: weights net.onnx",
+        "Model my_models:linear: weights my_models:linear",
+        "uniform: 3 of 500 images have no row: uniform/8x8x1/s0/00000",
+        "Model mine: weights as given in arrays",
+    ),
 }
+SHELL = ("your-models.md",)
+"""Pages whose commands run too."""
 
 
 @pytest.mark.docs
@@ -38,10 +50,18 @@ SHOWN = {
 def test_the_page_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if name == "your-models.md":
+        for package in ("onnx", "onnxruntime", "onnxscript"):
+            pytest.importorskip(package, reason="pip install '.[dev]'")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
-    for block in re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(encoding="utf-8"), re.DOTALL):
-        exec(compile(block, name, "exec", dont_inherit=True), names)
+    page = (DOCS / name).read_text(encoding="utf-8")
+    for language, block in re.findall(r"```(python|sh)\n(.*?)```", page, re.DOTALL):
+        if language == "python":
+            exec(compile(block, name, "exec", dont_inherit=True), names)
+        elif name in SHELL:
+            for line in block.splitlines():
+                assert run(app, shlex.split(line)[1:], "unknown-eval") == 0, line
     shown = capsys.readouterr().out
     for text in SHOWN[name]:
         assert text in shown

@@ -80,6 +80,30 @@ print(evaluate_arrays(sets, "preset:openood"))
     assert "Note: arrays: knn is left out: it fits on ID train images" in done.stdout, done.stderr
 
 
+def test_arrays_on_a_benchmark_need_no_torch(tmp_path: Path) -> None:
+    code = """
+import numpy as np
+from pathlib import Path
+from loaders.harness import image_ids
+
+Path("mine").mkdir()
+for seed, group in enumerate(("digits-0-5", "digits-6-9", "gaussian", "uniform")):
+    ids = image_ids("digits", group)
+    np.savez(f"mine/{group}.npz", ids=ids, logits=np.random.default_rng(seed).normal(size=(len(ids), 6)))
+"""
+    made = without_torch(code, tmp_path)
+    assert made.returncode == 0, made.stderr
+    run = ("run", "--benchmark", "digits", "--arrays", "mine", "--detectors", "msp", "--out", "r")
+    for arguments, shows in (
+        (("ids", "digits", "uniform"), "uniform/8x8x1/s0/00499"),
+        (run, "Model mine: weights as given in arrays"),
+        (("check-results", "r"), "all recompute"),
+    ):
+        done = without_torch(COMMAND, tmp_path, *arguments)
+        assert done.returncode == 0, done.stderr
+        assert shows in done.stdout
+
+
 @pytest.mark.parametrize(
     ("error", "says"),
     [

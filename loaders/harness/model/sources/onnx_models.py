@@ -195,9 +195,9 @@ class OnnxNetwork:
         """Return features, where there are any, and logits of images (n, 3, h, w)."""
         graph = self.graph
         if graph.size is not None and graph.size != tuple(x.shape[2:]):
-            (height, width), given = graph.size, " x ".join(map(str, x.shape[2:]))
+            (height, width), sides = graph.size, " x ".join(map(str, x.shape[2:]))
             raise DataError(
-                f"takes images of {height} x {width}, and the transform gives {given}",
+                f"takes images of {height} x {width}, and the transform gives {sides}",
                 where=graph.where,
                 hint=f"say how they are resized: --transform resize-{height} (transform='resize-{height}')",
             )

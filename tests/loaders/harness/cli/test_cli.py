@@ -224,7 +224,7 @@ def test_sets_may_be_chosen_and_the_missing_ones_are_named(call: Any) -> None:
         ),
         (digits("--model", "tiny_nets:six"), "the model tiny_nets:six is given twice"),
         (["run", "--benchmark", "digitz", "--model", "tiny_nets:six"], "unknown manifest 'digitz'"),
-        (["run", "--benchmark", "digits"], "Missing option '--model'"),
+        (["run", "--benchmark", "digits"], "--model: no model is given"),
         (["check-results", "nowhere"], "nowhere: no about.json here"),
     ],
 )

@@ -136,7 +136,7 @@ def test_a_head_is_for_detectors_that_need_one():
         ({"idd": {"logits": logits(3, 0)}}, "'idd' names no set"),
         ({"near/later": {"logits": logits(3, 0)}}, "names no set"),
         ({"near:noise": {"logits": logits(3, 0)}}, "the name noise is used for far and for near"),
-        ({"csid": {"logits": logits(3, 0)}}, "csid: an ID set needs the label of each image"),
+        ({"id/val": {"logits": logits(3, 0)}}, "id/val: an ID set needs the label of each image"),
         ({"id": {"logits": logits(3, 0), "labels": [0, 1]}}, r"labels of shape \(2,\)"),
         ({"id": {"logits": logits(3, 0), "labels": [0, 1, 6]}}, "label 6 of 6 classes"),
         ({"id": {"logits": logits(3, 0), "labels": [0, 1, -1]}}, "label -1 of an ID image"),
