@@ -28,7 +28,7 @@ PART: Final = ".part"
 """Ending of unfinished files, which no reader opens."""
 
 LOCK: Final = ".lock"
-"""Ending of the hidden, empty file that `locked` locks, and leaves there."""
+"""Ending of the hidden, empty file that `locked` locks; a killed process leaves it there."""
 
 HINT: Final = "check that the folder may be written to and has space left"
 
@@ -244,11 +244,15 @@ def locked(
         clear_parts_of(path)
         yield
     finally:
+        with suppress(
+            OSError
+        ):  # while it is locked: a waiting process sees that the file is gone and makes another
+            Path(lock.lock_file).unlink()
         lock.release()
 
 
 def is_lock(name: str) -> bool:
-    """Return whether a file is a lock that `locked` left there."""
+    """Return whether a file is a lock of `locked`."""
     return name.startswith(".") and name.endswith(LOCK)
 
 

@@ -17,8 +17,8 @@ from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog.declarations import declared_name, declared_sources, register_declaration
 from wordnet_splits.rules.evidence import counted
 from wordnet_splits.sources.layouts import open_layout
-from wordnet_splits.sources.layouts.folders import Folders, Parts, class_folders, is_picture
-from wordnet_splits.sources.layouts.walk import check_root, entries
+from wordnet_splits.sources.layouts.folders import Folders, Parts, class_folders, picture_names
+from wordnet_splits.sources.layouts.walk import check_root
 
 ALL = "all"
 """The split of a dataset without splits."""
@@ -168,8 +168,7 @@ def declared_classes(name: str, root: Path) -> DatasetClasses:
 
 
 def _pictures(folder: Path, root: Path) -> int:
-    files = entries(folder, root, is_picture)
-    return sum(not entry.is_dir() and is_picture(entry.name) for entry in files)
+    return sum(map(bool, picture_names(folder, root).values()))
 
 
 def _notes(noun: str, empty: list[str]) -> list[str]:

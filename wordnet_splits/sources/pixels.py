@@ -60,6 +60,8 @@ REASONS: Final[Mapping[str, Reason]] = {
         "not an image file, or its header is corrupt, or its format is not read",
         f"fetch this image again; formats read: {', '.join(FORMATS)}",
     ),
+    "lfs": Reason("a Git LFS pointer is in its place (git lfs pull)", "fetch the pictures"),
+    "annex": Reason("a git-annex pointer is in its place (git annex get)", "fetch the pictures"),
     "truncated": Reason("the image is truncated", "fetch this image again"),
     "corrupt": Reason("the image is corrupt", "fetch this image again"),
     "bomb": Reason(
@@ -71,6 +73,10 @@ REASONS: Final[Mapping[str, Reason]] = {
     ),
 }
 """Why an image cannot be used."""
+
+
+POINTERS: Final = {"lfs": b"version https://git-lfs.github.com/spec/", "annex": b"/annex/objects/"}
+"""Reason -> the first bytes of a file that stands for a picture kept elsewhere."""
 
 
 class UndecodableImageError(SourceError):
@@ -307,7 +313,10 @@ class _Reading:
         if out_of_memory(error):
             raise MemoryError(str(error)) from error
         if isinstance(error, UnidentifiedImageError):
-            raise UndecodableImageError("unidentified") from error
+            reason = next(
+                (r for r, start in POINTERS.items() if self._data.startswith(start)), "unidentified"
+            )
+            raise UndecodableImageError(reason) from error
         if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning):
             raise UndecodableImageError("bomb") from error
         # Pillow's readers raise nearly anything on damaged files

@@ -168,7 +168,7 @@ def test_another_checksum_is_refused_and_nothing_is_left(
     monkeypatch.setattr(fetching, "source_info", lambda name: info_of(publisher, content=b"another"))
     with pytest.raises(SourceError, match=r"not the publisher's: its MD5 is \w{32}, not \w{32} "):
         ws.fetch_source("dtd", tmp_path)
-    assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")] == []
+    assert [path.name for path in tmp_path.iterdir()] == []
 
 
 def test_another_file_of_that_name_stays(known: Publisher, tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_hostile_archive_leaves_nothing(
     monkeypatch.setattr(fetching, "source_info", lambda name: info_of(publisher))
     with pytest.raises(SplitsError, match=message):
         ws.fetch_source("dtd", tmp_path / "out")
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {ARCHIVE, f".{ARCHIVE}.lock"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {ARCHIVE}
 
 
 @pytest.mark.parametrize("cut", [-200, 3])

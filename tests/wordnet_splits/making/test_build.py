@@ -129,7 +129,7 @@ def test_a_manifest_written_and_read_is_the_same(tmp_path):
     assert read.data == built.manifest.data
     assert read.images().equals(built.manifest.images())
     assert altered(read) == []
-    assert sorted(p.name for p in tmp_path.iterdir()) == [".digits.lock", "digits"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["digits"]
 
 
 def test_writing_twice_gives_the_same_bytes(tmp_path):

@@ -137,7 +137,7 @@ def test_without_allow_missing_nothing_is_written(command, real_data, tmp_path):
     line = command("build", "unknown-cifar-tinyval", *root_flags(real_data, "dtd"), "--out", "out").error
     assert line.startswith("error: unknown-cifar-tinyval: 5,580 of 5,640 images of dtd are missing under ")
     left = {p.name.removeprefix(".unknown-cifar-tinyval") for p in (tmp_path / "out").iterdir()}
-    assert left == {".journal", ".lock"}
+    assert left == {".journal"}
 
 
 # -- ImageNet --------------------------------------------------------------------------------------------

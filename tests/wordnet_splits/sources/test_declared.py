@@ -17,7 +17,8 @@ from tests.wordnet_splits import own_pictures as own
 from wordnet_splits.base import errors, user_code
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.declarations import register_declaration
-from wordnet_splits.propose.classes import declared_classes
+from wordnet_splits.making.digesting import read_digests
+from wordnet_splits.propose.classes import classes_below, declared_classes
 from wordnet_splits.sources import Source, open_source, source_info, source_names
 from wordnet_splits.sources.layouts import DeclaredLayout, Image, Location
 from wordnet_splits.sources.layouts import layout as layouts
@@ -364,3 +365,45 @@ def test_a_folder_of_no_class_is_counted(pics: Path) -> None:
     source = open_source("mypics", pics)
     assert source.count() == {"train": 12, "test": 8}
     assert source.unexpected == {"class okapi": 2}
+
+
+def _lfs(picture: Path) -> None:
+    picture.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+
+
+def _annex(picture: Path) -> None:
+    picture.write_text("/annex/objects/SHA256E-s1--00.png\n")
+
+
+def _broken_link(picture: Path) -> None:
+    picture.symlink_to("../.git/annex/objects/absent.png")
+
+
+def _dvc(picture: Path) -> None:
+    picture.with_name(picture.name + ".dvc").touch()
+
+
+@pytest.mark.parametrize(
+    ("replace", "command"),
+    [(_lfs, "git lfs pull"), (_annex, "git annex get"), (_broken_link, "git annex get"), (_dvc, "dvc pull")],
+)
+def test_a_picture_kept_elsewhere_is_counted_and_the_command_that_fetches_it_is_named(pics, replace, command):
+    picture = pics / "train" / "zebra" / "picture 0.png"
+    assert picture.is_file()
+    picture.unlink()
+    replace(picture)
+    source = open_source("mypics", pics)
+    assert source.count() == {"train": 12, "test": 8}
+    assert classes_below(pics).classes[-1].counts == {"train": 3, "test": 2}
+    _, (problem,) = read_digests(source, {"train/zebra/picture 0": "zebra"}, {})
+    assert (problem.kind, problem.image_id) == ("unreadable", "train/zebra/picture 0")
+    assert command in problem.detail
+
+
+def test_companions_of_pictures_are_not_unexpected(pics):
+    for name in ("README.md", "Thumbs.db", "picture 0.png.dvc", ".gitattributes"):
+        (pics / "train" / "zebra" / name).touch()
+    (pics / "train" / "zebra" / "notes.txt").touch()
+    source = open_source("mypics", pics)
+    assert len(rows(source)) == 20
+    assert list(source.unexpected) == ["train/zebra/notes.txt"]

@@ -74,7 +74,7 @@ def test_a_full_disk(command, tmp_path, size):
     assert "space left" in done.error
     assert visible(tmp_path / "out") == ["digits"]
     left = {p.name for p in (tmp_path / "out").iterdir()}
-    assert left - {".digits.journal"} == {".digits.lock", "digits"}
+    assert left - {".digits.journal"} == {"digits"}
     assert (tmp_path / "out" / "digits" / "manifest.json").read_bytes() == before
 
 
@@ -85,7 +85,7 @@ def test_a_disk_that_fills_while_images_are_read(tmp_path):
         tmp_path, "build", recipe, "--root", f"dtd={root}", "--out", "out", preexec_fn=largest_file(2000)
     )
     assert "cannot be written: File too large" in done.error
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".mine.journal", ".mine.lock"]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".mine.journal"]
 
 
 # -- interruption and two at once ------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_ctrl_c_leaves_nothing_half_written_and_the_next_build_goes_on(command, 
     again = command(*arguments)
     assert again.code == 0
     assert again.json["built"][0]["fingerprint"] + _pixels(tmp_path / "out" / "mine") == fingerprint
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".mine.lock", "mine"]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["mine"]
 
 
 def test_a_killed_build_leaves_nothing_half_written_either(command, tmp_path, many):
@@ -178,7 +178,7 @@ def test_a_journal_of_other_roots_is_no_hindrance(command, tmp_path):
     left.write_text("{}\n")
     recipe = write_recipe(tmp_path, KNOWN, FAR)
     assert command("build", recipe, "--out", "out").code == 0
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".mine.lock", "mine"]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["mine"]
 
 
 HELD = """
@@ -218,7 +218,7 @@ def test_what_a_kill_left_is_cleared_by_the_next_build(command, tmp_path):
     for name in (".digits.part", ".digits.old"):
         (tmp_path / "build" / name / "images").mkdir(parents=True)
     assert command("build", "digits").code == 0
-    assert sorted(p.name for p in (tmp_path / "build").iterdir()) == [".digits.lock", "digits"]
+    assert sorted(p.name for p in (tmp_path / "build").iterdir()) == ["digits"]
 
 
 def test_an_old_manifest_stays_when_a_build_is_refused(command, tmp_path):

@@ -12,13 +12,15 @@ from typing import ClassVar
 
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.names import printable
-from wordnet_splits.sources.layouts.layout import ALL, Image, ImageFiles, Note, without_extension
+from wordnet_splits.sources.layouts.layout import ALL, DVC, Image, ImageFiles, Note, without_extension
 from wordnet_splits.sources.layouts.walk import entries
 from wordnet_splits.sources.pixels import EXTENSIONS
 
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"})
 DEEPEST = 5
 """Largest number of folders between the root and the pictures."""
+COMPANIONS = frozenset({"readme", "readme.md", "readme.txt", "desktop.ini", "thumbs.db"})
+"""Files beside pictures, in lower case, that are expected there."""
 
 Parts = tuple[str, ...]
 
@@ -35,14 +37,12 @@ class Folders(ImageFiles):
         for parts, (split, class_parts) in folders.items():
             class_id = "/".join(class_parts)
             above = class_id if folder_splits == {ALL} else f"{split}/{class_id}"
-            for entry in entries(self.root.joinpath(*parts), self.root, is_picture):
-                if entry.is_dir():
-                    continue  # another class folder
-                stem = without_extension(entry.name)
+            for name, picture in picture_names(self.root.joinpath(*parts), self.root).items():
+                stem = without_extension(picture) if picture else None
                 if stem is None:
-                    note(printable("/".join((*parts, entry.name))))
+                    note(printable("/".join((*parts, name))))
                 else:
-                    yield Image(f"{above}/{stem}", class_id, split, ("/".join((*parts, entry.name)),))
+                    yield Image(f"{above}/{stem}", class_id, split, ("/".join((*parts, picture)),))
 
 
 def class_folders(root: Path, splits: Collection[str] | None = None) -> dict[Parts, tuple[str, Parts]]:
@@ -69,6 +69,24 @@ def class_folders(root: Path, splits: Collection[str] | None = None) -> dict[Par
     return by_path
 
 
+def picture_names(folder: Path, root: Path) -> dict[str, str]:
+    """Return the name of each file in a class folder -> that of its picture, "" for none; without companions.
+
+    A picture may be a link to contents that are not here, or be named by a DVC file alone.
+    """
+    names = [e.name for e in entries(folder, root, is_picture, broken_links=True) if not e.is_dir()]
+    present = set(names)
+    pictures = {name: name if is_picture(name) else "" for name in names if name.lower() not in COMPANIONS}
+    for name in names:
+        if name.endswith(DVC):
+            picture = name.removesuffix(DVC)
+            if picture in present or not is_picture(picture):
+                del pictures[name]
+            else:
+                pictures[name] = picture
+    return pictures
+
+
 def is_picture(name: str) -> bool:
     """Return whether a file has an extension of a picture."""
     return name.rpartition(".")[2].lower() in EXTENSIONS
@@ -77,11 +95,11 @@ def is_picture(name: str) -> bool:
 def _leaves(folder: Path, root: Path, parts: Parts) -> Iterator[tuple[Parts, bool]]:
     """Yield the folders that hold pictures, or no folder, and whether they hold pictures."""
     has_pictures, subfolders = False, []
-    for entry in entries(folder, root):
+    for entry in entries(folder, root, broken_links=True):
         if entry.is_dir():
             subfolders.append(entry.name)
         else:
-            has_pictures = has_pictures or is_picture(entry.name)
+            has_pictures = has_pictures or is_picture(entry.name.removesuffix(DVC))
     if parts and (has_pictures or not subfolders):
         yield parts, has_pictures
     if len(parts) < DEEPEST:

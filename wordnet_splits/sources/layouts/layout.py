@@ -7,6 +7,7 @@ is a subclass of `DeclaredLayout`.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 from abc import ABC, abstractmethod
@@ -27,6 +28,9 @@ from wordnet_splits.sources.pixels import EXTENSIONS
 PLUGINS: Final = EntryPoints("wordnet_splits.layouts", "layout", SourceError)
 ALL: Final = "all"
 """The split of a dataset that has none."""
+
+DVC: Final = ".dvc"
+"""Ending of the file that stands for a picture, or lies beside it, in a dataset of DVC."""
 
 MOST_DIGITS: Final = 9
 """Largest number of digits of a position in an id."""
@@ -262,7 +266,17 @@ class ImageFiles(DeclaredLayout):
 
     def read(self, location: Location) -> bytes:
         """Return an image file's bytes."""
-        return read_image(self.root / str(location[0]), self.root)
+        path = self.root / str(location[0])
+        try:
+            return read_image(path, self.root)
+        except FileNotFoundError as error:
+            if path.is_symlink():
+                raise OSError(
+                    errno.EIO, "a link to a file that is not here: git annex get, or dvc pull"
+                ) from error
+            if path.with_name(path.name + DVC).exists():
+                raise OSError(errno.EIO, "a DVC file is in its place: dvc pull") from error
+            raise
 
     def file(self, location: Location) -> Path | None:
         """Return an image's file, its links followed."""

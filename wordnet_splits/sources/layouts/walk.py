@@ -39,11 +39,16 @@ def check_root(root: Path, name: str, *, hint: str | None = None) -> Path:
 
 
 def entries(
-    folder: Path | str, root: Path, is_needed: Callable[[str], bool] = lambda name: True
+    folder: Path | str,
+    root: Path,
+    is_needed: Callable[[str], bool] = lambda name: True,
+    *,
+    broken_links: bool = False,
 ) -> Iterator[os.DirEntry[str]]:
     """Yield the visible entries of ``folder``; links are followed only inside ``root``.
 
-    A broken link is ignored, and so is one that leads out of the root unless ``is_needed`` accepts its name.
+    A link that leads out of the root is ignored unless ``is_needed`` accepts its name; a broken link is also
+    ignored unless ``broken_links`` is set.
 
     Raises
     ------
@@ -58,19 +63,19 @@ def entries(
             for entry in listed:
                 if entry.name.startswith("."):
                     continue
-                if not entry.is_symlink() or _usable(entry, root, is_needed(entry.name)):
+                if not entry.is_symlink() or _usable(entry, root, is_needed(entry.name), broken_links):
                     yield entry
     except OSError as error:
         raise unreadable("the folder", str(folder), error) from error
 
 
-def _usable(entry: os.DirEntry[str], root: Path, needed: bool) -> bool:
+def _usable(entry: os.DirEntry[str], root: Path, needed: bool, broken_links: bool = False) -> bool:
     if not entry.is_symlink():
         return True
     try:
         check_link(entry.path, root)
     except FileNotFoundError:
-        return False
+        return needed and broken_links
     except UnsafeDataError:
         if needed:
             raise
