@@ -16,8 +16,8 @@ from .checks.listing import list_benchmarks as list_benchmarks
 from .checks.verify import verify_benchmark as verify_benchmark
 from .duplicates.join import join as join
 from .duplicates.near_duplicates import find_near_duplicates as find_near_duplicates
-from .exchange.export import export_benchmark as export_benchmark
-from .exchange.importing import import_benchmark as import_benchmark
+from .exchange.exporter import export_benchmark as export_benchmark
+from .exchange.importer import import_benchmark as import_benchmark
 from .fetching.fetch import fetch_source as fetch_source
 from .fidelity.fidelity import fidelity_rows as fidelity_rows
 from .finding import load_manifest as load_manifest

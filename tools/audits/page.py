@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from tools.audits.reading import Listed
-from wordnet_splits.audit.audit import LEAKS, NAMESAKE, Audit, AuditedClass
 from wordnet_splits.audit.images import NONE
+from wordnet_splits.audit.report import LEAKS, NAMESAKE, Audit, AuditedClass
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.taxonomy import load

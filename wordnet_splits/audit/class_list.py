@@ -30,25 +30,30 @@ from wordnet_splits.recipe import class_set_names, load_recipe
 from wordnet_splits.taxonomy import Taxonomy
 
 COLUMNS = ("wnid", "wnids", "synset", "class_id", "class", "name", "index", "id")
-"""Headers of the column that holds the classes, the one looked for first at the start."""
-MOST = 100_000
-"""Classes of a list; WordNet has 82,115 nouns."""
-NAMED = 5
-"""Unknown entries that an error names."""
+"""Headers of the column that has the classes, in the order of preference."""
+MAX_ENTRIES = 100_000
+"""Largest number of entries in a list; WordNet has 82,115 nouns."""
+MAX_EXAMPLES = 5
+"""Unknown entries shown in an error."""
 
 _WNID_FIRST = re.compile(r"(n\d{8})(?:\s|,|$)")
 _WNID = re.compile(r"n\d{8}")
 
 Entries = Sequence[tuple[str, str]]
-"""Where each entry stands in its file, and the entry."""
+"""(position in the file, entry) pairs."""
+
+ClassListLike = str | Path | Iterable[str | int]
+"""Classes as `load_class_list` takes them."""
 
 
 @dataclass(frozen=True)
 class ListedClass:
-    """A class by its author's name, and the synsets that it stands for.
+    """A class and its synsets.
 
-    ``unconfirmed`` where these were proposed at low confidence, and nobody confirmed them; ``mapped`` says
-    how a catalog maps the class to them.
+    Attributes
+    ----------
+    unconfirmed : whether the synsets were proposed at low confidence and not confirmed.
+    mapped : how a catalog maps the class to them.
     """
 
     id: str
@@ -59,7 +64,7 @@ class ListedClass:
 
     @property
     def covers(self) -> tuple[str, ...]:
-        """Return the synsets whose hyponyms are all of this class."""
+        """Synsets whose hyponyms all belong to this class."""
         return covered(self.wnids, self.mapped)
 
 
@@ -86,13 +91,13 @@ class ClassList:
         return {item.id: item.name for item in self.classes}
 
     def confirmed(self) -> ClassList:
-        """Return the same classes, those whose synsets nobody confirmed without any."""
+        """Return the same classes, without synsets that are not confirmed."""
         classes = (replace(item, wnids=()) if item.unconfirmed else item for item in self.classes)
         return replace(self, classes=tuple(classes))
 
 
 def load_class_list(
-    given: str | Path | Iterable[str | int],
+    classes: ClassListLike,
     taxonomy: Taxonomy,
     *,
     of: str | None = None,
@@ -104,7 +109,7 @@ def load_class_list(
 
     Parameters
     ----------
-    given : a source, ours or a user's own (``ssb-hard``: its catalog), a shipped list of images
+    classes : a source, ours or a user's own (``ssb-hard``: its catalog), a shipped list of images
         (``openood/imagenet_test_ssb_hard``: its classes), a list of the field that a recipe rebuilds
         (``tiered-imagenet``: what is published), a group of it or of a benchmark, which a frozen name, a path
         or an address on the Hub gives (``tiered-imagenet:test``, ``unknown-imagenet:food``,
@@ -119,15 +124,15 @@ def load_class_list(
     UnknownNameError : no such list, or entries that name no class; near names are offered.
     DataError : a file that holds no list of classes.
     """
-    if isinstance(given, str | Path):
-        text = str(given)
-        if classes := _known(text, taxonomy):
-            return ClassList(text, tuple(classes))
+    if isinstance(classes, str | Path):
+        text = str(classes)
+        if named_classes := _known(text, taxonomy):
+            return ClassList(text, tuple(named_classes))
         if is_group(text, manifests):
             benchmark, _, group = text.rpartition(":")  # an address on the Hub has a colon of its own
             manifest = load_manifest(benchmark, manifests, check=check)
             return ClassList(text, _of_manifest(manifest, group), manifest=manifest, group=group)
-        path = Path(given)
+        path = Path(classes)
         if not path.exists():
             names = (*known_sources(), *available_lists(), *class_set_names(), *manifest_names(manifests))
             error = unknown("list of classes", text, names)
@@ -135,7 +140,7 @@ def load_class_list(
             raise UnknownNameError(error.what, near=error.near, hint=hint)
         name, entries = path.name, _entries(path, column)
     else:
-        name, entries = "list", [(f"entry {n}", str(e)) for n, e in enumerate(given, 1)]
+        name, entries = "list", [(f"entry {n}", str(e)) for n, e in enumerate(classes, 1)]
     return _resolved(name, entries, taxonomy, of)
 
 
@@ -208,8 +213,8 @@ def _entries(path: Path, column: str | None) -> Entries:
         entries = list(_of_text(text, column, path))
     if not entries:
         raise DataError("holds no class", where=str(path))
-    if len(entries) > MOST:
-        raise DataError(f"holds {len(entries):,} entries, at most {MOST:,} are read", where=str(path))
+    if len(entries) > MAX_ENTRIES:
+        raise DataError(f"holds {len(entries):,} entries, at most {MAX_ENTRIES:,} are read", where=str(path))
     return entries
 
 
@@ -293,7 +298,7 @@ def _named(head: Sequence[str], column: str | None, where: str) -> str:
 
 
 def _some(names: Iterable[str]) -> str:
-    return " or ".join(printable(name, 40) for name in list(names)[:NAMED])
+    return " or ".join(printable(name, 40) for name in list(names)[:MAX_EXAMPLES])
 
 
 def _resolved(name: str, entries: Entries, taxonomy: Taxonomy, of: str | None) -> ClassList:
@@ -314,11 +319,11 @@ def _resolved(name: str, entries: Entries, taxonomy: Taxonomy, of: str | None) -
             guessed[text] = None
     if failed:
         examples = ", ".join(
-            f"{printable(text, LONGEST_SHOWN)!r} ({position})" for position, text, _ in failed[:NAMED]
+            f"{printable(text, LONGEST_SHOWN)!r} ({position})" for position, text, _ in failed[:MAX_EXAMPLES]
         )
-        remainder = f" and {len(failed) - NAMED:,} more" if len(failed) > NAMED else ""
+        remainder = f" and {len(failed) - MAX_EXAMPLES:,} more" if len(failed) > MAX_EXAMPLES else ""
         first_error = failed[0][2]
-        reason = f"{len(failed):,} of {len(entries):,} entries are no class: {examples}{remainder}"
+        reason = f"{len(failed):,} of {len(entries):,} entries do not name a class: {examples}{remainder}"
         raise UnknownNameError(
             reason, where=name, near=first_error.near, hint=None if first_error.near else first_error.hint
         )

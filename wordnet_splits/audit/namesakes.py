@@ -1,15 +1,15 @@
-"""Classes that bear the name of a known class, or that WordNet defines by one, without being its kin.
+"""Namesakes: classes with the name of a known class, or that WordNet defines by one, but not related to it.
 
-WordNet has *red fox* twice, once as Vulpes vulpes and once as Vulpes fulva, and no way up from one leads to
-the other; ImageNet's pictures show one animal. A *pullet*, a young hen, lies below another hen than the known
-one. So neither is clear of what is known, though no relation in the graph says so.
+WordNet has two synsets *red fox*, Vulpes vulpes and Vulpes fulva, neither above the other; ImageNet's
+pictures show one animal. *Pullet*, a young hen, is below another synset *hen* than the known class. Such
+classes may show a known class, although no relation in the graph says so.
 
-A class bears the name of another where a lemma of the one is a lemma of the other, compared as keywords are
-with lemmas: case folded, hyphens as blanks. One that is filed under something wider goes by its own name.
+Two classes share a name if they share a lemma, compared as keywords are with lemmas: case folded, hyphens as
+blanks. A class mapped to something wider has its own name only.
 
-It is defined by another where its definition names that as what it is, and says or implies a sex or an age
-("an adult female hog", "a domestic hen ready to brood"), or where both definitions end in one clause ("that
-carries passengers") and it lies below a hypernym of the other.
+A class is defined by another if its definition names the other as its kind and mentions or implies a sex or
+an age ("an adult female hog", "a domestic hen ready to brood"), or if both definitions end in the same clause
+("that carries passengers") and the class is below a hypernym of the other.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from wordnet_splits.taxonomy import Taxonomy
 SEXES = frozenset({"male", "female"})
 AGES = frozenset({"young", "immature", "baby", "infant", "newborn", "adult", "mature"})
 CLAUSES = frozenset({"that", "which", "who", "whose"})
-ENDS = CLAUSES | {
-    *(
+ENDS = CLAUSES.union(
+    [
         "of",
         "with",
         "without",
@@ -43,18 +43,17 @@ ENDS = CLAUSES | {
         "near",
         "not",
         "less",
-    ),
-    *("and", "or", "used", "having", "usually", "especially", "ready", "when", "is", "are", "whole"),
-}
-"""Words after which a definition no longer says what its class is."""
+    ],
+    ["and", "or", "used", "having", "usually", "especially", "ready", "when", "is", "are", "whole"],
+)
+"""Words that end the part of a definition that names the kind."""
 
 
 @dataclass(frozen=True)
 class Namesake:
-    """A known class whose name a class bears, or by which WordNet defines it (``by_definition``).
+    """A known class with the same name, or by which WordNet defines a class (``by_definition``).
 
-    ``path`` has the wnids from the class up to a common ancestor and down to the known class, by the fewest
-    ``edges``.
+    ``path`` has the wnids of a shortest path from the class through a common ancestor to the known class.
     """
 
     known: str
@@ -65,14 +64,14 @@ class Namesake:
 
     @property
     def edges(self) -> int:
-        """Return the edges between the two."""
+        """Number of edges between the two."""
         return len(self.path) - 1
 
 
 def namesakes(
     classes: Iterable[ListedClass], known: ClassList, taxonomy: Taxonomy
 ) -> dict[str, list[Namesake]]:
-    """Return, of each class that has some, its namesakes among the known classes, the closest first.
+    """Return the namesakes of classes among the known classes, closest first; only for classes with some.
 
     Raises
     ------
@@ -84,7 +83,7 @@ def namesakes(
 
 
 class _Finder:
-    """The known classes by name and by definition."""
+    """Search for namesakes among known classes, by name and by definition."""
 
     def __init__(self, known: ClassList, taxonomy: Taxonomy) -> None:
         self._taxonomy = taxonomy
@@ -99,7 +98,7 @@ class _Finder:
                 definition = _Definition.of(wnid, taxonomy)
                 if definition.clause:
                     self._clauses.setdefault(definition.clause, set()).add((item.id, wnid))
-                if SEXES.intersection(definition.what):
+                if SEXES.intersection(definition.kind):
                     self._sexed.add((item.id, wnid))
 
     def find(self, item: ListedClass) -> list[Namesake]:
@@ -125,11 +124,11 @@ class _Finder:
         )
 
     def _defining(self, wnid: str) -> set[tuple[str, str]]:
-        """Return the known (class, wnid) pairs that the definition of a synset names as what it is."""
+        """Return the known (class, wnid) pairs by which a synset is defined."""
         definition = _Definition.of(wnid, self._taxonomy)
-        phrases = ("_".join(definition.what[n:]) for n in range(len(definition.what)))
+        phrases = ("_".join(definition.kind[n:]) for n in range(len(definition.kind)))
         named_pairs = {pair for phrase in phrases for pair in self._named.get(phrase, ())}
-        if not (SEXES | AGES).intersection(definition.what):
+        if not (SEXES | AGES).intersection(definition.kind):
             named_pairs &= self._sexed  # a hen is female: "a domestic hen" needs no more words
         above = self._taxonomy.ancestors(wnid)
         alike = {
@@ -142,9 +141,9 @@ class _Finder:
 
 @dataclass(frozen=True)
 class _Definition:
-    """The words of a definition that say what it defines, and the relative clause that follows, or none."""
+    """The words of a definition that name the kind, and the relative clause that follows, "" if none does."""
 
-    what: tuple[str, ...]
+    kind: tuple[str, ...]
     clause: str
 
     @classmethod
@@ -161,14 +160,10 @@ def _names(item: ListedClass, wnid: str, taxonomy: Taxonomy) -> set[str]:
 
 
 def _path(a: str, b: str, taxonomy: Taxonomy) -> tuple[str, ...]:
-    """Return a shortest way from ``a`` up to a common ancestor and down to ``b``."""
+    """Return a shortest path from ``a`` up to a common ancestor and down to ``b``."""
     up, down = taxonomy.ancestors(a), taxonomy.ancestors(b)
     shared = up.keys() & down.keys()
     if not shared:
         raise no_common_ancestor(taxonomy, a, b)
     top = min(shared, key=lambda wnid: (up[wnid] + down[wnid], wnid))
-    return (*taxonomy.path_up(a, top), *_downwards(taxonomy.path_up(b, top)))
-
-
-def _downwards(path: tuple[str, ...]) -> tuple[str, ...]:
-    return path[-2::-1]
+    return (*taxonomy.path_up(a, top), *taxonomy.path_up(b, top)[-2::-1])

@@ -1,9 +1,9 @@
-"""Near or far at every threshold: every other class of a large source, as seen from known classes.
+"""Near and far classes of a large source at every threshold of similarity to known classes.
 
-A class of the source that equals a known one is left out. One below or above a known class leaks at any
-threshold and is neither near nor far. Of the others `near` are those whose nearest known class is as alike
-as the threshold or more (for ``distance``: as close or closer), `far` the rest, as the operator
-``similarity`` of recipes has it.
+Classes that equal a known class are left out. Classes below or above a known class leak at any threshold and
+are neither near nor far. Of the others, those whose similarity to the nearest known class is at least the
+threshold (for ``distance``: at most) are `near`, the rest `far`, as with the operator ``similarity`` of
+recipes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wordnet_splits.audit.audit import Given
-from wordnet_splits.audit.class_list import ClassList, ListedClass, load_class_list
+from wordnet_splits.audit.class_list import ClassList, ClassListLike, ListedClass, load_class_list
 from wordnet_splits.base import plotting
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import schema_of, write_table
@@ -30,17 +29,21 @@ from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy, load
 
 SCHEMA = schema_of("class_id name relation nearest value:double")
-STEPS = 11
-"""Thresholds of a summary."""
+SUMMARY_THRESHOLDS = 11
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Thresholds(Tabular):
-    """The other classes of a list: relation to a known class (below, above or null), the nearest known one
-    and the ``value`` of the measure for the two, null where there is no synset.
+    """The classes of a list that do not equal a known class, with the nearest known class of each.
 
-    ``equal`` classes of the list are known ones, and not in the table.
+    Attributes
+    ----------
+    listed, against : names of the two lists.
+    known : number of known classes.
+    equal : number of classes that equal a known one; they are not in the table.
+    table : class_id, name, relation (below, above or null), nearest, and ``value`` of the measure for class
+        and nearest; null without a synset.
     """
 
     listed: str
@@ -51,7 +54,7 @@ class Thresholds(Tabular):
     table: pa.Table
 
     def to_table(self) -> pa.Table:
-        """Return a row a class, in the list's order."""
+        """Return one row per class, in the list's order."""
         return self.table
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
@@ -86,7 +89,7 @@ class Thresholds(Tabular):
         }
 
     def counts(self, thresholds: Iterable[float] | None = None) -> list[dict[str, float]]:
-        """Return how many are near, far, below and above at thresholds, else at each where that changes."""
+        """Count near, far, below and above at some thresholds, by default at each where a count changes."""
         values = self._free[1]
         relations = self.table["relation"].to_pylist()
         kin = {name: relations.count(name) for name in ("below", "above")}
@@ -97,14 +100,14 @@ class Thresholds(Tabular):
         return rows
 
     def summary(self) -> list[float]:
-        """Return thresholds from the least value to the greatest: every edge, or eleven to two digits."""
+        """Return thresholds from the least to the greatest value: each number of edges, or eleven values."""
         values = self._free[1]
         if not len(values):
             return []
         low, high = float(values.min()), float(values.max())
         if self.measure == "distance":
             return [float(n) for n in range(int(low), int(high) + 1)]
-        return sorted({round(float(v), 2) for v in np.linspace(low, high, STEPS)})
+        return sorted({round(float(v), 2) for v in np.linspace(low, high, SUMMARY_THRESHOLDS)})
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``thresholds --json`` prints."""
@@ -153,8 +156,8 @@ class Thresholds(Tabular):
 
 
 def thresholds(
-    classes: Given = "imagenet21k",
-    against: Given = "imagenet1k",
+    classes: ClassListLike = "imagenet21k",
+    against: ClassListLike = "imagenet1k",
     *,
     measure: str = "mean",
     of: str | None = None,
@@ -162,7 +165,7 @@ def thresholds(
     taxonomy: Taxonomy | None = None,
     manifests: Path | None = None,
 ) -> Thresholds:
-    """Return, for known classes, which other classes of a list are near, far, below or above.
+    """Find the classes of a list that are near, far, below or above known classes, at any threshold.
 
     Parameters
     ----------
@@ -185,30 +188,22 @@ def thresholds(
         load_class_list(class_list, taxonomy, of=of, column=column, manifests=manifests)
         for class_list in (classes, against)
     )
-    targets = sorted((item.id, wnid) for item in known_classes.classes for wnid in item.wnids)
-    if not targets:
+    if not any(item.wnids for item in known_classes.classes):
         raise DataError(
             "no class of it has a synset", where=known_classes.name, hint="give other known classes"
         )
     relations = _relations(listed, known_classes, taxonomy)
-    others = [item for item in listed.classes if relations[item.id] != "equal"]
-    wnids = sorted({wnid for item in others for wnid in item.wnids})
-    best = _best(measure, wnids, [wnid for _, wnid in targets], taxonomy)
-    rows = []
-    for item in others:
-        nearest, value = None, None
-        if item.wnids:
-            score, at = max((best[wnid] for wnid in item.wnids), key=lambda b: (b[0], -b[1]))
-            nearest, value = targets[at][0], -score if measure == "distance" else score
-        rows.append((item.id, item.name, relations[item.id], nearest, value))
+    unequal = [item for item in listed.classes if relations[item.id] != "equal"]
+    nearest = nearest_classes(measure, unequal, known_classes, taxonomy)
+    rows = [(c.id, c.name, relations[c.id], *nearest.get(c.id, (None, None))) for c in unequal]
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in SCHEMA]
     table = pa.table(columns, schema=SCHEMA)
-    equal = len(listed.classes) - len(others)
+    equal = len(listed.classes) - len(unequal)
     return Thresholds(listed.name, known_classes.name, measure, len(known_classes.classes), equal, table)
 
 
 def _relations(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, str | None]:
-    """Return of each class equal, below, above or None, the first that holds."""
+    """Return the relation of each class: equal, below, above or None, the first that holds."""
     known_by_wnid: dict[str, list[ListedClass]] = {}
     for item in known.classes:
         for wnid in item.wnids:
@@ -226,14 +221,25 @@ def _relations(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[
     return {item.id: relation(item) for item in listed.classes}
 
 
-def _best(
-    measure: str, wnids: Sequence[str], columns: Sequence[str], taxonomy: Taxonomy
-) -> dict[str, tuple[float, int]]:
-    """Return of each wnid its greatest similarity (distance negated) and the first column that has it."""
-    best: dict[str, tuple[float, int]] = {}
-    for rows, block in similarity.similarity_blocks(measure, wnids, columns, taxonomy):
-        scores = -block.astype(np.float64) if measure == "distance" else block
-        at = scores.argmax(axis=1)
-        values = zip(scores.max(axis=1).tolist(), at.tolist(), strict=True)
-        best |= dict(zip(wnids[rows], values, strict=True))
-    return best
+def nearest_classes(
+    measure: str, classes: Iterable[ListedClass], known: ClassList, taxonomy: Taxonomy
+) -> dict[str, tuple[str, float]]:
+    """Return class id -> (nearest known class, value of the measure), for classes with a synset.
+
+    The nearest class has the greatest similarity, or the smallest ``distance``, over all pairs of synsets; of
+    several the first by id and wnid.
+    """
+    classes = [item for item in classes if item.wnids]
+    targets = sorted((item.id, wnid) for item in known.classes for wnid in item.wnids)
+    wnids = sorted({wnid for item in classes for wnid in item.wnids})
+    sign = -1 if measure == "distance" else 1
+    best: dict[str, tuple[float, int]] = {}  # wnid -> greatest score, minus the first column that has it
+    for rows, block in similarity.similarity_blocks(measure, wnids, [wnid for _, wnid in targets], taxonomy):
+        scores = sign * block.astype(np.float64)
+        columns = (-scores.argmax(axis=1)).tolist()
+        best |= dict(zip(wnids[rows], zip(scores.max(axis=1).tolist(), columns, strict=True), strict=True))
+    nearest = {}
+    for item in classes:
+        score, column = max(best[wnid] for wnid in item.wnids)
+        nearest[item.id] = targets[-column][0], sign * score
+    return nearest

@@ -23,7 +23,7 @@ from wordnet_splits.terminal.output import (
 )
 
 if TYPE_CHECKING:
-    from wordnet_splits.audit.audit import Audit
+    from wordnet_splits.audit.report import Audit
     from wordnet_splits.audit.thresholds import Thresholds
 
 
@@ -78,17 +78,18 @@ def audit_classes(
     json: Json = False,
 ) -> int:
     """Check a list of classes by WordNet: which equal, are below or above known ones, or share a name."""
-    from wordnet_splits.audit.audit import SHOWN, audit_classes
+    from wordnet_splits.audit.audit import audit_classes
+    from wordnet_splits.audit.report import MAX_ROWS
 
     parse_roots(root or [])  # a root may declare its dataset
     report = audit_classes(classes, against, of=of, column=column, images=images, manifests=manifests)
-    most = None if all_ else SHOWN
+    most = None if all_ else MAX_ROWS
     print_result(report, json, lambda: _print_audit(report, most, glosses=glosses))
     return DONE if report.ok else NEGATIVE
 
 
 def _print_audit(report: Audit, most: int | None, *, glosses: bool) -> None:
-    from wordnet_splits.audit.audit import LIMITS
+    from wordnet_splits.audit.report import LIMITS
 
     to_stdout(report.heading)
     print_fields(report.summary())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,7 +25,6 @@ from wordnet_splits.terminal.output import (
 
 if TYPE_CHECKING:
     from wordnet_splits.exchange import Exported, Imported
-    from wordnet_splits.exchange.entries import ListEntry
 
 SHOWN = 20
 FormatName = Annotated[str, typer.Argument(metavar="FORMAT", help="A format, as for `export --format`.")]
@@ -78,15 +77,7 @@ def export(
         manifests=manifests,
         progress=OnStderr(),
     )
-    result = {
-        "name": exported.name,
-        "format": exported.format,
-        "out": str(exported.folder),
-        "images": exported.images,
-        "awaiting": exported.awaiting,
-        "missing": [p.as_dict() for p in exported.problems],
-    }
-    print_result({"exported": result}, json, lambda: _print_exported(exported))
+    print_result({"exported": exported.as_dict()}, json, lambda: _print_exported(exported))
     return DONE if exported.complete else LEFT_OUT
 
 
@@ -120,8 +111,8 @@ def import_(
 ) -> int:
     """Read a benchmark in another project's format and write its manifest.
 
-    An export of ours comes back as it was: fingerprints are compared (exit code 1 where they differ). Other
-    lists become a recipe, OUT/NAME.toml, with the lists beside it.
+    An export of this program is restored: fingerprints are compared (exit code 1 if they differ). Other lists
+    become a recipe, OUT/NAME.toml, with the lists beside it.
     """
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.exchange import import_benchmark
@@ -143,14 +134,12 @@ def import_(
         progress=OnStderr(),
     )
     benchmarks = [imported, *imported.also]
-    also = [_as_dict(benchmark) for benchmark in imported.also]
 
     def print_benchmarks() -> None:
         for benchmark in benchmarks:
             _print_imported(benchmark)
 
-    result = _as_dict(imported) | ({"also": also} if also else {})
-    print_result({"imported": result}, json, print_benchmarks)
+    print_result({"imported": imported.as_dict()}, json, print_benchmarks)
     if not all(benchmark.same for benchmark in benchmarks):
         return NEGATIVE
     return LEFT_OUT if any(b.unmatched or b.problems for b in benchmarks) else DONE
@@ -166,31 +155,6 @@ def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _entry_name(entry: ListEntry) -> str:
-    return entry.path or entry.image_id or entry.class_id or ""
-
-
-def _as_dict(imported: Imported) -> dict[str, Any]:
-    return {
-        "name": imported.name,
-        "out": str(imported.folder),
-        "recipe": None if imported.recipe is None else str(imported.recipe),
-        "lists": imported.lists,
-        "groups": [] if imported.manifest is None else [g.model_dump() for g in imported.manifest.groups],
-        "fingerprint": imported.fingerprint,
-        "expected": imported.expected,
-        "same": imported.same,
-        "differences": imported.differences,
-        "unmatched": [_entry_name(entry) for entry in imported.unmatched],
-        "missing": [p.as_dict() for p in imported.problems],
-        "left_out": [
-            {"set": row.folder, "pictures": len(row.paths), "reason": row.reason} for row in imported.left_out
-        ],
-        "like": imported.like,
-        "in_common": [vars(row) for row in imported.in_common],
-    }
-
-
 def _print_imported(imported: Imported) -> None:
     from wordnet_splits.cli.benchmarks import print_groups
 
@@ -199,7 +163,7 @@ def _print_imported(imported: Imported) -> None:
     for left_out in imported.left_out:
         to_stderr(f"left out: {left_out}")
     if not imported.left_out:
-        lines = [f"left out: {e.group} {e.split or 'classes'}: {_entry_name(e)}" for e in imported.unmatched]
+        lines = [f"left out: {e.group} {e.split or 'classes'}: {e.name}" for e in imported.unmatched]
         print_first(lines, SHOWN)
     print_first([f"left out: {p.source} {p.image_id}: {p.detail}" for p in imported.problems], SHOWN)
     print_first([f"differs: {text}" for text in imported.differences], SHOWN)

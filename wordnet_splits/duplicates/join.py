@@ -192,7 +192,7 @@ Labels = dict[str, tuple[str, str]]
 
 
 def _by_rule(rule: JoinRule, roots: Roots) -> Join:
-    splits = splits_known(rule.copy, roots, digests=False) & splits_known(
+    splits = known_splits(rule.copy, roots, digests=False) & known_splits(
         rule.publisher, roots, digests=False
     )
     if not splits:
@@ -218,7 +218,7 @@ def _by_position(guess: PositionGuess, roots: Roots) -> Join:
                 where=None if root is None else str(root),
                 hint=f"--root {guess.publisher}=DIR of these files",
             )
-    copies = splits_known(guess.copy, roots, digests=False) & guess.splits.keys()
+    copies = known_splits(guess.copy, roots, digests=False) & guess.splits.keys()
     copy_labels = image_labels(guess.copy, roots, copies)
     publisher_labels = image_labels(guess.publisher, roots, {guess.splits[split] for split in copies})
     if guess.order == BY_ID:
@@ -248,7 +248,7 @@ def _by_digest(a: str, b: str, roots: Roots, workers: int, progress: Progress | 
             hint="join copies that are stored alike",
         )
     by_split = bool(set(source_class(a).splits) & set(source_class(b).splits))
-    known_a, known_b = splits_known(a, roots), splits_known(b, roots)
+    known_a, known_b = known_splits(a, roots), known_splits(b, roots)
     for name, splits in ((a, known_a), (b, known_b)):
         if not splits:
             raise _no_root(name, "digests")
@@ -294,7 +294,7 @@ def _same_classes(a: str, b: str) -> bool:
     return classes_a <= classes_b or classes_b <= classes_a
 
 
-def splits_known(name: str, roots: Roots, *, digests: bool = True) -> set[str]:
+def known_splits(name: str, roots: Roots, *, digests: bool = True) -> set[str]:
     """Return the splits whose images can be told: those of a root, or of inventories (with digests)."""
     if name in roots or not source_class(name).rooted:
         return set(source_class(name).splits)

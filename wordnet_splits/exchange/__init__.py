@@ -1,4 +1,4 @@
-"""Benchmarks in the formats of other projects, both ways; one file a format, listed in `formats.registry`."""
+"""Benchmarks in the formats of other projects: export and import; `formats.registry` lists the formats."""
 
 from __future__ import annotations
 

@@ -1,33 +1,33 @@
-"""What a format lists: one entry an image, with as much of its identity as the format carries."""
+"""Entries of image lists: one entry per image, with as much of its identity as the format carries."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import MiB
-from wordnet_splits.exchange.sidecar import Sidecar
 from wordnet_splits.manifest.tables import SPLITS
 
-MOST_ENTRIES = 20_000_000
-"""Of one import; ImageNet-21K has 14 million images."""
-LARGEST = 1024 * MiB
-"""Bytes of a list; that of all of ImageNet-1K has 60 MB."""
+MAX_ENTRIES: Final = 20_000_000
+"""Largest number of images in one import (ImageNet-21K has 14 million)."""
+MAX_LIST_BYTES: Final = 1024 * MiB
+"""Largest size of a list file; a list of all of ImageNet-1K has 60 MB."""
+TEXT_COLUMNS: Final = ("source", "image_id", "class_id", "role", "group", "split", "view", "digest")
+"""Columns of the image table that are text in formats that carry all of them."""
 
 
 class ListEntry(NamedTuple):
-    """An image as a format lists it; what the format does not say is None, or ``path`` says it.
+    """An image as a format lists it; None for what the format does not say, or only through ``path``.
 
     Attributes
     ----------
-    path : where the other project keeps the image, below its data folder.
-    image_id : "" for a class of which no image is named (then split is "", too).
-    label : the class of the other project's classifier; negative for what is not ID.
+    path : where the other project keeps the image, relative to its data folder.
+    image_id : "" for a class listed without images (``split`` is then "", too).
+    label : class of the other project's classifier; negative for images that are not ID.
     """
 
     split: str
@@ -41,39 +41,23 @@ class ListEntry(NamedTuple):
     view: str | None = None
     digest: bytes | None = None
 
-
-@dataclass(frozen=True)
-class ImportTask:
-    """What is to be read.
-
-    Attributes
-    ----------
-    path : the file or folder.
-    notes : what our export wrote beside it, None where somebody else made it.
-    split : the split of a file whose name does not say it.
-    roles : role of groups, by name; it wins over what the format says.
-    """
-
-    path: Path
-    notes: Sidecar | None = None
-    split: str = "test"
-    roles: Mapping[str, str] = field(default_factory=dict)
-
-
-_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+    @property
+    def name(self) -> str:
+        """The path, image_id or class_id: the first that is known."""
+        return self.path or self.image_id or self.class_id or ""
 
 
 def slug(text: str) -> str:
-    """Return a text as a name of ours, at least one letter long.
+    """Return a text as a valid name of a group or benchmark.
 
     >>> slug("Textures_Labelled v2")
     'textures-labelled-v2'
     """
-    return _NOT_IN_NAMES.sub("-", text.lower()).strip("-")[:64].strip("-") or "unnamed"
+    return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")[:64].strip("-") or "unnamed"
 
 
 def split_and_group(stem: str, default: str) -> tuple[str, str]:
-    """Return split and group of a file called ``<split>_<group>``, or ``<group>`` alone.
+    """Return split and group of a file named ``<split>_<group>``, or ``<group>`` alone.
 
     >>> split_and_group("test_near-200", "val")
     ('test', 'near-200')
@@ -82,25 +66,84 @@ def split_and_group(stem: str, default: str) -> tuple[str, str]:
     return (prefix, slug(rest)) if prefix in SPLITS and rest else (default, slug(stem))
 
 
-def files_of(path: Path, suffix: str) -> list[Path]:
-    """Return the file given, or the files of a folder that end in ``suffix``, sorted.
+def list_files(path: Path, suffix: str, *, recursive: bool = False) -> list[Path]:
+    """Return a file, or the files of a folder that end in ``suffix``, sorted.
 
     Raises
     ------
-    DataError : there is none.
+    DataError : there is no such file.
     """
     if path.is_dir():
-        files = sorted(f for f in path.iterdir() if f.name.endswith(suffix) and not f.name.startswith("."))
+        files = path.rglob(f"*{suffix}") if recursive else path.iterdir()
+        paths = sorted(f for f in files if f.name.endswith(suffix) and not f.name.startswith("."))
     else:
-        files = [path] if path.exists() else []
-    if not files:
+        paths = [path] if path.exists() else []
+    if not paths:
         reason = f"no file *{suffix} here" if path.is_dir() else "no such file or folder"
         raise DataError(reason, where=printable(path), hint=f"give a folder of *{suffix}, or one such file")
-    return files
+    return paths
 
 
-def label_of(text: str, where: str) -> int:
-    """Return a label; DataError where it is no whole number of at most nine digits."""
+def parse_label(text: str, where: str) -> int:
+    """Return a label; DataError unless it is a whole number of at most nine digits."""
     if not re.fullmatch(r"-?[0-9]{1,9}", text):
-        raise DataError(f"{printable(text)!r} is no label", where=where, hint="a label is a whole number")
+        raise _not_a_label(text, where)
     return int(text)
+
+
+def text_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of an image table with its digest in hex, "" if the digest is unknown."""
+    digest = row["digest"]
+    return {**row, "digest": digest.hex() if digest else ""}
+
+
+def entry_of(row: object, split: str, where: str) -> ListEntry:
+    """Return the entry of a row as `text_row` makes it; only source and image_id are required.
+
+    Parameters
+    ----------
+    split : the split of a row without one.
+
+    Raises
+    ------
+    DataError : a cell is missing or invalid.
+    """
+    if not isinstance(row, dict):
+        raise DataError("is not an object", where=where)
+    texts = {name: row.get(name) or "" for name in TEXT_COLUMNS}
+    for name, value in texts.items():
+        if not isinstance(value, str) or (not value and name in ("source", "image_id")):
+            raise DataError(f"has no {name}", where=where, hint="each image needs its source and image_id")
+    label = row.get("label")
+    if label is not None and (isinstance(label, bool) or not isinstance(label, int) or abs(label) > 10**9):
+        raise _not_a_label(label, where)
+    split = texts["split"] or split
+    if split not in SPLITS:
+        reason = f"{printable(split)!r} is not a split"
+        raise DataError(reason, where=where, hint=f"splits are {', '.join(SPLITS)}")
+    return ListEntry(
+        split,
+        texts["group"] or texts["source"],
+        label=label,
+        source=texts["source"],
+        class_id=texts["class_id"] or None,
+        image_id=texts["image_id"],
+        role=texts["role"] or None,
+        view=texts["view"] or None,
+        digest=_parse_digest(texts["digest"], where),
+    )
+
+
+def _not_a_label(value: object, where: str) -> DataError:
+    reason = f"{printable(value)!r} is not a label"
+    return DataError(reason, where=where, hint="a label is a whole number")
+
+
+def _parse_digest(text: str, where: str) -> bytes | None:
+    try:
+        data = bytes.fromhex(text)
+    except ValueError:
+        data = b"?"
+    if len(data) not in (0, 32):
+        raise DataError(f"{printable(text)!r} is not a digest", where=where, hint="64 hex digits, or nothing")
+    return data or None

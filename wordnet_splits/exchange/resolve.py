@@ -1,4 +1,4 @@
-"""From what a format lists to images of ours: source, image id and class of every entry, or why not."""
+"""Resolve the entries of a list to images of known sources: source, image id and class of each."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.catalog import catalog_names, load_catalog
 from wordnet_splits.catalog.declarations import declared_sources
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.exchange.entries import MOST_ENTRIES, ListEntry
-from wordnet_splits.exchange.naming import from_tree
-from wordnet_splits.exchange.paths import located
+from wordnet_splits.exchange.entries import MAX_ENTRIES, ListEntry
+from wordnet_splits.exchange.official_paths import find_image
+from wordnet_splits.exchange.tree_paths import parse_tree_path
 from wordnet_splits.sources import source_class, source_names
 
-SHOWN = 3
-LONGEST_PATH = 4096
-"""Letters; the system's own limit."""
+MAX_EXAMPLES = 3
+MAX_PATH_LENGTH = 4096
+"""Longest path in characters, which is also the limit of Linux."""
 
 
 @dataclass
 class Resolved:
-    """The images found, with source, class_id and image_id, and the entries that name none of ours."""
+    """Entries with source, class_id and image_id, and the entries that name no image of a known source."""
 
     images: list[ListEntry] = field(default_factory=list)
     unmatched: list[ListEntry] = field(default_factory=list)
@@ -33,24 +33,24 @@ class Resolved:
 def resolve(
     entries: Iterable[ListEntry], format_name: str, sources: Mapping[str, str], *, fallback: str | None = None
 ) -> Resolved:
-    """Return the images that entries name.
+    """Resolve entries to images.
 
     Parameters
     ----------
-    sources : source of each group whose paths do not say it.
+    sources : source of each group whose paths do not tell it.
     fallback : source of the other groups.
 
     Raises
     ------
-    DataError : more entries than are read, a path longer than any, or one image twice in a part.
+    DataError : too many entries, a path that is too long, or an image twice in a part.
     """
     resolved = Resolved()
     listed_keys: set[tuple[str, str, str, str]] = set()
     classes_of = cache(_image_classes)
     for number, entry in enumerate(entries):
-        if number >= MOST_ENTRIES:
-            raise DataError(f"more than {MOST_ENTRIES:,} images", hint="import it in parts")
-        if (letters := max(len(entry.path), len(entry.image_id or ""))) > LONGEST_PATH:
+        if number >= MAX_ENTRIES:
+            raise DataError(f"more than {MAX_ENTRIES:,} images", hint="import it in parts")
+        if (letters := max(len(entry.path), len(entry.image_id or ""))) > MAX_PATH_LENGTH:
             raise DataError(f"a path of {letters:,} letters", where=f"{entry.group} {entry.split}")
         image = _image(entry, format_name, sources, fallback, classes_of)
         if image is None:
@@ -73,11 +73,11 @@ def _image(
     fallback: str | None,
     classes_of: Callable[[str], ImageClasses | None],
 ) -> ListEntry | None:
-    """Return the entry with source, image_id and class_id, None where it names no image of ours."""
+    """Return the entry with source, image_id and class_id, None if it names no image of a known source."""
     image_id, folder, source = entry.image_id, entry.class_id, entry.source
-    if image_id is None and (official := located(format_name, entry.path)) is not None:
+    if image_id is None and (official := find_image(format_name, entry.path)) is not None:
         source, image_id, folder = official
-    elif image_id is None and (tree_path := from_tree(entry.path)) is not None:
+    elif image_id is None and (tree_path := parse_tree_path(entry.path)) is not None:
         folder, image_id = tree_path.class_id, tree_path.image_id
         entry = entry._replace(split=tree_path.split or entry.split, group=tree_path.group or entry.group)
     source = source or sources.get(entry.group, fallback)
@@ -90,12 +90,12 @@ def _image(
 
 
 def class_of(source: str, image_id: str, folder: str | None = None) -> str | None:
-    """Return the class of an image, None where the source can have no image of that id.
+    """Return the class of an image, None if the source cannot have an image of that id.
 
     Parameters
     ----------
-    folder : the class that a list gives it; it must be the image's. Where no inventory has the id, and its
-        first part is no class, this decides.
+    folder : the class according to a list, which must agree; it decides if neither an inventory nor the id
+        tells the class.
     """
     return ImageClasses(source).of(image_id, folder)
 
@@ -105,12 +105,12 @@ def _image_classes(source: str) -> ImageClasses | None:
 
 
 class ImageClasses:
-    """The classes of a source's images, by image id; what is looked up of the source is looked up once."""
+    """Classes of a source's images by image id; catalog and inventories are loaded once."""
 
     def __init__(self, source: str) -> None:
         self.catalog = load_catalog(source)
         self._source = source
-        self._inventory = _inventoried(source)
+        self._inventory = _inventory_classes(source)
         self._complete = bool(self._inventory) and set(inventory_splits(source)) == set(self.catalog.splits)
 
     def of(self, image_id: str, folder: str | None = None) -> str | None:
@@ -132,8 +132,8 @@ class ImageClasses:
         return class_id if folder in (None, "", class_id, class_id.replace("/", "-")) else None
 
 
-def _inventoried(source: str) -> dict[str, str]:
-    """Return the class of every image that an inventory has."""
+def _inventory_classes(source: str) -> dict[str, str]:
+    """Return the class of every image in the inventories of a source."""
     declaration = None if source in catalog_names() else declared_sources().get(source)
     file = declaration.inventory_file if declaration is not None else None
     return _classes_of(source, file_id(file) if file is not None and file.is_file() else None)
@@ -141,7 +141,7 @@ def _inventoried(source: str) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _classes_of(source: str, file: FileId | None) -> dict[str, str]:
-    """Return the classes of an inventory; ``file`` tells that of one's own from what it was before."""
+    """Return the classes in the inventories; ``file`` identifies the version of a user's inventory."""
     classes: dict[str, str] = {}
     for split in inventory_splits(source):
         table = load_inventory(source, split)
@@ -151,10 +151,11 @@ def _classes_of(source: str, file: FileId | None) -> dict[str, str]:
     return classes
 
 
-def refusal(unmatched: list[ListEntry], total: int) -> str:
-    """Say which entries name no image of ours."""
-    shown = ", ".join(repr(e.path or e.image_id or e.class_id or "") for e in unmatched[:SHOWN])
-    groups = ", ".join(sorted({e.group for e in unmatched})[:SHOWN])
-    return (
-        f"{len(unmatched):,} of {total:,} entries name no image of a known source, such as {shown} ({groups})"
-    )
+def unmatched_message(resolved: Resolved) -> str:
+    """Return an error message that counts the unmatched entries and shows a few of them."""
+    unmatched = resolved.unmatched
+    total = len(resolved.images) + len(unmatched)
+    examples = ", ".join(repr(entry.name) for entry in unmatched[:MAX_EXAMPLES])
+    groups = ", ".join(sorted({entry.group for entry in unmatched})[:MAX_EXAMPLES])
+    count = f"{len(unmatched):,} of {total:,} entries"
+    return f"{count} name no image of a known source, such as {examples} ({groups})"

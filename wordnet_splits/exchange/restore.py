@@ -1,4 +1,4 @@
-"""From an export of ours back to its manifest: the recipe decides the classes, the lists the images."""
+"""Restore the manifest of an export: the recipe decides the classes, the lists decide the images."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from wordnet_splits.base.errors import DataError, Problem
 from wordnet_splits.base.names import printable
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.exchange.entries import ListEntry
-from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.exchange.sidecar import Sidecar
+from wordnet_splits.exchange.tasks import ExportTask
 from wordnet_splits.making import BuildOptions
 from wordnet_splits.making.assemble import Rules, assemble, decide
 from wordnet_splits.making.images import Selection, select_images
@@ -28,28 +28,28 @@ Images = dict[str, dict[str, bytes | None]]
 
 
 def restore(
-    notes: Sidecar, images: Sequence[ListEntry], options: BuildOptions
+    sidecar: Sidecar, images: Sequence[ListEntry], options: BuildOptions
 ) -> tuple[Manifest, list[Problem]]:
-    """Return the manifest of an export, and the images that a root lacks.
+    """Return the manifest of an export, and the images missing from a root.
 
     Raises
     ------
-    DataError : an image of a class that its group does not have.
-    MissingImageError : a root lacks images, without ``allow_missing``.
+    DataError : the class of an image is not in its group.
+    MissingImageError : images are missing from a root, without ``allow_missing``.
     """
-    recipe = notes.full_recipe()
+    recipe = sidecar.full_recipe()
     taxonomy = load()
-    rules = decide(recipe, notes.seed, taxonomy)
-    if _of_classes(images):
-        selections = select_images(recipe, notes.seed, rules.membership.groups, {})
+    rules = decide(recipe, sidecar.seed, taxonomy)
+    if _lists_classes(images):
+        selections = select_images(recipe, sidecar.seed, rules.membership.groups, {})
     else:
-        selections = _selections(notes, rules, _by_part(rules, images))
+        selections = _selections(sidecar, rules, _by_part(rules, images))
     sources = {n: open_source(n, r) for n, r in sorted(options.roots.items()) if n in recipe.sources}
     problems = read_pixels(selections, sources, options)
     if problems and not options.allow_missing:
         raise missing_error(problems, selections, sources, recipe.name)
-    left_out = [Problem(**row.model_dump()) for row in notes.missing]
-    resampled = "@seed=" in notes.benchmark
+    left_out = [Problem(**row.model_dump()) for row in sidecar.missing]
+    resampled = "@seed=" in sidecar.benchmark
     manifest, _ = assemble(
         rules, selections, taxonomy, missing=[*left_out, *problems], resampled=resampled, strict=False
     )
@@ -57,37 +57,32 @@ def restore(
 
 
 def differences(
-    notes: Sidecar, images: Sequence[ListEntry], manifest: Manifest, format_name: str
+    sidecar: Sidecar, images: Sequence[ListEntry], manifest: Manifest, format_name: str
 ) -> list[str]:
-    """Return what differs from the exported benchmark, a sentence each; pixels only where both are known."""
+    """Return the differences from the exported benchmark as sentences; unknown pixels are not compared."""
     data = manifest.data
     restored = {(row.split, row.group): row for row in manifest.data.fingerprints.images}
-    exported = {(row.split, row.group): row for row in notes.parts}
+    exported = {(row.split, row.group): row for row in sidecar.parts}
     sentences = [f"{split}/{group} is not there" for split, group in exported.keys() - restored.keys()]
     sentences += [f"{split}/{group} is one too many" for split, group in restored.keys() - exported.keys()]
     for part in sorted(restored.keys() & exported.keys()):
-        restored_part, exported_part = restored[part], exported[part]
-        if restored_part.images != exported_part.images:
-            sentences.append(
-                f"{part[0]}/{part[1]} has {restored_part.rows:,} images, "
-                f"others than the {exported_part.rows:,} exported"
-            )
-        elif (
-            None not in (restored_part.pixels, exported_part.pixels)
-            and restored_part.pixels != exported_part.pixels
-        ):
+        now, earlier = restored[part], exported[part]
+        if now.images != earlier.images:
+            counts = f"{now.rows:,} images, others than the {earlier.rows:,} exported"
+            sentences.append(f"{part[0]}/{part[1]} has {counts}")
+        elif None not in (now.pixels, earlier.pixels) and now.pixels != earlier.pixels:
             sentences.append(f"{part[0]}/{part[1]} has other pixels")
-    if (notes.benchmark, notes.version, notes.seed) != (data.name, data.version, data.seed):
+    if (sidecar.benchmark, sidecar.version, sidecar.seed) != (data.name, data.version, data.seed):
         sentences.append(
-            f"is {data.name} version {data.version}, not the {printable(notes.benchmark)} exported"
+            f"is {data.name} version {data.version}, not the {printable(sidecar.benchmark)} exported"
         )
-    if notes.format != format_name:
-        sentences.append(f"was exported as {notes.format}")
-    elif count := _altered(images, Export(manifest, format_name, {})):
+    if sidecar.format != format_name:
+        sentences.append(f"was exported as {sidecar.format}")
+    elif count := _count_altered(images, ExportTask(manifest, format_name, {})):
         sentences.append(f"{count:,} images have another path, label, role, group or view than was exported")
-    if data.fingerprints.classes != notes.classes:
+    if data.fingerprints.classes != sidecar.classes:
         sentences.append("the rules give other classes")
-    if _of_classes(images):
+    if _lists_classes(images):
         listed: dict[str, set[str]] = defaultdict(set)
         for entry in images:
             listed[entry.group].add(entry.class_id or "")
@@ -98,58 +93,58 @@ def differences(
     return sorted(sentences)
 
 
-def _altered(images: Sequence[ListEntry], export: Export) -> int:
-    """Return how many entries say what the export does not, of what the format says of them."""
-    declared = {_said(entry) for entry in images if entry.label is not None}
-    for (split, _), table in export.tables():
-        for row in export.rows(table):
-            entry = ListEntry(split, row["group"], "", export.label(row))
-            declared -= {_said(entry._replace(path=path)) for path in export.paths(row)}
+def _count_altered(images: Sequence[ListEntry], task: ExportTask) -> int:
+    """Return the number of entries that an export of the restored benchmark would not write."""
+    declared = {_written_values(entry) for entry in images if entry.label is not None}
+    for (split, _), table in task.tables():
+        for row in task.rows(table):
+            entry = ListEntry(split, row["group"], "", task.label(row))
+            declared -= {_written_values(entry._replace(path=path)) for path in task.possible_paths(row)}
             columns = {name: row[name] for name in ("source", "class_id", "image_id", "role", "view")}
-            declared.discard(_said(entry._replace(path="", **columns)))
+            declared.discard(_written_values(entry._replace(path="", **columns)))
     return len(declared)
 
 
-def _said(entry: ListEntry) -> tuple[object, ...]:
-    """Return what must be as exported: a path says the image, and most files of paths no group."""
+def _written_values(entry: ListEntry) -> tuple[object, ...]:
+    """Return the values that must be as exported; lists of paths need not tell the group."""
     if entry.path:
         return entry.split, entry.path, entry.label
     return entry._replace(digest=None)
 
 
-def _of_classes(images: Sequence[ListEntry]) -> bool:
-    """Return whether a format lists classes and no images, so that the recipe draws these."""
+def _lists_classes(images: Sequence[ListEntry]) -> bool:
+    """Return whether a format lists classes without images, which the recipe then draws."""
     return bool(images) and not images[0].image_id
 
 
 def _by_part(rules: Rules, images: Sequence[ListEntry]) -> dict[Part, Images]:
-    """Sort images by (split, group); a group that a format does not name is that of the image's class."""
+    """Group images by (split, group); the class decides the group if the format does not tell it."""
     groups = {g.name: g for g in rules.recipe.group}
     members = {name: frozenset(classes) for name, classes in rules.membership.groups.items()}
     images_by_part: dict[Part, Images] = {}
     for entry in images:
         class_id, image_id = entry.class_id or "", entry.image_id or ""
-        holding = [
+        matching = [
             g
             for g in ([groups[entry.group]] if entry.group in groups else groups.values())
             if g.source == entry.source and class_id in members[g.name] and entry.split in g.images
         ]
-        if not holding:
+        if not matching:
             where = f"{printable(entry.group)} {entry.split}"
-            raise DataError(f"class {class_id!r} of {entry.source} belongs to no group here", where=where)
-        part = images_by_part.setdefault((entry.split, holding[0].name), {})
+            raise DataError(f"class {class_id!r} of {entry.source} is in no group of the recipe", where=where)
+        part = images_by_part.setdefault((entry.split, matching[0].name), {})
         part.setdefault(class_id, {})[image_id] = entry.digest
     return images_by_part
 
 
-def _selections(notes: Sidecar, rules: Rules, images: dict[Part, Images]) -> list[Selection]:
-    """Return a selection for every split of every group: what was exported, or what is awaited."""
-    exported = {(row.split, row.group) for row in notes.parts}
+def _selections(sidecar: Sidecar, rules: Rules, images: dict[Part, Images]) -> list[Selection]:
+    """Return a selection for every split of every group: the exported images, or those still awaited."""
+    exported = {(row.split, row.group) for row in sidecar.parts}
     drawn_parts: dict[Part, Selection] = {}
     if any((s, g.name) not in exported for g in rules.recipe.group for s in g.images):
-        selected = select_images(rules.recipe, notes.seed, rules.membership.groups, {})
+        selected = select_images(rules.recipe, sidecar.seed, rules.membership.groups, {})
         drawn_parts = {(s.split, s.group.name): s for s in selected}
-    local = notes.benchmark.endswith("@local")
+    local = sidecar.benchmark.endswith("@local")
     selections = []
     for group in rules.recipe.group:
         for split in (s for s in CUT_ORDER if s in group.images):
@@ -167,12 +162,12 @@ def _selection(group: Group, split: str, images: Images, expected: int | None, l
     ids = {class_id: list(of_class) for class_id, of_class in images.items()}
     image_ids = {i for of_class in ids.values() for i in of_class}
     count = len(image_ids)
-    digests = {**_inventoried(group.source, image_ids), **listed_digests}
+    digests = {**_inventory_digests(group.source, image_ids), **listed_digests}
     return Selection(group, split, count if expected is None else expected, ids, digests, local=local)
 
 
-def _inventoried(source: str, image_ids: set[str]) -> dict[str, bytes]:
-    """Return the digests that inventories have of some images."""
+def _inventory_digests(source: str, image_ids: set[str]) -> dict[str, bytes]:
+    """Return the digests of some images that inventories have."""
     digests: dict[str, bytes] = {}
     for split in inventory_splits(source):
         table = load_inventory(source, split)

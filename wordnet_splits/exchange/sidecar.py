@@ -1,6 +1,6 @@
-"""``wordnet-splits.json`` beside an export: which benchmark it is, and what an import must give back.
+"""``wordnet-splits.json`` beside an export: the recipe and fingerprints that an import restores.
 
-It is optional: without it an import makes a recipe of lists from what the format itself says.
+It is optional: without it an import makes a recipe from the lists alone.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Sidecar(StrictModel):
     Attributes
     ----------
     recipe : as in ``manifest.json``.
-    classes, fingerprint : fingerprints of the class table and of all images, the latter None where a group
+    classes, fingerprint : fingerprints of the class table and of all images, the latter None if a group
         awaits its source.
-    parts : the fingerprints of each (split, group) that was exported.
+    parts : fingerprints of each exported (split, group).
     missing : images that were left out.
     """
 
@@ -51,7 +51,7 @@ class Sidecar(StrictModel):
     missing: list[MissingRow]
 
     def full_recipe(self) -> Recipe:
-        """Return the recipe; DataError where it is none."""
+        """Return the recipe; DataError if it is invalid."""
         return validate(Recipe, self.recipe.as_dict(), where=f"the recipe in {NAME}")
 
 
@@ -75,14 +75,14 @@ def write_sidecar(manifest: Manifest, format_name: str, folder: Path) -> None:
 
 
 def read_sidecar(path: Path) -> Sidecar | None:
-    """Return the file in a folder, or beside a file; None where there is none.
+    """Read the sidecar in a folder, or beside a file; None if there is none.
 
     Raises
     ------
-    DataError : it is malformed, or was altered since it was written.
+    DataError : it is malformed, or was altered.
     """
     file = (path if path.is_dir() else path.parent) / NAME
-    if not os.path.lexists(file):  # a link to nowhere, or to itself, is no absence
+    if not os.path.lexists(file):  # a broken link is an error, not an absent file
         return None
     hint = "remove it to import the lists as somebody else's"
     return read_sealed(file, Sidecar, hint=hint)

@@ -14,7 +14,8 @@ import pytest
 
 from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
-from wordnet_splits.audit.audit import LEAKS, LIMITS, audit_classes
+from wordnet_splits.audit.audit import audit_classes
+from wordnet_splits.audit.report import LEAKS, LIMITS
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.catalog import load_catalog
@@ -227,7 +228,7 @@ def test_shipped_lists_and_groups_are_named(facts):
         (
             "axolotle\ndog\n",
             (),
-            "1 of 2 entries are no class: 'axolotle' (line 1); did you mean 'axolotl.n.01'",
+            "1 of 2 entries do not name a class: 'axolotle' (line 1); did you mean 'axolotl.n.01'",
         ),
         ("n02086723\n", (), "other versions have other offsets"),
         ("7\n", (), "say of which source's classes: --of imagenet1k"),
@@ -247,7 +248,7 @@ def test_shipped_lists_and_groups_are_named(facts):
         ("a\tb\nx\ty\n", ("--column", "c"), "unknown column 'c'"),
         ("\x00\udc80", (), "is not UTF-8"),
         ("a\t" + "x" * 200_000, (), "is not a table: field larger than field limit"),
-        ("x" * 200_000, (), "1 of 1 entries are no class: 'xxx"),
+        ("x" * 200_000, (), "1 of 1 entries do not name a class: 'xxx"),
     ],
 )
 def test_what_is_no_list_is_one_line(command, tmp_path, content, arguments, said):

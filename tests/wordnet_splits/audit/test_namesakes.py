@@ -9,7 +9,8 @@ import pytest
 
 from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
-from wordnet_splits.audit.audit import Audit, audit_classes
+from wordnet_splits.audit.audit import audit_classes
+from wordnet_splits.audit.report import Audit
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.taxonomy import Taxonomy

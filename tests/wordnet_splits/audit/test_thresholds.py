@@ -10,7 +10,8 @@ import pytest
 
 from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.recipes import HEAD, group, write_recipe
-from wordnet_splits.audit.audit import LEAKS, audit_classes
+from wordnet_splits.audit.audit import audit_classes
+from wordnet_splits.audit.report import LEAKS
 from wordnet_splits.audit.thresholds import Thresholds, thresholds
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.making.membership import decide_membership

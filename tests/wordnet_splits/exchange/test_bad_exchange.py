@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.wordnet_splits.command import Command
 from wordnet_splits.exchange import format_names
-from wordnet_splits.exchange.naming import decoded, encoded, from_tree, tree_path
+from wordnet_splits.exchange.tree_paths import decoded, encoded, parse_tree_path, tree_path
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ PLACE = b"places365/airfield/Places365_val_00000001.jpg 0\n"  # which shows anot
 
 BAD = {
     "openood-no-label": ("openood", "test_a.txt", b"digits/0.png\n", "no label"),
-    "openood-label": ("openood", "test_a.txt", b"0/0.png one\n", "'one' is no label"),
-    "openood-number": ("openood", "test_a.txt", b"0/0.png 99999999999999999999\n", "is no label"),
+    "openood-label": ("openood", "test_a.txt", b"0/0.png one\n", "'one' is not a label"),
+    "openood-number": ("openood", "test_a.txt", b"0/0.png 99999999999999999999\n", "is not a label"),
     "openood-bytes": ("openood", "test_a.txt", b"\xff\xfe\x00 1\n", "is not UTF-8"),
     "openood-empty": ("openood", "test_a.txt", b"\n\n", "lists no image"),
     "openood-elsewhere": (
@@ -65,15 +65,15 @@ BAD = {
     "openset-quotes": ("openset-imagenet", "p1_val.csv", b'"a/b.jpg,0\n', "is not CSV"),
     "openset-long": ("openset-imagenet", "p1_val.csv", b"a" * 200_000 + b",0\n", "is not CSV"),
     "openood-long": ("openood", "test_a.txt", b"a/" * 5000 + b"b.png 0\n", "a path of 10,005 letters"),
-    "openset-label": ("openset-imagenet", "p1_val.csv", b"a/b.jpg,x\n", "'x' is no label"),
+    "openset-label": ("openset-imagenet", "p1_val.csv", b"a/b.jpg,x\n", "'x' is not a label"),
     "csv-columns": ("csv", "images.csv", b"path,label\na,1\n", "no column 'source'"),
     "csv-cells": ("csv", "images.csv", b"source,image_id\ndigits\n", "1 cells, not 2"),
     "csv-quotes": ("csv", "images.csv", b'source,image_id\n"digits"x,1\n', "is not CSV"),
-    "csv-split": ("csv", "images.csv", b"source,image_id,split\ndigits,1,all\n", "'all' is no split"),
-    "csv-digest": ("csv", "images.csv", b"source,image_id,digest\ndigits,1,abc\n", "is no digest"),
+    "csv-split": ("csv", "images.csv", b"source,image_id,split\ndigits,1,all\n", "'all' is not a split"),
+    "csv-digest": ("csv", "images.csv", b"source,image_id,digest\ndigits,1,abc\n", "is not a digest"),
     "csv-source": ("csv", "images.csv", b"source,image_id\ndigit,1\n", NO_IMAGE),
     "csv-id": ("csv", "images.csv", b"source,image_id\ndigits,1797\n", NO_IMAGE),
-    "csv-role": ("csv", "images.csv", b"source,image_id,role\ndigits,1,excluded\n", "is none of id, near"),
+    "csv-role": ("csv", "images.csv", b"source,image_id,role\ndigits,1,excluded\n", "is not one of id, near"),
     "imagefolder-file": ("imagefolder", "tree", b"x", "no such folder"),
     "hub-rubbish": ("hub", "a.parquet", b"PAR1rubbish", "is not a Parquet file"),
     "hub-columns": ("hub", "a.parquet", parquet_of(image_id=["1"]), "has no column 'source'"),
@@ -97,7 +97,7 @@ BAD = {
     "webdataset-outside": ("webdataset", "a.tar", tar_of("../x.json", b"{}"), "outside the archive's folder"),
     "webdataset-link": ("webdataset", "a.tar", tar_of("x.json", b"", tarfile.SYMTYPE), "is a link"),
     "webdataset-json": ("webdataset", "a.tar", tar_of("x.json", b"{"), "is not JSON"),
-    "webdataset-array": ("webdataset", "a.tar", tar_of("x.json", b"[]"), "is no object"),
+    "webdataset-array": ("webdataset", "a.tar", tar_of("x.json", b"[]"), "is not an object"),
     "webdataset-large": ("webdataset", "a.tar", tar_of("x.json", b" " * 70_000), "has 70,000 bytes"),
     "webdataset-bytes": ("webdataset", "a.tar", tar_of("x.json", b"\xff"), "is not UTF-8"),
 }
@@ -170,5 +170,5 @@ def test_every_id_has_a_name_and_comes_back(text):
         assert not set(name) & set("/\\ ,\0\n")
         assert not name.startswith(".")
     if len(encoded(text)) <= 250:
-        found = from_tree(tree_path("test", "group", "a b/c", text, ".png"))
+        found = parse_tree_path(tree_path("test", "group", "a b/c", text, ".png"))
         assert found == ("test", "group", "a b/c", text)

@@ -12,7 +12,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.catalog.lists import LIST_SCHEMA, find_list, load_list
 from wordnet_splits.exchange import export_benchmark, import_benchmark
-from wordnet_splits.exchange.paths import located, official_path
+from wordnet_splits.exchange.official_paths import find_image, official_path
 
 KNOWN = [(benchmark, name) for benchmark, names in OPENOOD.items() for name in names]
 
@@ -24,7 +24,7 @@ def test_openood_paths_are_read_and_written_as_published(benchmark, name, facts)
     rows = zip(*(table[c].to_pylist() for c in LIST_SCHEMA.names), strict=True)
     written = {f"{official_path('openood', s, i, c)} {label}" for s, i, c, label in rows}
     assert written == set(published.lines())
-    read = {located("openood", line.split(" ")[0])[:2] for line in published.lines()}
+    read = {find_image("openood", line.split(" ")[0])[:2] for line in published.lines()}
     assert read == set(zip(table["source"].to_pylist(), table["image_id"].to_pylist(), strict=True))
 
 

@@ -1,64 +1,82 @@
-"""The authors' dataset of Recalcati et al. as manifests: ``places-facets-t1``, ``places-facets-t2``."""
+"""Import of the dataset of Recalcati et al.: ``places-facets-t1`` and ``places-facets-t2``.
+
+Its lists have lines ``OODNESS SET NUMBER PATH``. Each line says whether its class is ID. T1 and T2 cut one
+score at two places, so that only both lists together tell the group of a class; see
+``data/exchange/facets.toml``.
+"""
 
 from __future__ import annotations
 
+import re
+import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any, Final
 
 from wordnet_splits.base.errors import DataError, OutputError
-from wordnet_splits.catalog.lists import FOLDER
-from wordnet_splits.exchange.archives.facets_lists import FacetsList, facets_lists, read_facets
-from wordnet_splits.exchange.entries import ListEntry
-from wordnet_splits.exchange.imported import Imported
-from wordnet_splits.exchange.resolve import Resolved, refusal, resolve
-from wordnet_splits.exchange.writing_lists import write_list
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.text_formats import read_toml
+from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.catalog.lists import FOLDER as LISTS
+from wordnet_splits.exchange.entries import MAX_LIST_BYTES, ListEntry, parse_label
+from wordnet_splits.exchange.recipe_from_lists import write_list
+from wordnet_splits.exchange.resolve import Resolved, class_of, resolve, unmatched_message
+from wordnet_splits.exchange.results import Imported
 from wordnet_splits.making import BuildOptions, build_benchmark
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.rules import lists_used
 
-FAMILY = "recalcati2023"
+FAMILY: Final = "recalcati2023"
+TABLE: Final = Path(__file__).parent.parent.parent / "data" / "exchange" / "facets.toml"
+SPLITS: Final = ("val", "test")
+FOLDER: Final = "FACETS OOD Detection"
+INCOMPLETE: Final = "one of the files is incomplete: fetch the dataset again"
+HINT: Final = "give the folder of GrainsPolito/FACETS_Datasets, or its folder FACETS OOD Detection"
 
 
 def import_facets(path: Path, out: Path, *, options: BuildOptions) -> list[Imported]:
-    """Write the lists that the shipped recipes await to ``out/lists``, and what they build beside it.
+    """Write the lists that the shipped recipes await into ``out/lists``, and build the recipes into ``out``.
 
-    The recipes find them there again through the manifests, or through ``WORDNET_SPLITS_LISTS``.
+    Later builds find the lists through the manifests, or through ``WORDNET_SPLITS_LISTS``.
 
     Raises
     ------
-    DataError : not the dataset, or lines that name no image of a known source where ``allow_missing`` is not
+    DataError : not the dataset, or lines that name no image of a known source if ``allow_missing`` is not
         set; see `read_facets`.
-    OutputError : the lists are there already.
+    OutputError : the lists exist already.
     """
     resolved_lists = {name: resolve(entries, "facets", {}) for name, entries in read_facets(path).items()}
     for resolved in resolved_lists.values():
         if resolved.unmatched and not options.allow_missing:
-            total = len(resolved.images) + len(resolved.unmatched)
             hint = "fetch the dataset again, or leave them out with --allow-missing"
-            raise DataError(refusal(resolved.unmatched, total), where=str(path), hint=hint)
-    lists = {
-        benchmark.name: _lists(benchmark.name, resolved_lists[benchmark.name]) for benchmark in facets_lists()
-    }
-    files = [out / FOLDER / f"{name}.parquet" for of_one in lists.values() for name in of_one]
-    if there := [file for file in files if file.exists()]:
-        raise OutputError("is there already", where=str(there[0]), hint="remove it, or give --out")
+            raise DataError(unmatched_message(resolved), where=str(path), hint=hint)
+    lists = {b.name: _entries_by_list(b.name, resolved_lists[b.name]) for b in facets_lists()}
+    files = [
+        out / LISTS / f"{name}.parquet"
+        for lists_of_benchmark in lists.values()
+        for name in lists_of_benchmark
+    ]
+    if existing := [file for file in files if file.exists()]:
+        raise OutputError("is there already", where=str(existing[0]), hint="remove it, or give --out")
     try:
-        for of_one in lists.values():
-            for name, entries in of_one.items():
+        for lists_of_benchmark in lists.values():
+            for name, entries in lists_of_benchmark.items():
                 write_list(name, entries, path, out)
         return [
-            _built(benchmark, sorted(lists[benchmark.name]), resolved_lists[benchmark.name], out, options)
+            _build(benchmark, sorted(lists[benchmark.name]), resolved_lists[benchmark.name], out, options)
             for benchmark in facets_lists()
         ]
-    except BaseException:  # what builds nothing is not to be in the way of the next import
+    except BaseException:  # lists of a failed build would prevent the next import
         for file in files:
             file.unlink(missing_ok=True)
         raise
 
 
-def _lists(name: str, resolved: Resolved) -> dict[str, Sequence[ListEntry]]:
-    """Return the images by list; DataError where the recipe names one that has none."""
+def _entries_by_list(name: str, resolved: Resolved) -> dict[str, Sequence[ListEntry]]:
+    """Return the images by list; DataError if a list of the recipe has none."""
     recipe = load_recipe(name)
     entries_by_list: dict[str, list[ListEntry]] = defaultdict(list)
     for entry in resolved.images:
@@ -68,11 +86,11 @@ def _lists(name: str, resolved: Resolved) -> dict[str, Sequence[ListEntry]]:
     if missing := sorted(w for w in list_names if w is not None and w not in entries_by_list):
         _, split, group = missing[0].split("_", 2)
         reason = f"no image of group {group} in the {split} list of {name}"
-        raise DataError(reason, hint="one of the files is not whole: fetch the dataset again")
+        raise DataError(reason, hint=INCOMPLETE)
     return dict(entries_by_list)
 
 
-def _built(
+def _build(
     benchmark: FacetsList, lists: list[str], resolved: Resolved, out: Path, options: BuildOptions
 ) -> Imported:
     recipe = load_recipe(benchmark.name)
@@ -93,3 +111,166 @@ def _built(
         problems=build.problems,
         like=benchmark.like,
     )
+
+
+@dataclass(frozen=True)
+class FacetsSet:
+    """A set of images: its source, the pattern of its ids, and its groups by OODness in T1 and T2."""
+
+    source: str
+    id: str
+    groups: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FacetsList:
+    """The two files of a benchmark in the dataset's folder, and the shipped benchmark it corresponds to."""
+
+    name: str
+    like: str
+    val: str
+    test: str
+
+    def path(self, base: Path, split: str) -> Path:
+        """Return the path of the list of a split."""
+        return base / (self.val if split == "val" else self.test)
+
+
+@cache
+def facets_lists() -> tuple[FacetsList, ...]:
+    """Return the benchmarks of the dataset, T1 first."""
+    return tuple(FacetsList(name, **row) for name, row in _table()["lists"].items())
+
+
+@cache
+def facets_sets() -> Mapping[str, FacetsSet]:
+    """Return the sets by name."""
+    return {name: FacetsSet(**row) for name, row in _table()["sets"].items()}
+
+
+def merged_groups() -> Mapping[str, str]:
+    """Return group of the shipped benchmark -> group of the dataset with its classes, if the names differ."""
+    groups: dict[str, str] = _table()["counterparts"]
+    return groups
+
+
+def _table() -> Any:
+    return read_toml(TABLE)
+
+
+def read_facets(path: Path) -> dict[str, list[ListEntry]]:
+    """Return the entries of every benchmark, with group, source, class and image id if the image is known.
+
+    An entry whose path names no known image has only that path, and its set as group.
+
+    Raises
+    ------
+    DataError : not the dataset, an invalid line, or lines that contradict each other.
+    """
+    base = _base(path)
+    class_table = _ClassTable()
+    entries_by_benchmark = {
+        benchmark.name: [
+            entry
+            for split in SPLITS
+            for entry in _lines(benchmark.path(base, split), split, benchmark.name, class_table)
+        ]
+        for benchmark in facets_lists()
+    }
+    groups = class_table.groups()
+    return {
+        name: [
+            entry._replace(group=groups[entry.group, entry.class_id]) if entry.class_id else entry
+            for entry in entries
+        ]
+        for name, entries in entries_by_benchmark.items()
+    }
+
+
+def _base(path: Path) -> Path:
+    if not path.is_dir():
+        reason = "is not a folder" if path.exists() else "no such folder"
+        raise DataError(reason, where=printable(path), hint=HINT)
+    list_files = [benchmark.path(Path(), split) for benchmark in facets_lists() for split in SPLITS]
+    base = next((b for b in (path, path / FOLDER) if any((b / file).exists() for file in list_files)), None)
+    if base is None:
+        raise DataError(f"holds no list such as {FOLDER}/{list_files[0]}", where=printable(path), hint=HINT)
+    for file in list_files:
+        if not (base / file).exists():
+            reason = f"no file {file}, and only T1 and T2 together tell a score of 2 from one of 3"
+            raise DataError(reason, where=printable(base), hint=HINT)
+    return base
+
+
+class _ClassTable:
+    """OODness of the classes in each benchmark, and their numbers in the order of their set."""
+
+    def __init__(self) -> None:
+        self._ood: dict[tuple[str, str], dict[str, str]] = {}
+        self._classes: dict[tuple[str, str], str] = {}
+        self._numbers: dict[tuple[str, str], str] = {}
+
+    def add(self, benchmark: str, of_set: str, class_id: str, ood: str, number: str, where: str) -> None:
+        """Add a line; DataError if it contradicts an earlier one."""
+        earlier = self._ood.setdefault((of_set, class_id), {}).setdefault(benchmark, ood)
+        if earlier != ood:
+            raise DataError(f"class {class_id} of {of_set} is both ID and OOD in {benchmark}", where=where)
+        if self._classes.setdefault((of_set, number), class_id) != class_id:
+            earlier_value = self._classes[of_set, number]
+            raise DataError(f"class {number} of {of_set} is {earlier_value} and {class_id}", where=where)
+        if self._numbers.setdefault((of_set, class_id), number) != number:
+            earlier_value = self._numbers[of_set, class_id]
+            raise DataError(
+                f"class {class_id} of {of_set} has the numbers {earlier_value} and {number}", where=where
+            )
+
+    def groups(self) -> dict[tuple[str, str | None], str]:
+        """Return the group of each class of a set; DataError if T1 and T2 contradict each other."""
+        names = [benchmark.name for benchmark in facets_lists()]
+        groups: dict[tuple[str, str | None], str] = {}
+        for (of_set, class_id), oodness in self._ood.items():
+            if missing := [name for name in names if name not in oodness]:
+                present = " and ".join(name for name in names if name in oodness)
+                reason = f"class {class_id} of {of_set} is in the lists of {present} and not of {missing[0]}"
+                raise DataError(reason, hint=INCOMPLETE)
+            group = facets_sets()[of_set].groups.get("".join(oodness[name] for name in names))
+            if group is None:
+                words = (f"{'OOD' if oodness[name] == '1' else 'ID'} in {name}" for name in names)
+                raise DataError(f"class {class_id} of {of_set} cannot be {' and '.join(words)}")
+            groups[of_set, class_id] = group
+        return groups
+
+
+def _lines(file: Path, split: str, benchmark: str, class_table: _ClassTable) -> Iterator[ListEntry]:
+    text, file_name = read_text(file, largest=MAX_LIST_BYTES), printable(file)
+    if not text.strip():
+        raise DataError("is empty", where=file_name, hint="fetch the dataset again")
+    sets = facets_sets()
+    for number, line in enumerate(text.splitlines(), 1):
+        cells, where = line.split(), f"{file_name}, line {number}"
+        if not cells:
+            continue
+        if len(cells) != 4:
+            reason = f"{len(cells)} words, not OODNESS SET NUMBER PATH"
+            raise DataError(reason, where=where, hint=INCOMPLETE)
+        ood, of_set, index, path = cells
+        if ood not in ("0", "1"):
+            raise DataError(f"OODness {printable(ood)!r} is neither 0 nor 1", where=where)
+        if of_set not in sets:
+            raise DataError(f"{printable(of_set)!r} is not one of the sets {', '.join(sets)}", where=where)
+        class_id, image_id = _image(sets[of_set], path)
+        entry = ListEntry(split, sys.intern(of_set), path)
+        if class_id is not None:
+            class_table.add(benchmark, of_set, class_id, ood, str(parse_label(index, where)), where)
+            entry = entry._replace(source=sets[of_set].source, class_id=class_id, image_id=image_id)
+        yield entry
+
+
+def _image(of_set: FacetsSet, path: str) -> tuple[str | None, str | None]:
+    """Return class and image id of a path, which may start at any folder above the class."""
+    parts = path.rpartition(".")[0].split("/")
+    for start in range(len(parts)):
+        image_id = "/".join(parts[start:])
+        if re.fullmatch(of_set.id, image_id) and (class_id := class_of(of_set.source, image_id)):
+            return class_id, image_id
+    return None, None

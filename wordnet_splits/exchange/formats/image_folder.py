@@ -1,7 +1,7 @@
-"""Trees for torchvision's ``ImageFolder``: ``<split>/<group>/<class>/<image>``, one dataset a part.
+"""Trees for torchvision's ``ImageFolder``: ``<split>/<group>/<class>/<image>``, one dataset per part.
 
-A file is called by what it holds (``.png``, ``.jpg``), whatever the root calls it. Links to the root's files
-by default, where the source has files; a picture that is drawn, resized or kept in an archive is written.
+Files of the root are linked to by default; pictures that are generated, resized or in an archive are written.
+The extension follows the content (``.png``, ``.jpg``), whatever the name in the root.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import writing
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import read_image
-from wordnet_splits.exchange.entries import ImportTask, ListEntry, slug
-from wordnet_splits.exchange.outgoing import JPEG, Export
+from wordnet_splits.exchange.entries import ListEntry, slug
+from wordnet_splits.exchange.tasks import DEFAULT_EXTENSION, ExportTask, ImportTask
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.sources.pixels import EXTENSIONS
 
@@ -26,16 +26,16 @@ class ImageFolderTree:
     about = "torchvision ImageFolder trees: split/group/class/image, links unless --copies"
     pictures = True
 
-    def write(self, export: Export, folder: Path) -> None:
-        """Write the tree. Links are absolute, so that the tree may be moved and the root may not."""
-        for part, table in export.tables():
+    def write(self, task: ExportTask, folder: Path) -> None:
+        """Write the tree, with absolute links: the tree can be moved, the root cannot."""
+        for part, table in task.tables():
             (folder / part[0] / part[1]).mkdir(parents=True)
-            for picture in export.pictures(part, table, links=True):
-                path = folder / export.tree_path(picture.row, picture.extension or JPEG)
+            for picture in task.pictures(part, table, links=True):
+                path = folder / task.tree_path(picture.row, picture.extension or DEFAULT_EXTENSION)
                 data = picture.data
                 with writing(path):
                     path.parent.mkdir(exist_ok=True)
-                    if picture.file is not None and not export.copies:
+                    if picture.file is not None and not task.copies:
                         path.symlink_to(picture.file)
                         continue
                     if picture.file is not None:
@@ -43,17 +43,17 @@ class ImageFolderTree:
                     with path.open("xb") as file:
                         file.write(data)
 
-    def read(self, reading: ImportTask) -> Iterator[ListEntry]:
+    def read(self, task: ImportTask) -> Iterator[ListEntry]:
         """Yield the files of ``<split>/<group>/<class>/``, or of one dataset's ``<class>/``.
 
-        Only names are read; a link counts as the file that it is called.
+        Only names are read; links are not followed.
         """
-        root = reading.path
+        root = task.path
         if not root.is_dir():
             raise DataError("no such folder", where=printable(root))
         splits = [(root / split, split) for split in SPLITS if (root / split).is_dir()]
         tops = [(top, split, slug(top.name)) for at, split in splits for top in _folders(at)]
-        for top, split, group in tops or [(root, reading.split, slug(root.name))]:
+        for top, split, group in tops or [(root, task.split, slug(root.name))]:
             for folder in _folders(top):
                 for name in _images(folder):
                     yield ListEntry(split, group, f"{folder.name}/{name}")

@@ -1,8 +1,7 @@
-"""Plain CSV with a head: ``images.csv`` and ``classes.csv`` hold all columns of the two tables of a manifest.
+"""CSV with a header: ``images.csv`` and ``classes.csv`` have all columns of the two tables of a manifest.
 
-A digest is in hex; lists and evidence (``wnids``, ``via``) are JSON; what is not known is empty. A text that
-a spreadsheet would take for a formula has an apostrophe in front (`wordnet_splits.base.tabular.csv_cell`),
-which reading removes.
+Digests are in hex, lists and evidence (``wnids``, ``via``) in JSON, unknown values empty. A text that a
+spreadsheet would take for a formula has an apostrophe in front (`wordnet_splits.base.tabular.csv_cell`).
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import replacing
 from wordnet_splits.base.tabular import from_csv_cell, write_csv
 from wordnet_splits.base.text_formats import csv_rows
-from wordnet_splits.exchange.entries import ImportTask, ListEntry, label_of
-from wordnet_splits.exchange.outgoing import Export
-from wordnet_splits.exchange.rows import entry_of
+from wordnet_splits.exchange.entries import ListEntry, entry_of, parse_label
+from wordnet_splits.exchange.tasks import ExportTask, ImportTask
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA
 
 IMAGES, CLASSES = "images.csv", "classes.csv"
-NEEDED = ("source", "image_id")
-NEEDED_OF_CLASSES = ("source", "class_id", "role", "group")
+IMAGE_COLUMNS = ("source", "image_id")
+CLASS_COLUMNS = ("source", "class_id", "role", "group")
 
 
 class PlainCsv:
@@ -34,34 +32,34 @@ class PlainCsv:
     about = "plain CSV: all columns of the image table, and of the class table"
     pictures = False
 
-    def write(self, export: Export, folder: Path) -> None:
+    def write(self, task: ExportTask, folder: Path) -> None:
         """Write the two files."""
         with replacing(folder / CLASSES) as part, _text(part) as file:
-            _write(file, export.manifest.classes)
+            _write(file, task.manifest.classes)
         with replacing(folder / IMAGES) as part, _text(part) as file:
             head = True
-            for _, table in export.tables():
-                export.images += table.num_rows
+            for _, table in task.tables():
+                task.images += table.num_rows
                 _write(file, table, head=head)
                 head = False
             if head:
                 _write(file, IMAGE_SCHEMA.empty_table())
 
-    def read(self, reading: ImportTask) -> Iterator[ListEntry]:
-        """Yield the rows of ``images.csv`` of a folder, or of a file; only source and image_id must be there.
+    def read(self, task: ImportTask) -> Iterator[ListEntry]:
+        """Yield the rows of ``images.csv`` of a folder, or of a file; only source and image_id are required.
 
-        Where our notes do not say the classes, ``classes.csv`` of the folder does: an entry without an image
-        for each class of a group, so that a class of which no image is listed is not lost.
+        In a folder without a sidecar, ``classes.csv`` adds an entry without an image for each class of a
+        group, so that classes without listed images are kept.
 
         Raises
         ------
-        DataError : no such file, a column or a cell that cannot be.
+        DataError : no such file, a missing column or an invalid cell.
         """
-        whole = reading.path.is_dir()
-        for row, where in _read(reading.path / IMAGES if whole else reading.path, NEEDED):
-            yield entry_of(_typed(row, where), reading, where)
-        if whole and reading.notes is None and (reading.path / CLASSES).exists():
-            for row, _ in _read(reading.path / CLASSES, NEEDED_OF_CLASSES):
+        is_folder = task.path.is_dir()
+        for row, where in _read(task.path / IMAGES if is_folder else task.path, IMAGE_COLUMNS):
+            yield entry_of(_with_label(row, where), task.split, where)
+        if is_folder and task.sidecar is None and (task.path / CLASSES).exists():
+            for row, _ in _read(task.path / CLASSES, CLASS_COLUMNS):
                 if row["group"]:
                     yield ListEntry(
                         "",
@@ -74,7 +72,7 @@ class PlainCsv:
 
 
 def _read(path: Path, needed: Collection[str]) -> Iterator[tuple[dict[str, str], str]]:
-    """Yield the rows of a file that has some columns, and where each is."""
+    """Yield the rows of a file, which must have the columns ``needed``, and the location of each."""
     rows = csv_rows(path)
     head = next(rows, [])
     if missing := [name for name in needed if name not in head]:
@@ -87,8 +85,8 @@ def _read(path: Path, needed: Collection[str]) -> Iterator[tuple[dict[str, str],
         yield dict(zip(head, map(from_csv_cell, cells), strict=True)), where
 
 
-def _typed(row: dict[str, str], where: str) -> dict[str, str | int | None]:
-    return {**row, "label": label_of(row["label"], where) if row.get("label") else None}
+def _with_label(row: dict[str, str], where: str) -> dict[str, str | int | None]:
+    return {**row, "label": parse_label(row["label"], where) if row.get("label") else None}
 
 
 def _text(path: Path) -> TextIO:

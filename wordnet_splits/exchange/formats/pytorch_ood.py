@@ -1,8 +1,8 @@
-"""Class lists for pytorch-ood: ``classes.json``, the class numbers of each source that are known or unknown.
+"""Class lists for pytorch-ood: ``classes.json``, the known and unknown class numbers of each source.
 
-``TargetMapping(set(known), set(unknown))`` of pytorch-ood then maps a dataset's own labels (the catalog's
-index) to ours: 0..K-1 for known classes, a negative number for the others. No images are in it: the recipe
-draws them.
+``TargetMapping(set(known), set(unknown))`` of pytorch-ood then maps a dataset's labels (the catalog's index)
+to 0..K-1 for known classes and a negative number for the others. Images are not listed: the recipe draws
+them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from wordnet_splits.base.files import write_json
 from wordnet_splits.base.schemas import StrictModel, validate
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.exchange.entries import ImportTask, ListEntry
-from wordnet_splits.exchange.outgoing import Export
+from wordnet_splits.exchange.entries import ListEntry
+from wordnet_splits.exchange.tasks import ExportTask, ImportTask
 from wordnet_splits.sources import source_names
 
 NAME: Final = "classes.json"
 SIDES: Final = {"id": "known", "csid": "known", "near": "unknown", "far": "unknown"}
-"""Which list a role's classes are in."""
+"""Role -> the list that its classes are in."""
 Numbers = list[Annotated[int, Field(ge=0, le=10**9)]]
 
 
@@ -50,9 +50,9 @@ class PytorchOOD:
     about = "pytorch-ood class lists: the known and unknown class numbers of each source; no images"
     pictures = False
 
-    def write(self, export: Export, folder: Path) -> None:
-        """Write ``classes.json``; classes of the other roles (external, excluded) are in neither list."""
-        rows = export.manifest.classes.select(["source", "class_id", "role", "group"]).to_pylist()
+    def write(self, task: ExportTask, folder: Path) -> None:
+        """Write ``classes.json``; external and excluded classes are in neither list."""
+        rows = task.manifest.classes.select(["source", "class_id", "role", "group"]).to_pylist()
         sources: dict[str, dict[str, list[int]]] = {}
         groups: dict[str, dict[str, object]] = {}
         numbers: dict[str, list[int]] = {}
@@ -70,14 +70,14 @@ class PytorchOOD:
         }
         write_json(folder / NAME, content)
 
-    def read(self, reading: ImportTask) -> Iterator[ListEntry]:
+    def read(self, task: ImportTask) -> Iterator[ListEntry]:
         """Yield an entry without an image for each class of each group, or of each list.
 
         Raises
         ------
         DataError, UnknownNameError : a source or a class number that does not exist.
         """
-        path = reading.path / NAME if reading.path.is_dir() else reading.path
+        path = task.path / NAME if task.path.is_dir() else task.path
         file = validate(_File, read_json(path), where=str(path))
         groups = file.groups
         if not groups:

@@ -1,4 +1,4 @@
-"""The one table of formats, and what a format is."""
+"""The registry of formats, and their protocol."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from wordnet_splits.base.errors import unknown
 
 if TYPE_CHECKING:
-    from wordnet_splits.exchange.entries import ImportTask, ListEntry
-    from wordnet_splits.exchange.outgoing import Export
+    from wordnet_splits.exchange.entries import ListEntry
+    from wordnet_splits.exchange.tasks import ExportTask, ImportTask
 
 
 class ExchangeFormat(Protocol):
-    """One way in which another project keeps a benchmark.
+    """Format of another project.
 
     Attributes
     ----------
-    about : one clause: what is written.
+    about : one clause about what is written.
     pictures : whether pictures are written, so that roots are needed.
     """
 
     about: str
     pictures: bool
 
-    def write(self, export: Export, folder: Path) -> None:
-        """Write what the benchmark holds into an empty folder."""
+    def write(self, task: ExportTask, folder: Path) -> None:
+        """Write the benchmark into an empty folder."""
 
-    def read(self, reading: ImportTask) -> Iterable[ListEntry]:
-        """Yield what a file or folder of this format lists, in any order."""
+    def read(self, task: ImportTask) -> Iterable[ListEntry]:
+        """Yield the entries of a file or folder, in any order."""
 
 
 FORMATS: Final = {
     "csv": "plain_csv:PlainCsv",
-    "hub": "hub_parquet:Hub",
+    "hub": "hub:Hub",
     "imagefolder": "image_folder:ImageFolderTree",
-    "openood": "openood:OpenOOD",
-    "openset-imagenet": "openset:OpensetImagenet",
+    "openood": "path_lists:OpenOOD",
+    "openset-imagenet": "path_lists:OpensetImagenet",
     "pytorch-ood": "pytorch_ood:PytorchOOD",
     "webdataset": "webdataset:WebDataset",
 }
-"""Name -> module of this package, and class in it."""
+"""Name -> module of this package and class in it."""
 
 ARCHIVES: Final = ("facets", "kim-archive")
-"""What can only be read: authors' own archives, which say splits, roles and sources themselves."""
+"""Archives of papers' authors, which can only be read, and have splits, roles and sources of their own."""
 
 
 def format_names() -> tuple[str, ...]:
@@ -54,7 +54,7 @@ def format_names() -> tuple[str, ...]:
 
 
 def get_format(name: str, *, also: Iterable[str] = ()) -> ExchangeFormat:
-    """Return the format of that name; UnknownNameError, which names ``also`` others, where there is none."""
+    """Return a format; UnknownNameError, which lists ``also`` other names, if there is none of that name."""
     if name not in FORMATS:
         raise unknown("format", name, [*FORMATS, *also])
     module, _, kind = FORMATS[name].partition(":")

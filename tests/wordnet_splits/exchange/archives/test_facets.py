@@ -15,7 +15,7 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.checks.listing import awaited_lists
 from wordnet_splits.exchange import Imported, import_benchmark
-from wordnet_splits.exchange.archives.facets_lists import facets_lists, facets_sets
+from wordnet_splits.exchange.archives.facets import facets_lists, facets_sets
 from wordnet_splits.exchange.resolve import class_of
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
@@ -246,7 +246,7 @@ def ood_in_t2(root: Path) -> None:
 
 BAD = {
     "absent": (lambda root: None, "no such folder"),
-    "file": (lambda root: root.write_text("x"), "is no folder"),
+    "file": (lambda root: root.write_text("x"), "is not a folder"),
     "empty-folder": (lambda root: root.mkdir(), "holds no list such as"),
     "parquet": (parquet, "holds no list such as"),
     "one-missing": (one_missing, "only T1 and T2 together tell a score of 2 from one of 3"),
@@ -257,8 +257,8 @@ BAD = {
     "cut-name": (edited(2, "test", lambda text: text[:-8]), "name no image of a known source"),
     "cut-file": (edited(2, "test", lambda t: "".join(t.splitlines(keepends=True)[:3])), "no image of group"),
     "level": (everywhere("1 sun ", "7 sun "), "OODness '7' is neither 0 nor 1"),
-    "set": (everywhere(" sun ", " moon "), "'moon' is none of the sets"),
-    "number": (everywhere(" sun 0 ", " sun zero "), "'zero' is no label"),
+    "set": (everywhere(" sun ", " moon "), "'moon' is not one of the sets"),
+    "number": (everywhere(" sun 0 ", " sun zero "), "'zero' is not a label"),
     "twice": (edited(1, "val", lambda text: text + text), "is listed twice"),
     "two-splits": (
         edited(1, "val", lambda t: t + lines_of("test")[4][3].join(["0 sun 0 ", "\n"])),
@@ -291,5 +291,6 @@ def test_options_of_lists_are_refused(command, tmp_path):
     write(tmp_path / "in")
     assert "leave out --name" in command("import", "facets", "in", "--name", "mine").error
     assert (
-        "says splits, roles and sources itself" in command("import", "facets", "in", "--split", "val").error
+        "has splits, roles and sources of its own"
+        in command("import", "facets", "in", "--split", "val").error
     )

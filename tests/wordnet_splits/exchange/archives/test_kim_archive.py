@@ -13,7 +13,7 @@ from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.sources.trees import in_class_folders, some, write_images
 from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.exchange import import_benchmark
-from wordnet_splits.exchange.archives.archive_folders import benches
+from wordnet_splits.exchange.archives.kim_folders import benches
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.recipe import load_recipe
@@ -153,7 +153,7 @@ def test_sets_that_cannot_be_told_are_named(cifar100, picked, command, tmp_path)
     refused = command("import", "kim-archive", "data", "--root", "dtd=dtd").error
     reasons = {
         "test/describable-textures": "equal to no original of dtd that is left",
-        "test/isun": "no set that we know",
+        "test/isun": "an unknown set",
         "test/lsun-fix": "resized by the authors, so that no original of lsun is the same",
         "test/svhn": "the originals are not at hand (--root svhn=DIR)",
     }
@@ -305,8 +305,8 @@ def no_class(root: Path) -> None:
 
 
 BAD = {
-    nothing: "is no archive of Kim et al.",
-    another: "is no archive of Kim et al.",
+    nothing: "is not an archive of Kim et al.",
+    another: "is not an archive of Kim et al.",
     both: "holds both cifar-bench and imagenet-bench",
     no_picture: "holds no picture",
     no_folder: "holds no folder no-labels",
@@ -337,7 +337,8 @@ def test_a_folder_that_is_not_there_and_options_that_say_nothing(bench, command,
     assert "no such folder" in command("import", "kim-archive", "file").error
     for option in (("--split", "val"), ("--role", "svhn=near"), ("--source", "svhn")):
         assert (
-            "says splits, roles and sources itself" in command("import", "kim-archive", bench, *option).error
+            "has splits, roles and sources of its own"
+            in command("import", "kim-archive", bench, *option).error
         )
     assert "unknown format" in command("export", "digits", "--format", "kim-archive", "--out", "x").error
     assert "did you mean 'kim-archive'" in command("import", "kim-archiv", bench).error

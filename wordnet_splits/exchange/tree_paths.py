@@ -1,9 +1,8 @@
-"""Names that any file system, list and reader takes: a class or image id, percent-encoded, and back.
+"""Paths in the tree of an export, ``<split>/<group>/<class>/<image>``: ids are percent-encoded.
 
-The tree of an export is ``<split>/<group>/<class>/<image>``; what is not a letter of ASCII, a digit or one of
-``_.-~`` is written as in a URL, so that no id can leave its folder and every id comes back whole. So are what
-Windows keeps for itself (``CON``, a dot at the end), and the capitals of names that differ in nothing else:
-`Dog` beside `dog` is ``%44og``.
+All characters but ASCII letters, digits and ``_.-~`` are encoded as in a URL, so that names are valid on
+every file system, stay in their folder and can be decoded. So are names that Windows reserves (``CON``, a dot
+at the end), and capitals of names that differ only in case: `Dog` beside `dog` is ``%44og``.
 """
 
 from __future__ import annotations
@@ -22,24 +21,23 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.exchange.entries import slug
 from wordnet_splits.manifest.tables import SPLITS
 
-LONGEST = 255
-"""Bytes of a file's name."""
+MAX_NAME_BYTES: Final = 255
 
 DEVICES: Final = frozenset(
     ("con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10)))
 )
-"""Names that Windows keeps for devices, with any extension."""
+"""Names that Windows reserves for devices, with any extension."""
 
 _CAPITAL: Final = re.compile("%[0-9A-F]{2}|[A-Z]")
 
 
 def encoded(text: str, *, dots: bool = True, capitals: bool = True) -> str:
-    """Return an id as one file name, without extension.
+    """Return an id as a file name without extension.
 
     Parameters
     ----------
-    dots : keep them, but for the first letter and the last.
-    capitals : keep them.
+    dots : whether to keep dots, except at the start and the end.
+    capitals : whether to keep capitals.
 
     >>> encoded("apple_pie/1005649"), encoded(".."), encoded("001.ak47", dots=False)
     ('apple_pie%2F1005649', '%2E%2E', '001%2Eak47')
@@ -61,20 +59,19 @@ def _escape(letter: str) -> str:
 
 
 def decoded(name: str) -> str | None:
-    """Return the id of a file name without extension; None where no id is written so."""
+    """Return the id of a file name without extension; None if no id is encoded so."""
     try:
         text = unquote(name, errors="strict")
     except UnicodeDecodeError:
         return None
-    ways = (
-        encoded(text, dots=dots, capitals=capitals) for dots, capitals in product((True, False), repeat=2)
-    )
-    # the last: devices and dots at the end, which were once written as they are
-    return text if text and name in (*ways, quote(text, safe="")) else None
+    options = product((True, False), repeat=2)
+    encodings = (encoded(text, dots=dots, capitals=capitals) for dots, capitals in options)
+    # the last: earlier versions did not encode devices and dots at the end
+    return text if text and name in (*encodings, quote(text, safe="")) else None
 
 
-def alike(ids: pa.Array) -> frozenset[str]:
-    """Return the ids that differ from another one in nothing but capitals."""
+def case_clashes(ids: pa.Array) -> frozenset[str]:
+    """Return the ids that differ from another id only in case."""
     distinct = pc.unique(ids)
     lower = pc.ascii_lower(distinct)
     counts = pc.value_counts(lower)
@@ -82,22 +79,17 @@ def alike(ids: pa.Array) -> frozenset[str]:
     return frozenset(distinct.filter(pc.is_in(lower, value_set=repeated)).to_pylist())
 
 
-class Ambiguous(NamedTuple):
-    """Classes and images of a part whose names only capitals tell apart.
-
-    Attributes
-    ----------
-    images : of each, "<class_id>\\0<image_id>".
-    """
+class CaseClashes(NamedTuple):
+    """Classes, and images ("<class_id>\\0<image_id>"), of a part whose names differ only in case."""
 
     classes: frozenset[str] = frozenset()
     images: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, table: pa.Table) -> Ambiguous:
-        """Return those of an image table."""
+    def of(cls, table: pa.Table) -> CaseClashes:
+        """Find the clashes in an image table."""
         classes, ids = (table[name].combine_chunks() for name in ("class_id", "image_id"))
-        return cls(alike(classes), alike(pc.binary_join_element_wise(classes, ids, "\0")))
+        return cls(case_clashes(classes), case_clashes(pc.binary_join_element_wise(classes, ids, "\0")))
 
 
 def tree_path(
@@ -106,30 +98,26 @@ def tree_path(
     class_id: str,
     image_id: str,
     extension: str,
-    ambiguous: Ambiguous = Ambiguous(),
+    clashes: CaseClashes = CaseClashes(),
 ) -> str:
-    """Return where the tree of an export has an image.
-
-    Parameters
-    ----------
-    ambiguous : of the image's part.
+    """Return the path of an image in the tree of an export; ``clashes`` are those of its part.
 
     Raises
     ------
-    DataError : a name that no file system takes.
+    DataError : an id is empty, or too long for a file name.
     """
-    folder = encoded(class_id, capitals=class_id not in ambiguous.classes)
-    stem = encoded(image_id, capitals=f"{class_id}\0{image_id}" not in ambiguous.images)
+    folder = encoded(class_id, capitals=class_id not in clashes.classes)
+    stem = encoded(image_id, capitals=f"{class_id}\0{image_id}" not in clashes.images)
     file = f"{stem}{extension}"
     for name in (folder, file):
-        if len(name) > LONGEST or not name:
-            reason = f"{printable(name)!r} is too long for a file's name" if name else "an id is empty"
+        if len(name) > MAX_NAME_BYTES or not name:
+            reason = f"{printable(name)!r} is too long for a file name" if name else "an id is empty"
             raise DataError(reason, where=f"{group} {split}", hint="export as csv, hub or webdataset")
     return f"{split}/{group}/{folder}/{file}"
 
 
-class OwnPath(NamedTuple):
-    """What a path of the tree says; split and group are "" where it begins with the class."""
+class TreePath(NamedTuple):
+    """The parts of a path of the tree; split and group are "" if the path starts with the class."""
 
     split: str
     group: str
@@ -137,8 +125,8 @@ class OwnPath(NamedTuple):
     image_id: str
 
 
-def from_tree(path: str) -> OwnPath | None:
-    """Return what a path says whose last two names are those of `tree_path`, else None."""
+def parse_tree_path(path: str) -> TreePath | None:
+    """Return the parts of a path whose last two names are those of `tree_path`; None for other paths."""
     parts = PurePosixPath(path).parts
     if len(parts) < 2:
         return None
@@ -147,4 +135,4 @@ def from_tree(path: str) -> OwnPath | None:
     if class_id is None or image_id is None:
         return None
     split, group = parts[:2] if len(parts) == 4 and parts[0] in SPLITS else ("", "")
-    return OwnPath(split, slug(group) if group else "", class_id, image_id)
+    return TreePath(split, slug(group) if group else "", class_id, image_id)

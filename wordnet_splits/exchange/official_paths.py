@@ -1,9 +1,8 @@
-"""Where other projects keep the images of a source: ``data/exchange/paths.tsv``, read both ways."""
+"""Paths of images in other projects (``data/exchange/paths.tsv``): from our ids, and back to them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -15,7 +14,7 @@ from wordnet_splits.catalog import load_catalog
 
 TABLE = Path(__file__).parent.parent / "data" / "exchange" / "paths.tsv"
 _FIELD = re.compile(r"\{(\w+)\}")
-_PATTERNS = {
+_FIELD_REGEXES = {
     "class": "[^/]+",
     "folder": "[^/]+",
     "split": "[a-z]+",
@@ -27,8 +26,8 @@ _PATTERNS = {
 }
 
 
-class Located(NamedTuple):
-    """The image that a path names; ``folder`` is the class as the path writes it, "" where it does not."""
+class LocatedImage(NamedTuple):
+    """An image that a path refers to; ``folder`` is the class as in the path, "" if the path has none."""
 
     source: str
     image_id: str
@@ -36,8 +35,8 @@ class Located(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Place:
-    """A row of the table: how ``format`` writes the paths of some images of ``source``."""
+class PathPattern:
+    """A row of the table: the paths that ``format`` uses for some images of ``source``."""
 
     format: str
     source: str
@@ -45,12 +44,12 @@ class Place:
     id: str
 
     @cached_property
-    def beginning(self) -> str:
-        """What all its paths begin with."""
+    def prefix(self) -> str:
+        """The text that all its paths start with."""
         return self.path.partition("{")[0]
 
     def write(self, image_id: str, class_id: str) -> str | None:
-        """Return the path of an image, None where the row is not of its kind."""
+        """Return the path of an image, None if the pattern does not apply to its id."""
         if not re.fullmatch(self.id, image_id):
             return None
         above, _, name = image_id.rpartition("/")
@@ -63,9 +62,9 @@ class Place:
             fields |= {"split": split, "position": position, "number": f"{int(position) + 1:06d}"}
         return self.path.format(**fields)
 
-    def read(self, path: str) -> Located | None:
-        """Return the image that a path names, None where the row is not of its kind."""
-        match = _pattern(self.path, self.id).fullmatch(path)
+    def read(self, path: str) -> LocatedImage | None:
+        """Return the image that a path refers to, None if the path does not match."""
+        match = _regex(self.path, self.id).fullmatch(path)
         if match is None:
             return None
         fields = match.groupdict()
@@ -76,38 +75,36 @@ class Place:
             image_id = fields.get("id") or f"{fields['split']}/{position}"
         if not re.fullmatch(self.id, image_id):
             return None
-        return Located(self.source, image_id, fields.get("class") or fields.get("folder") or "")
+        return LocatedImage(self.source, image_id, fields.get("class") or fields.get("folder") or "")
 
 
 def official_path(format_name: str, source: str, image_id: str, class_id: str) -> str | None:
-    """Return where a project keeps an image of ours, None where nobody has said."""
-    places = (p for p in _places() if (p.format, p.source) == (format_name, source))
-    return next((path for p in places if (path := p.write(image_id, class_id))), None)
+    """Return the path of an image in another project, None if it is unknown."""
+    patterns = (p for p in _patterns() if (p.format, p.source) == (format_name, source))
+    return next((path for p in patterns if (path := p.write(image_id, class_id))), None)
 
 
-def located(format_name: str, path: str) -> Located | None:
-    """Return the image of ours that a project's path names, None where it names none."""
-    places = (p for p in _places() if p.format == format_name and path.startswith(p.beginning))
-    return next((image for p in places if (image := p.read(path))), None)
-
-
-@cache
-def _pattern(path: str, image_id: str) -> re.Pattern[str]:
-    kinds = {**_PATTERNS, "id": image_id}
-    pieces = _FIELD.split(path)  # text and names of fields in turn
-    named_pieces = [f"(?P<{p}>{kinds[p]})" if n % 2 else re.escape(p) for n, p in enumerate(pieces)]
-    return re.compile("".join(named_pieces), re.ASCII)
+def find_image(format_name: str, path: str) -> LocatedImage | None:
+    """Return the image that a path of another project refers to, None if the path is unknown."""
+    patterns = (p for p in _patterns() if p.format == format_name and path.startswith(p.prefix))
+    return next((image for p in patterns if (image := p.read(path))), None)
 
 
 @cache
-def _places() -> tuple[Place, ...]:
-    return tuple(_read())
+def _regex(path: str, image_id: str) -> re.Pattern[str]:
+    fields = {**_FIELD_REGEXES, "id": image_id}
+    pieces = _FIELD.split(path)  # text and field names alternate
+    regexes = [f"(?P<{p}>{fields[p]})" if n % 2 else re.escape(p) for n, p in enumerate(pieces)]
+    return re.compile("".join(regexes), re.ASCII)
 
 
-def _read() -> Iterator[Place]:
+@cache
+def _patterns() -> tuple[PathPattern, ...]:
+    patterns = []
     lines = [line for line in read_text(TABLE).splitlines() if not line.startswith("#")]
     for number, line in enumerate(lines[1:], 2):
         cells = line.split("\t")
         if len(cells) != 4:
             raise DataError(f"row {number} has {len(cells)} cells, not 4", where=str(TABLE))
-        yield Place(*cells)
+        patterns.append(PathPattern(*cells))
+    return tuple(patterns)

@@ -1,39 +1,30 @@
-"""Somebody else's lists as a benchmark of one's own: a recipe, its lists beside it, and what it builds."""
+"""A benchmark from image lists of other origin: the lists, a recipe that refers to them, and its manifest."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError, OutputError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.names import printable
+from wordnet_splits.base.parquet import write_table
 from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog.lists import FOLDER, LIST_SCHEMA
 from wordnet_splits.exchange.entries import ListEntry, slug
-from wordnet_splits.exchange.writing_lists import write_list
-from wordnet_splits.making import Build, BuildOptions, build_benchmark
+from wordnet_splits.exchange.results import Imported
+from wordnet_splits.making import BuildOptions, build_benchmark
 from wordnet_splits.manifest.tables import CUT_ORDER, ROLES
 from wordnet_splits.packed.reading import RAW_VIEW
 from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.sources import source_class
 from wordnet_splits.sources.noise import NoiseId, NoiseSource
-
-
-@dataclass
-class Own:
-    """What was made of the lists: the recipe and its build only where a group is ID.
-
-    ``left_out`` are the classes of groups that are not ID and of which no image is named.
-    """
-
-    name: str
-    lists: list[str]
-    recipe: Path | None = None
-    build: Build | None = None
-    left_out: list[ListEntry] = field(default_factory=list)
 
 
 @dataclass
@@ -52,12 +43,12 @@ class _Group:
 
     @property
     def listed(self) -> dict[str, list[ListEntry]]:
-        """The splits whose images are named."""
+        """Entries by split, for splits with listed images."""
         return {split: entries for split, entries in self.splits.items() if split}
 
     @property
     def rules(self) -> dict[str, str]:
-        """The image rules by split where only classes are named: all test images."""
+        """Image rules by split if only classes are listed: all test images."""
         splits = load_catalog(self.source).splits
         split_name = next((split for split in ("test", "val") if split in splits), splits[-1])
         return {"test": f"{{ from = {_text(split_name)}, all = true }}"}
@@ -67,7 +58,7 @@ class _Group:
         return sorted({entry.class_id or "" for entry in self.entries})
 
 
-def own_benchmark(
+def benchmark_from_lists(
     images: Sequence[ListEntry],
     path: Path,
     out: Path,
@@ -76,20 +67,20 @@ def own_benchmark(
     roles: Mapping[str, str],
     options: BuildOptions,
     like: Recipe | None = None,
-) -> Own:
-    """Write lists, recipe and manifest of some images under ``out``.
+) -> Imported:
+    """Write lists, recipe and manifest of some images into ``out``; only the lists if no group is ID.
+
+    An ID group with classes but no images is kept; other groups without images are left out with
+    ``allow_missing``. If no group has images and there is no ``like``, each takes all test images.
 
     Parameters
     ----------
-    like : a recipe of ours for the same benchmark, whose published counts and transforms hold here, too.
-
-    An ID group of which only classes are named has no images yet; another is left out with ``allow_missing``.
-    Where no image is named at all, nor ``like``, each takes all test images.
+    like : a shipped recipe for the same benchmark, whose published counts and transforms are taken over.
 
     Raises
     ------
-    DataError : a group that no role fits, in which images contradict each other, or that has none.
-    OutputError : the recipe is there already, or ``out`` cannot be written.
+    DataError : a group has no role that fits, contradictory entries, or no images.
+    OutputError : the recipe exists already, or ``out`` cannot be written.
     RecipeError : the recipe builds nothing, such as one without training classes.
     """
     name = slug(name or path.stem)
@@ -105,23 +96,24 @@ def own_benchmark(
     if recipe.exists():
         raise OutputError("is there already", where=str(recipe), hint="remove it, or give --name or --out")
     left_out = [entry for group in bare for entry in group.entries]
-    benchmark = Own(name, _write_lists(groups, path, out, name), left_out=left_out)
+    imported = Imported(
+        name, out / name, None, lists=_write_lists(groups, path, out, name), unmatched=left_out
+    )
     if not any(group.role == "id" for group in groups):
-        return benchmark
+        return imported
     write_text(recipe, _recipe_text(name, groups, like))
-    benchmark.recipe = recipe
-    benchmark.build = build_benchmark(
+    build = build_benchmark(
         load_recipe(recipe),
         roots=options.roots,
         out=out,
         allow_missing=options.allow_missing,
         progress=options.progress,
     )
-    return benchmark
+    return replace(imported, recipe=recipe, manifest=build.manifest, problems=build.problems)
 
 
 def _groups(images: Sequence[ListEntry], roles: Mapping[str, str]) -> list[_Group]:
-    """Collect images by group; one that takes from several sources becomes several."""
+    """Collect images by group; a group with several sources becomes several groups."""
     sources: dict[str, set[str]] = defaultdict(set)
     for entry in images:
         sources[entry.group].add(entry.source or "")
@@ -141,20 +133,23 @@ def _groups(images: Sequence[ListEntry], roles: Mapping[str, str]) -> list[_Grou
             labelled[key].add(entry.label >= 0)
     for key, group in groups.items():
         where = f"group {printable(key[0])}"
-        group.view = _one(views[key], "view", where) or RAW_VIEW
-        role = roles.get(key[0]) or roles.get(group.name) or _one(declared_roles[key], "role", where)
+        group.view = _single_value(views[key], "view", where) or RAW_VIEW
+        role = roles.get(key[0]) or roles.get(group.name) or _single_value(declared_roles[key], "role", where)
         if role is None and len(labelled[key]) > 1:
             reason = "holds labels of ID classes and negative ones"
             raise DataError(reason, where=where, hint=f"say --role {group.name}=ROLE, or split the list")
         group.role = role or ("id" if labelled[key] == {True} else "far")
         if group.role not in ROLES[:-1]:
-            raise DataError(f"role {printable(group.role)!r} is none of {', '.join(ROLES[:-1])}", where=where)
+            raise DataError(
+                f"role {printable(group.role)!r} is not one of {', '.join(ROLES[:-1])}", where=where
+            )
     if len({g.name for g in groups.values()}) < len(groups):
         raise DataError("two groups get the same name", hint="rename one of the files")
     return list(groups.values())
 
 
-def _one(values: set[str | None], kind: str, where: str) -> str | None:
+def _single_value(values: set[str | None], kind: str, where: str) -> str | None:
+    """Return the value that all entries of a group have, None if none has any."""
     distinct = sorted(value for value in values if value is not None)
     if len(distinct) > 1:
         raise DataError(
@@ -171,14 +166,25 @@ def _write_lists(groups: Sequence[_Group], path: Path, out: Path, name: str) -> 
     names = []
     for group in groups:
         for split, entries in sorted(group.listed.items()):
-            called = _list_name(name, split, group)
-            write_list(called, entries, path, out)
-            names.append(called)
+            names.append(_list_name(name, split, group))
+            write_list(names[-1], entries, path, out)
     return names
 
 
+def write_list(name: str, entries: Sequence[ListEntry], path: Path, out: Path) -> None:
+    """Write images as ``lists/<name>.parquet`` below ``out``; ``path`` is the imported file."""
+    rows = sorted(
+        (e.source or "", e.image_id or "", e.class_id or "", -1 if e.label is None else e.label)
+        for e in entries
+    )
+    table = pa.table([list(column) for column in zip(*rows, strict=True)], schema=LIST_SCHEMA)
+    digest = hashlib.sha256("".join(f"{row}\n" for row in rows).encode()).hexdigest()
+    metadata = {"origin": f"imported from {printable(path.name)}", "sha256": digest}
+    write_table(table, out / FOLDER / f"{name}.parquet", metadata=metadata)
+
+
 def _recipe_text(name: str, groups: Sequence[_Group], like: Recipe | None) -> str:
-    """Return the recipe as TOML; its classes are those of the lists, whatever relates them."""
+    """Return the recipe as TOML; its classes are those of the lists."""
     lines = ["schema = 1", f"name = {_text(name)}", "reproduces = true", *_head(groups, like)]
     published = {} if like is None else {group.name: group.published for group in like.group}
     of_classes = like is None and not any(group.listed for group in groups)
@@ -189,7 +195,7 @@ def _recipe_text(name: str, groups: Sequence[_Group], like: Recipe | None) -> st
         lines += [f"source = {_text(group.source)}", f"view = {_text(group.view)}"]
         if not group.listed and issubclass(source_class(group.source), NoiseSource):
             hint = "leave the group out, or import a format that names images"
-            raise DataError("classes of noise say no size", where=f"group {group.name}", hint=hint)
+            raise DataError("classes of noise have no image size", where=f"group {group.name}", hint=hint)
         noise = NoiseId.parse(next(iter(group.entries)).image_id or "")
         if noise is not None:
             lines.append(f"noise = {{ shape = {list(noise.shape)}, seed = {noise.seed} }}")
@@ -207,36 +213,36 @@ def _recipe_text(name: str, groups: Sequence[_Group], like: Recipe | None) -> st
         if rules:
             lines.append(f"images = {{ {', '.join(rules)} }}")
         if counts := published.get(group.name):
-            lines.append(f"published = {_table(counts)}")
+            lines.append(f"published = {_inline_table(counts)}")
     return "\n".join(lines) + "\n"
 
 
 def _head(groups: Sequence[_Group], like: Recipe | None) -> list[str]:
-    """Return the lines that hold for the whole benchmark."""
+    """Return the lines about the benchmark as a whole, taken from ``like``."""
     if like is None:
         return []
     used = {group.source for group in groups}
     transforms = {source: spec for source, spec in like.transforms.items() if source in used}
     lines = [f"title = {_text(f'{like.title}: as its authors have it')}", f"paper = {_text(like.paper)}"]
-    lines.append(f"transforms = {_table(transforms)}")
+    lines.append(f"transforms = {_inline_table(transforms)}")
     if like.normalise is not None:
-        lines.append(f"normalise = {_table(like.normalise.model_dump())}")
+        lines.append(f"normalise = {_inline_table(like.normalise.model_dump())}")
     return lines
 
 
 def _classes(name: str, group: _Group, like: Recipe | None) -> str:
-    """Return the classes as an array, or as the one list that has them all, where the lists are evidence."""
+    """Return the classes as an array; with ``like``, as a reference to a list that has all of them."""
     for split in CUT_ORDER if like is not None else ():
         if {entry.class_id or "" for entry in group.listed.get(split, ())} == set(group.classes):
             return _text(f"list:{_list_name(name, split, group)}")
     return f"[{', '.join(map(_text, group.classes))}]"
 
 
-def _table(values: Mapping[str, object]) -> str:
-    """Return an inline table of texts, numbers and arrays of these."""
+def _inline_table(values: Mapping[str, object]) -> str:
+    """Return an inline table of strings, numbers and arrays of these."""
     return f"{{ {', '.join(f'{_text(key)} = {json.dumps(value)}' for key, value in values.items())} }}"
 
 
 def _text(value: str) -> str:
-    """Return a text as TOML: as in JSON, but for DEL, which TOML wants escaped."""
+    """Return a TOML string: a JSON string with DEL escaped too."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

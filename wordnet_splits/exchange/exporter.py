@@ -1,49 +1,26 @@
-"""From a benchmark to another project's format: into a new folder, in one step, never over anything."""
+"""Export of benchmarks in other projects' formats, into a new folder and in one step."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.base.errors import OutputError, Problem, SplitsError, unknown
+from wordnet_splits.base.errors import OutputError, SplitsError, unknown
 from wordnet_splits.base.files import locked, replacing_folder
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.exchange.formats.registry import get_format
-from wordnet_splits.exchange.outgoing import Export
+from wordnet_splits.exchange.results import Exported
 from wordnet_splits.exchange.sidecar import write_sidecar
+from wordnet_splits.exchange.tasks import ExportTask
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.packed.reading import open_sources
 from wordnet_splits.sources.roots import Roots
-
-
-@dataclass
-class Exported:
-    """What `export_benchmark` wrote.
-
-    Attributes
-    ----------
-    images : how many images are in it.
-    problems : one for each image that was left out.
-    awaiting : "group split" of what is not known yet, and so not in it.
-    """
-
-    name: str
-    format: str
-    folder: Path
-    images: int
-    problems: list[Problem] = field(default_factory=list)
-    awaiting: list[str] = field(default_factory=list)
-
-    @property
-    def complete(self) -> bool:
-        """Say whether no image was left out."""
-        return not self.problems
 
 
 def export_benchmark(
@@ -66,20 +43,19 @@ def export_benchmark(
     ----------
     benchmark : name or folder of a manifest, or the manifest.
     format : one of `format_names`.
-    out : folder to make; it must not exist, or be empty.
-    roots : folder of each source, for formats that hold pictures; a list calls files of a root given by what
-        they hold.
-    copies : copy files where a link to them would do (``imagefolder``).
+    out : folder to create; it must not exist, or be empty.
+    roots : folder of each source, for formats with pictures; in lists, they decide the extensions of paths.
+    copies : copy files instead of linking to them (``imagefolder``).
     ids_only : write no pictures (``hub``).
-    allow_missing : leave out images that a root lacks, or whose source has no root, instead of raising.
-    groups, splits : write these alone, where any are named. A part is a list as any other: no note is written
-        beside it, for the rest is not there to be given back.
+    allow_missing : leave out images missing from a root, or whose source has no root, instead of raising.
+    groups, splits : write only these; all when empty. A part of a benchmark is written without a sidecar,
+        since an import could not restore the rest.
 
     Raises
     ------
     UnknownNameError : no such benchmark, format, source, group or split.
-    OutputError : ``out`` holds something, or cannot be written.
-    SourceError, MissingImageError : pictures that are not there, without ``allow_missing``.
+    OutputError : ``out`` is not empty, or cannot be written.
+    SourceError, MissingImageError : pictures are missing, without ``allow_missing``.
     """
     exchange_format = get_format(format)
     manifest = load_manifest(benchmark, manifests)
@@ -88,9 +64,9 @@ def export_benchmark(
     out = Path(out).absolute()
     pictures = exchange_format.pictures and not ids_only
     names = {manifest.source_of(group) for _, group in manifest.parts}
-    if not pictures:  # only what is given here, so that a list is the same whatever this machine has
+    if not pictures:  # only these roots, so that a list is the same on every machine
         names &= set(roots or {})
-    export = Export(
+    task = ExportTask(
         manifest,
         format,
         open_sources(sorted(names), roots, manifest.own),
@@ -104,19 +80,19 @@ def export_benchmark(
             raise OutputError("is there already", where=str(out), hint="give --out a new or empty folder")
         with replacing_folder(out) as folder:
             with using_sources(manifest.own):
-                exchange_format.write(export, folder)
+                exchange_format.write(task, folder)
             if not (groups or splits):
                 write_sidecar(manifest, format, folder)
     awaiting = [
         f"{row.group} {row.split}"
         for row in manifest.groups
-        if row.awaits and _asked((row.split, row.group), groups, splits)
+        if row.awaits and _is_selected((row.split, row.group), groups, splits)
     ]
-    return Exported(manifest.name, format, out, export.images, export.problems, awaiting)
+    return Exported(manifest.name, format, out, task.images, task.problems, awaiting)
 
 
 def _part(manifest: Manifest, groups: Collection[str], splits: Collection[str]) -> Manifest:
-    """Return a manifest of some groups and splits: their classes, and their images where these are known."""
+    """Return a manifest of some groups and splits: their classes, and their images if these are known."""
     rows = {(row.split, row.group) for row in manifest.groups if row.split != "classes"}
     for kind, names, choices in (
         ("group", groups, {row.group for row in manifest.groups}),
@@ -125,7 +101,7 @@ def _part(manifest: Manifest, groups: Collection[str], splits: Collection[str]) 
         for name in names:
             if name not in choices:
                 raise unknown(kind, name, choices, where=manifest.name)
-    if not any(_asked(part, groups, splits) for part in rows):
+    if not any(_is_selected(part, groups, splits) for part in rows):
         reason = f"{', '.join(groups) or 'it'} has no {' and no '.join(splits) or 'images'}"
         raise SplitsError(reason, where=manifest.name, hint="`wordnet-splits list` shows what there is")
     in_groups = pc.is_in(manifest.classes["group"], pa.array(list(groups), pa.string()))
@@ -133,11 +109,13 @@ def _part(manifest: Manifest, groups: Collection[str], splits: Collection[str]) 
         manifest,
         classes=manifest.classes.filter(in_groups) if groups else manifest.classes,
         parts={
-            part: read_table for part, read_table in manifest.parts.items() if _asked(part, groups, splits)
+            part: read_table
+            for part, read_table in manifest.parts.items()
+            if _is_selected(part, groups, splits)
         },
     )
 
 
-def _asked(part: Part, groups: Collection[str], splits: Collection[str]) -> bool:
+def _is_selected(part: Part, groups: Collection[str], splits: Collection[str]) -> bool:
     split, group = part
     return split in (splits or (split,)) and group in (groups or (group,))

@@ -1,4 +1,4 @@
-"""What a format is given to write: a benchmark, its sources, and each image as it is to be written."""
+"""Tasks of a format: a list to read, or a benchmark to write with its rows, pictures, paths and labels."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from wordnet_splits.base.errors import MissingImageError, Problem, SourceError
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, open_untrusted
-from wordnet_splits.exchange.naming import Ambiguous, tree_path
-from wordnet_splits.exchange.paths import official_path
+from wordnet_splits.exchange.official_paths import official_path
+from wordnet_splits.exchange.sidecar import Sidecar
+from wordnet_splits.exchange.tree_paths import CaseClashes, tree_path
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.packed.reading import (
     FILE_EXTENSIONS,
@@ -28,23 +29,40 @@ from wordnet_splits.packed.reading import (
 )
 from wordnet_splits.sources import Source, source_class
 
-JPEG = ".jpg"
-"""Extension of a picture of which nothing tells what its file holds."""
-AT_ONCE = 4096
-"""Rows of an image table held as objects."""
+DEFAULT_EXTENSION: Final = ".jpg"
+"""Extension of a picture whose file format is unknown."""
+ROWS_PER_BATCH: Final = 4096
+"""Rows of an image table converted to Python objects at a time."""
 
 NEGATIVE, UNKNOWN = -1, -2
 LABELS: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {"openset-imagenet": {"external": NEGATIVE, "near": UNKNOWN, "far": UNKNOWN}}
 )
-"""Format -> role -> label, where a project has labels of its own for what is not ID."""
+"""Format -> role -> label, for formats with labels of their own for images that are not ID."""
 
 ImageRow = dict[str, Any]
 """One row of an image table, by column."""
 
 
+@dataclass(frozen=True)
+class ImportTask:
+    """A file or folder to read.
+
+    Attributes
+    ----------
+    sidecar : the file that `export_benchmark` wrote beside it, None if there is none.
+    split : split of a file whose name does not tell it.
+    roles : role of groups, by name; takes precedence over the format's.
+    """
+
+    path: Path
+    sidecar: Sidecar | None = None
+    split: str = "test"
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+
 class Picture(NamedTuple):
-    """An image to be written: its row, its bytes and their extension, or the file that holds them."""
+    """An image to write: its row, and its bytes with their extension, or the file that holds them."""
 
     row: ImageRow
     data: bytes
@@ -53,14 +71,15 @@ class Picture(NamedTuple):
 
 
 @dataclass
-class Export:
-    """What a format is given to write.
+class ExportTask:
+    """A benchmark to write.
 
     Attributes
     ----------
-    copies : write pictures where a link to the root's file would do.
-    ids_only : leave pictures out, where the format can.
-    problems : images that a root lacked, filled while pictures are read.
+    copies : write pictures even if a link to the root's file would do.
+    ids_only : leave pictures out, if the format can.
+    problems : images missing from a root; filled while pictures are read.
+    images : number of images written so far.
     """
 
     manifest: Manifest
@@ -72,7 +91,7 @@ class Export:
     progress: Progress = field(default_factory=Silent)
     problems: list[Problem] = field(default_factory=list)
     images: int = 0
-    _ambiguous: dict[Part, Ambiguous] = field(default_factory=dict)
+    _case_clashes: dict[Part, CaseClashes] = field(default_factory=dict)
 
     def tables(self) -> Iterator[tuple[Part, pa.Table]]:
         """Yield the image table of each (split, group)."""
@@ -81,24 +100,24 @@ class Export:
 
     def rows(self, table: pa.Table) -> Iterator[ImageRow]:
         """Yield the rows of an image table, counting them."""
-        for batch in table.to_batches(max_chunksize=AT_ONCE):
+        for batch in table.to_batches(max_chunksize=ROWS_PER_BATCH):
             self.images += batch.num_rows
             yield from batch.to_pylist()
 
     def pictures(self, part: Part, table: pa.Table, *, links: bool = False) -> Iterator[Picture]:
-        """Yield the images of a part that the root holds; ``links``: as files, where they are files.
+        """Yield the images of a part that the root holds; with ``links`` as files, if the source has files.
 
-        An image that is read is compared with its digest; one that is only linked to is not.
+        Images that are read are compared with their digests; linked files are not.
 
         Raises
         ------
-        SourceError, MissingImageError : what is not there, without ``allow_missing``.
+        SourceError, MissingImageError : an image or root is missing, without ``allow_missing``.
         """
         split, group = part
         source = self.sources.get(self.manifest.source_of(group))
         if source is None and not self.allow_missing:
             raise no_root(self.manifest.source_of(group), group)
-        reader = _Reader(source, table) if source is not None else None
+        reader = None if source is None else _PictureReader(source, table)
         with self.progress.task(f"writing {group} {split}", table.num_rows) as task:
             for number, row in enumerate(self.rows(table)):
                 task.advance()
@@ -110,31 +129,31 @@ class Export:
                     self._leave_out(row, error)
 
     def path(self, row: ImageRow) -> str:
-        """Return where the other project keeps an image: its own path for it, else that of our tree.
+        """Return the other project's own path of an image if it is known, else its path in our tree.
 
-        In our tree a file is called by what it holds, as far as that is known without decoding it: a picture
-        that is rendered or stored without loss is PNG, a file under a root says it itself, others are JPEG.
+        In our tree the extension follows the content, as far as it is known without decoding: PNG for
+        pictures that are rendered or stored losslessly, the format of the file under a root, JPEG otherwise.
         """
-        return self._official(row) or self.tree_path(row, self._extension(row) or JPEG)
+        return self._official_path(row) or self.tree_path(row, self._extension(row) or DEFAULT_EXTENSION)
 
-    def paths(self, row: ImageRow) -> tuple[str, ...]:
-        """Return every path that an export writes for an image, whatever roots it was given."""
-        if official := self._official(row):
+    def possible_paths(self, row: ImageRow) -> tuple[str, ...]:
+        """Return every path that an export may write for an image, depending on the roots at hand."""
+        if official := self._official_path(row):
             return (official,)
         extension = self._extension(row)
         return tuple(self.tree_path(row, e) for e in ([extension] if extension else FILE_EXTENSIONS))
 
-    def _official(self, row: ImageRow) -> str | None:
+    def _official_path(self, row: ImageRow) -> str | None:
         if row["view"] != RAW_VIEW:
             return None
         return official_path(self.format, row["source"], row["image_id"], row["class_id"])
 
     def _extension(self, row: ImageRow) -> str:
-        """Return the extension of a file of our tree, "" where nothing tells it."""
+        """Return the extension of an image in our tree, "" if its format is unknown."""
         if row["view"] != RAW_VIEW or source_class(row["source"]).lossless:
             return ".png"
         source = self.sources.get(row["source"])
-        with suppress(KeyError, OSError):  # a list needs no picture
+        with suppress(KeyError, OSError):  # lists can be written without the picture
             if source and (file := source.file(row["image_id"])) is not None:
                 return _extension(file)
         return ""
@@ -145,11 +164,11 @@ class Export:
         return label
 
     def tree_path(self, row: ImageRow, extension: str) -> str:
-        """Return where the tree of an export has an image."""
+        """Return the path of an image in the tree of an export."""
         part = row["split"], row["group"]
-        if part not in self._ambiguous:
-            self._ambiguous[part] = Ambiguous.of(self.manifest.parts[part]())
-        return tree_path(*part, row["class_id"], row["image_id"], extension, self._ambiguous[part])
+        if part not in self._case_clashes:
+            self._case_clashes[part] = CaseClashes.of(self.manifest.parts[part]())
+        return tree_path(*part, row["class_id"], row["image_id"], extension, self._case_clashes[part])
 
     def _leave_out(self, row: ImageRow, error: Exception) -> None:
         if not self.allow_missing:
@@ -161,24 +180,20 @@ class Export:
 
 
 def _extension(file: Path) -> str:
-    """Return the extension that fits what a file holds, "" for an unknown format."""
-    with open_untrusted(file, largest=LARGEST_IMAGE, error=SourceError) as stored:
-        return file_extension(stored.read(MAGIC_BYTES))
+    """Return the extension that fits the content of a file, "" for an unknown format."""
+    with open_untrusted(file, largest=LARGEST_IMAGE, error=SourceError) as stream:
+        return file_extension(stream.read(MAGIC_BYTES))
 
 
-class _Reader:
-    """Reads the images of one table, in its order."""
+class _PictureReader:
+    """Reader of the images of one table, in the order of its rows."""
 
     def __init__(self, source: Source, table: pa.Table) -> None:
         ids, digests = (table[name].combine_chunks() for name in ("image_id", "digest"))
-        view = str(table["view"][0].as_py()) if len(table) else RAW_VIEW
-        self._source, self._view = source, view
-        self._images = RawImages(source, ids, digests, view)
+        self._source, self._view = source, str(table["view"][0].as_py()) if len(table) else RAW_VIEW
+        self._images = RawImages(source, ids, digests, self._view)
 
     def picture(self, number: int, row: ImageRow, *, links: bool) -> Picture:
-        if links and self._view == RAW_VIEW:
-            file = self._source.file(row["image_id"])
-            if file is not None:
-                return Picture(row, b"", _extension(file), file)
-        data, extension = self._images.encoded(number)
-        return Picture(row, data, extension)
+        if links and self._view == RAW_VIEW and (file := self._source.file(row["image_id"])) is not None:
+            return Picture(row, b"", _extension(file), file)
+        return Picture(row, *self._images.encoded(number))

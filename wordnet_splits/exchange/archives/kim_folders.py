@@ -1,9 +1,8 @@
-"""The folders of the archives of Kim et al.: which picture lies in which set, split and class folder.
+"""Folders of the archives of Kim et al.: the pictures of each set and split, and their class folders.
 
 ``<bench>/{train,valid,test}/<set>/{labels,no-labels}/...``, and ``<bench>/train/<ID set>/<class>/...``. Only
-the ID sets have class folders; what their ``no-labels`` holds is in ``labels`` once more. Every other set is
-one heap of pictures: folders below its ``no-labels`` are there because torchvision's reader wants some, and
-their names are not taken for classes.
+the ID sets have class folders; their ``no-labels`` repeats ``labels``. The other sets have no classes: the
+folders below their ``no-labels`` exist only for torchvision's reader, and their names are ignored.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ class Bench:
 
     Attributes
     ----------
-    folder, name : what the authors call it, and what we call the benchmark in it.
-    like : our benchmark, whose groups have the roles, sources and publisher's splits.
+    folder, name : the authors' name of the archive, and our name of the benchmark in it.
+    like : the shipped benchmark that has roles, sources and publisher's splits of the groups.
     sets : group of ``like`` by the name of the set's folder.
     """
 
@@ -56,7 +55,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class ArchivePicture:
-    """A picture: the class that its folder names, None where that says nothing, and its path in the bench."""
+    """A picture: the class of its folder, None if the folder is not a class, and its path in the bench."""
 
     class_id: str | None
     path: str
@@ -64,9 +63,9 @@ class ArchivePicture:
 
 @dataclass(frozen=True)
 class ArchivePart:
-    """One set of one split; ``group`` is None where we know no such set.
+    """One set of one split; ``group`` is None for an unknown set.
 
-    ``classes`` are those that class folders name, with pictures or without.
+    ``classes`` are those with a class folder, even an empty one.
     """
 
     folder: str
@@ -78,7 +77,7 @@ class ArchivePart:
 
 @dataclass(frozen=True)
 class Archive:
-    """An unpacked archive. Links are followed inside ``root``, of which ``base`` is the bench."""
+    """An unpacked archive in ``root``, inside which links are followed; ``base`` is its bench folder."""
 
     bench: Bench
     root: Path
@@ -93,35 +92,29 @@ def benches() -> tuple[Bench, ...]:
 
 
 def open_archive(path: Path) -> Archive:
-    """Return what an unpacked archive holds; no picture is read.
+    """List an unpacked archive; no picture is read.
 
     Parameters
     ----------
-    path : ``cifar-bench`` or ``imagenet-bench`` by any name, or a folder that holds one of them by its name.
+    path : ``cifar-bench`` or ``imagenet-bench`` under any name, or a folder that contains one of them.
 
     Raises
     ------
-    DataError : no such folder, not the archive, both of them, or a set without the folders it must have.
-    SourceError : a folder that cannot be listed, or folders in a circle.
+    DataError : no such folder, not the archive, both of them, or a set without its folders.
+    SourceError : a folder cannot be listed, or links form a cycle.
     UnsafeDataError : a link that leaves ``path``.
     """
     if not path.is_dir():
         raise DataError("no such folder", where=printable(path))
     root = path.resolve()
     candidates = [(bench, base) for bench in benches() if (base := _base(bench, root)) is not None]
-    if len(candidates) != 1:
-        folder_names = " and ".join(bench.folder for bench in benches())
-        expected_folders = " or ".join(f"{{train,valid,test}}/{bench.id_set}" for bench in benches())
-        reason = (
-            f"holds both {folder_names}"
-            if candidates
-            else f"is no archive of Kim et al.: no folder {expected_folders} here"
-        )
-        hint = (
-            "give one of them"
-            if candidates
-            else f"unpack {folder_names.replace(' and ', ' or ')} and give that folder"
-        )
+    names = [bench.folder for bench in benches()]
+    if len(candidates) > 1:
+        raise DataError(f"holds both {' and '.join(names)}", where=printable(path), hint="give one of them")
+    if not candidates:
+        folders_needed = " or ".join(f"{{train,valid,test}}/{bench.id_set}" for bench in benches())
+        reason = f"is not an archive of Kim et al.: no folder {folders_needed} here"
+        hint = f"unpack {' or '.join(names)} and give that folder"
         raise DataError(reason, where=printable(path), hint=hint)
     bench, base = candidates[0]
     groups = {group.name: group for group in bench.recipe.group}
@@ -144,25 +137,25 @@ def _base(bench: Bench, root: Path) -> Path | None:
 
 
 def _part(folder: str, group: Group | None, base: Path, root: Path) -> ArchivePart:
-    here, split = base / folder, folder.partition("/")[0]
+    path, split = base / folder, folder.partition("/")[0]
     of_classes = group is not None and group.role == "id"
-    labels = subfolder(here, "labels", root) if of_classes else None
-    bare = subfolder(here, "no-labels", root)
+    labels = subfolder(path, "labels", root) if of_classes else None
+    bare = subfolder(path, "no-labels", root)
     if labels is None and bare is None:
         if group is not None and not (of_classes and split == "train"):
             reason = "neither labels nor no-labels" if of_classes else "no folder no-labels"
-            raise DataError(f"holds {reason}", where=printable(here), hint="unpack the archive again")
-        labels = here
+            raise DataError(f"holds {reason}", where=printable(path), hint="unpack the archive again")
+        labels = path
     if group is None or labels is None:
         class_folders: tuple[str, ...] = ()
     else:
         class_folders = tuple(name for name in folders(labels, root) if name in load_catalog(group.source))
-    top = labels or bare or here
+    top = labels or bare or path
     pictures = []
-    for path in _pictures(top, root):
-        top_folder = Path(path).relative_to(top).parts[0]
+    for file in _pictures(top, root):
+        top_folder = Path(file).relative_to(top).parts[0]
         class_id = top_folder if top_folder in class_folders else None
-        pictures.append(ArchivePicture(class_id, Path(path).relative_to(base).as_posix()))
+        pictures.append(ArchivePicture(class_id, Path(file).relative_to(base).as_posix()))
     pictures.sort(key=lambda picture: picture.path)
     return ArchivePart(folder, SPLIT_FOLDERS[split], group, class_folders, tuple(pictures))
 

@@ -1,0 +1,88 @@
+"""Lists of paths and labels: OpenOOD's image lists, and the protocols of openset-imagenet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.files import write_text
+from wordnet_splits.base.text_formats import csv_rows
+from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.exchange.entries import (
+    MAX_LIST_BYTES,
+    ListEntry,
+    list_files,
+    parse_label,
+    split_and_group,
+)
+from wordnet_splits.exchange.tasks import NEGATIVE, UNKNOWN, ExportTask, ImportTask
+from wordnet_splits.manifest.tables import SPLITS
+
+GROUPS: Final = {NEGATIVE: ("negative", "external"), UNKNOWN: ("unknown", "far")}
+"""Label -> group and role in openset-imagenet's lists; other labels are group ``known``, role ID."""
+
+
+class OpenOOD:
+    """OpenOOD's image lists: lines ``path label`` in ``<split>_<group>.txt``.
+
+    The path ends at the first space, as in OpenOOD's ``ImglistDataset``; the label is -1 for images that are
+    not ID. Lists with a JSON object in place of the label (the MOS lists) are not read.
+    """
+
+    about = "OpenOOD image lists: lines of path and label, one file a split and group"
+    pictures = False
+
+    def write(self, task: ExportTask, folder: Path) -> None:
+        """Write ``<split>_<group>.txt`` for each part."""
+        for (split, group), table in task.tables():
+            lines = (f"{task.path(row)} {task.label(row)}\n" for row in task.rows(table))
+            write_text(folder / f"{split}_{group}.txt", "".join(lines))
+
+    def read(self, task: ImportTask) -> Iterator[ListEntry]:
+        """Yield the lines of a list, or of every ``*.txt`` of a folder."""
+        for file in list_files(task.path, ".txt"):
+            split, group = split_and_group(file.stem, task.split)
+            for number, line in enumerate(read_text(file, largest=MAX_LIST_BYTES).splitlines(), 1):
+                path, space, label = line.strip().partition(" ")
+                where = f"{file}, line {number}"
+                if path and not space:
+                    raise DataError("no label", where=where, hint="a line is PATH LABEL")
+                if path:
+                    yield ListEntry(split, group, path, parse_label(label.strip(), where))
+
+
+class OpensetImagenet:
+    """The protocols of openset-imagenet: ``<split>.csv`` without a header, ``path,label``.
+
+    Labels from 0 are known classes, -1 are negatives (known unknowns, which training may use), -2 unknowns.
+    The groups of a split share a file, so that reading tells them apart by label alone.
+    """
+
+    about = "openset-imagenet CSV: path,label; -1 negative, -2 unknown; one file a split"
+    pictures = False
+
+    def write(self, task: ExportTask, folder: Path) -> None:
+        """Write ``<split>.csv``."""
+        texts = {split: io.StringIO() for split, _ in task.manifest.parts}
+        for (split, _), table in task.tables():
+            rows = csv.writer(texts[split], lineterminator="\n")
+            rows.writerows((task.path(row), task.label(row)) for row in task.rows(table))
+        for split, text in texts.items():
+            write_text(folder / f"{split}.csv", text.getvalue())
+
+    def read(self, task: ImportTask) -> Iterator[ListEntry]:
+        """Yield the lines of a protocol, or of every ``*.csv`` of a folder."""
+        for file in list_files(task.path, ".csv"):
+            split = file.stem.rpartition("_")[2]
+            split = split if split in SPLITS else task.split
+            for number, cells in enumerate(csv_rows(file), 1):
+                where = f"{file}, line {number}"
+                if len(cells) != 2:
+                    raise DataError(f"{len(cells)} cells", where=where, hint="a line is PATH,LABEL")
+                label = parse_label(cells[1].strip(), where)
+                group, role = GROUPS.get(label, ("known", "id"))
+                yield ListEntry(split, group, cells[0].strip(), label, role=role)

@@ -1,0 +1,169 @@
+"""Results of exports and imports, and what an imported benchmark has in common with the shipped one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wordnet_splits.base.errors import Problem
+from wordnet_splits.base.jsonable import to_json
+from wordnet_splits.exchange.entries import ListEntry
+from wordnet_splits.manifest import Manifest
+
+
+@dataclass
+class Exported:
+    """The result of `export_benchmark`.
+
+    Attributes
+    ----------
+    images : number of images written.
+    problems : one for each image that was left out.
+    awaiting : "group split" of the parts whose images are not known yet; they are left out.
+    """
+
+    name: str
+    format: str
+    folder: Path
+    images: int
+    problems: list[Problem] = field(default_factory=list)
+    awaiting: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether no image was left out."""
+        return not self.problems
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what ``export --json`` prints."""
+        return {
+            "name": self.name,
+            "format": self.format,
+            "out": str(self.folder),
+            "images": self.images,
+            "awaiting": self.awaiting,
+            "missing": to_json(self.problems),
+        }
+
+
+@dataclass(frozen=True)
+class Unidentified:
+    """Pictures of one set of an archive whose image ids are unknown, with the reason."""
+
+    folder: str
+    reason: str
+    paths: Sequence[str] = field(repr=False)
+
+    def __str__(self) -> str:
+        number = len(self.paths)
+        return f"{self.folder}: {number:,} picture{'s have' if number != 1 else ' has'} no id: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Classes, or images of one split (``of``), of a group in two manifests: in both, or in only one."""
+
+    group: str
+    of: str
+    both: int
+    only_a: int
+    only_b: int
+
+
+@dataclass
+class Imported:
+    """The result of `import_benchmark`.
+
+    Attributes
+    ----------
+    manifest : None if no group is ID, so that only lists were written.
+    recipe : the recipe file, for lists that `export_benchmark` did not write.
+    lists : names of the lists, as recipes refer to them.
+    expected : the fingerprint recorded by the export; None if there is none or a group awaits its source.
+    differences : differences from the exported benchmark, one sentence each.
+    unmatched : entries that name no image of a known source, or classes of groups without images.
+    problems : images missing from a root.
+    left_out : for an archive, the ``unmatched`` pictures by set, with reasons.
+    like, in_common : for an archive, the shipped benchmark that corresponds to it, and their overlap.
+    also : the other benchmarks of the same dataset.
+    """
+
+    name: str
+    folder: Path
+    manifest: Manifest | None
+    recipe: Path | None = None
+    lists: list[str] = field(default_factory=list)
+    expected: str | None = None
+    differences: list[str] = field(default_factory=list)
+    unmatched: list[ListEntry] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    left_out: list[Unidentified] = field(default_factory=list)
+    like: str | None = None
+    in_common: list[Overlap] = field(default_factory=list)
+    also: list[Imported] = field(default_factory=list)
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Fingerprint of the images, None while a group awaits its source."""
+        return None if self.manifest is None else self.manifest.fingerprint
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs from the exported benchmark."""
+        return not self.differences
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what ``import --json`` prints."""
+        result = {
+            "name": self.name,
+            "out": self.folder,
+            "recipe": self.recipe,
+            "lists": self.lists,
+            "groups": [] if self.manifest is None else [g.model_dump() for g in self.manifest.groups],
+            "fingerprint": self.fingerprint,
+            "expected": self.expected,
+            "same": self.same,
+            "differences": self.differences,
+            "unmatched": [entry.name for entry in self.unmatched],
+            "missing": self.problems,
+            "left_out": [
+                {"set": row.folder, "pictures": len(row.paths), "reason": row.reason} for row in self.left_out
+            ],
+            "like": self.like,
+            "in_common": self.in_common,
+            **({"also": self.also} if self.also else {}),
+        }
+        return {key: to_json(value) for key, value in result.items()}
+
+
+def count_overlap(a: Manifest, b: Manifest, *, merged: Mapping[str, str]) -> list[Overlap]:
+    """Count what groups of the same name have in common: classes first, then images by split.
+
+    Parameters
+    ----------
+    merged : group of ``a`` -> the group of ``b`` to compare it with, where their names differ.
+    """
+    in_a, in_b = _members(a, merged), _members(b, {})
+    return [
+        Overlap(*key, len(in_a[key] & in_b[key]), len(in_a[key] - in_b[key]), len(in_b[key] - in_a[key]))
+        for key in dict.fromkeys([*in_a, *in_b])
+    ]
+
+
+def _members(manifest: Manifest, merged: Mapping[str, str]) -> defaultdict[tuple[str, str], set[Any]]:
+    """Return the (source, class_id) or (source, image_id) pairs by group and "classes" or split."""
+    members: defaultdict[tuple[str, str], set[Any]] = defaultdict(set)
+    for row in manifest.groups:
+        members[merged.get(row.group, row.group), "classes"] |= set()
+    columns = (manifest.classes[name].to_pylist() for name in ("group", "source", "class_id"))
+    for group, source, class_id in zip(*columns, strict=True):
+        if group:
+            members[merged.get(group, group), "classes"].add((source, class_id))
+    for split, group in manifest.parts:
+        table = manifest.parts[split, group]()
+        ids = (table[name].to_pylist() for name in ("source", "image_id"))
+        members[merged.get(group, group), split] |= set(zip(*ids, strict=True))
+    return members
