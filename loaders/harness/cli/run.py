@@ -38,8 +38,9 @@ from ..evaluation.array_evaluation import evaluate_arrays
 from ..evaluation.benchmark_arrays import image_ids
 from ..evaluation.results import Results, refuse_other_results
 from ..evaluation.schema import MetricOptions, fingerprints_of, metric_options
+from ..evaluation.sentences import lines_below
 from ..evaluation.sets import EvaluatedSets
-from ..evaluation.tables import layout_of, lines_below, tables
+from ..evaluation.tables import layout_of, tables
 from .printing import UserMetrics, import_metrics, print_tables
 
 MAX_NAME_LENGTH = 100

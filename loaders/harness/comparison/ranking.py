@@ -14,11 +14,9 @@ from itertools import combinations
 import numpy as np
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.metrics import get_metric, interval, mean_ranks, spread
-from wordnet_splits.metrics.registry import OTHER_VALUES
+from wordnet_splits.metrics import interval, mean_ranks, spread
 
 from ..arrays import Array
-from ..evaluation.metric_rows import FULL_SPECTRUM
 from .entries import Draw, Entry
 from .scopes import Scope, entry_replicates, groups_behind
 
@@ -86,18 +84,10 @@ def higher_is_better(metric: str, draw: Draw) -> bool:
     ------
     UnknownNameError : no such metric. DataError : the results record both directions of it.
     """
-    name = metric.removesuffix(FULL_SPECTRUM).partition("[")[0]
-    if name in OTHER_VALUES:
-        return OTHER_VALUES[name]
-    recorded = {
-        facts.higher_is_better
-        for evaluation in draw.results
-        for facts in evaluation.results.about.metrics
-        if facts.name == name
-    }
-    if len(recorded) > 1:
-        raise DataError(f"higher is better of {name!r} in some of the results, and lower in others")
-    return recorded.pop() if recorded else get_metric(name).higher_is_better
+    directions = {evaluation.results.about.higher_is_better(metric) for evaluation in draw.results}
+    if len(directions) > 1:
+        raise DataError(f"higher is better of {metric!r} in some of the results, and lower in others")
+    return directions.pop()
 
 
 def rank_entries(

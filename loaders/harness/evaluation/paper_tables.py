@@ -8,9 +8,10 @@ from typing import Final
 from wordnet_splits.base.errors import DataError, unknown
 
 from .schema import ResultTables
+from .sentences import composition_lines, lines_below
 from .table import tables_as_text
 from .table_formats import tables_as_latex, tables_as_markdown
-from .tables import ResultSets, composition_lines, layout_of, layouts, lines_below, tables
+from .tables import ResultSets, layout_of, layouts, tables
 
 FORMATS: Final = ("text", "latex", "markdown")
 

@@ -227,6 +227,19 @@ class About(AboutPart):
             *(f"Note: {line}" for line in self.notes),
         )
 
+    def higher_is_better(self, metric: str) -> bool:
+        """Return the direction of a metric of these results; that of a user's metric is recorded in them.
+
+        Raises
+        ------
+        UnknownNameError : no such metric.
+        """
+        name = metric.partition("[")[0]
+        if name in OTHER_VALUES:
+            return OTHER_VALUES[name]
+        recorded = {facts.name: facts.higher_is_better for facts in self.metrics}
+        return recorded[name] if name in recorded else get_metric(name).higher_is_better
+
     def runs_of(self, model: str) -> tuple[RunFacts, ...]:
         """Return the runs of one model."""
         return tuple(run for run in self.runs if run.model == model)

@@ -15,9 +15,10 @@ from wordnet_splits.sources.roots import Roots
 from ...opening import PackedFolders
 from ..comparison.entries import Draw, ResultsOrFolder
 from ..comparison.side_by_side import Comparison, compare_draws_of
+from ..evaluation.sentences import lines_below
 from ..evaluation.sweeps import params_text, sweep_details
 from ..evaluation.table import Table
-from ..evaluation.tables import lines_below, tables
+from ..evaluation.tables import tables
 from ..plots import get_plot
 from ..plots.selection import Selection
 from .commands import commands, remarks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
@@ -14,6 +15,7 @@ import pytest
 from loaders.harness import list_detectors, register
 from loaders.harness.checkpoints import choices
 from loaders.harness.checkpoints.networks import build_network
+from loaders.harness.cli.main import app
 from loaders.harness.detectors import get_detector, get_spec, registry
 from wordnet_splits.base import user_code
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
@@ -83,7 +85,9 @@ wrong = build
 """
 
 
-def test_detectors_of_installed_packages_are_found_by_name(tmp_path: Path, monkeypatch: Any) -> None:
+def test_detectors_of_installed_packages_are_found_by_name(
+    tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "detector_plugin.py").write_text(DETECTOR)
     group = registry.PLUGINS.group
@@ -100,6 +104,12 @@ def test_detectors_of_installed_packages_are_found_by_name(tmp_path: Path, monke
         assert "of_package" in list_detectors()
     assert get_detector("of_package", scale=3).params == {"scale": 3.0}
     assert get_spec("knn").built_in
+    assert app(["detectors", "*o*", "--json"], standalone_mode=False) == 0
+    output = capsys.readouterr()
+    names = [row["name"] for row in json.loads(output.out)["detectors"]]
+    assert "of_package" in names
+    assert "broken" not in names
+    assert "left out: no_such_module:detector: the detector 'broken' cannot be loaded" in output.err
     for name, said in {
         "broken": "the detector 'broken' cannot be loaded: ModuleNotFoundError",
         "misnamed": "registers no detector of that name",

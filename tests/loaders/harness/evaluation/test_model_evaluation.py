@@ -13,7 +13,8 @@ from torch import nn
 import loaders.harness
 from loaders.harness import Results, check_results, evaluate, load_model
 from loaders.harness.evaluation.metric_rows import POOLED
-from loaders.harness.evaluation.tables import lines_below, tables
+from loaders.harness.evaluation.sentences import lines_below
+from loaders.harness.evaluation.tables import tables
 from wordnet_splits.base.errors import DataError, OutputError, SourceError, SplitsError
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.packed.pack import pack

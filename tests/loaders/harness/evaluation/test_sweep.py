@@ -23,8 +23,8 @@ from loaders.harness.evaluation.fitting import sweep_grid
 from loaders.harness.evaluation.metric_rows import POOLED
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.evaluation.sentences import lines_below
 from loaders.harness.evaluation.sets import EvaluatedSets
-from loaders.harness.evaluation.tables import lines_below
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.parquet import write_table

@@ -16,13 +16,12 @@ from loaders.harness.evaluation.metric_rows import MEAN, POOLED, UNKNOWN_ROLES
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.schema import MODEL, MetricOptions, MissingSet
+from loaders.harness.evaluation.sentences import composition_lines, lines_below
 from loaders.harness.evaluation.tables import (  # type: ignore[attr-defined]
     OVER,
     Table,
-    composition_lines,
     layout_of,
     layouts,
-    lines_below,
     tables,
 )
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run

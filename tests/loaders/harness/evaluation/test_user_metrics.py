@@ -106,6 +106,7 @@ def test_without_the_metric_installed_its_rows_are_named(tmp_path: Path, capsys:
     )  # the direction is in the results, intervals are not
     assert ranked.rankings[0].higher_is_better
     assert ranked.rows()[0]["lo"] is None
+    assert "higher is better" in results.table()
     again = remeasure(tmp_path / "results", bootstrap=0)
     assert not again.rows(metric="youden")
     assert any("not installed, so left out" in note for note in again.about.notes)

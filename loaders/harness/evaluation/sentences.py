@@ -1,0 +1,148 @@
+"""The sentences below the tables of results: models, swept values, sets, calibration, AURC, nearness."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from wordnet_splits.metrics import spread
+
+from .metric_rows import POOLED
+from .schema import MODEL, ResultTables
+from .table import NOTHING
+
+DIGITS = 2
+
+
+def lines_below(results: ResultTables) -> list[str]:
+    """Return the sentences printed below the tables.
+
+    They name the models and the runs that the tables average, the parameter values chosen by sweeps, the sets
+    that `aurc_unknown` pools and those missing from it, the calibration of the classifier, AURC at the stated
+    prevalences, and the correlation of AUROC with nearness.
+    """
+    return [
+        *(_model_line(results, model) for model in results.about.models),
+        *_sweep_lines(results),
+        *composition_lines(results),
+        *_calibration_lines(results),
+        *_summary_lines(results),
+    ]
+
+
+def _model_line(results: ResultTables, model: str) -> str:
+    runs = results.about.runs_of(model)
+    transforms = dict.fromkeys(words for run in runs for words in run.transforms.values() if words)
+    weights = dict.fromkeys(run.weights for run in runs if len(runs) == 1 and run.weights)
+    facts = [
+        *(f"weights {origin}" for origin in weights),
+        *(f"transform {words}" for words in transforms),
+        *(f"on {device}" for device in dict.fromkeys(run.device for run in runs) if device),
+    ]
+    if len(runs) > 1:
+        names = ", ".join(run.name.removeprefix(model).lstrip("-/ ") for run in runs)
+        facts.insert(0, f"mean over {len(runs)} runs and their spread ({names})")
+    return f"Model {model}: {'; '.join(facts) or 'one run'}."
+
+
+def _sweep_lines(results: ResultTables) -> Iterator[str]:
+    """Yield the parameter values that a sweep chose for each detector and run."""
+    by_detector: dict[tuple[str, str, str], dict[int, str]] = {}
+    names = ("model", "detector", "run", "params", "chosen_on")
+    for model, detector, run, params, criterion in zip(
+        *(results.results[name].to_pylist() for name in names), strict=True
+    ):
+        if criterion is not None:
+            values = ", ".join(f"{key}={value}" for key, value in json.loads(params).items())
+            by_detector.setdefault((model, detector, criterion), {})[run] = values
+    for (model, detector, criterion), by_run in by_detector.items():
+        values = " | ".join(by_run.values()) if len(set(by_run.values())) > 1 else next(iter(by_run.values()))
+        of_model = f" of {model}" if len(results.about.models) > 1 else ""
+        yield f"Chosen for {detector}{of_model} by {criterion}: {values}."
+
+
+def composition_lines(results: ResultTables) -> list[str]:
+    """Return sentences on the sets that `aurc_unknown` pools and those that are missing from it."""
+    pooled, missing = results.about.composition, results.about.missing
+    sizes = ", ".join(f"{name} {n:,}" for name, n in pooled.sets.items())
+    share = f"{pooled.prevalence:.1%} OOD"
+    lines = [f"AURC pools {sizes}: {pooled.n_id:,} ID and {pooled.n_ood:,} OOD images, {share}."]
+    for row in missing:
+        total = "" if row.expected is None else f" of {row.expected:,}"
+        why = f" ({row.status})" if row.status.startswith("awaiting") else ""
+        lines.append(f"Missing: {row.group} ({row.role}), {row.scored:,}{total} images scored{why}.")
+    if missing:
+        lines.append(
+            "So this AURC is over other images than the benchmark's and is compared with no paper's."
+        )
+    return lines
+
+
+CALIBRATION = (
+    ("ECE", "ece", 100, "%"),
+    ("with bins of equal mass", "ece_equal_mass", 100, "%"),
+    ("Brier score", "brier_score", 1, ""),
+    ("NLL", "nll", 1, ""),
+)
+"""Title, metric, factor and unit of the values in the line on calibration."""
+
+
+def _calibration_lines(results: ResultTables) -> Iterator[str]:
+    """Yield the calibration of each classifier on all ID test images."""
+    for model in results.about.models:
+        cells = []
+        for title, metric, factor, unit in CALIBRATION:
+            rows = results.rows(metric=metric, group=POOLED, role="id", detector=MODEL, model=model)
+            if rows:
+                cells.append(f"{title} {format_cell([row['value'] for row in rows], factor, 'sd')}{unit}")
+        if cells:
+            yield f"Calibration of {model} on ID test images: {', '.join(cells)}."
+
+
+def _summary_lines(results: ResultTables) -> Iterator[str]:
+    """Yield AURC at the stated prevalences, and the correlation of AUROC with nearness."""
+    for share in results.about.options.prevalences:
+        values = _by_detector(results, f"aurc_unknown[prevalence={share:g}]", 1000)
+        if values:
+            yield f"AURC x 1000 if {share:.0%} were OOD: {values}."
+    if trend := _by_detector(results, "nearness_trend", 1):
+        scope = f"rank correlation over OOD classes{_without_synset(results)}"
+        yield f"AUROC against similarity to the nearest ID class ({scope}): {trend}."
+
+
+def _without_synset(results: ResultTables) -> str:
+    """Return how many OOD classes have no synset and so no similarity; "" for none."""
+    sizes = {
+        (row["group"], row["class_id"]): (row["similarity"], row["n_ood"])
+        for row in results.by_class.select(["group", "class_id", "similarity", "n_ood"]).to_pylist()
+    }
+    unmapped = [n_ood for similarity, n_ood in sizes.values() if similarity is None]
+    if not unmapped:
+        return ""
+    return f"; without a synset, left out: {len(unmapped):,} of {len(sizes):,} ({sum(unmapped):,} images)"
+
+
+def _by_detector(results: ResultTables, metric: str, factor: float) -> str:
+    name_models = len(results.about.models) > 1
+    values: dict[str, list[float]] = {}
+    for row in results.rows(metric=metric, group=POOLED):
+        name = f"{row['model']} {row['detector']}" if name_models else row["detector"]
+        values.setdefault(name, []).append(row["value"])
+    cells = {name: format_cell(of_runs, factor, "sd") for name, of_runs in values.items()}
+    return ", ".join(f"{name} {cell}" for name, cell in cells.items() if cell != NOTHING)
+
+
+def format_cell(values: Sequence[float], factor: float, spread_kind: str) -> str:
+    """Return the mean over runs, with their spread where there are several; a dash without a value."""
+    if not values or any(np.isnan(values)):
+        return NOTHING
+    digits = DIGITS if factor > 1 else DIGITS + 2
+    runs = spread(np.array(values) * factor, ddof=0 if spread_kind == "variance" else 1)
+    text = f"{runs.mean:.{digits}f}"
+    if runs.n == 1:
+        return text
+    return (
+        f"{text} ({runs.sd**2:.{digits}f})" if spread_kind == "variance" else f"{text}±{runs.sd:.{digits}f}"
+    )
