@@ -25,6 +25,16 @@ UserMetrics = Annotated[
         "--metric", help="A user's metric MODULE:NAME, computed beside the built-in ones; repeatable."
     ),
 ]
+MeanOption = Annotated[
+    str | None,
+    typer.Option(
+        "--mean",
+        help="Mean that the model's inputs are normalised by, of pixels in [0, 1]: a number, or R,G,B.",
+    ),
+]
+StdOption = Annotated[
+    str | None, typer.Option("--std", help="Standard deviation of that normalisation: a number, or R,G,B.")
+]
 
 
 def import_metrics(paths: Sequence[str] | None) -> None:

@@ -41,7 +41,7 @@ from ..evaluation.schema import MetricOptions, fingerprints_of, metric_options
 from ..evaluation.sentences import lines_below
 from ..evaluation.sets import EvaluatedSets
 from ..evaluation.tables import layout_of, tables
-from .printing import UserMetrics, import_metrics, print_tables
+from .printing import MeanOption, StdOption, UserMetrics, import_metrics, print_tables
 
 MAX_NAME_LENGTH = 100
 OUT, STORE = Path("build/results"), Path("build/activations")
@@ -90,15 +90,8 @@ def run_evaluation(
             "function of a PIL image."
         ),
     ] = None,
-    mean: Annotated[
-        str | None,
-        typer.Option(
-            help="Mean that the model's inputs are normalised by, of pixels in [0, 1]: a number, or R,G,B."
-        ),
-    ] = None,
-    std: Annotated[
-        str | None, typer.Option(help="Standard deviation of that normalisation: a number, or R,G,B.")
-    ] = None,
+    mean: MeanOption = None,
+    std: StdOption = None,
     num_classes: Annotated[
         int | None,
         typer.Option(min=1, help="Number of outputs, for names that make any number, as timm:resnet18."),

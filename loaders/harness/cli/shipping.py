@@ -18,6 +18,7 @@ from wordnet_splits.terminal.options import Device, Json, PackedOption, RootOpti
 from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_json, print_lines, print_table, to_stderr
 
 from ..evaluation.results import Results
+from .printing import MeanOption, StdOption
 
 if TYPE_CHECKING:
     from ..deployment import ShippedDetector
@@ -64,6 +65,8 @@ def export_detector(
         str | None, typer.Option(help="Folder of the benchmark, if its name does not find it.")
     ] = None,
     transform: TransformOption = None,
+    mean: MeanOption = None,
+    std: StdOption = None,
     root: RootOptions = None,
     packed: PackedOption = None,
     store: Annotated[
@@ -80,7 +83,6 @@ def export_detector(
 ) -> int:
     """Export a detector of results: fitted, with a threshold for a rate of false alarms, for `score`."""
     need("torch", "torch", where="unknown-eval export-detector")
-    from ..backend.transforms import named_transform
     from ..deployment.detector_folder import refuse_folder
     from ..deployment.export import export_detector as export
 
@@ -94,14 +96,16 @@ def export_detector(
         run=run,
         model=model,
         benchmark=manifest,
-        transform=None if transform is None else named_transform(transform, manifest.data.recipe),
+        transform=transform,
         roots=parse_roots(root or [], manifest.own),
         packed=packed,
         store=store,
         batch_size=batch_size,
         workers=workers,
         progress=OnStderr(),
-        **_given(weights=weights, head=head, model_id=model_id, mapping=mapping, device=device),
+        **_given(
+            weights=weights, head=head, model_id=model_id, mapping=mapping, device=device, mean=mean, std=std
+        ),
         trust_model=trust_model,
     )
     paths = shipped.write(out, overwrite=overwrite)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.progress import Progress, choose_progress
 from wordnet_splits.base.sampling import sampling_key
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
@@ -23,7 +22,7 @@ from wordnet_splits.metrics.conformal import Promise
 from wordnet_splits.sources.roots import Roots
 
 from ...opening import PackedFolders
-from ..activations.activations import BATCH, choose_transform
+from ..activations.activations import BATCH, choose_transform, with_transform
 from ..activations.on_benchmark import BenchmarkImages, model_run
 from ..activations.runs import GroupOutputs, ModelRun, Need
 from ..activations.store import Store
@@ -69,7 +68,7 @@ def export_detector(
     store: str | Path | None = None,
     batch_size: int | None = None,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **loading: Any,
 ) -> ShippedDetector:
     """Return a detector of some results, fitted, with a threshold for a rate of false alarms.
@@ -111,7 +110,8 @@ def export_detector(
     Promise.of(false_alarms, MANY)  # a rate out of range is refused before hours of forward passes
     arguments: dict[str, Any] = {"model": model, "benchmark": benchmark, "roots": roots, "packed": packed}
     arguments |= {"store": store, "batch_size": batch_size, "workers": workers, **loading}
-    arguments["transform"] = None if transform is None else as_transform(transform, transform_id=transform_id)
+    named = transform is None or isinstance(transform, str)
+    arguments["transform"] = transform if named else as_transform(transform, transform_id=transform_id)
     if results.call is not None:  # not given: as in the call that computed the results
         arguments = {
             **results.call.arguments(facts.run),
@@ -122,8 +122,7 @@ def export_detector(
     _check_benchmark(manifest, results)
     network, source = _network(facts, inputs.model, arguments)
     if inputs.transform is not None:
-        network = copy(network)
-        network.preprocess = inputs.transform
+        network = with_transform(network, inputs.transform, manifest.data.recipe)
     images = BenchmarkImages(manifest, inputs.roots, inputs.packed)
     sets = EvaluatedSets.of(manifest)
     groups = sets.of_role("val", "id")
@@ -134,11 +133,11 @@ def export_detector(
         model_outputs = model_run(
             network,
             images,
-            Store(Path(inputs.store or temporary)),
+            Store(Path(inputs.store or temporary), permanent=inputs.store is not None),
             of=facts.model,
             batch_size=inputs.batch_size or BATCH,
             workers=inputs.workers or 0,
-            progress=progress or Silent(),
+            progress=choose_progress(progress),
         )
         to_fit, to_calibrate, halved = model_outputs, model_outputs, _uses_validation(configured)
         if halved:
@@ -187,7 +186,7 @@ class _Inputs(NamedTuple):
 
     model: Any
     benchmark: Any
-    transform: Transform | None
+    transform: Transform | str | None
     roots: Roots | None
     packed: PackedFolders | None
     store: str | Path | None
@@ -270,6 +269,12 @@ def _network(facts: RunFacts, model: Any, loading: Mapping[str, Any]) -> tuple[M
         elif facts.class_map.mapping == "identity":
             options.setdefault("mapping", "identity")
     network = open_network(spec, weights, model, options, where=facts.name)
+    if not network.identified:
+        raise DataError(
+            "a function has no weights by which the detector could tell it from another",
+            where=facts.name,
+            hint="evaluate it with model_id='NAME', and change that whenever the function changes",
+        )
     if network.key != facts.model_key:
         raise DataError(
             f"{network.name} is another network than that of the results: fingerprint {network.key[:12]}, "

@@ -81,4 +81,14 @@ class _FunctionNetwork:
         self.function, self.name = function, name
 
     def __call__(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
-        return features_and_logits(self.function(x), self.name)
+        try:
+            output = self.function(x)
+        except TypeError as error:
+            if x.device.type == "cpu" or "numpy" not in str(error):
+                raise
+            raise DataError(
+                f"reads its images with NumPy, and they are on {x.device}",
+                where=self.name,
+                hint="--device cpu (device='cpu'), or images.cpu() inside it",
+            ) from error
+        return features_and_logits(output, self.name)

@@ -364,3 +364,33 @@ def test_files_of_one_name_in_two_folders_are_two_models(tmp_path: Path) -> None
     assert list(models) == ["onnx:net.onnx", files[1]]
     with pytest.raises(SplitsError, match="onnx:net.onnx is given twice"):
         open_models([files[0], files[0]], device="cpu")
+
+
+def test_a_detector_of_an_onnx_file_is_exported_and_one_of_an_unnamed_function_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from loaders.harness.cli.main import app
+
+    monkeypatch.chdir(tmp_path)
+    results = evaluate(write_onnx(Path("net.onnx")), "digits", "msp", transform="resize-8", **ON_DIGITS)
+    shipped = results.export_detector("msp", false_alarms=0.1)
+    results.write("results")
+    words = ["export-detector", "results", "--detector", "msp", "--false-alarms", "0.1", "--out", "again"]
+    code = run(app, [*words, "--transform", "resize-8", "--mean", "0", "--std", "1"], "unknown-eval")
+    assert code == 0, capsys.readouterr().err
+    assert shipped.description.network.spec == "net.onnx"
+    with pytest.raises(DataError, match="a function has no weights by which the detector could tell it"):
+        evaluate(numpy_net, "digits", "msp", **ON_DIGITS).export_detector("msp")
+    named = evaluate(numpy_net, "digits", "msp", model_id="v1", **ON_DIGITS)
+    assert named.export_detector("msp", false_alarms=0.1).description.network.key
+
+
+def test_numpy_and_a_gpu_are_told_apart() -> None:
+    def function(images: Any) -> Any:
+        raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy")
+
+    model = load_model(function, device="cpu")
+    with pytest.raises(DataError, match="reads its images with NumPy, and they are on meta .*device='cpu'"):
+        model.forward(torch.zeros(2, 3, 8, 8, device="meta"))
+    with pytest.raises(TypeError):
+        model.forward(torch.zeros(2, 3, 8, 8))
