@@ -32,9 +32,11 @@ METRICS: dict[str, Metric] = {}
 PLUGINS: Final = EntryPoints("wordnet_splits.metrics", "metric")
 """Metrics of installed packages; the name of an entry point is that of its metric."""
 
+CALIBRATION: Final = ("ece", "ece_equal_mass", "brier_score", "nll")
+GAMMAS: Final = ("gamma", "gamma_plus", "gamma_minus")
 OTHER_VALUES: Final[Mapping[str, bool]] = {
-    **dict.fromkeys(("gamma", "gamma_plus", "gamma_minus", "nearness_trend"), True),
-    **dict.fromkeys(("ece", "ece_equal_mass", "brier_score", "nll"), False),
+    **dict.fromkeys((*GAMMAS, "nearness_trend"), True),
+    **dict.fromkeys(CALIBRATION, False),
 }
 """Values in results that are not metrics of scores -> whether higher is better."""
 

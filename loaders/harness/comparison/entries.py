@@ -24,7 +24,7 @@ from wordnet_splits.metrics import ScoreSet
 
 from ..evaluation.results import Results
 from ..evaluation.rows_from_scores import DetectorRun, scored_images
-from ..evaluation.schema import FINGERPRINT_SUBJECTS, ResultTables
+from ..evaluation.schema import FINGERPRINT_SUBJECTS, MODEL, ResultTables
 
 ResultsOrFolder = ResultTables | str | Path
 
@@ -159,6 +159,15 @@ class Draw:
     def first(self) -> ResultTables:
         """The first results, whose sets and layout stand for all."""
         return self.results[0].results
+
+    def of_models(self) -> Draw:
+        """Return the draw with an entry for each model, of its values that need no detector."""
+        runs: dict[str, list[tuple[NamedResults, int]]] = {}
+        for entry in self.entries:
+            of_model = runs.setdefault(entry.model, [])
+            of_model += [run for run in entry.runs if run not in of_model]
+        entries = (Entry(self.benchmark, model, MODEL, tuple(of_model)) for model, of_model in runs.items())
+        return replace(self, entries=tuple(entries))
 
     def manifest(self) -> Manifest:
         """Return the benchmark's manifest, for the names and synsets of its classes.

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from wordnet_splits.base.jsonable import to_json
+from wordnet_splits.metrics.registry import CALIBRATION, GAMMAS
 
 from ..evaluation.sweeps import sweep_summary
 from ..evaluation.table import Table, TableReport
@@ -113,7 +114,8 @@ def compare(
     ----------
     results : `Results`, or folders of them.
     metric, on : the metric to rank by, and its set: ``pooled``, ``id``, ``near``, ``far`` (means over sets)
-        or a set; by default the primary metric of the benchmark's paper.
+        or a set; by default the primary metric of the benchmark's paper. By calibration and by the gammas,
+        models are ranked, without intervals.
     detectors : labels to compare, all by default.
     bootstrap, seed, level : of the paired bootstrap over images; 0 replicates for none.
     baseline : the detector, or "MODEL DETECTOR", that improvement is measured from; by default MCP, for
@@ -151,11 +153,14 @@ def compare_draws_of(
 ) -> Comparison:
     """Compare results as `compare` does, after they were read (`entries.draws_of`)."""
     metric, scope = _metric_and_scope(draws, metric, on)
+    of_models = metric.partition("[")[0] in (*CALIBRATION, *GAMMAS)
+    ranked_draws = [draw.of_models() for draw in draws] if of_models else draws
     rankings = [
-        rank_entries(draw, metric, scope, replicates=bootstrap, seed=seed, level=level) for draw in draws
+        rank_entries(draw, metric, scope, replicates=bootstrap, seed=seed, level=level)
+        for draw in ranked_draws
     ]
     name = without_seed(draws[0].benchmark)
-    over_draws = compare_draws(draws, metric, scope) if len(draws) > 1 else None
+    over_draws = compare_draws(ranked_draws, metric, scope) if len(draws) > 1 else None
     single = draws if over_draws is None else []
     if robustness is None and "robust" in layout_of(name):
         models = {entry.model for entry in draws[0].entries}
@@ -189,7 +194,8 @@ def _metric_and_scope(draws: Sequence[Draw], metric: str | None, on: str | None)
     if on is not None:
         return metric or primary["metric"], scope_named(on, sets)
     scopes = {scope.name: scope for scope in list_scopes(sets)}
-    for name in (*primary["on"], "pooled"):
+    calibration = (metric or "").partition("[")[0] in CALIBRATION
+    for name in ("id",) if calibration else (*primary["on"], "pooled"):
         if name in scopes:
             return metric or primary["metric"], scopes[name]
     return metric or ID_METRIC, scopes["id"]

@@ -32,6 +32,7 @@ from wordnet_splits.metrics import (
     pool,
     role_means,
 )
+from wordnet_splits.metrics.registry import GAMMAS
 
 from ..arrays import Array
 from .schema import MetricOptions
@@ -39,7 +40,7 @@ from .schema import MetricOptions
 MEAN, POOLED = "(mean)", "(pooled)"
 FULL_SPECTRUM = "[full-spectrum]"
 UNKNOWN_ROLES = ("near", "far")  # pooled by `aurc_unknown`; external sets are not part of a test
-NO_INTERVAL = frozenset({"gamma", "gamma_plus", "gamma_minus", "nearness_trend"})
+NO_INTERVAL = frozenset({*GAMMAS, "nearness_trend"})
 
 
 class MetricRow(NamedTuple):

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.special import softmax
 
-from loaders.harness import check_results
+from loaders.harness import check_results, compare
 from loaders.harness.arrays import Arrays
 from loaders.harness.evaluation.results import Results, read_folder
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
@@ -134,3 +134,17 @@ def test_an_altered_value_is_found_out(tmp_path: Path) -> None:
     replace(results, results=pa.Table.from_pylist(rows, schema=results.results.schema)).write(tmp_path)
     (difference,) = check_results(tmp_path, OPEN_SET).differences
     assert "ece" in difference.row
+
+
+def test_models_are_ranked_by_their_calibration() -> None:
+    runs = [fake_run(OPEN_SET, 0, model="soft"), fake_run(OPEN_SET, 1, model="sharp", temperature=2)]
+    results = evaluate_runs(OPEN_SET, runs, "msp,energy")
+    expected_order = sorted(
+        (value, row["model"]) for row in results.rows(metric="nll") for value in [row["value"]]
+    )
+    ranked = compare(results, metric="nll")
+    assert ranked.on == "id"
+    assert [(row["mean"], row["model"]) for row in ranked.rows()] == expected_order
+    assert {row["detector"] for row in ranked.rows()} == {"(model)"}
+    best, last = compare(results, metric="gamma", on="negative").rows()
+    assert best["mean"] >= last["mean"]
