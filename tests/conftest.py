@@ -85,19 +85,25 @@ def once_for_all_workers(
 
 
 LIBC = ctypes.CDLL(None)
-OF_IMAGE_TABLES = ("wordnet_splits.catalog.inventory", "wordnet_splits.exchange", "wordnet_splits.sources")
-"""Modules whose caches hold tables of a million images."""
+OURS = ("wordnet_splits", "fix_resize", "loaders", "tests", "tools")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector the millions of objects of imported modules, which live to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _image_tables_forgotten() -> Iterator[None]:
-    """Clear caches of image tables after each file of tests and return the memory to the system."""
+def _memory_released() -> Iterator[None]:
+    """Clear our caches after each file of tests, and return the memory to the system."""
     yield
     for name, module in list(sys.modules.items()):
-        if name.startswith(OF_IMAGE_TABLES):
-            for member in vars(module).values():
+        if name.partition(".")[0] in OURS:
+            for member in list(vars(module).values()):
                 if hasattr(member, "cache_clear") and member.__module__ == name:
                     member.cache_clear()
+    gc.collect()
     pa.default_memory_pool().release_unused()
     if hasattr(LIBC, "malloc_trim"):
         LIBC.malloc_trim(0)

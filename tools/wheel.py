@@ -50,9 +50,10 @@ def slim(files: dict[Path, Path], out: Path) -> dict[Path, Path]:
     from wordnet_splits.base.parquet import read_table, write_table
     from wordnet_splits.manifest.packaged import DIGEST_SCHEMA, DIGESTS, packaged_digests, with_digests
 
-    tables = {n: read_table(p) for p, n in sorted(files.items()) if n.parts[1:2] == ("images",)}
+    tables = {n: p for p, n in sorted(files.items()) if n.parts[1:2] == ("images",)}
     unlisted: dict[tuple[str, str], bytes] = {}
-    for table in tables.values():
+    for path in tables.values():
+        table = read_table(path, columns=["source", "image_id", "digest"])
         for source in table["source"].unique().to_pylist():
             listed_ids, _ = packaged_digests(source, None)
             new = table.filter(pc.invert(pc.is_in(table["image_id"], value_set=listed_ids)))
@@ -70,7 +71,8 @@ def slim(files: dict[Path, Path], out: Path) -> dict[Path, Path]:
         if name in tables:
             slimmed = out / name
             slimmed.parent.mkdir(parents=True, exist_ok=True)
-            write_table(tables[name].drop_columns(["digest"]), slimmed)
-            whole = with_digests(read_table(slimmed), slimmed).equals(tables[name])
+            table = read_table(path)
+            write_table(table.drop_columns(["digest"]), slimmed)
+            whole = with_digests(read_table(slimmed), slimmed).equals(table)
             packaged[slimmed if whole else path] = name  # an image may have no digest in one benchmark alone
     return packaged | {out / DIGESTS: Path(DIGESTS)}

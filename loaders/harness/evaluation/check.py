@@ -287,7 +287,8 @@ def _compare_with_benchmark(
         for group in sets.test
     }
     counts: dict[DetectorRun, dict[str, int]] = {}
-    for row in stored.predictions.select(["detector", "run", "group", *IMAGE_COLUMNS]).to_pylist():
+    predictions = stored.predictions.select(["detector", "run", "group", *IMAGE_COLUMNS])
+    for row in (row for batch in predictions.to_batches(max_chunksize=10_000) for row in batch.to_pylist()):
         group, by_group = row["group"], counts.setdefault((row["detector"], row["run"]), {})
         by_group[group] = by_group.get(group, 0) + 1
         image = {name: row[name] for name in IMAGE_COLUMNS}

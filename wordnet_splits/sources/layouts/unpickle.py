@@ -9,16 +9,14 @@ gigabytes of memo.
 
 from __future__ import annotations
 
-import io
 import math
-import mmap
 import os
 import pickletools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn, cast
+from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -43,16 +41,25 @@ def load_pickle(path: Path) -> object:
     with open_untrusted(path, largest=LARGEST_FILE, error=SourceError) as file:
         if not (size := os.fstat(file.fileno()).st_size):
             raise _no_pickle(str(path))
-        # mapped: a string that claims exabytes is cut at the end of the map, where a file would ask for them
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            return read_pickle(mapped, where=str(path), size=size)
+        return read_pickle(file, where=str(path), size=size)
 
 
-def read_pickle(stream: io.BytesIO | mmap.mmap, *, where: str, size: int) -> object:
+class _Bounded:
+    """A stream of ``size`` bytes that allocates no more than that for a string that claims exabytes."""
+
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        self._stream, self._size = stream, size
+        self.readline, self.tell = stream.readline, stream.tell
+
+    def read(self, count: int) -> bytes:
+        return self._stream.read(min(count, self._size))
+
+
+def read_pickle(stream: BinaryIO, *, where: str, size: int) -> object:
     """Return the content of the pickle of ``size`` bytes in ``stream``, as ``load_pickle`` does."""
     machine = _Machine(where, size)
     try:
-        for opcode, argument, _ in pickletools.genops(cast(Any, stream)):
+        for opcode, argument, _ in pickletools.genops(cast(Any, _Bounded(stream, size))):
             if opcode.name == "STOP":
                 return machine.result()
             machine.step(opcode.name, argument)

@@ -33,8 +33,9 @@ def images(n: int, *, seed: int, unknown: bool = False, classes: int = CLASSES, 
     else:
         np.put_along_axis(centres, OWN * labels[:, None] + np.arange(OWN), 6.0, axis=1)
     spread = np.where(centres > 1, 1.0, 0.3)
-    features = np.abs(centres + spread * rng.normal(size=(n, width)))
-    return arrays_of(features, labels, rng, head_of(classes, width))
+    spread *= rng.normal(size=(n, width))
+    centres += spread
+    return arrays_of(np.abs(centres, out=centres), labels, rng, head_of(classes, width))
 
 
 def head_of(classes: int = CLASSES, width: int = WIDTH) -> Head:
@@ -69,14 +70,16 @@ def layers_of(features: Array, rng: np.random.Generator) -> dict[str, Array]:
     some = np.r_[0 : features.shape[1] : 7, -4:0]
     found = {}
     for layer, channels in (("early", features[:, some]), ("late", features)):
-        fading = channels[:, :, None] * np.array([1, 0.5, 0.25]) + 0.05 * rng.normal(
-            size=(*channels.shape, 3)
-        )
-        maps = torch.from_numpy(fading).float()
-        found[f"stages[of=stages,statistic=mean]/{layer}"] = maps.mean(2).numpy()
-        found[f"stages[of=stages,statistic=sum]/{layer}"] = maps.sum(2).numpy()
-        if layer == "early":
-            found[f"gram[of=stages,powers=5]/{layer}"] = gram_rows(maps, 5).numpy()
+        rows: dict[str, list[Array]] = {}
+        for start in range(0, len(channels), 256):  # the maps of all images would fill the memory
+            few = channels[start : start + 256, :, None]
+            fading = few * np.array([1, 0.5, 0.25]) + 0.05 * rng.normal(size=(*few.shape[:2], 3))
+            maps = torch.from_numpy(fading).float()
+            rows.setdefault(f"stages[of=stages,statistic=mean]/{layer}", []).append(maps.mean(2).numpy())
+            rows.setdefault(f"stages[of=stages,statistic=sum]/{layer}", []).append(maps.sum(2).numpy())
+            if layer == "early":
+                rows.setdefault(f"gram[of=stages,powers=5]/{layer}", []).append(gram_rows(maps, 5).numpy())
+        found |= {name: np.concatenate(blocks) for name, blocks in rows.items()}
     return found
 
 
