@@ -88,16 +88,8 @@ LIBC = ctypes.CDLL(None)
 OURS = ("wordnet_splits", "fix_resize", "loaders", "tests", "tools")
 
 
-def pytest_collection_finish() -> None:
-    """Spare the collector the millions of objects of imported modules, which live to the end."""
-    gc.collect()
-    gc.freeze()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _memory_released() -> Iterator[None]:
-    """Clear our caches after each file of tests, and return the memory to the system."""
-    yield
+def release_memory() -> None:
+    """Clear every cache of our modules and return the memory to the system."""
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in OURS:
             for member in list(vars(module).values()):
@@ -107,6 +99,19 @@ def _memory_released() -> Iterator[None]:
     pa.default_memory_pool().release_unused()
     if hasattr(LIBC, "malloc_trim"):
         LIBC.malloc_trim(0)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector the millions of objects of imported modules, which live to the end."""
+    release_memory()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _memory_released() -> Iterator[None]:
+    """Keep no whole taxonomy or table of images from one file of tests to the next."""
+    yield
+    release_memory()
 
 
 @pytest.fixture

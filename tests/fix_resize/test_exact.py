@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import PIL
@@ -110,11 +112,14 @@ def test_a_spec_means_horizontally_first_on_every_pillow() -> None:
     assert (apply(FIX, Image.fromarray(picture)) == oracle.apply_batch(FIX, picture[None])[0]).all()
 
 
-@pytest.mark.parametrize("backend", ["numpy", "numba"])
-def test_backends_equal_pillow_on_the_photographs(photographs: list[Image.Image], backend: str) -> None:
-    assert len(photographs) == 200
-    expected = apply_many(FIX, photographs)
-    np.testing.assert_array_equal(apply_many(FIX, photographs, backend=backend), expected)
+def test_backends_equal_pillow_on_the_photographs(
+    photographs: Callable[[], Iterator[list[Image.Image]]],
+) -> None:
+    backends = ["numpy", "numba", *(["torch"] if importlib.util.find_spec("torch") else [])]
+    for batch in photographs():
+        expected = apply_many(FIX, batch)
+        for backend in backends:
+            np.testing.assert_array_equal(apply_many(FIX, batch, backend=backend), expected, backend)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])

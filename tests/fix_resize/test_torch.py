@@ -61,10 +61,6 @@ def test_batches_through_whole_specs(method: str, device: str, monkeypatch: pyte
         np.testing.assert_array_equal(out.cpu().numpy(), apply_many(get_spec(name), pictures))
 
 
-def test_the_photographs(photographs: list[Image.Image]) -> None:
-    np.testing.assert_array_equal(apply_many(FIX, photographs, backend="torch"), apply_many(FIX, photographs))
-
-
 def test_sizes_that_skip_passes_and_empty_batches() -> None:
     rng = np.random.default_rng(12)
     for size in [(256, 256), (256, 300), (300, 256), (1, 1), (900, 300)]:

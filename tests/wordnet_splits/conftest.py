@@ -17,7 +17,7 @@ from .small_lexicon import written
 from .toy import TOY
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def wordnet() -> Taxonomy:
     return Taxonomy.embedded()
 
@@ -28,8 +28,8 @@ def toy() -> Taxonomy:
 
 
 @pytest.fixture(scope="session")
-def nltk_wordnet(once_for_all_workers: OnceForAllWorkers) -> Iterator[Any]:
-    """NLTK's own reader of the exported WordNet; needs no download."""
+def nltk_reader(once_for_all_workers: OnceForAllWorkers) -> Iterator[Any]:
+    """NLTK's own reader of the exported WordNet, which takes two seconds to make; needs no download."""
     nltk = pytest.importorskip("nltk", reason="pip install '.[nltk]'")
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
@@ -41,6 +41,13 @@ def nltk_wordnet(once_for_all_workers: OnceForAllWorkers) -> Iterator[Any]:
         yield reader
     finally:
         nltk.data.path.remove(str(base))
+
+
+@pytest.fixture(scope="module")
+def nltk_wordnet(nltk_reader: Any) -> Iterator[Any]:
+    """NLTK's reader, without the synsets that other files read."""
+    yield nltk_reader
+    nltk_reader._synset_offset_cache.clear()
 
 
 @pytest.fixture

@@ -8,19 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from fix_resize.auditing.smoothness import Scores, score_pictures, smoothness, total_variation, whiteness
 from fix_resize.auditing.verdict import Audit, audit_scores
-from fix_resize.resize import apply_many
+from fix_resize.decode import decode
+from fix_resize.resize import apply
 from fix_resize.spec import get_spec, spec_names
-from tools.study.thresholds import images_below
+from tests.fix_resize.cases import Pixels
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import ScoreSet, bootstrap
 
 SETS = {"photographs": "imagenet/train", "textures": "dtd/images", "food": "food-101/images"}
 SPECS = tuple(name for name in spec_names() if get_spec(name).side == 32)
 BROKEN = tuple(name for name in SPECS if get_spec(name).study_only)
+RESIZED = {"photographs": ("fix", *BROKEN), "textures": ("fix",), "food": ("fix",)}
 
 
 def test_total_variation_by_hand() -> None:
@@ -83,16 +84,18 @@ def reference(real_data: Path) -> np.ndarray:
 @pytest.fixture(scope="module")
 def audited(real_data: Path, reference: np.ndarray) -> Callable[[str, str], Audit]:
     """Return the audit of one of `SETS` after a spec, without its originals."""
-    images: dict[str, list[Image.Image]] = {}
     reference_scores = score_pictures(reference)
     known: dict[tuple[str, str], Audit] = {}
 
     def judge(which: str, spec: str) -> Audit:
-        if which not in images:
-            images[which] = [image for _, image in images_below(real_data / SETS[which])]
         if (which, spec) not in known:
-            pixels = apply_many(get_spec(spec), images[which])
-            known[which, spec] = audit_scores(score_pictures(pixels), reference_scores)
+            resized: dict[str, list[Pixels]] = {name: [] for name in RESIZED[which]}
+            for path in sorted((real_data / SETS[which]).rglob("*.*"), key=lambda path: path.stem):
+                image = decode(path.read_bytes()).image  # all pictures of a set would take 150 MB
+                for name, pictures in resized.items():
+                    pictures.append(apply(get_spec(name), image))
+            for name, pictures in resized.items():
+                known[which, name] = audit_scores(score_pictures(np.stack(pictures)), reference_scores)
         return known[which, spec]
 
     return judge

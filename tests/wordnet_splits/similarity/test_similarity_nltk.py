@@ -53,7 +53,7 @@ def synset(reader: Any, wnid: str) -> Any:
     return reader.synset_from_pos_and_offset("n", int(wnid[1:]))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def nltk_warm(nltk_wordnet: Any) -> Any:
     """NLTK with every noun read: one pass is quicker than a seek for each."""
     for _ in nltk_wordnet.all_synsets("n"):

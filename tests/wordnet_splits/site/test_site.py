@@ -23,11 +23,21 @@ from wordnet_splits.taxonomy import load
 NAMES = ("digits", "rungs-cifar100", "unknown-cifar-clean")
 
 
+HALF = "half \udc80"
+"""A title with half of a surrogate pair, which UTF-8 does not have."""
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site") / "pages"
-    make_site(folder, NAMES)
-    return folder
+    """The site of three benchmarks and of one with an impossible title."""
+    base = tmp_path_factory.mktemp("site")
+    copied = shutil.copytree(find_manifest("digits"), base / "titled")
+    data = json.loads((copied / "manifest.json").read_text("utf-8"))
+    data["name"] = data["recipe"]["name"] = "titled"
+    data["recipe"]["title"] = HALF
+    (copied / "manifest.json").write_text(json.dumps(data))
+    make_site(base / "pages", [*NAMES, str(copied)])
+    return base / "pages"
 
 
 @pytest.fixture
@@ -124,21 +134,21 @@ def test_imagenet21k_has_every_class_with_its_nearest(site: Path) -> None:
         assert synsets["wnid"][row["nearest"]] == one["nearest"]
 
 
-def test_the_same_again_is_the_same_and_another_folder_stays(site: Path, tmp_path: Path) -> None:
-    before = {path: path.read_bytes() for path in site.rglob("*") if path.is_file()}
-    make_site(site, NAMES)
-    assert before == {path: path.read_bytes() for path in site.rglob("*") if path.is_file()}
+def test_a_folder_of_something_else_stays(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(OutputError, match=r"has other contents than a site"):
         make_site(tmp_path, ["digits"])
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_the_command(splits: Command, tmp_path: Path) -> None:
+def test_the_command_and_the_same_again_is_the_same(splits: Command, tmp_path: Path) -> None:
     found = splits("site", "digits", "--out", "pages", "--json").json
     assert found["benchmarks"] == ["digits"]
     assert {"distances", "fidelity", "imagenet21k", "leaderboard"} <= set(found["pages"])
-    assert found["bytes"] == sum(p.stat().st_size for p in Path("pages").rglob("*") if p.is_file())
+    before = {path: path.read_bytes() for path in Path("pages").rglob("*") if path.is_file()}
+    assert found["bytes"] == sum(map(len, before.values()))
+    make_site(Path("pages"), ["digits"])
+    assert before == {path: path.read_bytes() for path in Path("pages").rglob("*") if path.is_file()}
     assert "did you mean 'digits'" in splits("site", "digit", "--out", "other").error
     assert (
         "no entries of the leaderboard" in splits("site", "digits", "--out", "other", "--results", ".").error
@@ -155,15 +165,9 @@ def test_a_place_or_benchmark_that_cannot_be_is_one_line(splits: Command, tmp_pa
     assert {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")} == {"file"}
 
 
-def test_half_a_surrogate_pair_of_a_title_is_written(splits: Command, tmp_path: Path) -> None:
-    copied = tmp_path / "own" / "digits"
-    shutil.copytree(find_manifest("digits"), copied)
-    file = copied / "manifest.json"
-    data = json.loads(file.read_text("utf-8"))
-    data["recipe"]["title"] = "half \udc80"
-    file.write_text(json.dumps(data))
-    assert splits("site", copied, "--out", "pages").code == 0
-    assert read(tmp_path / "pages", "index")["benchmarks"][0]["title"] == "half \udc80"
+def test_half_a_surrogate_pair_of_a_title_is_written(site: Path) -> None:
+    titles = {one["name"]: one["title"] for one in read(site, "index")["benchmarks"]}
+    assert titles["titled"] == HALF
 
 
 def test_the_leaderboard_averages_runs_and_names_fingerprints(site: Path) -> None:
