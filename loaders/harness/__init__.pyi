@@ -15,4 +15,6 @@ from .model import Model as Model
 from .model import load_model as load_model
 from .plots import plot as plot
 from .reporting import report as report
+from .score_table import export_scores as export_scores
+from .score_table import recompute as recompute
 from .training import train as train

@@ -39,6 +39,8 @@ SMALL_TABLE: Final = 256 * MiB
 MAX_EXPANSION: Final = 64
 """Largest ratio of expanded bytes to bytes of the file (ours reach 30)."""
 
+NUMBER: Final = pa.field("image", pa.int32())
+"""Column of ascending numbers of images, whose differences are stored: they take no room."""
 IMAGE: Final = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 """Type of a column of images, as Hugging Face's `datasets` stores them."""
 
@@ -76,8 +78,8 @@ def write_table(table: pa.Table, path: Path, *, metadata: Mapping[str, str] | No
     """Write ``table`` to ``path`` in one step: readers see the old file or the whole new one.
 
     The settings are fixed (zstd, row groups of 131,072 rows, front-coded ``image_id``, float32 by byte,
-    uncompressed ``digest``, neither pandas metadata nor times); ``metadata`` becomes the schema's metadata
-    and replaces that of the table.
+    differences of numbers ``image``, uncompressed ``digest``, neither pandas metadata nor times);
+    ``metadata`` becomes the schema's metadata and replaces that of the table.
 
     Raises
     ------
@@ -115,6 +117,7 @@ def _write(table: pa.Table, path: Path) -> None:
     encodings = {leaf: "DELTA_BYTE_ARRAY" for leaf in leaves if leaf in FRONT_CODED}
     # confidences share their exponents: byte by byte they take two thirds of the room
     encodings |= {field.name: "BYTE_STREAM_SPLIT" for field in table.schema if field.type == pa.float32()}
+    encodings |= {field.name: "DELTA_BINARY_PACKED" for field in table.schema if field.equals(NUMBER)}
     with path.open("wb") as sink:
         pq.write_table(
             table,

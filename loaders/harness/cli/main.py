@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from wordnet_splits.terminal.options import add_command, make_program
+from wordnet_splits.terminal.options import add_command, make_family, make_program
 from wordnet_splits.terminal.runner import start
 
 from .comparing import compare_results, correlate_nearness, plot_results, report_results
 from .detectors import show_detectors
 from .results import check_results_folder, print_result_tables, remeasure_results, submit_results
 from .run import print_image_ids, run_evaluation
+from .score_table import export_scores, recompute_metrics
 from .shipping import export_detector, score_images
 from .train import EXAMPLE, show_recipes, train
 
@@ -30,6 +31,8 @@ NEARNESS = "unknown-eval nearness results"
 REPORT = "unknown-eval report results"
 EXPORT = "unknown-eval export-detector results --detector msp --false-alarms 0.05"
 SCORE = "unknown-eval score detector pictures"
+SCORES = "unknown-eval scores export results --out scores"
+RECOMPUTE = "unknown-eval recompute --scores scores --metric auroc"
 TWO_DETECTORS = "--detectors 'msp,knn[k=10]' --json"
 
 COMMANDS = (
@@ -58,12 +61,19 @@ COMMANDS = (
         ],
     ),
     ("report", report_results, [REPORT, f"{REPORT} --bootstrap 20 --out page.html --json"]),
+    ("recompute", recompute_metrics, [RECOMPUTE, f"{RECOMPUTE} --detectors msp --out auroc.csv --json"]),
     ("detectors", show_detectors, ["unknown-eval detectors", "unknown-eval detectors 'm*' --json"]),
 )
 """Name, function and examples of each command."""
 
 for name, function, examples in COMMANDS:
     add_command(app, name, function, examples)
+
+SCORES_EXAMPLES = [SCORES, f"{SCORES} --overwrite --json"]
+scores = make_family(
+    app, "scores", "The scores of many networks and detectors as one table.", SCORES_EXAMPLES
+)
+add_command(scores, "export", export_scores, SCORES_EXAMPLES)
 
 
 def main() -> None:

@@ -143,7 +143,7 @@ class ScoredImages:
     """The images of one run with their labels and predictions."""
 
     def __init__(self, table: pa.Table) -> None:
-        self.keys = _keys(table)
+        self.keys = image_keys(table)
         if len(set(self.keys)) < len(self.keys):  # one image's score could pass for another's
             raise DataError("an image occurs twice", where="predictions")
         groups = np.array(table["group"].to_pylist(), dtype=object)
@@ -165,7 +165,7 @@ class ScoredImages:
 
     def aligned(self, scores: pa.Table, where: str) -> Array:
         """Return the confidences in the order of these images."""
-        keys = _keys(scores)
+        keys = image_keys(scores)
         confidence = np.asarray(scores["confidence"].to_numpy())
         if np.array_equal(keys, self.keys):
             return confidence
@@ -182,10 +182,23 @@ class ScoredImages:
 
     def score_set(self, group: str, confidence: Array) -> ScoreSet:
         """Return one group's confidences, with correctness where every image of an ID group has a label."""
+        return ScoreSet(group, self.roles[group], confidence[self._rows[group]], self._correct(group))
+
+    def _correct(self, group: str) -> Array | None:
+        """Return correctness of one group's images; None but where an ID group has labels and predictions."""
         rows, role = self._rows[group], self.roles[group]
         label, predicted = self._columns["label"][rows], self._prediction[rows]
         labelled = role in ("id", "csid") and (label >= 0).all() and all(p is not None for p in predicted)
-        return ScoreSet(group, role, confidence[rows], (predicted == label) if labelled else None)
+        return (predicted == label).astype(bool) if labelled else None
+
+    def correctness(self) -> tuple[Array, Array]:
+        """Return whether each image (n,) is classified correctly, and whether that is known."""
+        correct, known = np.zeros((2, len(self.keys)), dtype=bool)
+        for group, rows in self._rows.items():
+            of_group = self._correct(group)
+            if of_group is not None:
+                correct[rows], known[rows] = of_group, True
+        return correct, known
 
     def names(self, group: str) -> Array:
         """Return the names of one group's images, with their labels, sorted."""
@@ -267,8 +280,8 @@ def _gammas(images: ScoredImages, run: RunFacts) -> Iterator[MetricRow]:
         yield MetricRow(group, role, "gamma", mean, None, None, n, n_ood)
 
 
-def _keys(table: pa.Table) -> Array:
-    """Return a string per row that names its image and group."""
+def image_keys(table: pa.Table) -> Array:
+    """Return a string (n,) per row that names its image and group."""
     columns = (table[name].to_pylist() for name in ("group", "source", "image_id"))
     return np.array(["\x1f".join(row) for row in zip(*columns, strict=True)], dtype=object)
 

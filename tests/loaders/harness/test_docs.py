@@ -31,6 +31,7 @@ SHOWN = {
         "values whose paired difference to it has an interval that includes 0",
         "report.html",
     ),
+    "score-table.md": ("spearman", "fpr95_id_positive"),
     "one-image.md": ("ShippedDetector(knn on Sequential: 4.96% false alarms at most", "photos/b.png"),
     "your-models.md": (
         "neither the file nor digits says how its inputs are normalised",

@@ -1,0 +1,270 @@
+"""The score table: its metrics are those of the entries, on all images and on any subset of them."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+from torch import nn
+
+from loaders.harness import Results, evaluate, export_scores, recompute
+from loaders.harness.score_table.layout import DESCRIPTION, read_description
+from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
+from wordnet_splits.base.parquet import read_table
+from wordnet_splits.metrics import list_metrics
+
+COMMITTED = Path(__file__).resolve().parents[4] / "manifests" / "results"
+
+
+def network(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 16), nn.ReLU(), nn.Linear(16, 6))
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Results of a model of two runs with an ensemble, and of another model."""
+    folder = tmp_path_factory.mktemp("entries")
+    evaluate({"pair": [network(0), network(1)]}, "digits", "msp,react,ensemble").write(folder / "pair")
+    evaluate({"one": network(2)}, "digits", "msp,energy").write(folder / "one")
+    return {"pair": folder / "pair", "one": folder / "one"}
+
+
+@pytest.fixture(scope="module")
+def scores(entries: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("table") / "scores"
+    exported = export_scores(list(entries.values()), folder)
+    assert exported.models == 4  # two runs, their ensemble, and the other model
+    assert exported.scores == 2074 * (2 * 2 + 1 + 2)
+    assert not exported.notes
+    assert not exported.left_out
+    return folder
+
+
+def metric_values(results: Results) -> dict[tuple[Any, ...], float]:
+    rows = results.results.to_pylist()
+    names = ("run", "detector", "group", "role", "metric")
+    return {tuple(row[name] for name in names): row["value"] for row in rows}
+
+
+def test_every_metric_equals_that_of_the_entries(entries: dict[str, Path], scores: Path) -> None:
+    outcome = recompute(scores, list_metrics())
+    assert not outcome.notes
+    recomputed = {}
+    for row in outcome.rows():
+        entry = "one" if row["model"] == "one" else "pair"
+        key = (entry, row["run"], row["detector"], row["group"], row["role"], row["metric"])
+        assert key not in recomputed
+        recomputed[key] = row["value"]
+    expected = {
+        (entry, *key): value
+        for entry, folder in entries.items()
+        for key, value in metric_values(Results.read(folder)).items()
+        if key[1] != "(model)" and not key[4].startswith("nearness_trend")
+    }
+    assert recomputed.keys() == expected.keys()
+    for key, value in expected.items():
+        assert recomputed[key] == value or (np.isnan(value) and np.isnan(recomputed[key])), key
+
+
+@pytest.mark.skipif(not COMMITTED.exists(), reason="the committed results are not in this copy")
+def test_the_metrics_of_a_committed_entry_are_those_of_its_results(tmp_path: Path) -> None:
+    entry = COMMITTED / "rungs-cifar100-all"
+    export_scores(entry, tmp_path / "scores")
+    stored = metric_values(Results.read(entry))
+    rows = recompute(tmp_path / "scores", ["auroc", "fpr95_id_positive", "aurc_unknown"]).rows()
+    assert len(rows) > 100
+    for row in rows:
+        key = tuple(row[name] for name in ("run", "detector", "group", "role", "metric"))
+        assert row["value"] == pytest.approx(stored[key], rel=1e-12)
+
+
+def test_confidences_are_those_of_the_results_bit_for_bit(entries: dict[str, Path], scores: Path) -> None:
+    images = read_table(scores / "images.parquet").to_pylist()
+    names = {row["image"]: (row["group"], row["image_id"]) for row in images}
+    table = read_table(scores / "confidences" / "benchmark=digits" / "model=one" / "one.parquet")
+    stored = Results.read(entries["one"]).scores
+    for detector in ("msp", "energy"):
+        part = table.filter(pc.equal(table["detector"], detector))
+        expected = stored.filter(pc.equal(stored["detector"], detector)).to_pylist()
+        confidences = dict(zip(part["image"].to_pylist(), part["confidence"].to_pylist(), strict=True))
+        by_name = {names[image]: confidence for image, confidence in confidences.items()}
+        assert by_name == {(row["group"], row["image_id"]): row["confidence"] for row in expected}
+        assert part["image"].to_pylist() == sorted(confidences)
+
+
+def test_images_are_numbered_as_in_the_manifest(scores: Path) -> None:
+    (benchmark,) = read_description(scores).benchmarks
+    assert (benchmark.name, benchmark.numbered_by, benchmark.images) == ("digits", "manifest", 2074)
+    images = read_table(scores / "images.parquet")
+    assert images["image"].to_pylist() == list(range(2074))
+
+
+def test_duckdb_and_polars_open_it_in_one_line(scores: Path) -> None:
+    query = f"""
+        SELECT model, detector, count(*) FROM '{scores}/confidences/*/*/*.parquet' GROUP BY ALL ORDER BY ALL
+    """
+    rows = duckdb.sql(query).fetchall()
+    assert rows == [
+        ("one", "energy", 2074),
+        ("one", "msp", 2074),
+        ("pair-0", "msp", 2074),
+        ("pair-0", "react", 2074),
+        ("pair-1", "msp", 2074),
+        ("pair-1", "react", 2074),
+        ("pair-ensemble", "ensemble", 2074),
+    ]
+    frame = polars.scan_parquet(scores / "confidences").group_by("benchmark", "model", "detector").len()
+    assert sorted(frame.collect().rows()) == [("digits", *row) for row in rows]
+
+
+def test_a_subset_gives_what_scikit_learn_gives_on_it(scores: Path, tmp_path: Path) -> None:
+    images = read_table(scores / "images.parquet").to_pylist()
+    draw = np.random.default_rng(0)
+    chosen = [row for row in images if draw.random() < 0.3 and row["group"] != "uniform"]
+    path = tmp_path / "list.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["label", "group", "image_id"], extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(chosen)
+    outcome = recompute(scores, "auroc", subset=path, detectors=["energy"])
+    assert outcome.notes == ("digits: the subset has no image of uniform",)
+    numbers = {row["image"]: row for row in chosen}
+    part = read_table(scores / "confidences" / "benchmark=digits" / "model=one" / "one.parquet").to_pylist()
+    part = [row for row in part if row["detector"] == "energy" and row["image"] in numbers]
+    by_group = {row["group"]: row for row in outcome.rows()}
+    assert set(by_group) == {"digits-6-9", "gaussian", "(mean)", "(pooled)"}
+    for group in ("digits-6-9", "gaussian"):
+        rows = [row for row in part if numbers[row["image"]]["group"] in ("digits-0-5", group)]
+        is_id = [numbers[row["image"]]["role"] == "id" for row in rows]
+        expected = roc_auc_score(is_id, [row["confidence"] for row in rows])
+        assert by_group[group]["value"] == pytest.approx(expected, rel=1e-12)
+        assert by_group[group]["n_id"] == sum(is_id)
+        assert by_group[group]["n_ood"] == len(is_id) - sum(is_id)
+    assert {size.group: size.images for size in outcome.sizes}["uniform"] == 0
+
+
+def listed(path: Path, *rows: str) -> Path:
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["image", "1"], "no column image_id"),
+        (["image_id"], "lists no image"),
+        (["image_id", "nowhere", "elsewhere"], "2 listed images are not in the table, such as elsewhere"),
+        (["image_id,source", "1,digits", "2"], "a row of another length"),
+        (["image_id,source", "6,cifar10"], "1 listed images are not in the table"),
+        (["image_id;source", "6;digits"], "separated by"),
+    ],
+)
+def test_lists_that_say_nothing_or_something_else_are_refused(
+    rows: list[str], message: str, scores: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=message):
+        recompute(scores, "auroc", subset=listed(tmp_path / "list.csv", *rows))
+
+
+def test_a_subset_without_id_images_is_refused(scores: Path, tmp_path: Path) -> None:
+    images = read_table(scores / "images.parquet").to_pylist()
+    ood = next(row["image_id"] for row in images if row["role"] == "near")
+    with pytest.raises(DataError, match="the subset has no ID image of digits"):
+        recompute(scores, "auroc", subset=listed(tmp_path / "list.csv", "image_id", ood))
+    with pytest.raises(DataError, match=r"a \.csv or \.parquet file"):
+        recompute(scores, "auroc", subset=listed(tmp_path / "list.txt", ood))
+    with pytest.raises(DataError, match="no such file"):
+        recompute(scores, "auroc", subset=tmp_path / "nowhere.csv")
+
+
+def test_an_id_of_two_sources_has_to_be_told_apart(scores: Path) -> None:
+    from loaders.harness.score_table.recomputing import _listed
+
+    images = pa.table({"image_id": ["1", "1", "2"], "source": ["a", "b", "a"], "group": ["x", "y", "x"]})
+    with pytest.raises(DataError, match="1 is an image of a and b"):
+        _listed(pa.table({"image_id": ["1"]}), images, where="list")
+    assert _listed(pa.table({"image_id": ["2"]}), images, where="list").tolist() == [False, False, True]
+    subset = pa.table({"source": ["b"], "image_id": ["1"]})
+    assert _listed(subset, images, where="list").tolist() == [False, True, False]
+
+
+def test_unknown_names_are_refused(scores: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="unknown metric 'aurok'"):
+        recompute(scores, "aurok")
+    with pytest.raises(UnknownNameError, match="unknown detector of this table 'mps'"):
+        recompute(scores, "auroc", detectors=["mps"])
+    with pytest.raises(DataError, match=r"no scores\.json here"):
+        recompute(tmp_path, "auroc")
+
+
+def test_an_altered_file_is_refused(entries: dict[str, Path], tmp_path: Path) -> None:
+    export_scores(entries["one"], tmp_path / "scores")
+    for path in (tmp_path / "scores").rglob("*.parquet"):
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-9] + b"x" + whole[-8:])
+        if "predictions" not in path.parts:
+            with pytest.raises(DataError, match="was altered: its checksum differs"):
+                recompute(tmp_path / "scores", "auroc")
+        path.write_bytes(whole)
+    (tmp_path / "scores" / DESCRIPTION).write_text("{}")
+    with pytest.raises(DataError, match="malformed"):
+        recompute(tmp_path / "scores", "auroc")
+
+
+def test_a_folder_is_replaced_only_if_asked_for_and_bytes_are_equal(
+    entries: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "scores"
+    export_scores(list(entries.values()), out)
+    before = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with pytest.raises(OutputError, match="holds a score table"):
+        export_scores(entries["one"], out)
+    export_scores(list(entries.values()), out, overwrite=True)
+    assert before == {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("")
+    with pytest.raises(OutputError, match=r"other files than a score table's, such as notes\.txt"):
+        export_scores(entries["one"], tmp_path / "mine", overwrite=True)
+
+
+def test_scores_of_one_detector_and_network_twice_are_refused(
+    entries: dict[str, Path], tmp_path: Path
+) -> None:
+    again = tmp_path / "again"
+    Results.read(entries["one"]).write(again)
+    with pytest.raises(DataError, match=r"holds scores of msp on Sequential, as .* does"):
+        export_scores([entries["one"], again], tmp_path / "scores")
+    assert not (tmp_path / "scores").exists()
+
+
+@pytest.mark.skipif(not COMMITTED.exists(), reason="the committed results are not in this copy")
+def test_an_entry_without_scores_is_said(entries: dict[str, Path], tmp_path: Path) -> None:
+    without = COMMITTED / "optimizers-fashion-small"
+    with pytest.raises(DataError, match="no scores of images are there"):
+        export_scores(without, tmp_path / "scores")
+    exported = export_scores([without, entries["one"]], tmp_path / "scores")
+    assert "the entry has no scores of runs 0, 1" in exported.left_out[0]
+    assert exported.benchmarks == ("digits",)
+
+
+def test_images_of_sets_given_in_python_are_numbered_as_in_the_entry(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    sets = {role: (torch.rand(8, 3, 8, 8), torch.arange(8) % 2) for role in ("id", "near")}
+    evaluate(network(0), sets=sets, classes=6, detectors="msp").write(tmp_path / "own")
+    exported = export_scores(tmp_path / "own", tmp_path / "scores")
+    assert "its images are those of the entries" in exported.notes[0]
+    rows = recompute(tmp_path / "scores", "auroc").rows()
+    stored = metric_values(Results.read(tmp_path / "own"))
+    for row in rows:
+        assert row["value"] == stored[tuple(row[n] for n in ("run", "detector", "group", "role", "metric"))]
+    assert rows
