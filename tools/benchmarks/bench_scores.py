@@ -20,6 +20,7 @@ from loaders.harness.score_table.layout import (
     LARGEST_PART,
     MODELS,
     MODELS_FILE,
+    QUICK,
     TableBenchmark,
     TableDescription,
     part_path,
@@ -33,7 +34,9 @@ NETWORKS, IMAGES_EACH, DETECTORS, ID_IMAGES = 5, 250_000, 20, 50_000
 FRACTION = 100
 AUROC = """
     WITH ranked AS (
-        SELECT model, image < {n_id} AS is_id, rank() OVER (PARTITION BY model ORDER BY confidence) AS place
+        SELECT model, image < {n_id} AS is_id,
+               rank() OVER (PARTITION BY model ORDER BY confidence)
+               + (count(*) OVER (PARTITION BY model, confidence) - 1) / 2 AS place
         FROM '{folder}/confidences/*/*/*.parquet' WHERE detector = 'detector-00'
     )
     SELECT model, (sum(place) FILTER (is_id) - {n_id}::DOUBLE * ({n_id} + 1) / 2) / ({n_id}::DOUBLE * {n_ood})
@@ -78,9 +81,8 @@ def make_table(folder: Path) -> float:
             for number in range(DETECTORS)
         ]
         start = time.perf_counter()
-        write_table(
-            pa.concat_tables(parts), folder / part_path(CONFIDENCES_FOLDER, "made", model["model"], "made")
-        )
+        path = folder / part_path(CONFIDENCES_FOLDER, "made", model["model"], "made")
+        write_table(pa.concat_tables(parts), path, compression_level=QUICK)
         seconds += time.perf_counter() - start
     benchmark = TableBenchmark(
         name="made", version=1, images_fingerprint=None, numbered_by="entries", images=IMAGES_EACH

@@ -74,7 +74,13 @@ def hub_metadata(schema: pa.Schema, classes: Sequence[str] = ()) -> dict[str, st
     return {"huggingface": json.dumps({"info": {"features": features}})}
 
 
-def write_table(table: pa.Table, path: Path, *, metadata: Mapping[str, str] | None = None) -> None:
+def write_table(
+    table: pa.Table,
+    path: Path,
+    *,
+    metadata: Mapping[str, str] | None = None,
+    compression_level: int = COMPRESSION_LEVEL,
+) -> None:
     """Write ``table`` to ``path`` in one step: readers see the old file or the whole new one.
 
     The settings are fixed (zstd, row groups of 131,072 rows, front-coded ``image_id``, float32 by byte,
@@ -87,7 +93,7 @@ def write_table(table: pa.Table, path: Path, *, metadata: Mapping[str, str] | No
     """
     table = table.replace_schema_metadata(dict(metadata) if metadata else None)
     with replacing(Path(path)) as part:
-        _write(table, part)
+        _write(table, part, compression_level)
 
 
 def write_table_file(table: pa.Table, path: Path, *, metadata: Mapping[str, str] | None = None) -> None:
@@ -112,7 +118,7 @@ def check_table_file(path: Path) -> None:
         raise DataError("tables are written as .csv or .parquet", where=str(path), hint=f"{path.stem}.csv")
 
 
-def _write(table: pa.Table, path: Path) -> None:
+def _write(table: pa.Table, path: Path, compression_level: int) -> None:
     leaves = _leaf_paths(table.schema)
     encodings = {leaf: "DELTA_BYTE_ARRAY" for leaf in leaves if leaf in FRONT_CODED}
     # confidences share their exponents: byte by byte they take two thirds of the room
@@ -126,7 +132,7 @@ def _write(table: pa.Table, path: Path) -> None:
             data_page_version="1.0",
             row_group_size=ROW_GROUP_ROWS,
             compression={leaf: "NONE" if leaf in RAW else "ZSTD" for leaf in leaves},
-            compression_level={leaf: COMPRESSION_LEVEL for leaf in leaves if leaf not in RAW},
+            compression_level={leaf: compression_level for leaf in leaves if leaf not in RAW},
             use_dictionary=[leaf for leaf in leaves if leaf not in RAW and leaf not in encodings] or False,
             column_encoding=encodings or None,
             write_statistics=[leaf for leaf in leaves if leaf not in RAW] or False,

@@ -16,7 +16,7 @@ from ..score_table.export import export_scores as export
 from ..score_table.recomputing import recompute as compute
 from .printing import Detectors, split_labels
 
-COLUMNS = ("benchmark", "model", "detector", "group", "metric", "value", "n_id", "n_ood")
+COLUMNS = ("benchmark", "model", "detector", "group", "role", "metric", "value", "n_id", "n_ood")
 
 
 def export_scores(

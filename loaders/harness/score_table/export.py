@@ -35,6 +35,7 @@ from .layout import (
     MODELS_FILE,
     PREDICTIONS,
     PREDICTIONS_FOLDER,
+    QUICK,
     TableBenchmark,
     TableDescription,
     part_path,
@@ -147,11 +148,11 @@ class _Benchmark:
         """Add the images of an entry; those of a manifest are all there already."""
         for (detector, _), table in blocks(predictions, "predictions"):
             for key, row in () if detector else _image_rows(table):
-                known = self.images.get(key)
-                if known is None and self.of_manifest:
+                earlier_row = self.images.get(key)
+                if earlier_row is None and self.of_manifest:
                     message = f"{row[1]} of {row[3]} is not an image of {self.about.benchmark}"
                     raise DataError(message, where=where)
-                if known not in (None, row):
+                if earlier_row not in (None, row):
                     message = f"{row[1]} of {row[3]} has another class, role or label elsewhere"
                     raise DataError(message, where=where)
                 self.images.setdefault(key, row)
@@ -280,28 +281,30 @@ class _Table:
         return name
 
     def _benchmark(self, about: About, where: str) -> _Benchmark:
-        known = self.benchmarks.get(about.benchmark)
-        if known is not None:
-            if known.about.images_fingerprint != about.images_fingerprint:
+        benchmark = self.benchmarks.get(about.benchmark)
+        if benchmark is not None:
+            if benchmark.about.images_fingerprint != about.images_fingerprint:
                 message = f"is of other images of {about.benchmark} than another entry"
                 raise DataError(message, where=where, hint="export them into tables of their own")
-            return known
-        added = self.benchmarks[about.benchmark] = _Benchmark(about)
-        if not added.of_manifest:
+            return benchmark
+        benchmark = self.benchmarks[about.benchmark] = _Benchmark(about)
+        if not benchmark.of_manifest:
             self.notes.append(
                 f"{about.benchmark} is not here, or incomplete: its images are those of the entries"
             )
-        return added
+        return benchmark
 
     def _slug(self, benchmark: str, name: str, model_key: str, transform_key: str) -> str:
         """Return the name of a network's partition, unique in its benchmark."""
         identity = (benchmark, model_key, transform_key)
         if identity not in self._slugs:
-            taken = {slug for (other, _, _), slug in self._slugs.items() if other == benchmark}
+            slugs = {
+                slug for (benchmark_name, _, _), slug in self._slugs.items() if benchmark_name == benchmark
+            }
             slug = _slugged(name)
-            if slug in taken:
+            if slug in slugs:
                 slug = f"{slug}-{model_key[:8]}"
-            if slug in taken:
+            if slug in slugs:
                 slug = f"{slug}-{transform_key[:8]}"
             self._slugs[identity] = slug
         return self._slugs[identity]
@@ -336,10 +339,10 @@ class _Table:
 
     def _write_part(self, folder: Path, part: _Part) -> int:
         benchmark = self.benchmarks[part.benchmark]
-        own_keys = set(part.keys)
+        keys = set(part.keys)
         parts, scores = [], 0
         for key, images, confidence in scored_images(part.results.scores, part.results.predictions):
-            if key not in own_keys:
+            if key not in keys:
                 continue
             numbers = benchmark.numbers(images.keys)
             order = np.argsort(numbers, kind="stable")
@@ -353,10 +356,10 @@ class _Table:
             parts.append(pa.table(columns, schema=CONFIDENCES))
             scores += len(order)
         path = part_path(CONFIDENCES_FOLDER, part.benchmark, part.model, part.entry)
-        write_table(pa.concat_tables(parts), folder / path)
-        own = None if part.predictions is None else ("", part.predictions)
+        write_table(pa.concat_tables(parts), folder / path, compression_level=QUICK)
+        network_key = None if part.predictions is None else ("", part.predictions)
         for key, table in blocks(part.results.predictions, "predictions"):
-            if key == own:
+            if key == network_key:
                 numbers = benchmark.numbers(image_keys(table))
                 table = table.select(PREDICTED).add_column(0, "image", pa.array(numbers))
                 table = table.take(pa.array(np.argsort(numbers, kind="stable"))).cast(PREDICTIONS)

@@ -22,6 +22,8 @@ CONFIDENCES_FOLDER: Final = "confidences"
 PREDICTIONS_FOLDER: Final = "predictions"
 AGAIN: Final = "export the scores again"
 LARGEST_PART: Final = 64 * GiB
+QUICK: Final = 3
+"""Level of zstd for confidences: level 19 takes 15 times as long and saves 6%."""
 
 IMAGES = schema_of("benchmark image:int32 source image_id class_id group role label:int32")
 MODELS = schema_of("benchmark model name network run:int32 entry model_key transform_key detectors:int32")

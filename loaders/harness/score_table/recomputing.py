@@ -122,26 +122,26 @@ def recompute(
         f"{size.benchmark}: the subset has no image of {size.group}" for size in sizes if not size.images
     ]
     rows: list[tuple[Any, ...]] = []
-    known: dict[str, None] = {}
+    labels: dict[str, None] = {}
     used = [model for model in models.to_pylist() if model["benchmark"] in benchmarks]
     with (progress or Silent()).task("networks measured", len(used)) as task:
         for model in used:
             path = part_path(CONFIDENCES_FOLDER, model["benchmark"], model["model"], model["entry"])
             table = read_part(folder, path, CONFIDENCES, checksums)
-            for detector, block in _blocks(table):
-                known[detector] = None
+            for detector, block in _blocks(table, f"{folder}/{path}"):
+                labels[detector] = None
                 if detectors is not None and detector not in detectors:
                     continue
-                sets, absent = benchmarks[model["benchmark"]].score_sets(block, where=f"{folder}/{path}")
-                if absent:
-                    asked = int(benchmarks[model["benchmark"]].listed.sum())
-                    notes.append(f"{model['network']}: {absent:,} of {asked:,} images have no scores")
+                sets, missing = benchmarks[model["benchmark"]].score_sets(block, where=f"{folder}/{path}")
+                if missing:
+                    total = int(benchmarks[model["benchmark"]].listed.sum())
+                    notes.append(f"{model['network']}: {missing:,} of {total:,} images have no scores")
                 start = (model["benchmark"], model["model"], model["run"], detector)
                 rows += ((*start, *row) for row in _metric_rows(sets, names))
             task.advance()
     for detector in detectors or ():
-        if detector not in known:
-            raise unknown("detector of this table", detector, known, where=str(folder))
+        if detector not in labels:
+            raise unknown("detector of this table", detector, labels, where=str(folder))
     columns = list(zip(*rows, strict=True)) or [()] * len(ROWS)
     arrays = [pa.array(values, f.type) for values, f in zip(columns, ROWS, strict=True)]
     return Recomputed(pa.Table.from_arrays(arrays, schema=ROWS), tuple(sizes), tuple(dict.fromkeys(notes)))
@@ -189,14 +189,14 @@ class _Benchmark:
         rows = self.listed[numbers]
         members, confidence = self.members[numbers[rows]], block["confidence"].to_numpy()[rows]
         correct = np.array(block["correct"].fill_null(False))[rows]
-        known = np.asarray(block["correct"].is_valid())[rows]
+        labelled = np.asarray(block["correct"].is_valid())[rows]
         sets = []
         for number, (group, role) in enumerate(self.groups.items()):
             of_group = members == number
             if of_group.any():
-                labelled = known[of_group].all()
+                is_labelled = labelled[of_group].all()
                 sets.append(
-                    ScoreSet(group, role, confidence[of_group], correct[of_group] if labelled else None)
+                    ScoreSet(group, role, confidence[of_group], correct[of_group] if is_labelled else None)
                 )
         if not any(score_set.role == "id" for score_set in sets):
             raise DataError(f"the subset has no ID image of {self.name} that was scored", where=where)
@@ -223,12 +223,17 @@ def _benchmarks(images: pa.Table, listed: Array) -> dict[str, _Benchmark]:
     return benchmarks
 
 
-def _blocks(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the rows of each detector, in order."""
+def _blocks(table: pa.Table, where: str) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the rows of each detector, which are one block."""
     encoded = table["detector"].combine_chunks().dictionary_encode()
     codes = np.asarray(encoded.indices)
-    for code, detector in enumerate(encoded.dictionary.to_pylist()):
-        yield detector, table.take(pa.array(np.flatnonzero(codes == code)))
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1]) if len(codes) else np.empty(0, int)
+    if len(starts) != len(encoded.dictionary):
+        raise DataError("its rows are not sorted by detector", where=where, hint=AGAIN)
+    for detector, start, stop in zip(
+        encoded.dictionary.to_pylist(), starts.tolist(), [*starts[1:].tolist(), len(codes)], strict=True
+    ):
+        yield detector, table.slice(start, stop - start)
 
 
 def _read_list(subset: str | Path | pa.Table) -> pa.Table:
@@ -266,12 +271,14 @@ def _listed(subset: pa.Table, images: pa.Table, *, where: str) -> Array:
     """Return which images (n,) a list has; DataError for one that is absent or ambiguous."""
     names = subset.column_names
     keys = list(zip(*(images[name].to_pylist() for name in names), strict=True))
-    wanted = set(zip(*(subset[name].to_pylist() for name in names), strict=True))
-    listed = np.fromiter((key in wanted for key in keys), bool, len(keys))
-    absent = wanted - {key for key, is_listed in zip(keys, listed.tolist(), strict=True) if is_listed}
-    if absent:
-        example = " ".join(min(absent))
-        raise DataError(f"{len(absent):,} listed images are not in the table, such as {example}", where=where)
+    listed_keys = set(zip(*(subset[name].to_pylist() for name in names), strict=True))
+    listed = np.fromiter((key in listed_keys for key in keys), bool, len(keys))
+    missing = listed_keys - {key for key, is_listed in zip(keys, listed.tolist(), strict=True) if is_listed}
+    if missing:
+        example = " ".join(min(missing))
+        raise DataError(
+            f"{len(missing):,} listed images are not in the table, such as {example}", where=where
+        )
     if "source" not in names and "group" not in names:
         sources: dict[tuple[str, ...], set[str]] = {}
         for key, source, is_listed in zip(keys, images["source"].to_pylist(), listed.tolist(), strict=True):
