@@ -14,7 +14,7 @@ from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_json, print_res
 
 from ..score_table.export import export_scores as export
 from ..score_table.recomputing import recompute as compute
-from .printing import Detectors, split_labels
+from .printing import Detectors, metric_name, split_labels
 
 COLUMNS = ("benchmark", "model", "detector", "group", "role", "metric", "value", "n_id", "n_ood")
 
@@ -44,7 +44,10 @@ def export_scores(
 
 def recompute_metrics(
     scores: Annotated[Path, typer.Option(help="A folder that `scores export` wrote.")],
-    metric: Annotated[list[str] | None, typer.Option(help="A metric, by default auroc; repeatable.")] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(help="A metric, a user's as MODULE:NAME, by default auroc; repeatable."),
+    ] = None,
     subset: Annotated[
         Path | None,
         typer.Option(
@@ -61,7 +64,7 @@ def recompute_metrics(
         check_table_file(out)
     outcome = compute(
         scores,
-        metric or ["auroc"],
+        [metric_name(name) for name in metric or ["auroc"]],
         subset=subset,
         detectors=split_labels(detectors),
         progress=OnStderr(),

@@ -17,6 +17,7 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular, from_csv_cell
 from wordnet_splits.base.text_formats import csv_rows
 from wordnet_splits.metrics import ScoreSet, get_metric
+from wordnet_splits.metrics.registry import OTHER_VALUES
 
 from ..arrays import Array
 from ..evaluation.metric_rows import metric_rows
@@ -107,6 +108,9 @@ def recompute(
     folder = Path(scores)
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     for name in names:
+        if name in OTHER_VALUES:
+            message = f"{name} is not computed from confidences, which is what the table has"
+            raise DataError(message, where=str(folder), hint="the results of each entry have it")
         get_metric(name)
     checksums = read_description(folder).files
     images = read_part(folder, IMAGES_FILE, IMAGES, checksums)

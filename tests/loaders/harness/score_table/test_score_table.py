@@ -201,6 +201,8 @@ def test_an_id_of_two_sources_has_to_be_told_apart(scores: Path) -> None:
 def test_unknown_names_are_refused(scores: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="unknown metric 'aurok'"):
         recompute(scores, "aurok")
+    with pytest.raises(DataError, match="ece is not computed from confidences"):
+        recompute(scores, ["auroc", "ece"])
     with pytest.raises(UnknownNameError, match="unknown detector of this table 'mps'"):
         recompute(scores, "auroc", detectors=["mps"])
     with pytest.raises(DataError, match=r"no scores\.json here"):
