@@ -44,6 +44,8 @@ from ..evaluation.tables import layout_of, tables
 from .printing import MeanOption, StdOption, UserMetrics, import_metrics, print_tables
 
 MAX_NAME_LENGTH = 100
+SHOWN = {"composition", "missing", "runs", "notes", "left_out", "metrics", "foreign"}
+"""Fields of ``about.json`` that ``--json`` prints."""
 OUT, STORE = Path("build/results"), Path("build/activations")
 
 
@@ -283,7 +285,7 @@ def _print_results(
         "out": str(folder),
         "files": [str(path) for path in paths],
         "models": about.models,
-        **about.model_dump(mode="json", include={"composition", "missing", "runs", "notes", "left_out"}),
+        **about.model_dump(mode="json", include=SHOWN),
         "tables": [table.as_dict() for table in paper_tables],
     }
 
@@ -293,6 +295,6 @@ def _print_results(
         print_lines(lines_below(results))
 
     print_result(result, json, print_text)
-    for note in (*about.notes, *about.left_out):
+    for note in (*about.notes, *about.left_out, *about.foreign):
         to_stderr(f"note: {note}")
     to_stderr(f"results in {folder}")

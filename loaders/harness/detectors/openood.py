@@ -26,6 +26,7 @@ from ..arrays import Array, Arrays, Head
 from ..plugins import Value
 from .registry import ConfiguredDetector, Detector, DetectorSpec, Foreign, configure
 
+OPENOOD: Final = "OpenOOD"
 SIGN: Final = "its conf is the confidence, higher for in-distribution images"
 LOADERS: Final = {"train": ("id", "train"), "val": ("id", "val"), "ood-val": ("ood", "val")}
 """Split -> dictionary of loaders that `setup` gets, and key in it."""
@@ -66,7 +67,7 @@ def openood_object(postprocessor: Any) -> ConfiguredDetector | None:
         cls,
         needs=(*needs, *(("labels",) if splits else ())),
         fit_on=splits if len(splits) > 1 else (splits[0] if splits else None),
-        foreign=Foreign("OpenOOD", f"{cls.__module__}.{cls.__qualname__}", SIGN),
+        foreign=Foreign(OPENOOD, f"{cls.__module__}.{cls.__qualname__}", SIGN),
     )
     return configure(spec, {}, label=spec.name)
 

@@ -171,6 +171,9 @@ class ForeignDetector(AboutPart):
     object: str
     sign: str
 
+    def __str__(self) -> str:
+        return f"{self.detector} is {self.object}, by the protocol of {self.protocol}; {self.sign}."
+
 
 class About(AboutPart):
     """Content of ``about.json`` besides checksums.
@@ -220,10 +223,7 @@ class About(AboutPart):
         """Sentences to print on what was left out and on deviations."""
         return (
             *(f"Left out: {line}" for line in self.left_out),
-            *(
-                f"Foreign: {row.detector} is {row.object}, by the protocol of {row.protocol}; {row.sign}."
-                for row in self.foreign
-            ),
+            *(f"Foreign: {row}" for row in self.foreign),
             *(f"Note: {line}" for line in self.notes),
         )
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..comparison.entries import Draw, NamedResults
-from ..evaluation.schema import MODEL
+from ..detectors.openood import OPENOOD
+from ..evaluation.schema import MODEL, MetricFacts
 from ..evaluation.sweeps import params_of
 from ..plugins import IN_ARRAYS
 
@@ -25,8 +26,24 @@ IN_PYTHON = (
 
 def remarks(draw: Draw) -> list[str]:
     """Return sentences on the parts that commands and calls leave open."""
-    from_python = [bool(evaluation.results.about.own_sets) for evaluation in draw.results]
-    return [*([] if all(from_python) else [REBUILT]), *([IN_PYTHON] if any(from_python) else [])]
+    abouts = [evaluation.results.about for evaluation in draw.results]
+    from_python = [bool(about.own_sets) for about in abouts]
+    lines = [*([] if all(from_python) else [REBUILT]), *([IN_PYTHON] if any(from_python) else [])]
+    in_session = [facts.name for about in abouts for facts in about.metrics if not _has_path(facts)]
+    if in_session:
+        names = ", ".join(dict.fromkeys(in_session))
+        lines.append(f"Defined in a session, so no command computes them: the metrics {names}.")
+    objects = [row.detector for about in abouts for row in about.foreign if row.protocol == OPENOOD]
+    if objects:
+        names = ", ".join(dict.fromkeys(objects))
+        lines.append(f"Objects in Python, for which MODULE:NAME of the object stands: {names}.")
+    return lines
+
+
+def _has_path(facts: MetricFacts) -> bool:
+    """Return whether a user's metric can be imported as MODULE:NAME."""
+    module, _, name = facts.origin.partition(":")
+    return module != "__main__" and name.isidentifier()
 
 
 def commands(draw: Draw) -> Iterator[str]:
@@ -53,6 +70,7 @@ def command_of(evaluation: NamedResults) -> str:
     words += ["--sweep"] if _is_swept(evaluation) else []
     if about.options.replicates:
         words += ["--bootstrap", str(about.options.replicates), "--seed-boot", str(about.options.seed)]
+    words += [word for facts in about.metrics if _has_path(facts) for word in ("--metric", facts.origin)]
     words += ["--allow-missing"] if about.left_out else []
     return shlex.join(words)
 
@@ -78,10 +96,17 @@ def python_call(evaluation: NamedResults) -> str:
 def _detectors(evaluation: NamedResults) -> str:
     """Return the detectors as `run` takes them: with their parameters, except those chosen by a sweep."""
     specifications = []
+    imported = {  # classes of pytorch-ood; objects of OpenOOD have no path
+        row.detector.partition("[")[0]: ":".join(row.object.rsplit(".", 1))
+        for row in evaluation.results.about.foreign
+        if row.protocol != OPENOOD
+    }
     for label in evaluation.results.detectors:
         row = evaluation.results.rows(detector=label)[0]
         params = params_of(row["params"])
         name = re.sub(r"\[.*", "", label)
+        if name in imported:
+            label, name = label.replace(name, imported[name], 1), imported[name]
         if row["chosen_on"]:
             specifications.append(name)
         elif not params or label == MODEL or "[" in label:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from loaders.harness import report
 from loaders.harness.detectors import detector_from_object, parse_detectors
 from loaders.harness.evaluation.check import check_results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
@@ -273,6 +275,11 @@ def test_results_name_foreign_detectors_and_recompute(pytorch_ood: Any, tmp_path
         "openood.nearest": ("OpenOOD", f"{__name__}.NearestPostprocessor"),
     }
     assert "Foreign: openood.nearest is" in str(results)
+    page = report(results, tmp_path / "report.html").read_text("utf-8")
+    assert "--detectors 'msp,pytorch_ood.detector.softmax:MaxSoftmax[t=1.0],openood.nearest" in html.unescape(
+        page
+    )
+    assert "Objects in Python, for which MODULE:NAME of the object stands: openood.nearest." in page
     results.write(tmp_path)
     assert check_results(tmp_path, OPEN_SET).ok
 
