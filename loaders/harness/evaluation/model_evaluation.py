@@ -98,7 +98,8 @@ def evaluate(
         optimizers) of one, which tables average over.
     benchmark : a manifest, its name, or its folder.
     detectors : names as on the command line (``"msp,knn[k=50]"``, ``"preset:openood"``), or a sequence of
-        names, detector classes, functions and instances.
+        names, detector classes, functions and instances, detector objects of pytorch-ood and postprocessor
+        objects of OpenOOD among them.
     sets : in place of a benchmark: set -> dataset or loader of (images, labels), or such a pair of tensors,
         named ``ROLE``, ``ROLE:NAME`` or ``ROLE:NAME/SPLIT``: ``{"id": loader, "near": loader, "id/train":
         loader}``. They are read in their own order, one pass for each model, and one more where a detector

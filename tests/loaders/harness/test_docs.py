@@ -22,7 +22,7 @@ SHOWN = {
         "youden on near",
         "ece_equal_mass 0.",
     ),
-    "coming-from.md": ("openood.nearestmean", "protocol='OpenOOD'", "pytorch_ood.vim[d=16] ["),
+    "coming-from.md": ("openood.nearestmean", "by the protocol of OpenOOD", "pytorch_ood.vim[d=16] ["),
     "results.md": (
         "digits: auroc on near, in %, higher is better",
         "Table 5: digits-6-9: robustness of detectors over models",
