@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.wordnet_splits.base.jobs import deadly_at_three, failing, squared
 from tests.wordnet_splits.command import environment
 from tests.wordnet_splits.packed.helpers import build_many
 from wordnet_splits.base.errors import SplitsError
@@ -61,22 +62,6 @@ def run_killed_once(
     )
     assert (folder / "killed").exists(), done
     return done
-
-
-def squared(number: int) -> int:
-    return number * number
-
-
-def deadly_at_three(job: tuple[int, str]) -> int:
-    if job[0] == 3:
-        with Path(job[1]).open("a") as file:
-            file.write("x")
-        os.kill(os.getpid(), signal.SIGKILL)
-    return job[0]
-
-
-def failing(number: int) -> int:
-    raise SplitsError("no such thing", where=str(number))
 
 
 @pytest.mark.parametrize("workers", [1, 3])
