@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import math
@@ -15,6 +16,7 @@ from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.recipes import FAR, KNOWN, group, write_recipe
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.catalog import catalog_names, load_catalog
+from wordnet_splits.fidelity import fidelity, keyword_switches
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest.tables import CLASS_SCHEMA
@@ -342,7 +344,9 @@ def test_catalog_show_has_every_class_in_the_publishers_order(command):
 # -- fidelity --------------------------------------------------------------------------------------------
 
 
-def test_fidelity_shows_every_figure_and_explains_each_difference(command):
+def test_fidelity_shows_every_figure_and_explains_each_difference(command, monkeypatch):
+    for module, function in ((fidelity, "fidelity_rows"), (keyword_switches, "keyword_switches")):
+        monkeypatch.setattr(module, function, functools.cache(getattr(module, function)))  # seconds each
     done = command("fidelity", "--json")
     assert (done.code, set(done.json)) == (0, {"rows", "switches"})
     rows = {r["what"]: r for r in done.json["rows"]}
