@@ -16,6 +16,9 @@ from wordnet_splits.base.schemas import BenchmarkName, Count, Name, Role, Sha256
 
 ENTRY: Final = "entry.json"
 
+FITTED_ON_OUTLIERS: Final = frozenset({"opengan", "oodl"})
+"""Detectors that learn from OOD validation images."""
+
 Text = Annotated[str, Field(max_length=2000)]
 
 
@@ -82,6 +85,7 @@ class LeaderboardEntry(EntryPart):
     Attributes
     ----------
     name : name of the folder. by : the submitter. url : a paper or code. note : one sentence.
+    outliers : the outlier images that the networks were trained on, in the submitter's words; "" for none.
     commands : the commands that were run, line by line.
     """
 
@@ -90,6 +94,7 @@ class LeaderboardEntry(EntryPart):
     by: Annotated[Text, Field(min_length=1)]
     url: Text = ""
     note: Text = ""
+    outliers: Text = ""
     commands: Annotated[tuple[Text, ...], Field(min_length=1)]
     facts: Facts
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fix_resize.windows import Floats
 from wordnet_splits.base import plotting
 from wordnet_splits.base.digests import Pixels
-from wordnet_splits.base.plotting import BLACK, BLUE, GREY, ORANGE
+from wordnet_splits.base.drawing import BLACK, BLUE, GREY, ORANGE
 from wordnet_splits.base.shapes import Line, Lines
 
 BINS: Final = 36
@@ -69,8 +69,9 @@ def save_histograms(
     """
     edges = _edges([reference, *(histogram.variation for histogram in histograms)])
 
-    def line(name: str, scores: Floats, colour: str, **style: bool) -> Line:
-        return Line(name, edges, _shares(scores, edges), colour=colour, **style)
+    def line(name: str, scores: Floats, colour: str, *, filled: bool = False, dashed: bool = False) -> Line:
+        shares = _shares(scores, edges)
+        return Line(name, edges, shares, colour=colour, filled=filled, dashed=dashed)
 
     panels = []
     for histogram in histograms:

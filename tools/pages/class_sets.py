@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wordnet_splits.audit.class_sets import SetRow, class_sets
-from wordnet_splits.publishing.cite import paper_bibtex
 from wordnet_splits.recipe import PublishedList, load_recipe
+from wordnet_splits.sources.citation import paper_bibtex
 
 Row = tuple[str, ...]
 

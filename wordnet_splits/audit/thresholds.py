@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from wordnet_splits.audit.class_list import ClassList, ClassListLike, ListedClass, load_class_list
 from wordnet_splits.base import plotting
+from wordnet_splits.base.drawing import BLACK, BLUE, GREY, ORANGE
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import schema_of, write_table
 from wordnet_splits.base.shapes import Line, Lines
@@ -139,9 +140,9 @@ class Thresholds(Tabular):
         at = np.array([row["threshold"] for row in counts])
         lines = [
             Line(name, at, np.array([row[name] for row in counts]), colour=colour)
-            for name, colour in (("near", plotting.ORANGE), ("far", plotting.BLUE))
+            for name, colour in (("near", ORANGE), ("far", BLUE))
         ]
-        for name, colour in (("below", plotting.BLACK), ("above", plotting.GREY)):
+        for name, colour in (("below", BLACK), ("above", GREY)):
             heights = np.full(len(at), counts[0][name] if counts else 0)
             lines.append(Line(name, at, heights, dashed=True, colour=colour))
         panel = Lines(

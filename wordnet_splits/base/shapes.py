@@ -19,6 +19,7 @@ class Line:
     ----------
     dashed : draw it as a reference. filled : fill the histogram below it; ``x`` are its n + 1 edges.
     colour : in place of the next one of the palette.
+    value : printed behind the name in the legend. lo, hi : (n,) edges of a band around the line, or None.
     """
 
     name: str
@@ -27,6 +28,9 @@ class Line:
     dashed: bool = False
     filled: bool = False
     colour: str = ""
+    value: str = ""
+    lo: Values | None = None
+    hi: Values | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +53,14 @@ class Lines:
 
 @dataclass(frozen=True)
 class Point:
-    """A named point; ``kind`` gives its colour, ``label`` whether its name is written beside it."""
+    """A named point; ``kind`` gives its colour, ``marker`` its shape, ``label``: its name is written."""
 
     name: str
     x: float
     y: float
     kind: str = ""
     label: bool = True
+    marker: str = ""
 
 
 @dataclass(frozen=True)

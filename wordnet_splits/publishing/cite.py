@@ -2,61 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.finding import find_recipe
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.recipe import Recipe
-from wordnet_splits.sources import source_info
-
-WORDNET = "wordnet"
-OWN = "wordnet-splits"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One BibTeX entry and what it is cited for: ``paper``, ``wordnet``, names of sources, this program."""
-
-    key: str
-    bibtex: str
-    cited_for: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Citation(Tabular):
-    """The entries of one benchmark; ``unlisted`` is a recipe's paper of which nothing is known here."""
-
-    benchmark: str
-    entries: Sequence[Entry]
-    unlisted: str | None = None
-
-    def rows(self) -> Sequence[Mapping[str, Any]]:
-        """Return key, BibTeX and what it is cited for of each entry."""
-        return [vars(entry) for entry in self.entries]
-
-    @property
-    def bibtex(self) -> str:
-        """Return the whole as a .bib file."""
-        return "\n\n".join(entry.bibtex for entry in self.entries) + "\n"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the citation as ``cite --json`` prints it."""
-        return {
-            "benchmark": self.benchmark,
-            "entries": self.rows(),
-            "unlisted": self.unlisted,
-            "bibtex": self.bibtex,
-        }
+from wordnet_splits.sources.citation import Citation, citation_of
 
 
 def cite_benchmark(benchmark: Recipe | Manifest | str | Path, *, manifests: Path | None = None) -> Citation:
@@ -73,67 +24,4 @@ def cite_benchmark(benchmark: Recipe | Manifest | str | Path, *, manifests: Path
     UnknownNameError : no such benchmark; near names are offered.
     """
     recipe = find_recipe(benchmark, manifests)
-    unlisted = None
-    entries: dict[str, Entry] = {}
-    if recipe.paper in paper_names() and recipe.paper != WORDNET:
-        _add(entries, paper_bibtex(recipe.paper), "paper")
-    elif recipe.paper:
-        unlisted = recipe.paper
-    _add(entries, paper_bibtex(WORDNET), WORDNET)
-    with using_sources(recipe.declarations):
-        for name in recipe.sources_named:
-            _add(entries, source_info(name).bibtex, name)
-    _add(entries, own_bibtex(), OWN)
-    return Citation(recipe.name, [*entries.values()], unlisted)
-
-
-def own_bibtex() -> str:
-    """Return the BibTeX entry of this program, with its version."""
-    return f"""@software{{wordnetsplits,
-  title   = {{wordnet-splits: Benchmarks for What a Vision Model Does Not Know}},
-  author  = {{{{The wordnet-splits developers}}}},
-  version = {{{version("wordnet-splits")}}},
-  year    = {{2026}},
-  url     = {{https://pypi.org/project/wordnet-splits/}}
-}}"""
-
-
-def paper_names() -> tuple[str, ...]:
-    """Return the names that a recipe may give as ``paper``, and ``wordnet``, sorted."""
-    return tuple(sorted(_papers()))
-
-
-def paper_title(name: str) -> str:
-    """Return the title of a paper as plain text, or ``name`` if the paper is not in the list of papers."""
-    title = str(_papers().get(name, {}).get("title", name))
-    return title.replace("{", "").replace("}", "")
-
-
-def paper_bibtex(name: str) -> str:
-    """Return the BibTeX entry of a paper; UnknownNameError where there is none of that name."""
-    if name not in _papers():
-        raise unknown("paper", name, paper_names())
-    fields = dict(_papers()[name])
-    kind, key = fields.pop("type"), fields.pop("key")
-    fields["author"] = " and ".join(fields["author"])
-    width = max(map(len, fields))
-    lines = ",\n".join(f"  {field:<{width}} = {{{value}}}" for field, value in fields.items())
-    return f"@{kind}{{{key},\n{lines}\n}}"
-
-
-@cache
-def _papers() -> dict[str, dict[str, Any]]:
-    path = files("wordnet_splits") / "data" / "papers.toml"
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"cannot be read: {error}", where=str(path), hint="install it again") from None
-
-
-def _add(entries: dict[str, Entry], bibtex: str, cited_for: str) -> None:
-    """Enter a BibTeX text under its key, once; a source may have none."""
-    text = bibtex.strip()
-    if not text:
-        return
-    key = text.partition("{")[2].partition(",")[0].strip()
-    entries.setdefault(key, Entry(key, text)).cited_for.append(cited_for)
+    return citation_of(recipe.name, recipe.paper, recipe.sources_named, recipe.declarations)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.base import plotting
+from wordnet_splits.base.drawing import BLUE, ORANGE
 from wordnet_splits.base.errors import unknown
 from wordnet_splits.base.shapes import Box, Boxes
 from wordnet_splits.base.tabular import Tabular
@@ -23,7 +24,7 @@ from wordnet_splits.metrics import auroc
 from wordnet_splits.recipe import Recipe
 from wordnet_splits.reports.explain import manifest_of
 
-COLOURS = {"near": plotting.ORANGE, "far": plotting.BLUE}
+COLOURS = {"near": ORANGE, "far": BLUE}
 """Of the roles that detection is measured on; the others are grey."""
 UNITS = {"distance": "edges to the nearest ID class"}
 

@@ -8,13 +8,14 @@ from typing import Any, get_args
 from wordnet_splits.base.schemas import Role
 from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.publishing.cite import cite_benchmark, paper_title
+from wordnet_splits.publishing.cite import cite_benchmark
 from wordnet_splits.recipe import load_recipe, recipe_names
 from wordnet_splits.rules.words import rule_words
 from wordnet_splits.similarity import similarity
 from wordnet_splits.site.tables import SynsetNumbers, to_columns
 from wordnet_splits.site.tree import class_tree
 from wordnet_splits.sources import source_class
+from wordnet_splits.sources.citation import paper_title
 
 ROLES = (*get_args(Role), "excluded")
 GROUP = ("group", "role", "source", "view", "split", "published", "expected", "actual", "status", "note")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from statistics import fmean, stdev
@@ -16,7 +16,8 @@ from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.schemas import read_sealed
 from wordnet_splits.base.text_formats import parse_json
 from wordnet_splits.base.untrusted import sha256_of
-from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, Text, read_entry
+from wordnet_splits.leaderboard import ENTRY, FITTED_ON_OUTLIERS, LeaderboardEntry, Text, read_entry
+from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics import calibration
 from wordnet_splits.metrics.registry import METRICS, OTHER_VALUES
 from wordnet_splits.site.tables import to_columns
@@ -26,6 +27,19 @@ FIGURE = ("model", "detector", "params", "group", "role", "metric")
 MAY_BE_EMPTY = ("value", "lo", "hi")
 COLUMN_TYPES = dict.fromkeys(FIGURE, pa.string()) | dict.fromkeys(MAY_BE_EMPTY, pa.float64())
 """The columns of results that the page shows, and their types."""
+NOT_OF_SCORES: dict[str, dict[str, str | None]] = {
+    "gamma": {"title": "Mean of gamma+ over ID and gamma- over a set (Palechor eq. 7).", "better": "higher"},
+    "gamma_plus": {"title": "Mean softmax of the true class over ID images.", "better": "higher"},
+    "gamma_minus": {"title": "Mean of 1 - greatest softmax + 1/K over a set.", "better": "higher"},
+    "nearness_trend": {
+        "title": "Rank correlation, over OOD classes, of AUROC and similarity to the nearest ID class: "
+        "negative where nearer classes are harder.",
+        "better": None,
+    },
+}
+"""Values in results that are not metrics of scores; ``better`` is None where neither end is."""
+NOISE = frozenset({"gaussian", "uniform"})
+"""Sources of generated images."""
 SET = ("group", "role", "scored", "expected", "seen", "listed")
 LARGEST = 1 << 30
 
@@ -58,13 +72,21 @@ class _Tables(BaseModel):
     about: _About
 
 
-def leaderboard_page(folder: Path) -> dict[str, Any]:
+def leaderboard_page(folder: Path, benchmarks: Sequence[Manifest]) -> dict[str, Any]:
     """Return the entries below a folder, their figures, and the refused entries, with the reasons.
+
+    Entries of other benchmarks than those of the site are counted and left out.
+
+    Parameters
+    ----------
+    benchmarks : those of the site.
 
     Raises
     ------
     DataError : there is no entry, or all are refused.
     """
+    manifests = {manifest.name: manifest for manifest in benchmarks}
+    elsewhere = 0
     entries: list[LeaderboardEntry] = []
     rows: list[dict[str, Any]] = []
     refused: list[dict[str, str]] = []
@@ -72,6 +94,9 @@ def leaderboard_page(folder: Path) -> dict[str, Any]:
     for path in _entry_folders(folder):
         try:
             entry = read_entry(path)
+            if not _is_of(entry, manifests):
+                elsewhere += 1
+                continue
             figures, user_metrics = _figures(path, entry)
         except SplitsError as error:
             refused.append({"name": path.name, "reason": error.what})
@@ -81,22 +106,27 @@ def leaderboard_page(folder: Path) -> dict[str, Any]:
             for metric in user_metrics:  # a built-in metric, or an earlier entry's, keeps its description
                 title = f"{metric.summary} ({metric.origin})"
                 metrics.setdefault(metric.name, _description(title, higher=metric.higher_is_better))
-    if not entries:
+    if refused and not entries:
         raise DataError(
             f"every entry is refused; {refused[0]['name']}: {refused[0]['reason']}",
             where=str(folder),
             hint="make check-results",
         )
     shown = {row["metric"] for row in rows}
+    names = {entry.facts.benchmark for entry in entries}
     return {
         "entries": [_entry_row(entry) for entry in entries],
         "refused": refused,
         "rows": to_columns(("entry", *FIGURE, "value", "sd", "lo", "hi", "runs"), rows),
         "metrics": {name: metrics[name] for name in sorted(metrics) if name in shown},
+        "elsewhere": elsewhere,
+        "fpr": {name: fpr_metric(name) for name in sorted(names)},
+        "noise": {name: _noise_sets(manifests[_draw_of(name)]) for name in sorted(names)},
+        "fitted_on_outliers": sorted(FITTED_ON_OUTLIERS),
     }
 
 
-def _built_in_metrics() -> dict[str, dict[str, str]]:
+def _built_in_metrics() -> dict[str, dict[str, str | None]]:
     metrics = {
         name: _description(metric.summary, higher=metric.higher_is_better)
         for name, metric in METRICS.items()
@@ -105,11 +135,35 @@ def _built_in_metrics() -> dict[str, dict[str, str]]:
     for name, higher in OTHER_VALUES.items():
         if (function := getattr(calibration, name, None)) is not None:
             metrics[name] = _description((function.__doc__ or "").partition("\n")[0], higher=higher)
-    return metrics
+    return metrics | NOT_OF_SCORES
 
 
-def _description(title: str, *, higher: bool) -> dict[str, str]:
+def _description(title: str, *, higher: bool) -> dict[str, str | None]:
     return {"title": title, "better": "higher" if higher else "lower"}
+
+
+def fpr_metric(benchmark: str) -> str:
+    """Return the FPR95 that a benchmark's paper reports: OOD is positive in OpenOOD's, ID in the others."""
+    return f"fpr95_{'ood' if benchmark.startswith('openood-') else 'id'}_positive"
+
+
+def _draw_of(benchmark: str) -> str:
+    """Return a benchmark's name without ``@local`` or ``@seed=N``."""
+    return benchmark.partition("@")[0]
+
+
+def _is_of(entry: LeaderboardEntry, manifests: Mapping[str, Manifest]) -> bool:
+    """Return whether an entry is on one of some benchmarks, in any version of it."""
+    facts = entry.facts
+    manifest = manifests.get(_draw_of(facts.benchmark))
+    if manifest is None:
+        return False
+    same_version = facts.version == manifest.version and facts.benchmark == manifest.name
+    return not same_version or facts.classes in (None, manifest.data.fingerprints.classes)
+
+
+def _noise_sets(manifest: Manifest) -> list[str]:
+    return sorted({row.group for row in manifest.groups if row.source in NOISE})
 
 
 def _entry_folders(folder: Path) -> list[Path]:
@@ -128,7 +182,7 @@ def _entry_row(entry: LeaderboardEntry) -> dict[str, Any]:
     if facts.classes is None:
         missing.append("no frozen benchmark: its images were compared with nothing")
     return {
-        **{name: getattr(entry, name) for name in ("name", "by", "url", "note")},
+        **{name: getattr(entry, name) for name in ("name", "by", "url", "note", "outliers")},
         "benchmark": facts.benchmark,
         "version": facts.version,
         "commands": list(entry.commands),

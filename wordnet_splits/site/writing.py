@@ -124,7 +124,7 @@ def _pages(
     checkout = shipped_folder()
     entries = results or checkout / "results"
     if results is not None or entries.is_dir():
-        yield "leaderboard", lambda: leaderboard_page(entries)
+        yield "leaderboard", lambda: leaderboard_page(entries, loaded)
     audited = audit or checkout.parent / "docs" / "audit.parquet"
     if audit is not None or audited.is_file():
         yield "audit", lambda: audit_page(audited)

@@ -28,6 +28,13 @@ from .printing import Detectors, metric_name, print_tables, split_labels
 LIST = "list"
 ResultFolders = Annotated[list[Path], typer.Argument(help="Folders that `run` wrote, on one benchmark.")]
 
+Best = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Number of models in plots, the best by the paper's primary metric; all by default."
+    ),
+]
+
 
 def compare_results(
     results: ResultFolders,
@@ -118,6 +125,7 @@ def plot_results(
     ] = None,
     metric: Annotated[str | None, typer.Option(help="In place of AUROC, where there is a choice.")] = None,
     store: Annotated[Path | None, typer.Option(help="Folder of activations, for plots of softmax.")] = None,
+    best: Best = None,
     json: Json = False,
 ) -> int:
     """Draw results: curves, densities, heat maps, scatter plots and the papers' figures."""
@@ -129,7 +137,7 @@ def plot_results(
         )
     path = out or Path(f"{kind}{GRAPHML if kind == GRAPH else '.svg'}")
     labels = split_labels(detectors)
-    plot(results, kind, path, detectors=labels, groups=group, metric=metric, store=store)
+    plot(results, kind, path, detectors=labels, groups=group, metric=metric, store=store, best=best)
     print_result({"what": kind, "out": str(path)}, json)
     to_stderr(f"{kind} in {path}")
     return DONE
@@ -154,6 +162,7 @@ def report_results(
     bootstrap: Annotated[
         int, typer.Option(min=0, help="Replicates behind the intervals of the ranking; 0 for none.")
     ] = 0,
+    best: Best = None,
     mistakes: Annotated[
         int, typer.Option(min=0, help="Number of mistakes of each kind, of the best detector.")
     ] = MISTAKES,
@@ -172,6 +181,7 @@ def report_results(
         out,
         detectors=split_labels(detectors),
         bootstrap=bootstrap,
+        best=best,
         mistakes=mistakes,
         roots=parse_roots(root or [], declarations),
         packed=packed,

@@ -153,6 +153,9 @@ def submit_results(
     name: Annotated[str | None, typer.Option(help="Name of the entry; by default the folder's.")] = None,
     url: Annotated[str, typer.Option(help="Address of a paper or of code.")] = "",
     note: Annotated[str, typer.Option(help="One sentence, shown beside the entry.")] = "",
+    outliers: Annotated[
+        str, typer.Option(help="Outlier images that the networks were trained on; shown beside the entry.")
+    ] = "",
     commands: Annotated[
         Path | None,
         typer.Option(help="A file of the commands that were run, a line each; by default the recorded ones."),
@@ -166,7 +169,17 @@ def submit_results(
     from ..leaderboard.submit import submit
 
     lines = [] if commands is None else [line for line in read_text(commands).splitlines() if line.strip()]
-    folder = submit(results, by=by, name=name, url=url, note=note, commands=lines, to=to, progress=OnStderr())
+    folder = submit(
+        results,
+        by=by,
+        name=name,
+        url=url,
+        note=note,
+        outliers=outliers,
+        commands=lines,
+        to=to,
+        progress=OnStderr(),
+    )
     entry = read_entry(folder)
     facts = entry.facts
     summary = f"{entry.name}: {len(facts.detectors)} detectors on {facts.benchmark}, written to {folder}"

@@ -66,6 +66,15 @@ class NamedResults:
         ood = dict(zip(*columns, strict=True))
         return {group: ood.get(group, "id") for group in self.results.about.composition.sets}
 
+    @cached_property
+    def values(self) -> Mapping[tuple[str, int, str, str, str], Sequence[float]]:
+        """(detector, run, metric, group, role) -> the values of those rows, NaN for null."""
+        names = ("detector", "run", "metric", "group", "role", "value")
+        values: dict[tuple[str, int, str, str, str], list[float]] = {}
+        for *key, value in zip(*(self.results.results[name].to_pylist() for name in names), strict=True):
+            values.setdefault(tuple(key), []).append(np.nan if value is None else value)
+        return values
+
     def image_digests(self, group: str) -> set[str | None]:
         """Return digests of the images of a group in each run; without scores, their number."""
         if self.results.unscored_runs:
@@ -120,11 +129,11 @@ class Entry:
 
     def values(self, metric: str, group: str, role: str) -> list[float]:
         """Return the value of a metric in each run, NaN for null; runs without a row are left out."""
-        filters = {"metric": metric, "group": group, "role": role, "detector": self.detector}
-        rows = [
-            row for evaluation, number in self.runs for row in evaluation.results.rows(**filters, run=number)
+        return [
+            value
+            for evaluation, number in self.runs
+            for value in evaluation.values.get((self.detector, number, metric, group, role), ())
         ]
-        return [np.nan if row["value"] is None else row["value"] for row in rows]
 
     def scored(self) -> list[ScoredRun]:
         """Return the confidences of each run.

@@ -12,9 +12,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, ClassVar
 
+import numpy as np
+
 from wordnet_splits.base.errors import SplitsError, unknown
 from wordnet_splits.base.jsonable import Jsonable
 
+from ..arrays import Array
 from ..plugins import import_object, parse_named, split_list
 from .openood import openood_object
 from .pytorch_ood import pytorch_ood_object, pytorch_ood_spec
@@ -122,6 +125,23 @@ def parse_detectors(text: str | Sequence[str], *, benchmark: str = "") -> list[C
     if not detectors:
         raise SplitsError("no detector is named", where=WHERE, hint="as in --detectors msp,knn[k=50]")
     return without_duplicates(detectors)
+
+
+LOG_PROBABILITIES = frozenset({"msp", "ensemble", "mc_dropout"})
+"""Detectors whose confidence is the log of a probability, which floats near 1 could not tell apart."""
+
+
+def is_log_probability(label: str) -> bool:
+    """Return whether the confidences of a detector, by its label in results, are logs of probabilities."""
+    try:
+        return get_spec(label.partition("[")[0]).name in LOG_PROBABILITIES
+    except SplitsError:  # a user's own detector
+        return False
+
+
+def as_shown(label: str, confidences: Array) -> Array:
+    """Return confidences as people read them: of MSP and its kin the probability, else as they are."""
+    return np.exp(confidences) if is_log_probability(label) else confidences
 
 
 def without_duplicates(detectors: Iterable[ConfiguredDetector]) -> list[ConfiguredDetector]:

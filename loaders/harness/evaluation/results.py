@@ -219,7 +219,8 @@ def leave_out_scores(folder: str | Path, runs: Collection[int]) -> None:
 def _content(sealed: Sealed) -> dict[str, Any]:
     content = sealed.model_dump(mode="json", by_alias=True)
     about = content["about"]
-    for part, name in ((content, "unscored_runs"), (about, "metrics"), (about, "foreign")):
+    optional = ((about, "metrics"), (about, "foreign"), (about, "software"))
+    for part, name in ((content, "unscored_runs"), *optional):
         if not part[name]:  # as in older files
             del part[name]
     return content

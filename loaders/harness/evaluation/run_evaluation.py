@@ -60,6 +60,7 @@ from .scoring import (
     predicted,
 )
 from .sets import EvaluatedSets
+from .software import software
 from .sweeps import sweeps_table
 
 
@@ -341,6 +342,7 @@ class _Evaluation:
             own_sets=tuple(own_sets),
             metrics=metrics,
             foreign=tuple(self.foreign),
+            software=software(with_torch=any(run.device for run in self.facts)),
         )
         return Results(
             table_of(self._rows(about, computed), RESULTS),

@@ -187,6 +187,7 @@ class About(AboutPart):
     notes : sentences on deviations from an undisturbed evaluation.
     own_sets : names of the sets given in Python in place of a benchmark.
     metrics : the users' metrics that were computed. foreign : the detectors of other libraries.
+    software : what the evaluation ran with: versions, ``commit`` of a checkout, ``date``; {} in older files.
     """
 
     benchmark: str
@@ -203,6 +204,7 @@ class About(AboutPart):
     own_sets: tuple[str, ...] = ()
     metrics: tuple[MetricFacts, ...] = ()
     foreign: tuple[ForeignDetector, ...] = ()
+    software: dict[str, str] = {}
 
     @property
     def fingerprints(self) -> dict[str, str | None]:

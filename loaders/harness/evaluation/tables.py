@@ -174,11 +174,11 @@ def _table(
             notes.append(paper["note"])
     names = row_name("model", "" if by_model else "detector")
     titles = (*names, *(c.title for c in columns))
-    bold = _best(measured, columns, len(names))
+    bold = frozenset(_best(measured, columns, len(names)))
     rule = _bold_rule(measured) if bold else ""
     spans = (*("" for _ in names), *(c.span for c in columns))
     notes = list(dict.fromkeys(notes))
-    return Table(title, titles, tuple(cells), tuple(rows), tuple(notes), frozenset(bold), rule, spans)
+    return Table(title, titles, tuple(cells), tuple(rows), tuple(notes), bold, rule, spans)
 
 
 class Measured(NamedTuple):

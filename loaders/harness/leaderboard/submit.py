@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from wordnet_splits.base import files
-from wordnet_splits.base.errors import DataError, OutputError
+from wordnet_splits.base.errors import DataError, OutputError, SplitsError
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.schemas import validate, write_sealed
 from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
 from wordnet_splits.manifest.folders import shipped_folder
 
+from ..checkpoints.choices import LOSSES
+from ..checkpoints.files import read_metadata
 from ..comparison.entries import NamedResults
 from ..evaluation.check import check_results
 from ..evaluation.results import ABOUT, FILES, SWEPT, leave_out_scores
+from ..evaluation.schema import About
 from ..plugins import IN_ARRAYS, IN_PYTHON
-from ..reporting.commands import command_of
+from ..reporting.commands import TRAINED, command_of
 from .facts import facts_of
 
 MAX_ENTRY_SIZE = 50 << 20
@@ -32,6 +36,7 @@ def submit(
     name: str | None = None,
     url: str = "",
     note: str = "",
+    outliers: str = "",
     commands: Sequence[str] = (),
     to: str | Path | None = None,
     progress: Progress | bool | None = None,
@@ -43,6 +48,8 @@ def submit(
     results : a folder that `Results.write` wrote.
     by : name or account of the submitter. url : of a paper or of code. note : one sentence, shown beside the
         entry.
+    outliers : the outlier images that the networks were trained on; by default those of the recorded training
+        of ``trained:`` models that are still in their folders.
     name : of the entry; by default the folder's.
     commands : the commands that were run; by default the recorded one, without the folders of images.
     to : the folder of entries; by default ``manifests/results`` of this checkout.
@@ -84,6 +91,7 @@ def submit(
         "by": by,
         "url": url,
         "note": note,
+        "outliers": outliers or trained_on_outliers(about),
         "commands": list(commands) or [command_of(evaluation)],
         "facts": facts_of(folder).model_dump(mode="json"),
     }
@@ -105,6 +113,19 @@ def submit(
                 shutil.copyfile(folder / file_name, part / file_name)
             write_sealed(part / ENTRY, entry)
     return target
+
+
+def trained_on_outliers(about: About) -> str:
+    """Return the outliers that `train` trained the networks of results on; "" where none are recorded."""
+    benchmarks: dict[str, None] = {}
+    for run in about.runs:
+        if not run.weights.startswith(TRAINED):
+            continue
+        with suppress(SplitsError):  # the folder is elsewhere
+            trained = read_metadata(run.weights.removeprefix(TRAINED))
+            if LOSSES[trained["recipe"]["loss"]["name"]].negatives != "none":
+                benchmarks[trained["benchmark"]["name"]] = None
+    return ", ".join(f"external training images of {name}" for name in benchmarks)
 
 
 def renew_entry(folder: str | Path) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -10,8 +12,10 @@ from wordnet_splits.base.plotting import Plot
 from wordnet_splits.base.shapes import Line, Lines
 
 from ..arrays import Array
+from ..detectors.parsing import as_shown, is_log_probability
+from .curves import notes
 from .registry import plot_kind
-from .selection import Network, Selection
+from .selection import Network, Selection, Sets, of_roles
 
 BINS = 60
 KINDS = ("correct", "incorrect", "near", "far", "external")
@@ -22,34 +26,46 @@ def densities(selection: Selection) -> Plot:
     """Return densities of correct and wrong ID, near, far and external; sets of a role are pooled."""
     panels = []
     for entry in selection.entries:
-        values: dict[str, list[Array]] = {}
-        for score_set in selection.sets(entry, "id", "near", "far", "external").values():
-            confidence, correct = score_set.confidence, score_set.correct
-            if correct is None:
-                values.setdefault(score_set.role, []).append(confidence)
-            else:
-                values.setdefault("correct", []).append(confidence[correct])
-                values.setdefault("incorrect", []).append(confidence[~correct])
-        by_role = {name: np.concatenate(parts) for name, parts in values.items()}
-        panels.append(density_panel(selection.label(entry), "confidence", by_role))
-    notes = (f"Confidences are {selection.first_run}.",) if selection.first_run else ()
-    return Plot(f"{selection.benchmark}: confidence by role", tuple(panels), notes)
+        runs = [_by_role(sets, entry.detector) for sets in selection.runs(entry)]
+        by_role = {name: [run[name] for run in runs if name in run] for name in runs[0]}
+        is_probability = is_log_probability(entry.detector)
+        ends = (0.0, 1.0) if is_probability else None
+        x_label = "probability" if is_probability else "confidence"
+        panels.append(density_panel(selection.label(entry), x_label, by_role, ends))
+    return Plot(f"{selection.benchmark}: confidence by role", tuple(panels), notes(selection))
+
+
+def _by_role(sets: Sets, detector: str) -> dict[str, Array]:
+    """Return the confidences of a run by role, those of ID by whether they are classified correctly."""
+    values: dict[str, list[Array]] = {}
+    for score_set in of_roles(sets, "id", "near", "far", "external").values():
+        confidence, correct = as_shown(detector, score_set.confidence), score_set.correct
+        if correct is None:
+            values.setdefault(score_set.role, []).append(confidence)
+        else:
+            values.setdefault("correct", []).append(confidence[correct])
+            values.setdefault("incorrect", []).append(confidence[~correct])
+    return {name: np.concatenate(parts) for name, parts in values.items()}
 
 
 @plot_kind("kim-6", "greatest softmax of correct, incorrect, near and far images", paper="Kim, figure 6")
 def greatest_softmax(selection: Selection) -> Plot:
-    """Return a panel for the first run of each model."""
+    """Return a panel for each model."""
     panels = []
-    for network in selection.first_networks():
-        table = network.predictions
-        roles = np.array(table["role"].to_pylist(), dtype=object)
-        greatest = _probabilities(table, "max_probability", network)
-        right = table["prediction"].to_numpy() == table["label"].to_numpy()
-        rows_of = {"correct": (roles == "id") & right, "incorrect": (roles == "id") & ~right}
-        rows_of |= {role: roles == role for role in ("near", "far")}
-        by_role = {name: greatest[rows] for name, rows in rows_of.items() if rows.any()}
-        panels.append(density_panel(network.name, "greatest softmax", by_role, (0.0, 1.0)))
-    return Plot(f"{selection.benchmark}: greatest softmax by role", tuple(panels))
+    for model, networks in selection.networks_by_model().items():
+        by_role: dict[str, list[Array]] = {}
+        for network in networks:
+            table = network.predictions
+            roles = np.array(table["role"].to_pylist(), dtype=object)
+            greatest = _probabilities(table, "max_probability", network)
+            right = table["prediction"].to_numpy() == table["label"].to_numpy()
+            rows_of = {"correct": (roles == "id") & right, "incorrect": (roles == "id") & ~right}
+            rows_of |= {role: roles == role for role in ("near", "far")}
+            for name, rows in rows_of.items():
+                if rows.any():
+                    by_role.setdefault(name, []).append(greatest[rows])
+        panels.append(density_panel(model, "greatest softmax", by_role, (0.0, 1.0)))
+    return Plot(f"{selection.benchmark}: greatest softmax by role", tuple(panels), notes(selection))
 
 
 @plot_kind(
@@ -58,37 +74,57 @@ def greatest_softmax(selection: Selection) -> Plot:
     paper="Palechor, figure 4",
 )
 def target_and_greatest(selection: Selection) -> Plot:
-    """Return a panel for the first run of each model."""
+    """Return a panel for each model."""
     panels = []
-    for network in selection.first_networks():
-        table = network.predictions
-        groups = np.array(table["group"].to_pylist(), dtype=object)
-        roles = np.array(table["role"].to_pylist(), dtype=object)
-        target = table["target_probability"].to_numpy(zero_copy_only=False)
-        by_set = {"target of ID": target[roles == "id"]}
-        if np.isnan(by_set["target of ID"]).any():
-            raise DataError("not every ID image has a class of the model", where=network.name)
-        greatest = _probabilities(table, "max_probability", network)
-        by_set |= {f"greatest of {group}": greatest[groups == group] for group in selection.roles}
-        scored = {name: values for name, values in by_set.items() if len(values)}
-        panels.append(density_panel(network.name, "softmax", scored, (0.0, 1.0)))
-    return Plot(f"{selection.benchmark}: softmax of target and greatest", tuple(panels))
+    for model, networks in selection.networks_by_model().items():
+        by_set: dict[str, list[Array]] = {}
+        for network in networks:
+            table = network.predictions
+            groups = np.array(table["group"].to_pylist(), dtype=object)
+            target = table["target_probability"].to_numpy(zero_copy_only=False)
+            target = target[np.array(table["role"].to_pylist(), dtype=object) == "id"]
+            if np.isnan(target).any():
+                raise DataError("not every ID image has a class of the model", where=network.name)
+            greatest = _probabilities(table, "max_probability", network)
+            of_sets = {"target of ID": target}
+            of_sets |= {f"greatest of {group}": greatest[groups == group] for group in selection.roles}
+            for name, values in of_sets.items():
+                if len(values):
+                    by_set.setdefault(name, []).append(values)
+        panels.append(density_panel(model, "softmax", by_set, (0.0, 1.0)))
+    return Plot(f"{selection.benchmark}: softmax of target and greatest", tuple(panels), notes(selection))
 
 
 def density_panel(
-    title: str, x_label: str, values: dict[str, Array], ends: tuple[float, float] | None = None
+    title: str,
+    x_label: str,
+    values: Mapping[str, Sequence[Array]],
+    ends: tuple[float, float] | None = None,
 ) -> Lines:
-    """Return histograms of equal bins, each of area 1."""
+    """Return histograms of equal bins, each of area 1: of several runs the mean, with a band.
+
+    Parameters
+    ----------
+    values : name of a line -> the values of each run. ends : of the bins, by default those of the values.
+    """
     if ends is None:
-        low, high = (float(f(np.concatenate(list(values.values())))) for f in (np.min, np.max))
+        every = np.concatenate([run for runs in values.values() for run in runs])
+        low, high = float(np.min(every)), float(np.max(every))
         ends = (low, high) if high > low else (low - 0.5, high + 0.5)
     edges = np.linspace(*ends, BINS + 1)
     lines = []
     for name in sorted(values, key=lambda kind: KINDS.index(kind) if kind in KINDS else -1):
-        clipped = np.clip(values[name].astype(np.float64), *ends)  # float32 softmax may round to above 1
-        if len(clipped):
-            density, _ = np.histogram(clipped, bins=edges, density=True)
-            lines.append(Line(f"{name} ({len(clipped):,})", edges, density))
+        # float32 softmax may round to above 1
+        clipped = [np.clip(run.astype(np.float64), *ends) for run in values[name] if len(run)]
+        if clipped:
+            densities = np.array([np.histogram(run, bins=edges, density=True)[0] for run in clipped])
+            mean, lo, hi = densities.mean(axis=0), None, None
+            if len(clipped) > 1:
+                sd = densities.std(axis=0, ddof=1)
+                lo, hi = np.maximum(mean - sd, 0), mean + sd
+            counts = sorted({len(run) for run in clipped})
+            sizes = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+            lines.append(Line(name, edges, mean, value=sizes, lo=lo, hi=hi))
     return Lines(title, x_label, "density", tuple(lines), steps="post")
 
 

@@ -30,6 +30,7 @@ def plot_data(
     groups: Sequence[str] | None = None,
     metric: str | None = None,
     store: str | Path | None = None,
+    best: int | None = None,
 ) -> Plot:
     """Return a plot as numbers.
 
@@ -38,13 +39,14 @@ def plot_data(
     kind : name of the plot (`list_plots`). detectors : labels, all by default. groups : OOD sets, all by
         default.
     metric : in place of AUROC, where the kind has a choice. store : folder of activations, for ``kim-7``.
+    best : number of models to plot, the best by the primary metric of the benchmark's paper; all by default.
 
     Raises
     ------
     UnknownNameError : no such kind or set. DataError : the results lack data for the kind.
     """
     return get_plot(kind).plot(
-        Selection.of(results, detectors=detectors, groups=groups, metric=metric, store=store)
+        Selection.of(results, detectors=detectors, groups=groups, metric=metric, store=store, best=best)
     )
 
 
@@ -57,6 +59,7 @@ def plot(
     groups: Sequence[str] | None = None,
     metric: str | None = None,
     store: str | Path | None = None,
+    best: int | None = None,
 ) -> Path:
     """Draw results into an SVG, PNG or PDF file; `plot_data` describes the options.
 
@@ -76,7 +79,9 @@ def plot(
         files.write_bytes(path, graphml(pruned_graph(selection)))
         return path
     plotting.check_output(path, "unknown-eval plot")
-    numbers = plot_data(results, kind, detectors=detectors, groups=groups, metric=metric, store=store)
+    numbers = plot_data(
+        results, kind, detectors=detectors, groups=groups, metric=metric, store=store, best=best
+    )
     plotting.save_plot(numbers, path, salt=SALT)
     return path
 

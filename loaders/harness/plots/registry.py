@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 from wordnet_splits.base.errors import DataError, unknown
@@ -42,7 +42,7 @@ class PlotKind:
             raise DataError(
                 f"there is no OOD set, so {self.name} has nothing to show", where=selection.benchmark
             )
-        return plot
+        return replace(plot, notes=(selection.left_out, *plot.notes)) if selection.left_out else plot
 
 
 _KINDS: dict[str, PlotKind] = {}

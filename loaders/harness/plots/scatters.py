@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.plotting import Plot
@@ -14,6 +17,9 @@ from ..evaluation.metric_rows import MEAN
 from .registry import plot_kind
 from .selection import Selection, mean_over_runs
 
+MAX_NAMES = 12
+"""Points whose names are beside them; more are named by the legend."""
+
 
 @plot_kind("near-far", "mean AUROC over near sets against that over far sets", paper="OpenOOD, figure 4")
 def near_far(selection: Selection) -> Plot:
@@ -22,7 +28,7 @@ def near_far(selection: Selection) -> Plot:
     points = []
     for entry in selection.entries:
         near, far = (100 * mean_over_runs(entry, metric, MEAN, role) for role in ("near", "far"))
-        points.append(Point(selection.label(entry), near, far))
+        points.append(_point(selection, entry.label, near, far))
     panel = Points("", f"near {metric} in %", f"far {metric} in %", tuple(points), diagonal=True)
     return Plot(f"{selection.benchmark}: near against far", (panel,))
 
@@ -40,11 +46,10 @@ def full_spectrum(selection: Selection) -> Plot:
             "there is no full-spectrum value: the benchmark has no covariate-shifted ID",
             where=selection.benchmark,
         )
-    labels = selection.labels
     panels = []
     for role in dict.fromkeys(row.role for row in rows):
         points = tuple(
-            Point(labels[row.model, row.detector], 100 * row.standard, 100 * row.full_spectrum)
+            _point(selection, (row.model, row.detector), 100 * row.standard, 100 * row.full_spectrum)
             for row in rows
             if row.role == role
         )
@@ -52,27 +57,43 @@ def full_spectrum(selection: Selection) -> Plot:
     return Plot(f"{selection.benchmark}: standard against full-spectrum", tuple(panels))
 
 
+def _point(selection: Selection, entry: tuple[str, str], x: float, y: float) -> Point:
+    """Return the point of a model and detector; where many are drawn, the legend names it."""
+    name = selection.labels[entry]
+    if len(selection.entries) <= MAX_NAMES:
+        return Point(name, x, y)
+    model, detector = entry
+    if len({e.model for e in selection.entries}) == 1:
+        return Point(name, x, y, kind=detector, label=False)
+    several = len({e.detector for e in selection.entries}) > 1
+    return Point(name, x, y, kind=model, label=False, marker=detector if several else "")
+
+
 @plot_kind("nearness", "AUROC of each OOD class against its similarity to the nearest ID class")
 def nearness(selection: Selection) -> Plot:
-    """Return a panel for each detector and its first run, with the rank correlation over the classes."""
+    """Return a panel for each detector, AUROC a mean over runs, with the rank correlation over classes."""
     panels = []
     for entry in selection.entries:
-        evaluation, number = entry.runs[0]
-        rows = [
-            row
-            for row in evaluation.results.by_class.to_pylist()
-            if (row["detector"], row["run"]) == (entry.detector, number)
-            and row["similarity"] is not None
-            and row["auroc"] is not None
-            and row["group"] in selection.roles
-        ]
+        aurocs: dict[tuple[str, str, str], list[float]] = {}
+        rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+        for evaluation, number in entry.runs:
+            by_class = evaluation.results.by_class
+            of_run = pc.and_(
+                pc.equal(by_class["detector"], entry.detector), pc.equal(by_class["run"], number)
+            )
+            for row in by_class.filter(of_run).to_pylist():
+                if None not in (row["similarity"], row["auroc"]) and row["group"] in selection.roles:
+                    key = row["group"], row["source"], row["class_id"]
+                    rows.setdefault(key, row)
+                    aurocs.setdefault(key, []).append(row["auroc"])
+        means = {key: float(np.mean(values)) for key, values in aurocs.items()}
         points = tuple(
-            Point(row["class_id"], row["similarity"], 100 * row["auroc"], row["group"], label=False)
-            for row in rows
+            Point(row["class_id"], row["similarity"], 100 * means[key], row["group"], label=False)
+            for key, row in rows.items()
         )
         trend = nearness_trend(
-            [ClassAuroc(str(n), row["n_ood"], row["auroc"]) for n, row in enumerate(rows)],
-            {str(n): row["similarity"] for n, row in enumerate(rows)},
+            [ClassAuroc("/".join(key), row["n_ood"], means[key]) for key, row in rows.items()],
+            {"/".join(key): row["similarity"] for key, row in rows.items()},
         )
         correlation = "" if np.isnan(trend) else f" (rank correlation {trend:.3f})"
         title = f"{selection.label(entry)}{correlation}"

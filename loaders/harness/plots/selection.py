@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,11 +15,14 @@ from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.metrics import ScoreSet
 
 from ..comparison.entries import Draw, Entry, NamedResults, ResultsOrFolder, as_sequence, draws_of
+from ..comparison.side_by_side import compare_draws_of
 from ..evaluation.metric_rows import UNKNOWN_ROLES
 from ..evaluation.schema import RunFacts
 from ..evaluation.tables import ResultSets
 
 REPLICATES = 200
+Sets = Mapping[str, ScoreSet]
+"""Name -> confidences of a set of images."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Selection:
     draw : the entries of the selected detectors. groups : selected OOD sets, None for all.
     metric : in place of the plot's own, or None. store : folder of activations, or None.
     replicates : of the bootstrap behind intervals; 0 for none.
+    left_out : sentence on the models that are not plotted, or "".
     """
 
     draw: Draw
@@ -63,6 +67,7 @@ class Selection:
     metric: str | None = None
     store: Path | None = None
     replicates: int = REPLICATES
+    left_out: str = ""
 
     @classmethod
     def of(
@@ -73,13 +78,19 @@ class Selection:
         groups: Sequence[str] | None = None,
         metric: str | None = None,
         store: str | Path | None = None,
+        best: int | None = None,
         replicates: int = REPLICATES,
     ) -> Selection:
         """Read results.
 
+        Parameters
+        ----------
+        best : number of models to plot, the best by the primary metric of the benchmark's paper; None: all.
+
         Raises
         ------
-        DataError : of several benchmarks or draws. UnknownNameError : no such set.
+        DataError : of several benchmarks or draws, or lacking the primary metric where the best are asked
+            for. UnknownNameError : no such set.
         """
         draws = draws_of(as_sequence(results), detectors)
         if len(draws) > 1:
@@ -90,7 +101,23 @@ class Selection:
             if name not in roles:
                 raise unknown("set", name, roles, where="--group")
         folder = None if store is None else Path(store)
-        return cls(draws[0], None if groups is None else tuple(groups), metric, folder, replicates)
+        selection = cls(draws[0], None if groups is None else tuple(groups), metric, folder, replicates)
+        return selection if best is None else selection.best_models(best)
+
+    def best_models(self, count: int) -> Selection:
+        """Return the part of the ``count`` best models, whose entries are in order of rank."""
+        comparison = compare_draws_of([self.draw], bootstrap=0)
+        ranked = [(row["model"], row["detector"]) for row in comparison.rows()]
+        models = list(dict.fromkeys(model for model, _ in ranked))
+        of_best = [label for label in ranked if label[0] in models[:count]]
+        by_label = {entry.label: entry for entry in self.entries}
+        entries = tuple(by_label[label] for label in of_best)
+        left_out = (
+            ""
+            if count >= len(models)
+            else (f"The {count} best of {len(models)} models by {comparison.metric} on {comparison.on}.")
+        )
+        return replace(self, draw=replace(self.draw, entries=entries), left_out=left_out)
 
     @property
     def benchmark(self) -> str:
@@ -135,25 +162,12 @@ class Selection:
         """(model, detector) -> name in a legend."""
         return {entry.label: self.label(entry) for entry in self.entries}
 
-    def sets(self, entry: Entry, *roles: str) -> dict[str, ScoreSet]:
-        """Return the sets of some roles, of the entry's first run, by name; of OOD sets the selected ones."""
-        return {
-            name: score_set
-            for name, score_set in entry.scored()[0].sets.items()
-            if score_set.role in roles and (score_set.is_id or name in self.roles)
-        }
-
-    def classified_id(self, entry: Entry) -> list[ScoreSet]:
-        """Return the ID sets, with the correctness of predictions.
-
-        Raises
-        ------
-        DataError : it is not known which predictions are right.
-        """
-        sets = list(self.sets(entry, "id").values())
-        if any(score_set.correct is None for score_set in sets):
-            raise DataError("it is not known which predictions are right", where=" ".join(entry.label))
-        return sets
+    def runs(self, entry: Entry) -> list[Sets]:
+        """Return the sets of each run of an entry, by name; of OOD sets the selected ones."""
+        return [
+            {name: each for name, each in run.sets.items() if each.is_id or name in self.roles}
+            for run in entry.scored()
+        ]
 
     def networks(self) -> list[Network]:
         """Return the runs of all models."""
@@ -163,6 +177,13 @@ class Selection:
             for run in evaluation.results.about.runs
         ]
 
+    def networks_by_model(self) -> Mapping[str, Sequence[Network]]:
+        """Return the runs of each plotted model."""
+        by_model: dict[str, list[Network]] = {entry.model: [] for entry in self.entries}
+        for network in self.networks():
+            by_model.get(network.model, []).append(network)
+        return by_model
+
     def first_networks(self) -> Iterator[Network]:
         """Yield the first run of each model."""
         models = set()
@@ -171,10 +192,23 @@ class Selection:
                 models.add(network.model)
                 yield network
 
-    @property
-    def first_run(self) -> str:
-        """The remark below a plot of single runs, "" where every model has one run."""
-        return "of the first run of each model" if any(len(e.runs) > 1 for e in self.entries) else ""
+
+def of_roles(sets: Sets, *roles: str) -> Sets:
+    """Return the sets that have one of the roles."""
+    return {name: score_set for name, score_set in sets.items() if score_set.role in roles}
+
+
+def classified_id(entry: Entry, sets: Sets) -> list[ScoreSet]:
+    """Return the ID sets of a run, with the correctness of predictions.
+
+    Raises
+    ------
+    DataError : it is not known which predictions are right.
+    """
+    id_sets = list(of_roles(sets, "id").values())
+    if any(score_set.correct is None for score_set in id_sets):
+        raise DataError("it is not known which predictions are right", where=" ".join(entry.label))
+    return id_sets
 
 
 def mean_over_runs(entry: Entry, metric: str, group: str, role: str) -> float:

@@ -7,16 +7,23 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.catalog.declarations import using_sources
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.sources import source_class
+
 from ..comparison.entries import Draw, NamedResults
 from ..detectors.openood import OPENOOD
-from ..evaluation.schema import MODEL, MetricFacts
+from ..evaluation.schema import MODEL, About, MetricFacts, RunFacts
 from ..evaluation.sweeps import params_of
 from ..plugins import IN_ARRAYS
 
-TRAINED = "trained:"
+TRAINED, PUBLISHED, FILE = "trained:", "published, ", "file "
+"""Beginnings of the recorded origin of weights."""
 REBUILT = (
-    "Rebuilt from what the results record, and so without the places of images (--root, --packed) and the "
-    "options of models (--weights, --mapping)."
+    "Rebuilt from what the results record, without options of models (--mapping, --transform). Replace the "
+    "words in capitals: SOURCE_ROOT is the folder of a dataset (a store of `wordnet-splits pack`, --packed "
+    "PACKED, takes the place of all), WEIGHTS the folder of a file of weights."
 )
 IN_PYTHON = (
     "The sets were given in Python, which no command line can: in the place of each ... stand the model, the "
@@ -59,12 +66,15 @@ def command_of(evaluation: NamedResults) -> str:
     about = evaluation.results.about
     words = ["unknown-eval", "run", "--benchmark", about.benchmark]
     trained = all(run.weights.startswith(TRAINED) for run in about.runs)
-    in_arrays = all(run.weights == IN_ARRAYS for run in about.runs)
-    words += (
-        ["--arrays", "DIR", "--model-id", about.models[0]]
-        if in_arrays
-        else [word for run in about.runs for word in ("--model", run.weights if trained else run.name)]
-    )
+    if all(run.weights == IN_ARRAYS for run in about.runs):
+        words += ["--arrays", "DIR", "--model-id", about.models[0]]
+    else:
+        words += [word for run in about.runs for word in ("--model", _model(run))]
+        files = [run.weights for run in about.runs if run.weights.startswith(FILE)]
+        words += [word for file in files for word in ("--weights", f"WEIGHTS/{Path(file).name}")]
+        words += [
+            word for name in _sources(about) for word in ("--root", f"{name}={_placeholder(name)}_ROOT")
+        ]
     words += ["--runs"] if not trained and len(about.models) == 1 < len(about.runs) else []
     words += ["--detectors", _detectors(evaluation)]
     words += ["--sweep"] if _is_swept(evaluation) else []
@@ -73,6 +83,28 @@ def command_of(evaluation: NamedResults) -> str:
     words += [word for facts in about.metrics if _has_path(facts) for word in ("--metric", facts.origin)]
     words += ["--allow-missing"] if about.left_out else []
     return shlex.join(words)
+
+
+def _model(run: RunFacts) -> str:
+    """Return a model as `run` takes it, where the results record that, else its name."""
+    if run.weights.startswith(TRAINED):
+        return run.weights
+    return run.weights.removeprefix(PUBLISHED) if run.weights.startswith(PUBLISHED) else run.name
+
+
+def _sources(about: About) -> list[str]:
+    """Return the sources whose folders an evaluation reads; none where the benchmark is not here."""
+    try:
+        manifest = load_manifest(about.benchmark)
+    except SplitsError:
+        return []
+    with using_sources(manifest.own):
+        names = sorted({row.source for row in manifest.groups})
+        return [name for name in names if source_class(name).rooted]
+
+
+def _placeholder(name: str) -> str:
+    return re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
 def python_call(evaluation: NamedResults) -> str:

@@ -20,6 +20,7 @@ from wordnet_splits.taxonomy import Taxonomy
 
 from ...opening import PackedFolders
 from ..comparison.entries import Entry
+from ..detectors.parsing import as_shown, is_log_probability
 from ..semantics import ClassName, classes_of, similarities
 
 THUMBNAIL = 96
@@ -36,6 +37,7 @@ class Mistake:
     Attributes
     ----------
     kind : ``unknown`` or ``wrong``. true, predicted : class names; the latter None without a prediction.
+    confidence : that of the detector, named by ``score_name``; of MSP a probability.
     share : of the correctly classified ID images, those of lower confidence.
     path : names of the synsets in WordNet from the true class up to the common one and down to the predicted.
     thumbnail : a PNG as a ``data:`` address, None where the image is not at hand.
@@ -52,6 +54,7 @@ class Mistake:
     predicted: str | None
     similarity: float | None
     path: tuple[str, ...]
+    score_name: str = "confidence"
     thumbnail: str | None = None
 
 
@@ -96,12 +99,13 @@ def worst_mistakes(entry: Entry, manifest: Manifest, limit: int) -> list[Mistake
                     row["role"],
                     row["source"],
                     row["image_id"],
-                    confidence,
+                    float(as_shown(entry.detector, np.array(confidence))),
                     float(np.searchsorted(ranked, confidence) / len(ranked)) if len(ranked) else float("nan"),
                     true.name if true else row["class_id"],
                     predicted.name if predicted else None,
                     similarity,
                     path,
+                    "probability" if is_log_probability(entry.detector) else "confidence",
                 )
             )
     return worst

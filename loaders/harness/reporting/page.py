@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.names import printable
+from wordnet_splits.base.plotting import dark_rules
 
 from ..evaluation.table import NOTHING, Table
 from .mistakes import Mistake
@@ -39,7 +40,7 @@ class DrawnPlot:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page; an empty part is left out."""
+    """A part of the page; an empty part is left out. ``listing`` is a text of several lines."""
 
     title: str
     tables: tuple[Table, ...] = ()
@@ -47,6 +48,7 @@ class Section:
     mistakes: tuple[Mistake, ...] = ()
     lines: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    listing: str = ""
 
     @property
     def anchor(self) -> str:
@@ -63,13 +65,15 @@ def page(title: str, facts: str, sections: Sequence[Section]) -> str:
     """
     jinja2 = need("jinja2", "plots", where="unknown-eval report")
     style, script = (_asset(name) for name in ("report.css", "report.js"))
+    dark = "svg{fill:currentColor}\n" + dark_rules('[{name}="{colour}"]')
+    style = f"{style}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["plain"] = lambda text: printable(text, MAX_TEXT_LENGTH)
     environment.filters["sort_key"] = sort_key
     environment.filters["kinds"] = column_kinds
-    filled = [s for s in sections if s.tables or s.plots or s.mistakes or s.lines or s.commands]
+    filled = [s for s in sections if s.tables or s.plots or s.mistakes or s.lines or s.commands or s.listing]
     return str(
         environment.from_string(_asset("report.html.jinja")).render(
             title=title,

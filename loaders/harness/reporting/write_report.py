@@ -24,6 +24,14 @@ from ..plots.selection import Selection
 from .commands import commands, remarks
 from .mistakes import KINDS, Mistake, with_thumbnails, worst_mistakes
 from .page import DrawnPlot, Section, inline_svg, page
+from .provenance import (
+    bibtex_of,
+    environment_table,
+    fingerprints_table,
+    licences_table,
+    manifest_of,
+    missing_lines,
+)
 
 MISTAKES = 12
 PLOTS = (
@@ -34,7 +42,9 @@ PLOTS = (
 PER_DETECTOR = frozenset({"densities", "nearness"})
 """Plots with a panel for each detector."""
 MAX_PANELS = 6
-"""Detectors that get a panel each; the other plots show all."""
+"""Entries that get a panel each, the best; the other plots show all."""
+COLUMNS = 2
+"""Panels side by side."""
 
 
 def report(
@@ -43,6 +53,7 @@ def report(
     *,
     detectors: Sequence[str] | None = None,
     bootstrap: int = 0,
+    best: int | None = None,
     mistakes: int = MISTAKES,
     roots: Roots | None = None,
     packed: PackedFolders | None = None,
@@ -53,6 +64,8 @@ def report(
     ----------
     results : on one benchmark. detectors : labels, all by default.
     bootstrap : replicates behind the intervals of the ranking; 0 for none.
+    best : number of models in the plots, the best by the primary metric of the benchmark's paper; all by
+        default. Tables hold all models.
     mistakes : number of mistakes of each kind, with thumbnails where the images are at hand.
     roots, packed : the folders of the images, as of `UnknownDetectionSet`.
 
@@ -64,7 +77,8 @@ def report(
     selection = Selection.of(results, detectors=detectors, replicates=bootstrap)
     draw = selection.draw
     comparison = compare_draws_of([draw], bootstrap=bootstrap)
-    plots, plot_notes = _plots(selection, comparison)
+    plots, plot_notes = _plots(selection if best is None else selection.best_models(best), comparison)
+    manifest, absent = manifest_of(draw)
     worst, entry_name, mistake_notes = _mistakes(draw, comparison, mistakes, roots, packed)
     sweeps = [table for evaluation in draw.results for table in sweep_details(evaluation.results)]
     all_remarks = [
@@ -77,6 +91,7 @@ def report(
             tables=(*_overview(draw), *sweeps),
             lines=tuple(dict.fromkeys(all_remarks)),
         ),
+        Section("What is missing", lines=tuple(missing_lines(draw))),
         Section(
             "Results",
             tables=tuple(table for evaluation in draw.results for table in tables(evaluation.results)),
@@ -94,7 +109,18 @@ def report(
             Section(f"{title}: {entry_name}", mistakes=tuple(m for m in worst if m.kind == kind))
             for kind, title in KINDS.items()
         ),
-        Section("How to repeat it", lines=(*remarks(draw), *mistake_notes), commands=tuple(commands(draw))),
+        Section(
+            "How to repeat it",
+            tables=(environment_table(draw), fingerprints_table(draw)),
+            lines=(*remarks(draw), *mistake_notes),
+            commands=tuple(commands(draw)),
+        ),
+        Section(
+            "Licences and citation",
+            tables=() if manifest is None else (licences_table(manifest),),
+            lines=(absent,) if absent else (),
+            listing="" if manifest is None else bibtex_of(manifest),
+        ),
     ]
     about = draw.first.about
     facts = f"version {about.version}, images {about.images_fingerprint or 'awaiting a source'}"
@@ -104,13 +130,18 @@ def report(
 
 
 def _plots(selection: Selection, comparison: Comparison) -> tuple[list[DrawnPlot], list[str]]:
-    best = list(dict.fromkeys(row["detector"] for row in comparison.rows()))[:MAX_PANELS]
-    entries = tuple(entry for entry in selection.entries if entry.detector in best)
-    of_best = replace(selection, draw=replace(selection.draw, entries=entries))
+    rank = {(row["model"], row["detector"]): n for n, row in enumerate(comparison.rows())}
+    ranked = tuple(sorted(selection.entries, key=lambda entry: rank[entry.label]))
+    selection = replace(selection, draw=replace(selection.draw, entries=ranked))
+    of_best = replace(selection, draw=replace(selection.draw, entries=ranked[:MAX_PANELS]))
+    if len(ranked) > MAX_PANELS:
+        note = f"The {MAX_PANELS} best of {len(ranked)} detectors of models, by rank."
+        of_best = replace(of_best, left_out=f"{selection.left_out} {note}".strip())
     drawn, notes = [], []
     for number, name in enumerate(PLOTS):
         try:
             plot = get_plot(name).plot(of_best if name in PER_DETECTOR else selection)
+            plot = replace(plot, columns=COLUMNS)
             prefix = f"p{number}-"
             svg = inline_svg(plot_svg(plot, prefix), prefix, plot.title)
             drawn.append(DrawnPlot(name, plot.title, svg, len(plot.panels), plot.notes))

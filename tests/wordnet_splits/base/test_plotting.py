@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from wordnet_splits.base.drawing import figure_of
 from wordnet_splits.base.errors import OutputError
-from wordnet_splits.base.plotting import Plot, figure_of, save_plot, settings
+from wordnet_splits.base.plotting import Plot, save_plot, settings
 from wordnet_splits.base.shapes import Bar, Bars, Box, Boxes, HeatMap, Line, Lines, Point, Points
 
 pytest.importorskip("matplotlib")
@@ -37,7 +38,7 @@ def test_every_shape_draws_the_same_bytes(tmp_path: Path) -> None:
 
 def test_panels_are_laid_out_in_columns_and_categories_from_top_to_bottom() -> None:
     with settings("test"):
-        figure = figure_of(Plot("title", PANELS, columns=2))
+        figure = figure_of("title", PANELS, 2)
     assert len(figure.axes) == 8 + 1  # a row more than 3 x 2, and the colour bar
     boxes = figure.axes[6]
     assert [label.get_text() for label in boxes.get_yticklabels()] == ["a", "empty"]

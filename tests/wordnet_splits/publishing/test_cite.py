@@ -10,9 +10,10 @@ import pytest
 from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import write_manifest
-from wordnet_splits.publishing.cite import cite_benchmark, paper_bibtex, paper_names
+from wordnet_splits.publishing.cite import cite_benchmark
 from wordnet_splits.recipe import class_set_names, load_recipe, recipe_names
 from wordnet_splits.sources import source_info, source_names
+from wordnet_splits.sources.citation import paper_bibtex, paper_names
 
 ENTRY = re.compile(r"@(?P<type>[a-z]+)\{(?P<key>[^,\s]+),\n(?P<fields>.*)\n\}", re.DOTALL)
 FIELD = re.compile(r"  (?P<name>[a-z]+) += \{(?P<value>.*)\}")

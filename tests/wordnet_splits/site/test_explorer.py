@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.wordnet_splits.site.pages import read, rows
+from wordnet_splits.base.schemas import write_sealed
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.finding import find_manifest, load_manifest
 from wordnet_splits.manifest.fingerprint import of_explanation
@@ -105,7 +106,7 @@ def reader(browser: Any, folder: Path) -> Iterator[Reader]:
 
 
 def test_the_pages_are_small_and_name_each_script_once() -> None:
-    assert sum(path.stat().st_size for path in ASSETS.iterdir()) < 80_000
+    assert sum(path.stat().st_size for path in ASSETS.iterdir()) < 88_000
     page = (ASSETS / "index.html").read_text("utf-8")
     named = re.findall(r"assets/([\w.]+)", page)
     assert sorted(named) == sorted(path.name for path in ASSETS.iterdir() if path.suffix != ".html")
@@ -237,6 +238,77 @@ def test_the_leaderboard_sorts_filters_and_says_how_to_repeat(reader: Reader, fo
     page.get_by_label("Metric").select_option("auroc")
     page.wait_for_selector("text=Higher is better")
     assert page.get_by_label("Detector", exact=True).input_value() == "energy"
+
+
+def test_the_leaderboard_opens_on_the_field_s_table_of_one_benchmark(reader: Reader, folder: Path) -> None:
+    page = reader.opens("leaderboard")
+    assert page.get_by_label("Benchmark", exact=True).input_value() == LADDER
+    heads = page.locator("main th").all_text_contents()
+    assert heads[:7] == [
+        "Detector",
+        "Model",
+        "ID accuracy",
+        "Near AUROC",
+        "Near FPR95",
+        "Far AUROC",
+        "Far FPR95",
+    ]
+    wanted = {"metric": "auroc", "role": "near", "group": "(mean)"}
+    found = [row for row in rows(read(folder, "leaderboard")["rows"]) if wanted.items() <= row.items()]
+    found.sort(key=lambda row: -row["value"])
+    texts = [f"{100 * r['value']:.2f}[{100 * r['lo']:.2f}, {100 * r['hi']:.2f}]" for r in found]
+    assert reader.column(3) == texts
+    page.locator("th button", has_text="Near FPR95").press("Enter")
+    values = [float(cell.partition("[")[0]) for cell in reader.column(4)]
+    assert values == sorted(values)
+    page.click("text=Every metric and set")
+    page.wait_for_selector("text=Higher is better")
+    page.get_by_label("Metric").select_option("nearness_trend")
+    page.wait_for_selector("text=Neither end is better")
+    trends = [float(cell.replace("−", "-").split(" ")[0]) for cell in reader.column(3)]
+    assert trends == sorted(trends)
+    page.get_by_label("Metric").select_option("gamma")
+    page.wait_for_selector("text=Mean of gamma+")
+    gammas = [float(cell.split(" ")[0]) for cell in reader.column(3)]
+    assert gammas == sorted(gammas, reverse=True)
+
+
+def test_noise_is_no_part_of_the_first_table_and_outliers_have_a_chip(browser: Any, tmp_path: Path) -> None:
+    for name in ("kim", "all"):
+        entry = f"unknown-cifar-tinyval-{name}"
+        shutil.copytree(RESULTS / entry, tmp_path / "results" / entry)
+    path = tmp_path / "results" / "unknown-cifar-tinyval-kim" / "entry.json"
+    content = json.loads(path.read_text("utf-8"))
+    content.pop("checksum")
+    write_sealed(path, {**content, "outliers": "TIN-597"})
+    arguments = [
+        "site",
+        "unknown-cifar-tinyval",
+        "--results",
+        tmp_path / "results",
+        "--out",
+        tmp_path / "pages",
+    ]
+    assert run(app, [str(argument) for argument in arguments], "wordnet-splits") == 0
+    data = read(tmp_path / "pages", "leaderboard")
+    reader = Reader(browser, tmp_path / "pages")
+    page = reader.opens("leaderboard")
+    table = page.locator("table").text_content()
+    assert "gaussian" not in table
+    wanted = {"metric": "auroc", "group": "dtd"}
+    values = {f"{100 * r['value']:.2f}" for r in rows(data["rows"]) if wanted.items() <= r.items()}
+    assert {re.match(r"[\d.]{5}", cell).group() for cell in reader.column(5)} <= values
+    assert "Noise (gaussian) is not part of these means" in page.locator("main").text_content()
+    learning = set(data["fitted_on_outliers"])
+    for detector, model in zip(reader.column(0), reader.column(1), strict=True):
+        name = re.match(r"\w+?(?=outliers|\[|$)", detector).group()
+        assert ("outliers" in detector) == (name in learning)
+        assert ("outliers: TIN-597" in model) == model.startswith("kim-cifar-short-resnet20-e8outliers")
+    assert page.locator("td .chip").count() == sum(
+        "outliers" in cell for n in (0, 1) for cell in reader.column(n)
+    )
+    assert any("TIN-597" in cell for cell in reader.column(1))
+    reader.close()
 
 
 def test_two_benchmarks_are_compared_class_by_class(reader: Reader) -> None:

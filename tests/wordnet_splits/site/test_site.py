@@ -14,9 +14,10 @@ from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.site.pages import read, rows
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.errors import OutputError
-from wordnet_splits.finding import find_manifest, load_manifest
+from wordnet_splits.finding import find_manifest, load_manifest, manifest_names
 from wordnet_splits.reports.explain import explain_class
 from wordnet_splits.site import make_site
+from wordnet_splits.site.leaderboard import leaderboard_page
 from wordnet_splits.site.tree import reduced_tree
 from wordnet_splits.taxonomy import load
 
@@ -170,8 +171,15 @@ def test_half_a_surrogate_pair_of_a_title_is_written(site: Path) -> None:
     assert titles["titled"] == HALF
 
 
-def test_the_leaderboard_averages_runs_and_names_fingerprints(site: Path) -> None:
-    page = read(site, "leaderboard")
+def test_the_leaderboard_averages_runs_and_names_fingerprints() -> None:
+    folder = Path(__file__).parents[3] / "manifests" / "results"
+    page = leaderboard_page(folder, [load_manifest(name) for name in manifest_names()])
+    assert page["elsewhere"] == 0
+    assert page["metrics"]["gamma"]["better"] == "higher"
+    assert page["metrics"]["nearness_trend"]["better"] is None
+    assert page["noise"]["unknown-cifar-tinyval"] == ["gaussian"]
+    assert page["fpr"]["openood-cifar100-drawn"] == "fpr95_ood_positive"
+    assert page["fpr"]["rungs-cifar100"] == "fpr95_id_positive"
     by_name = {entry["name"]: entry for entry in page["entries"]}
     assert by_name["rungs-cifar100-all"]["images"] == load_manifest("rungs-cifar100").fingerprint
     assert all(entry["commands"] and all(entry["sets"]["seen"]) for entry in page["entries"])

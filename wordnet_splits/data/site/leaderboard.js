@@ -1,13 +1,97 @@
 "use strict";
-// Results of all entries: sortable, filtered, each with its fingerprints and the commands that repeat it.
+// The field's table of one benchmark, and every figure of all entries, each with the commands that repeat it.
 {
   site.views.leaderboard = async (_, query) => {
-    const { entries, refused, rows: columns, metrics } = await site.load("leaderboard");
-    const rows = site.rows(columns);
+    const data = await site.load("leaderboard");
+    data.list ??= site.rows(data.rows);
+    return query.has("metric") ? figures(data, query) : field(data, query);
+  };
+
+  /** A row a detector on a model: accuracy, means of AUROC and FPR95 over near and over far sets. */
+  function field(data, query) {
+    const counts = Map.groupBy(data.list, (row) => data.entries[row.entry].benchmark);
+    const roles = (name) => ["near", "far"].filter((role) => counts.get(name).some((row) => row.role === role)).length;
+    const local = (name) => Number(name.includes("@"));
+    const order = (a, b) => local(a) - local(b) || roles(b) - roles(a) || counts.get(b).length - counts.get(a).length || a.localeCompare(b);
+    const names = [...counts.keys()].sort(order);
+    if (!names.length) return { title: "Leaderboard", content: [site.el("p", {}, "No entry is of a benchmark of this site. ", elsewhere(data))] };
+    const name = names.includes(query.get("benchmark")) ? query.get("benchmark") : names[0];
+    const noise = data.noise[name];
+    const fpr = data.fpr[name];
+    const one = (row) => data.entries[row.entry];
+    const byRow = Map.groupBy(counts.get(name).filter((row) => row.detector !== "(model)"), (row) => [row.entry, row.model, row.detector, row.params].join("\n"));
+    const rows = [...byRow.values()].map((all) => ({ ...all[0], mean: (role, metric) => mean(all, role, metric, noise) }));
+    const has = (role, metric) => rows.some((row) => row.mean(role, metric));
+    const columns = [
+      { title: "Detector", key: detector, cell: (row) => [detector(row), chip(data.fitted_on_outliers.includes(row.detector.split("[")[0]), "fitted on OOD validation images")], text: true },
+      { title: "Model", key: (row) => row.model, cell: (row) => [row.model.split("/").pop(), chip(one(row).outliers, one(row).outliers)], text: true },
+    ];
+    const add = (title, role, metric) => has(role, metric) && columns.push({
+      title,
+      key: (row) => row.mean(role, metric)?.value ?? null,
+      cell: (row) => [percent(row.mean(role, metric)), metric.startsWith("fpr") ? null : unscored(row, one(row), role)],
+      number: metric.startsWith("fpr") ? "ascending" : true,
+    });
+    add("ID accuracy", "id", "accuracy");
+    for (const [role, title] of [["near", "Near"], ["far", "Far"]]) {
+      add(`${title} AUROC`, role, "auroc");
+      add(`${title} FPR95`, role, fpr);
+    }
+    for (const role of ["near", "far"]) add(`Full-spectrum ${role} AUROC`, role, "auroc[full-spectrum]");
+    columns.push(site.counts("Runs", "runs"));
+    const sorted = Math.max(columns.findIndex((column) => column.title.endsWith("AUROC")), 0);
+    const sets = (role) => [...new Set(counts.get(name).filter((row) => row.role === role && !row.group.startsWith("(") && !noise.includes(row.group)).map((row) => row.group))];
+    const shown = ["near", "far"].filter((role) => sets(role).length).map((role) => `${role}: ${sets(role).join(", ")}`);
+    const mine = data.entries.filter((entry) => entry.benchmark === name);
+    return {
+      title: "Leaderboard",
+      content: [
+        site.el("div", { class: "tools" }, site.select("Benchmark", names, name, (value) => (location.hash = `#/leaderboard?benchmark=${encodeURIComponent(value)}`))),
+        site.el("p", { class: "note" },
+          `In %. Means over sets (${shown.join("; ")}). In brackets: the bootstrap interval of a single run; ±: the deviation over runs. FPR95: ${fpr.includes("ood") ? "OOD" : "ID"} is positive. `,
+          noise.length ? `Noise (${noise.join(", ")}) is not part of these means; a mean over other sets is then without interval. ` : null,
+          site.el("a", { href: `#/leaderboard?metric=auroc&benchmark=${encodeURIComponent(name)}` }, "Every metric and set"), "."),
+        site.el("div", { class: "first" }, site.table(columns, rows, { caption: name, sort: [sorted, "descending"], more: { title: "Repeat it", content: (row) => repeat(one(row)) } })),
+        ...entriesOf(mine, data),
+      ],
+    };
+  }
+
+  /** The mean over the sets of a role without noise; its interval is that of the results, or of the only set. */
+  function mean(all, role, metric, noise) {
+    if (role === "id") return all.find((row) => row.metric === metric && row.role === "id" && row.group === "(pooled)") ?? null;
+    const found = all.filter((row) => row.metric === metric && row.role === role);
+    const sets = found.filter((row) => !row.group.startsWith("("));
+    const kept = sets.filter((row) => !noise.includes(row.group));
+    if (kept.length === sets.length) return found.find((row) => row.group === "(mean)") ?? null;
+    if (kept.length < 2) return kept[0] ?? null;
+    const values = kept.map((row) => row.value);
+    return values.includes(null) ? null : { value: values.reduce((a, b) => a + b) / values.length, sd: null, lo: null, hi: null };
+  }
+
+  function percent(row) {
+    if (!row || row.value === null) return "–";
+    const [value, sd, lo, hi] = [row.value, row.sd, row.lo, row.hi].map((x) => x !== null && (100 * x).toFixed(2));
+    if (sd) return `${value} ± ${sd}`;
+    return [value, lo && site.el("small", {}, `[${lo}, ${hi}]`)].filter(Boolean);
+  }
+
+  const chip = (marked, title) => marked ? site.el("span", { class: "chip", title }, "outliers", site.el("span", { class: "unseen" }, `: ${title}`)) : null;
+
+  const elsewhere = ({ elsewhere: n }) => n ? `${site.plural(n, "entry is", "entries are")} of other benchmarks, and on their sites.` : "";
+
+  const entriesOf = (entries, { refused, ...data }) => [
+    site.section("Entries", site.el("ul", { class: "cards" }, entries.map((one) => site.el("li", {}, site.el("h3", {}, one.name), summary(one), entry(one)))), elsewhere(data) ? site.el("p", { class: "note" }, elsewhere(data)) : null),
+    refused.length ? site.section("Refused entries", site.list(refused.map((entry) => `${entry.name}: ${entry.reason}`))) : null,
+  ];
+
+  /** Every figure of one metric. */
+  function figures(data, query) {
+    const { entries, list: rows, metrics } = data;
     const names = [...new Set(rows.map((row) => row.metric))].sort();
     const first = names.includes("auroc") ? "auroc" : names[0];
     const metric = names.includes(query.get("metric")) ? query.get("metric") : first;
-    const about = metrics[metric] ?? metrics[metric.split("[")[0]];
+    const about = metrics[metric] ?? metrics[metric?.split("[")[0]];
     const ofMetric = rows.filter((row) => row.metric === metric);
     const setOf = (row) => (row.group.startsWith("(") ? `${row.role} ${row.group}` : row.group);
     const told = [
@@ -28,40 +112,46 @@
       for (const { name: key } of choices) site.parameter(key) ? query.set(key, site.parameter(key)) : query.delete(key);
       location.hash = `#/leaderboard?${query}`;
     });
-    const better = about?.better ?? "higher";
+    const better = about ? about.better : "higher";
+    const sense = better === null ? "Neither end is better." : `${better === "higher" ? "Higher" : "Lower"} is better.`;
     return {
       title: "Leaderboard",
       content: [
-        site.el("p", {}, "Results of different benchmarks, or of other networks, are beside each other to be found, not to be ranked. What an entry did not score is said in it."),
+        site.el("p", {}, site.el("a", { href: "#/leaderboard" }, "The table of one benchmark"), ". Results of different benchmarks, or of other networks, are beside each other to be found, not to be ranked. What an entry did not score is said in it."),
         site.el("div", { class: "tools" }, pick),
-        site.el("p", { class: "note" }, about ? `${about.title} ${better === "higher" ? "Higher" : "Lower"} is better.` : "", " Values are fractions; ± is the deviation over runs, the range in brackets that of a single run."),
+        site.el("p", { class: "note" }, about ? `${about.title} ${sense}` : "", " Values are fractions; ± is the deviation over runs, the range in brackets that of a single run."),
         site.filtered(told, ofMetric, choices, query, {
           caption: `Results by ${metric}`,
           more: { title: "Repeat it", content: (row) => repeat(entries[row.entry]) },
           sort: [3, better === "higher" ? "descending" : "ascending"],
         }),
-        site.section("Entries", site.el("ul", { class: "cards" }, entries.map((one) => site.el("li", {}, site.el("h3", {}, one.name), summary(one), entry(one))))),
-        refused.length ? site.section("Refused entries", site.list(refused.map((entry) => `${entry.name}: ${entry.reason}`))) : null,
+        ...entriesOf(entries, data),
       ],
     };
-  };
+  }
 
   function detector(row) {
     const given = Object.entries(JSON.parse(row.params || "{}")).map(([name, x]) => `${name}=${typeof x === "object" ? JSON.stringify(x) : x}`);
     return given.length && !row.detector.includes("[") ? `${row.detector}[${given.join(",")}]` : row.detector;
   }
 
-  /** The set of a row, and what of it, or of the sets pooled in it, was not scored. */
-  function set(row, one) {
-    const pooled = row.group.startsWith("(");
-    const roles = row.role.split("+");
+  /** What of a set, or of the sets that a value pools or averages, was not scored. */
+  function unscored(row, one, role) {
+    const pooled = role !== undefined || row.group.startsWith("(");
+    const roles = (role ?? row.role).split("+");
     const short = site
       .rows(one.sets)
       .filter((part) => part.scored !== part.expected && (pooled ? roles.includes(part.role) : part.group === row.group))
       .map((part) => (part.scored ? `${site.count(part.scored)} of ${site.count(part.expected)} of ${part.group}` : `no ${part.group}`));
+    return short.length ? site.el("small", { class: "differs" }, short.join(", ")) : null;
+  }
+
+  /** The set of a row, and what of it was not scored. */
+  function set(row, one) {
+    const pooled = row.group.startsWith("(");
     const name = pooled ? `${row.role} ${row.group}` : row.group;
     const named = site.index.roles.includes(row.role) ? site.badge(row.role, name) : name;
-    return [named, short.length ? site.el("small", { class: "differs" }, short.join(", ")) : null];
+    return [named, unscored(row, one)];
   }
 
   function value(row) {
@@ -79,6 +169,7 @@
   const summary = (one) => [
     site.el("p", {}, benchmark(one), ` version ${one.version}, by `, site.outward(one.by, one.url)),
     one.note ? site.el("p", { class: "note" }, one.note) : null,
+    one.outliers ? site.el("p", { class: "note" }, `Trained on outliers: ${one.outliers}`) : null,
     one.missing.length ? site.el("p", { class: "differs" }, one.missing.join("; ")) : null,
   ];
 

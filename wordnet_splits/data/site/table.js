@@ -32,7 +32,7 @@
     const whole = site.el("div", {}, box, rest);
 
     function turn(at) {
-      const first = columns[at].number && !order?.includes(at) ? "descending" : "ascending";
+      const first = columns[at].number && columns[at].number !== "ascending" ? "descending" : "ascending";
       const other = { ascending: "descending", descending: "ascending" };
       order = [at, order?.[0] === at ? other[order[1]] : first];
       site.say(`sorted by ${columns[at].title}, ${order[1]}`);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,16 +16,22 @@ import pytest
 
 from loaders.harness import check_results
 from loaders.harness.cli.main import app
+from loaders.harness.detectors import DETECTORS
+from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.leaderboard import check, check_entries, read_entry, submit
 from loaders.harness.leaderboard.facts import facts_of
+from loaders.harness.leaderboard.submit import trained_on_outliers
 from loaders.harness.plugins import IN_PYTHON
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from tools.stored_results import read_stored
 from wordnet_splits.finding import load_manifest
+from wordnet_splits.leaderboard import FITTED_ON_OUTLIERS
 from wordnet_splits.site.leaderboard import leaderboard_page
 from wordnet_splits.terminal.runner import run
+
+DIGITS = [load_manifest("digits")]
 
 
 @pytest.fixture(scope="module")
@@ -207,11 +214,42 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 def test_a_bad_entry_costs_the_leaderboard_one_row(entries: Path, results: Path, damage: str) -> None:
     submit(results, by="somebody", name="sound", to=entries)
     DAMAGES[damage](entries / "linear")
-    page = leaderboard_page(entries)
+    page = leaderboard_page(entries, DIGITS)
     assert [entry["name"] for entry in page["entries"]] == ["sound"]
     assert [refused["name"] for refused in page["refused"]] == ["linear"]
     (entries / "sound" / "entry.json").unlink()
-    assert "every entry is refused; linear: " in str(refusal(lambda: leaderboard_page(entries)))
+    assert "every entry is refused; linear: " in str(refusal(lambda: leaderboard_page(entries, DIGITS)))
+
+
+def test_outliers_are_stated_or_found_in_the_record_of_training(
+    entries: Path, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit(results, by="somebody", name="stated", outliers="TIN-597", to=entries)
+    assert read_entry(entries / "stated").outliers == "TIN-597"
+    assert read_entry(entries / "linear").outliers == ""
+    about = Results.read(results).about
+    runs = tuple(run.model_copy(update={"weights": f"trained:models/{run.name}"}) for run in about.runs)
+    trained = about.model_copy(update={"runs": runs})
+    assert trained_on_outliers(trained) == ""  # the folders are not here
+    for loss, found in (("outlier-exposure", "external training images of digits"), ("softmax", "")):
+        record = {"recipe": {"loss": {"name": loss}}, "benchmark": {"name": "digits"}}
+        module = sys.modules["loaders.harness.leaderboard.submit"]
+        monkeypatch.setattr(module, "read_metadata", lambda path, record=record: record)
+        assert trained_on_outliers(trained) == found
+    learning = {name for name, spec in DETECTORS.items() if "ood-val" in spec.splits}
+    assert learning == FITTED_ON_OUTLIERS
+
+
+def test_entries_of_other_benchmarks_are_left_out_of_a_site(entries: Path) -> None:
+    page = leaderboard_page(entries, [load_manifest("rungs-cifar100")])
+    assert (page["entries"], page["elsewhere"], page["refused"]) == ([], 1, [])
+    data = load_manifest("digits").data
+    changed = data.model_copy(
+        update={"fingerprints": data.fingerprints.model_copy(update={"classes": "0" * 64})}
+    )
+    namesake = replace(load_manifest("digits"), data=changed)
+    assert leaderboard_page(entries, [namesake])["elsewhere"] == 1
+    assert leaderboard_page(entries, DIGITS)["elsewhere"] == 0
 
 
 def test_a_link_in_an_entry_is_refused(entries: Path, tmp_path: Path) -> None:

@@ -45,6 +45,13 @@ def results() -> Results:
 
 
 @pytest.fixture(scope="module")
+def single() -> Results:
+    """Results of models of one run."""
+    manifest = fake_manifest(SETS, name="digits")
+    return evaluate_runs(manifest, [fake_run(manifest, 0, model=m) for m in ("one", "two")], "mcp,energy,mls")
+
+
+@pytest.fixture(scope="module")
 def digits() -> Results:
     manifest = load_manifest("digits")
     return evaluate_runs(manifest, [fake_run(manifest, splits=("test",))], "mcp,energy")
@@ -66,28 +73,28 @@ def panels(results: Any, what: str, **options: Any) -> Any:
     return plot_data(results, what, **options).panels
 
 
-def test_risk_is_the_share_of_errors_among_the_most_confident(results: Results) -> None:
-    (panel,) = panels(results, "risk-coverage", detectors=["mcp"])
+def test_risk_is_the_share_of_errors_among_the_most_confident(single: Results) -> None:
+    (panel,) = panels(single, "risk-coverage", detectors=["mcp"])
     line = panel.lines[0]
-    pool = [confidences(results, "mcp", group) for group in ("known", "near-a", "far-a")]
-    errors = np.concatenate([~right(results), np.ones(100, bool)])
+    pool = [confidences(single, "mcp", group) for group in ("known", "near-a", "far-a")]
+    errors = np.concatenate([~right(single), np.ones(100, bool)])
     order = np.argsort(-np.concatenate(pool), kind="stable")
     risk = np.cumsum(errors[order]) / np.arange(1, 191)
     assert len(line.x) == 190  # no ties
     assert line.x == pytest.approx(np.arange(1, 191) / 190)
     assert line.y == pytest.approx(risk)
     (aurc,) = [
-        row["value"] for row in results.rows(metric="aurc_unknown", group=POOLED, detector="mcp", run=0)
+        row["value"] for row in single.rows(metric="aurc_unknown", group=POOLED, detector="mcp", run=0)
     ]
     assert line.y.mean() == pytest.approx(aurc)
-    assert line.name.endswith(f"(AURC {1000 * aurc:.1f})")
+    assert line.value == f"{1000 * aurc:.1f}"
 
 
-def test_roc_is_scikit_learn_s(results: Results) -> None:
-    found = panels(results, "roc", detectors=["energy"])
+def test_roc_is_scikit_learn_s(single: Results) -> None:
+    found = panels(single, "roc", detectors=["energy"])
     assert [panel.title for panel in found] == ["near-a", "far-a"]
     for panel in found:
-        inside, outside = (confidences(results, "energy", g) for g in ("known", panel.title))
+        inside, outside = (confidences(single, "energy", g) for g in ("known", panel.title))
         truth = [1] * len(inside) + [0] * len(outside)
         fpr, tpr, _ = roc_curve(truth, np.concatenate([inside, outside]), drop_intermediate=False)
         assert panel.lines[0].x == pytest.approx(fpr)
@@ -95,50 +102,101 @@ def test_roc_is_scikit_learn_s(results: Results) -> None:
         assert panel.lines[-1].dashed
 
 
-def test_oscr_counts_right_knowns_above_each_threshold(results: Results) -> None:
-    (panel,) = panels(results, "oscr-linear", detectors=["mcp"], groups=["far-a"])
+def test_oscr_counts_right_knowns_above_each_threshold(single: Results) -> None:
+    (panel,) = panels(single, "oscr-linear", detectors=["mcp"], groups=["far-a"])
     line = panel.lines[0]
-    inside, outside = (confidences(results, "mcp", g) for g in ("known", "far-a"))
+    inside, outside = (confidences(single, "mcp", g) for g in ("known", "far-a"))
     thresholds = [*sorted({*inside, *outside}, reverse=True), -np.inf]
     assert line.x.tolist() == [np.mean(outside > t) for t in thresholds]
-    assert line.y == pytest.approx([np.mean((inside > t) & right(results)) for t in thresholds])
+    assert line.y == pytest.approx([np.mean((inside > t) & right(single)) for t in thresholds])
     assert np.trapezoid(line.y, line.x) == pytest.approx(
-        results.rows(metric="oscr", group="far-a", detector="mcp", run=0)[0]["value"]
+        single.rows(metric="oscr", group="far-a", detector="mcp", run=0)[0]["value"]
     )
-    (log,) = panels(results, "oscr", detectors=["mcp"], groups=["far-a"])
+    (log,) = panels(single, "oscr", detectors=["mcp"], groups=["far-a"])
     assert log.log_x
     assert log.lines[0].x.tolist() == [x for x in line.x if x > 0]
 
 
-def test_densities_have_area_one_and_say_how_many(results: Results) -> None:
-    panel = panels(results, "densities", detectors=["mls"])[0]
-    n = int(right(results).sum())
-    assert [line.name for line in panel.lines] == [
-        f"correct ({n})",
-        f"incorrect ({90 - n})",
-        "near (60)",
-        "far (40)",
-    ]
+def test_densities_have_area_one_and_say_how_many(single: Results) -> None:
+    panel = panels(single, "densities", detectors=["mls"])[0]
+    n = int(right(single).sum())
+    sizes = {"correct": f"{n}", "incorrect": f"{90 - n}", "near": "60", "far": "40"}
+    assert {line.name: line.value for line in panel.lines} == sizes
     for line in panel.lines:
         assert np.sum(line.y * np.diff(line.x)) == pytest.approx(1)
-    of_near = confidences(results, "mls", "near-a")
+    of_near = confidences(single, "mls", "near-a")
     counts, _ = np.histogram(of_near, bins=panel.lines[2].x)
     assert panel.lines[2].y * 60 * np.diff(panel.lines[2].x) == pytest.approx(counts)
-    assert density_panel("", "", {"x": np.array([1.0, 1.0])}).lines[0].y.sum() > 0
+    assert density_panel("", "", {"x": [np.array([1.0, 1.0])]}).lines[0].y.sum() > 0
 
 
-def test_softmax_histograms_are_of_target_and_greatest(results: Results) -> None:
-    table = results.predictions.to_pandas()
+def test_softmax_histograms_are_of_target_and_greatest(single: Results) -> None:
+    table = single.predictions.to_pandas()
     table = table[table.run == 0]
-    panel = panels(results, "palechor-4")[0]
+    panel = panels(single, "palechor-4")[0]
     known = table[table.group == "known"].target_probability
     counts, _ = np.histogram(known, bins=60, range=(0, 1))
-    assert panel.lines[0].name in ("target of ID (90)", "greatest of far-a (40)", "greatest of near-a (60)")
+    assert panel.lines[0].name in ("target of ID", "greatest of far-a", "greatest of near-a")
     by_name = {line.name: line for line in panel.lines}
-    assert by_name["target of ID (90)"].y * 90 / 60 == pytest.approx(counts)
+    assert by_name["target of ID"].y * 90 / 60 == pytest.approx(counts)
     far = np.histogram(table[table.group == "far-a"].max_probability, bins=60, range=(0, 1))[0]
-    assert by_name["greatest of far-a (40)"].y * 40 / 60 == pytest.approx(far)
-    assert [len(p.lines) for p in panels(results, "kim-6")] == [4, 4]  # two models
+    assert by_name["greatest of far-a"].y * 40 / 60 == pytest.approx(far)
+    assert [len(p.lines) for p in panels(single, "kim-6")] == [4, 4]  # two models
+
+
+def test_curves_of_several_runs_are_their_mean_with_a_band(results: Results) -> None:
+    (panel,) = panels(results, "roc", detectors=["energy"], groups=["far-a"])
+    line = panel.lines[0]
+    curves = []
+    for run in (0, 1):
+        inside, outside = (confidences(results, "energy", g, run) for g in ("known", "far-a"))
+        fpr, tpr, _ = roc_curve(
+            [1] * 90 + [0] * 40, np.concatenate([inside, outside]), drop_intermediate=False
+        )
+        curves.append([tpr[fpr <= x + 1e-12].max() for x in line.x[::50]])
+    mean, sd = np.mean(curves, axis=0), np.std(curves, axis=0, ddof=1)
+    steps = np.isclose((line.x[::50] * 40) % 1, 0) | np.isclose((line.x[::50] * 40) % 1, 1)
+    assert steps.sum() > 5  # the corners of the curves of 40 OOD images
+    assert line.y[::50][steps] == pytest.approx(mean[steps])
+    assert line.hi[::50][steps] == pytest.approx(np.minimum(mean + sd, 1)[steps])
+    assert line.lo[::50][steps] == pytest.approx((mean - sd)[steps])
+    rows = results.rows(metric="auroc", group="far-a", detector="energy", model="one")
+    values = [100 * row["value"] for row in rows]
+    assert line.value == f"{np.mean(values):.1f}±{np.std(values, ddof=1):.1f}"
+    assert np.trapezoid(line.y, line.x) == pytest.approx(np.mean(values) / 100, abs=0.01)
+    plot = plot_data(results, "roc", detectors=["energy"])
+    assert plot.notes == ("Lines are means over the runs of a model, bands one standard deviation.",)
+    for kind in ("risk-coverage", "oscr", "densities", "kim-6", "palechor-4"):
+        lines = [line for panel in panels(results, kind) for line in panel.lines]
+        assert all(np.all(line.lo <= line.y) and np.all(line.y <= line.hi) for line in lines), kind
+
+
+def test_msp_is_shown_as_a_probability(single: Results) -> None:
+    mcp, _, mls, _ = panels(single, "densities", detectors=["mcp", "mls"])
+    assert (mcp.x_label, mls.x_label) == ("probability", "confidence")
+    far = next(line for line in mcp.lines if line.name == "far")
+    counts, edges = np.histogram(np.exp(confidences(single, "mcp", "far-a")), bins=60, range=(0, 1))
+    assert far.x == pytest.approx(edges)
+    assert far.y * 40 / 60 == pytest.approx(counts)
+    table = single.predictions.to_pandas()
+    greatest = table[(table.run == 0) & (table.group == "far-a")].max_probability
+    assert far.y * 40 / 60 == pytest.approx(np.histogram(greatest, bins=60, range=(0, 1))[0])
+
+
+def test_the_best_models_are_those_of_the_comparison() -> None:
+    manifest = fake_manifest(SETS, name="digits")
+    runs = [fake_run(manifest, seed, model=f"m{seed:02d}", temperature=2 + seed) for seed in range(14)]
+    many = evaluate_runs(manifest, runs, "mcp,energy")
+    order = list(dict.fromkeys(row["model"] for row in compare(many, bootstrap=0).rows()))
+    plot = plot_data(many, "near-far", best=3)
+    assert {point.name.split()[0] for point in plot.panels[0].points} == set(order[:3])
+    assert plot.notes == ("The 3 best of 14 models by aurc_unknown on pooled.",)
+    whole = plot_data(many, "near-far", best=20)
+    assert whole.notes == ()
+    points = whole.panels[0].points
+    assert {(p.kind, p.marker, p.label) for p in points} == {
+        (f"m{n:02d}", detector, False) for n in range(14) for detector in ("mcp", "energy")
+    }
 
 
 def test_points_are_means_over_runs(results: Results) -> None:
@@ -158,10 +216,11 @@ def test_points_are_means_over_runs(results: Results) -> None:
 def test_nearness_has_a_point_for_each_class(results: Results) -> None:
     panel = panels(results, "nearness", detectors=["mcp"])[0]
     table = results.by_class.to_pandas()
-    table = table[(table.detector == "mcp") & (table.run == 0)]
-    assert sorted((p.x, p.y) for p in panel.points) == sorted(
-        zip(table.similarity, 100 * table.auroc, strict=True)
-    )
+    table = table[(table.detector == "mcp") & (table.run < 2)]
+    table = table.groupby(["group", "class_id"], as_index=False)[["similarity", "auroc"]].mean()
+    points = sorted((round(p.x, 9), p.y) for p in panel.points)
+    due = sorted((round(x, 9), y) for x, y in zip(table.similarity, 100 * table.auroc, strict=True))
+    assert np.array(points) == pytest.approx(np.array(due))
     assert {p.kind for p in panel.points} == {"near-a", "far-a"}
     panel = panels(results, "nearness", detectors=["mcp"], groups=["near-a"])[0]
     alone = table[table.group == "near-a"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import platform
 import re
 import shlex
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -20,17 +22,23 @@ from PIL import Image
 
 from loaders import UnknownDetectionSet
 from loaders.harness import plot, report
+from loaders.harness.cli.main import app
 from loaders.harness.comparison.entries import draws_of
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.evaluation.schema import MissingSet
 from loaders.harness.evaluation.table import Table
+from loaders.harness.reporting.commands import command_of
 from loaders.harness.reporting.mistakes import with_thumbnails, worst_mistakes
 from loaders.harness.reporting.page import column_kinds, inline_svg, sort_key
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.finding import load_manifest
+from wordnet_splits.publishing.cite import cite_benchmark
 from wordnet_splits.similarity import compare
+from wordnet_splits.sources import source_info
+from wordnet_splits.terminal.runner import run
 
 HOSTILE_NAME = "<script>window.hacked=1</script>\"'><img src=x onerror=window.hacked=1>"
 HOSTILE = f"{HOSTILE_NAME}\x1b[31m"
@@ -81,6 +89,69 @@ def test_the_page_names_what_was_run_and_how_to_repeat_it(page: Path) -> None:
     assert [one.label for one in said] == ["mcp", "knn[k=10]"]
 
 
+def texts_of(page: Path) -> str:
+    return unescape(re.sub(r"<[^>]+>", " ", page.read_text("utf-8").partition("<main>")[2]))
+
+
+def test_the_page_says_where_its_numbers_come_from(page: Path, digits: Results) -> None:
+    text = texts_of(page)
+    manifest = load_manifest("digits")
+    for part in (
+        platform.python_version(),
+        version("wordnet-splits"),
+        digits.about.software["date"],
+        digits.about.evaluation_fingerprint,
+        manifest.fingerprint,
+        source_info("digits").licence,
+        cite_benchmark("digits").bibtex.strip(),
+        "Nothing: every ID, near and far image was scored.",
+    ):
+        assert str(part) in text, part
+    assert "torch" not in digits.about.software  # nothing ran here: arrays
+
+
+def test_older_results_say_that_nothing_was_recorded(digits: Results, tmp_path: Path) -> None:
+    missing = MissingSet(group="uniform", role="far", scored=3, expected=500, status="awaiting svhn")
+    about = digits.about.model_copy(update={"software": {}, "missing": (missing,)})
+    text = texts_of(report(replace(digits, about=about), tmp_path / "a.html", mistakes=0))
+    assert "not recorded: evaluated before results kept it" in text
+    assert "uniform (far): 3 of 500 images scored, awaiting svhn." in text
+
+
+def test_commands_name_roots_and_weights_in_capitals(digits: Results) -> None:
+    origins = ("file /home/me/a.pth", "published, timm:resnet18")
+    runs = tuple(
+        run.model_copy(update={"weights": weights, "model": "m"})
+        for run, weights in zip(digits.about.runs, origins, strict=True)
+    )
+    about = digits.about.model_copy(update={"benchmark": "rungs-cifar100", "runs": runs})
+    (draw,) = draws_of([digits])
+    (evaluation,) = draw.results
+    command = command_of(replace(evaluation, results=replace(digits, about=about)))
+    assert (
+        "--model fake-0 --model timm:resnet18 --weights WEIGHTS/a.pth --root cifar100=CIFAR100_ROOT"
+        in command
+    )
+    assert "/home/me" not in command
+    assert "--root" not in command_of(evaluation)  # digits and noise need no folder
+
+
+def test_the_best_models_alone_are_plotted_and_the_page_says_so(tmp_path: Path) -> None:
+    sets = [("known", "id", "test", 60), ("near-a", "near", "test", 40), ("far-a", "far", "test", 40)]
+    manifest = fake_manifest(sets, name="digits")
+    runs = [fake_run(manifest, seed, model=f"model-{seed}") for seed in range(10)]
+    held = evaluate_runs(manifest, runs, "mcp,energy")
+    text = report(held, tmp_path / "a.html", best=3, mistakes=0).read_text("utf-8")
+    assert "The 3 best of 10 models by aurc_unknown on pooled." in text
+    assert "The 6 best of" not in text
+    assert text.count("<figure") >= 5
+    whole = report(held, tmp_path / "b.html", mistakes=0).read_text("utf-8")
+    assert "best of 10 models" not in whole
+    assert "The 6 best of 20 detectors of models, by rank." in whole
+    assert all(f"model-{n}" in texts_of(tmp_path / "a.html") for n in range(10))  # in the tables
+    assert run(app, ["report", "nowhere", "--best", "0"], "unknown-eval") == 2
+
+
 def test_nothing_is_loaded_and_only_the_page_s_own_style_and_script_may_run(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     seen = Elements(text)
@@ -128,16 +199,18 @@ def test_worst_mistakes_are_the_surest(digits: Results) -> None:
     found = worst_mistakes(draw.entries[0], manifest, 4)
     scores = digits.scores.to_pandas()
     scores = scores[(scores.detector == "mcp") & (scores.run == 0)]
+    scores["confidence"] = np.exp(scores["confidence"])  # MSP, shown as a probability
     outside = scores[scores.group != "digits-0-5"].sort_values("confidence", ascending=False)
     unknown = [one for one in found if one.kind == "unknown"]
-    assert [one.confidence for one in unknown] == outside.confidence.head(4).tolist()
+    assert [one.confidence for one in unknown] == pytest.approx(outside.confidence.head(4).tolist())
+    assert {one.score_name for one in found} == {"probability"}
     said = digits.predictions.to_pandas()
     said = said[(said.run == 0) & (said.role == "id")].merge(scores, on=["image_id", "group", "source"])
     wrong = said[said.label != said.prediction].sort_values("confidence", ascending=False)
     surest = [one for one in found if one.kind == "wrong"]
-    assert [one.confidence for one in surest] == wrong.confidence.head(4).tolist()
+    assert [one.confidence for one in surest] == pytest.approx(wrong.confidence.head(4).tolist())
     right = said[said.label == said.prediction].confidence
-    assert surest[0].share == pytest.approx(np.mean(right < surest[0].confidence))
+    assert surest[0].share == pytest.approx(np.mean(right < wrong.confidence.max()))
     one = surest[0]
     names = {row["name"]: row["wnids"][0] for row in manifest.classes.to_pylist() if row["wnids"]}
     both = compare(names[one.true], names[str(one.predicted)])
