@@ -14,7 +14,8 @@ from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.site.pages import read, rows
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.errors import OutputError
-from wordnet_splits.finding import find_manifest, load_manifest, manifest_names
+from wordnet_splits.finding import find_manifest, load_manifest
+from wordnet_splits.manifest.folders import manifest_names
 from wordnet_splits.reports.explain import explain_class
 from wordnet_splits.site import make_site
 from wordnet_splits.site.leaderboard import leaderboard_page

@@ -81,7 +81,7 @@ def test_a_metric_defined_after_an_evaluation_is_seen_everywhere(tmp_path: Path)
     results.write(tmp_path / "results")
     assert check_results(tmp_path / "results", OPEN_SET).ok
     entry = submit(tmp_path / "results", by="me", name="mine", commands=["-"], to=tmp_path / "entries")
-    metrics = leaderboard_page(entry.parent)["metrics"]
+    metrics = leaderboard_page(entry.parent, [OPEN_SET])["metrics"]
     assert metrics["youden"]["better"] == "higher"
     assert metrics["youden"]["title"].startswith(
         "Greatest TPR - FPR (Youden 1950). Higher is better. (tests."
