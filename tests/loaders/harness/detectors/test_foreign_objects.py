@@ -215,6 +215,22 @@ def test_other_splits_are_named_on_the_object() -> None:
         detector_from_object(Odin)
 
 
+def test_setup_gets_a_loader_of_each_split_that_the_object_names() -> None:
+    class Several(Base):
+        fit_on = ("train", "val", "ood-val")
+        sizes: tuple[int, ...] = ()
+
+        def setup(self, net: Any, id_loader_dict: Any, ood_loader_dict: Any) -> None:
+            loaders = (id_loader_dict["train"], id_loader_dict["val"], ood_loader_dict["val"])
+            sizes = tuple(sum(len(batch["label"]) for batch in loader) for loader in loaders)
+            assert sizes == tuple(len(loader.dataset) for loader in loaders) == (80, 60, 40)
+            assert all(len(loader) == 1 for loader in loaders)
+            Several.sizes = sizes
+
+    evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], [Several()])
+    assert Several.sizes == (80, 60, 40)
+
+
 def test_a_wrong_sign_cannot_be_detected() -> None:
     class Reversed(Base):  # as docs/coming-from.md says
         def postprocess(self, net: Any, data: Any) -> tuple[Any, Any]:
