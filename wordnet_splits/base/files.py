@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -198,6 +198,32 @@ def _exchanged(a: Path, b: Path) -> bool:
     except (OSError, TypeError, AttributeError):  # not Linux, or a C library from before 2018
         return False
     return bool(exchange(_WORKING_FOLDER, os.fsencode(a), _WORKING_FOLDER, os.fsencode(b), _EXCHANGE) == 0)
+
+
+def refuse_folder(folder: Path, names: Collection[str], *, holding: str, overwrite: bool) -> None:
+    """Refuse to replace a folder that holds other files, or one of this kind without ``overwrite``.
+
+    Parameters
+    ----------
+    names : files and folders of this kind of folder. holding : its content, such as "a detector".
+
+    Raises
+    ------
+    OutputError : also where the path is a file.
+    """
+    if not folder.exists():
+        return
+    hint = "give another folder"
+    if not folder.is_dir():
+        raise OutputError("is a file, not a folder", where=str(folder), hint=hint)
+    present = {path.name for path in folder.iterdir()}
+    if others := present.difference(names):
+        message = f"holds other files than those of {holding}, such as {min(others)}"
+        raise OutputError(message, where=str(folder), hint=hint)
+    if present and not overwrite:
+        raise OutputError(
+            f"holds {holding}", where=str(folder), hint=f"{hint}, or overwrite it (--overwrite)"
+        )
 
 
 def restore(path: Path) -> None:

@@ -10,7 +10,7 @@ import typer
 from wordnet_splits.base.parquet import check_table_file
 from wordnet_splits.base.progress import OnStderr
 from wordnet_splits.terminal.options import Json
-from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_json, print_result, print_table, to_stderr
+from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_result, print_table, to_stderr
 
 from ..score_table.export import export_scores as export
 from ..score_table.recomputing import recompute as compute
@@ -71,12 +71,11 @@ def recompute_metrics(
     )
     if out is not None:
         outcome.write(out)
-    if json:
-        sizes = [size.as_dict() for size in outcome.sizes]
-        print_json({"rows": outcome.rows(), "sets": sizes, "notes": outcome.notes})
-    elif out is None:
-        cells = [[row[name] for name in COLUMNS] for row in outcome.rows()]
-        print_table(COLUMNS, cells, right=("value", "n_id", "n_ood"))
+    sizes = [size.as_dict() for size in outcome.sizes]
+    facts = {"rows": outcome.rows(), "sets": sizes, "notes": outcome.notes}
+    cells = [[row[name] for name in COLUMNS] for row in outcome.rows()]
+    right = ("value", "n_id", "n_ood")
+    print_result(facts, json, None if out else lambda: print_table(COLUMNS, cells, right=right))
     for note in outcome.notes:
         to_stderr(f"note: {note}")
     if subset is not None:

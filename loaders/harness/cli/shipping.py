@@ -15,7 +15,7 @@ from wordnet_splits.base.progress import OnStderr
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import Device, Json, PackedOption, RootOptions
-from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_json, print_lines, print_table, to_stderr
+from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_lines, print_result, print_table, to_stderr
 
 from ..evaluation.results import Results
 from .printing import MeanOption, StdOption
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FUTURE_IMAGES = 1000
 """ID images of the printed interval of false alarms."""
+REFITTED = "results hold no fitted state: the detector was fitted again on the benchmark's images"
 Model = Annotated[
     str | None, typer.Option(help="The network, as `run` takes it; by default the one that is recorded.")
 ]
@@ -120,34 +121,27 @@ def export_detector(
         "flagged_of_1000_lo": few,
         "flagged_of_1000_hi": many,
     }
-    if json:
-        print_json(
-            {
-                "out": str(out),
-                "files": [str(path) for path in paths],
-                **_facts(shipped),
-                "calibration": facts,
-                "notes": shipped.notes,
-            }
-        )
-    else:
-        subject = f"{shipped.description.detector} on {shipped.description.network.name}"
-        promised = f"{promise.false_alarms:.2%} (asked: {promise.requested:.2%})"
-        lines = (
-            f"{subject}: flags images of confidence below {shipped.threshold:.6g}, "
-            f"rank {promise.rank:,} of {promise.images:,} ID validation images",
-            f"an ID image is flagged with a probability of at most {promised}",
-            f"with 95% probability the rate of this detector is {low:.2%} to {high:.2%}, "
-            f"and {few:,} to {many:,} of {FUTURE_IMAGES:,} ID images are flagged",
-        )
-        print_lines(lines)
+    result = {
+        "out": str(out),
+        "files": [str(path) for path in paths],
+        **_facts(shipped),
+        "calibration": facts,
+        "notes": shipped.notes,
+    }
+    subject = f"{shipped.description.detector} on {shipped.description.network.name}"
+    promised = f"{promise.false_alarms:.2%} (asked: {promise.requested:.2%})"
+    lines = (
+        f"{subject}: flags images of confidence below {shipped.threshold:.6g}, "
+        f"rank {promise.rank:,} of {promise.images:,} ID validation images",
+        f"an ID image is flagged with a probability of at most {promised}",
+        f"with 95% probability the rate of this detector is {low:.2%} to {high:.2%}, "
+        f"and {few:,} to {many:,} of {FUTURE_IMAGES:,} ID images are flagged",
+    )
+    print_result(result, json, lambda: print_lines(lines))
     for note in (REFITTED, *shipped.notes):
         to_stderr(f"note: {note}")
     to_stderr(f"detector in {out}")
     return DONE
-
-
-REFITTED = "results hold no fitted state: the detector was fitted again on the benchmark's images"
 
 
 def score_images(
@@ -194,25 +188,20 @@ def score_images(
         raise DataError(problem, where=first.image)
     if out is not None:
         table.write(out)
-    if json:
-        counts = {
-            "scored": len(table.scores) - len(table.problems),
-            "flagged": table.flagged,
-            "passed_over": table.passed_over,
-        }
-        rows = {"images": table.rows(), **({} if out is None else {"out": str(out)})}
-        print_json({**_facts(shipped), **counts, **rows, "notes": notes})
-    elif out is None:
-        columns = IMAGES.names if table.problems else IMAGES.names[:-1]
-        cells = [[row[name] for name in columns] for row in table.rows()]
-        print_table(columns, cells, right=("confidence", "p_value"))
+    scored = len(table.scores) - len(table.problems)
+    counts = {"scored": scored, "flagged": table.flagged, "passed_over": table.passed_over}
+    written = {} if out is None else {"out": str(out)}
+    result = {**_facts(shipped), **counts, "images": table.rows(), **written, "notes": notes}
+    columns = IMAGES.names if table.problems else IMAGES.names[:-1]
+    cells = [[row[name] for name in columns] for row in table.rows()]
+    right = ("confidence", "p_value")
+    print_result(result, json, None if out else lambda: print_table(columns, cells, right=right))
     if table.passed_over:
         more = f" and {len(table.passed_over) - 1:,} more" if len(table.passed_over) > 1 else ""
         to_stderr(f"note: passed over, not being images by name: {table.passed_over[0]}{more}")
     if table.problems:
         first = table.problems[0]
         to_stderr(f"note: {len(table.problems):,} not scored, the first {first.image}: {first.problem}")
-    scored = len(table.scores) - len(table.problems)
     to_stderr(
         f"{table.flagged:,} of {scored:,} images are flagged; of ID images at most "
         f"{shipped.promise.false_alarms:.2%} are"

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from wordnet_splits.base import files
-from wordnet_splits.base.errors import DataError, OutputError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.schemas import Count, Sha256, StrictModel, read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, check_file, sha256_of
@@ -153,20 +153,7 @@ def write_folder(
 
 def refuse_folder(folder: Path, *, overwrite: bool) -> None:
     """Raise OutputError for a folder that holds a detector (not with ``overwrite``), or other files."""
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise OutputError("is a file, not a folder", where=str(folder), hint="give another folder")
-    names = {path.name for path in folder.iterdir()}
-    if names - {DESCRIPTION, ARRAYS}:
-        raise OutputError(
-            f"holds other files than a detector's, such as {min(names - {DESCRIPTION, ARRAYS})}",
-            where=str(folder),
-            hint="give another folder",
-        )
-    if names and not overwrite:
-        hint = "give another folder, or overwrite it (--overwrite)"
-        raise OutputError("holds a detector", where=str(folder), hint=hint)
+    files.refuse_folder(folder, (DESCRIPTION, ARRAYS), holding="a detector", overwrite=overwrite)
 
 
 def read_folder(folder: Path) -> tuple[Description, dict[str, Array]]:

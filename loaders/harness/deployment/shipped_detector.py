@@ -270,12 +270,18 @@ def open_network(spec: str, weights: str, model: Any, loading: dict[str, Any], *
     """Return a network: the given one, or that of a stored specification."""
     if isinstance(model, Model):
         return model
-    if model is None and not spec:
-        raise DataError(f"its network, {IN_PYTHON}, is not in memory", where=where, hint="give it as model=")
-    if model is None:
-        model = spec
-        loading = {**({"weights": weights} if weights else {}), **loading}
-    return load_model(model, **loading)
+    if model is not None:
+        return load_model(model, **loading)
+    hint = "give it as model= (--model)"
+    if not spec:
+        raise DataError(f"its network, {IN_PYTHON}, is not in memory", where=where, hint=hint)
+    try:
+        return load_model(spec, **{**({"weights": weights} if weights else {}), **loading})
+    except SplitsError as error:
+        message = f"its network {spec} cannot be loaded: {error.what}"
+        raise DataError(
+            message, where=where, hint=f"{error.hint}; or {hint}" if error.hint else hint
+        ) from error
 
 
 def _configured(description: Description, detector: Any, where: str) -> ConfiguredDetector:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from wordnet_splits.base import files
-from wordnet_splits.base.errors import DataError, OutputError, SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.base.progress import Progress, Silent
@@ -92,7 +92,7 @@ def export_scores(
     """
     folders = [Path(entries)] if isinstance(entries, str | Path) else [Path(entry) for entry in entries]
     out = Path(out)
-    refuse_table(out, overwrite=overwrite)
+    files.refuse_folder(out, OF_TABLE, holding="a score table", overwrite=overwrite)
     table = _Table()
     for folder in folders:
         table.add(folder, Results.read(folder))
@@ -100,7 +100,7 @@ def export_scores(
         raise DataError("no scores of images are there", where=", ".join(map(str, folders)))
     with files.locked(out, busy="another export is writing here"):
         files.restore(out)
-        refuse_table(out, overwrite=overwrite)
+        files.refuse_folder(out, OF_TABLE, holding="a score table", overwrite=overwrite)
         with files.replacing_folder(out) as part:
             scores = table.write(part, progress or Silent())
     sizes = [path.stat().st_size for path in out.rglob("*") if path.is_file()]
@@ -115,21 +115,6 @@ def export_scores(
         tuple(table.left_out),
         tuple(table.notes),
     )
-
-
-def refuse_table(out: Path, *, overwrite: bool) -> None:
-    """Raise OutputError for a folder that holds a table (not with ``overwrite``), or other files."""
-    if not out.exists():
-        return
-    if not out.is_dir():
-        raise OutputError("is a file, not a folder", where=str(out), hint="give another folder")
-    names = {path.name for path in out.iterdir()}
-    if names - OF_TABLE:
-        message = f"holds other files than a score table's, such as {min(names - OF_TABLE)}"
-        raise OutputError(message, where=str(out), hint="give another folder")
-    if names and not overwrite:
-        hint = "give another folder, or overwrite it (--overwrite)"
-        raise OutputError("holds a score table", where=str(out), hint=hint)
 
 
 class _Benchmark:

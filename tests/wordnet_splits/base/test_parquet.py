@@ -12,7 +12,7 @@ import pytest
 
 from wordnet_splits.base.digests import digest_file, digest_pixels
 from wordnet_splits.base.errors import DataError, ManifestError, OutputError
-from wordnet_splits.base.parquet import ROW_GROUP_ROWS, read_table, write_table
+from wordnet_splits.base.parquet import ROW_GROUP_ROWS, read_table, write_table, write_table_file
 
 
 def image_table(rows: int) -> pa.Table:
@@ -137,3 +137,24 @@ def test_digests_are_what_the_definition_says() -> None:
 def test_digest_refuses_what_is_not_rgb(bad: np.ndarray) -> None:
     with pytest.raises((TypeError, ValueError), match="pixels must be"):
         digest_pixels(bad)
+
+
+def test_a_table_for_people_is_csv_without_formulas_or_parquet(tmp_path):
+    table = pa.table({"name": ["=1+1", None], "value": pa.array([0.5, 1.5], pa.float32())})
+    write_table_file(table, tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text("utf-8") == "name,value\n'=1+1,0.5\n,1.5\n"
+    write_table_file(table, tmp_path / "a.parquet")
+    assert read_table(tmp_path / "a.parquet").equals(table)
+    with pytest.raises(DataError, match=r"written as \.csv or \.parquet"):
+        write_table_file(table, tmp_path / "a.txt")
+    assert not (tmp_path / "a.txt").exists()
+
+
+def test_ascending_numbers_of_images_take_no_room(tmp_path):
+    numbers = pa.array(range(100_000), pa.int32())
+    for name in ("image", "number"):
+        write_table(pa.table({name: numbers}), tmp_path / f"{name}.parquet", compression_level=3)
+        assert read_table(tmp_path / f"{name}.parquet")[name].combine_chunks().equals(numbers)
+    sizes = [(tmp_path / f"{name}.parquet").stat().st_size for name in ("image", "number")]
+    assert sizes[0] < sizes[1] / 10
+    assert sizes[0] < 10_000

@@ -206,6 +206,15 @@ def test_another_network_is_refused(folder: Path) -> None:
         load_detector(folder)
 
 
+def test_a_network_that_is_elsewhere_has_to_be_given(folder: Path) -> None:
+    altered(folder, lambda content: content["network"].update(spec="trained:models/gone"))
+    with pytest.raises(
+        DataError, match=r"its network trained:models/gone cannot be loaded: no trained model"
+    ):
+        load_detector(folder)
+    load_detector(folder, MODEL)
+
+
 def test_another_transform_warns(folder: Path, images: list[Image.Image]) -> None:
     with pytest.warns(UserWarning, match="another transform than that of the calibration"):
         load_detector(folder, MODEL, transform=evaluation_transform("none", std=(2, 2, 2)))
@@ -282,7 +291,7 @@ def test_a_folder_is_replaced_only_if_asked_for_and_never_one_with_other_files(
     knn.write(folder, overwrite=True)
     assert (folder / ARRAYS).read_bytes() == before  # equal inputs, equal bytes
     (folder / "notes.txt").write_text("mine")
-    with pytest.raises(OutputError, match=r"other files than a detector's, such as notes\.txt"):
+    with pytest.raises(OutputError, match=r"other files than those of a detector, such as notes\.txt"):
         knn.write(folder, overwrite=True)
     assert (folder / "notes.txt").exists()
     (tmp_path / "file").write_text("")

@@ -113,7 +113,8 @@ def test_duckdb_and_polars_open_it_in_one_line(scores: Path) -> None:
     query = f"""
         SELECT model, detector, count(*) FROM '{scores}/confidences/*/*/*.parquet' GROUP BY ALL ORDER BY ALL
     """
-    rows = duckdb.sql(query).fetchall()
+    with duckdb.connect() as database:
+        rows = database.sql(query).fetchall()
     assert rows == [
         ("one", "energy", 2074),
         ("one", "msp", 2074),
@@ -235,7 +236,7 @@ def test_a_folder_is_replaced_only_if_asked_for_and_bytes_are_equal(
     assert before == {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("")
-    with pytest.raises(OutputError, match=r"other files than a score table's, such as notes\.txt"):
+    with pytest.raises(OutputError, match=r"other files than those of a score table, such as notes\.txt"):
         export_scores(entries["one"], tmp_path / "mine", overwrite=True)
 
 
