@@ -9,7 +9,7 @@ from scipy import stats
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import get_detector, parse_detectors
 from loaders.harness.evaluation.scoring import confidence, fit
-from tests.loaders.harness.detectors.test_openood import WORLDS, openmax, rows, softmax
+from tests.loaders.harness.detectors.openood_formulas import WORLDS, openmax, rows, softmax
 from wordnet_splits.metrics import auroc
 
 
