@@ -59,8 +59,8 @@ def audit_classes(
 
     Examples
     --------
-    >>> found = audit(["n02085936", "dog", "axolotl"])
-    >>> [(one.id, one.relation, one.other_name) for one in found.leaking]
+    >>> report = audit_classes(["n02085936", "dog", "axolotl"])
+    >>> [(item.id, item.relation, item.other_name) for item in report.leaking]
     [('n02085936', 'equal', 'Maltese dog'), ('dog', 'above', 'dalmatian'), ('axolotl', 'equal', 'axolotl')]
     """
     taxonomy = taxonomy or load()

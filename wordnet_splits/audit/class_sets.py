@@ -1,4 +1,4 @@
-"""Class sets: the published lists of classes that our recipes rebuild, and what differs, class by class."""
+"""Class sets: published lists of classes that shipped recipes rebuild, and their differences."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ HEADERS = {
     "superclass": ("superclass", "superclass_wnid", "superclass_node", "category"),
     "class_id": ("class_id", "wnid"),
 }
-"""What publishers call our columns; of those a file has, the first one counts."""
+"""Column -> its names in published files, in the order of preference."""
 
 Line = tuple[str, ...]
-"""A class of a list, by the columns that are published."""
+"""The published columns of a class."""
 
 
 @dataclass(frozen=True)
 class SetClass:
-    """One class of a set: ``place`` in its group, the ``superclass`` that the rule took it by, and why."""
+    """A class of a set: its ``place`` in the group, the ``superclass`` by which the rule took it, and why."""
 
     group: str
     place: int
@@ -44,7 +44,7 @@ class SetClass:
 
 @dataclass(frozen=True)
 class Difference:
-    """A class that a published list has otherwise than we, each place as its columns; empty where absent."""
+    """A class with other columns in a published list than here; "" if it is absent from one of them."""
 
     class_id: str
     name: str
@@ -57,8 +57,7 @@ class Difference:
 class ClassSet(Tabular):
     """The classes that a recipe takes, in the order of its groups and rules.
 
-    ``refused`` says of each other class why a rule that names a synset above it did not take it, else why the
-    last rule did not.
+    ``refused`` has the reason why the last rule, or one with a synset above the class, refused a class.
     """
 
     recipe: Recipe
@@ -71,13 +70,13 @@ class ClassSet(Tabular):
 
     @property
     def published(self) -> PublishedList:
-        """What is published; RecipeError where the recipe names no list."""
+        """The published list; RecipeError if the recipe names none."""
         if self.recipe.published_list is None:
             raise RecipeError("rebuilds no published list", where=self.recipe.name)
         return self.recipe.published_list
 
     def lines(self) -> list[Line]:
-        """Return the classes of the groups that are published, by the columns that are."""
+        """Return the published columns of the classes in published groups."""
         published_list = self.published
         listed_classes = [
             item
@@ -90,18 +89,18 @@ class ClassSet(Tabular):
 
     @property
     def same(self) -> bool:
-        """Whether the classes are those published, by the SHA-256 of the list."""
+        """Whether the SHA-256 of the list equals that of the published list."""
         return list_sha256(self.lines(), ordered=self.published.ordered) == self.published.sha256
 
     def differences(self, published: Iterable[Line]) -> Records[Difference]:
-        """Return every class that stands otherwise in a published list, sorted by class."""
-        published_places, own_places = self._by_class(published), self._by_class(self.lines())
+        """Return the differences from a published list, sorted by class."""
+        published_lines, rebuilt_lines = self._by_class(published), self._by_class(self.lines())
         classes_by_id = {item.class_id: item for item in self.classes}
         rows = []
         for class_id in sorted(
             c
-            for c in published_places.keys() | own_places.keys()
-            if published_places.get(c) != own_places.get(c)
+            for c in published_lines.keys() | rebuilt_lines.keys()
+            if published_lines.get(c) != rebuilt_lines.get(c)
         ):
             name = classes_by_id[class_id].name if class_id in classes_by_id else self._name(class_id)
             why = (
@@ -111,13 +110,13 @@ class ClassSet(Tabular):
             )
             rows.append(
                 Difference(
-                    class_id, name, published_places.get(class_id, ""), own_places.get(class_id, ""), why
+                    class_id, name, published_lines.get(class_id, ""), rebuilt_lines.get(class_id, ""), why
                 )
             )
         return Records(rows)
 
     def _by_class(self, lines: Iterable[Line]) -> dict[str, str]:
-        """Return where each class stands: its other columns, or ``listed`` where there is none."""
+        """Return class -> its other published columns, ``listed`` if there are none."""
         at = self.published.columns.index("class_id")
         return {line[at]: " ".join(line[:at] + line[at + 1 :]) or "listed" for line in lines}
 
@@ -151,8 +150,8 @@ class SetRow:
     note: str
 
     @property
-    def as_said(self) -> bool:
-        """Whether the list is the same just where the recipe says that nothing differs."""
+    def as_declared(self) -> bool:
+        """Whether the list equals the published one if and only if the recipe declares no differences."""
         return (self.checked == "same") == (not self.only_published + self.only_ours + self.elsewhere)
 
 
@@ -161,7 +160,7 @@ def class_set(name: str | Path | Recipe, taxonomy: Taxonomy | None = None) -> Cl
 
     Examples
     --------
-    >>> [one.name for one in class_set("imagenette").classes[:2]]
+    >>> [item.name for item in class_set("imagenette").classes[:2]]
     ['tench', 'English springer']
     """
     recipe = load_recipe(name)
@@ -171,7 +170,7 @@ def class_set(name: str | Path | Recipe, taxonomy: Taxonomy | None = None) -> Cl
         for (source, class_id), verdicts in membership.refusals.items()
     }
     why = {
-        class_id: _said(verdict, source, class_id, group.name, membership)
+        class_id: _evidence(verdict, source, class_id, group.name, membership)
         for (source, class_id), (group, verdict) in refused.items()
     }
     return ClassSet(recipe, tuple(_classes(recipe, membership)), why)
@@ -184,23 +183,23 @@ def class_sets(taxonomy: Taxonomy | None = None) -> Records[SetRow]:
 
 
 def read_published(path: Path, rebuilt: ClassSet) -> list[Line]:
-    """Return the lines of a published list in a table of tabs with a head; ``#`` begins a comment.
+    """Read a published list from a TSV file with a header; ``#`` starts a comment.
 
-    Of a file of several lists the lines of other groups than the set's are left out.
+    Lines of groups that the set does not have are left out.
 
     Raises
     ------
-    DataError : not such a table. UnknownNameError : it lacks a column.
+    DataError : not such a file. UnknownNameError : a column is missing.
     """
     text = [line for line in read_text(path).splitlines() if line.strip() and line[0] != "#"]
     try:
         head, *rows = csv.reader(text, delimiter="\t", quoting=csv.QUOTE_NONE)
     except (csv.Error, ValueError):
-        raise DataError("is not a table of tabs with a head", where=str(path)) from None
-    places = [_place_of(column, head, path) for column in rebuilt.published.columns]
+        raise DataError("is not a TSV file with a header", where=str(path)) from None
+    indices = [_column_index(column, head, path) for column in rebuilt.published.columns]
     if any(len(row) != len(head) for row in rows):
-        raise DataError("has rows of other lengths than its head", where=str(path))
-    lines = [tuple(row[index] for index in places) for row in rows]
+        raise DataError("has rows of other lengths than its header", where=str(path))
+    lines = [tuple(row[index] for index in indices) for row in rows]
     if "group" not in rebuilt.published.columns:
         return lines
     at = rebuilt.published.columns.index("group")
@@ -215,7 +214,7 @@ def list_sha256(lines: Iterable[Line], *, ordered: bool) -> str:
     return hashlib.sha256("".join(text if ordered else sorted(text)).encode()).hexdigest()
 
 
-def _place_of(column: str, head: Sequence[str], path: Path) -> int:
+def _column_index(column: str, head: Sequence[str], path: Path) -> int:
     for name in HEADERS[column]:
         if name in head:
             return list(head).index(name)
@@ -232,24 +231,24 @@ def _classes(recipe: Recipe, membership: Membership) -> Iterator[SetClass]:
         }
         ordered = sorted(verdicts, key=lambda c: (_rank(c, verdicts[c]), catalog[c].index, c))
         for position, c in enumerate(ordered):
-            evidence = _said(verdicts[c], group.source, c, group.name, membership)
+            evidence = _evidence(verdicts[c], group.source, c, group.name, membership)
             yield SetClass(
                 group.name, position, _superclass(verdicts[c]), group.source, c, catalog[c].name, evidence
             )
 
 
-def _said(verdict: Verdict, source: str, class_id: str, group: str, membership: Membership) -> str:
+def _evidence(verdict: Verdict, source: str, class_id: str, group: str, membership: Membership) -> str:
     assert membership.context is not None
     return sentence(verdict, source=source, class_id=class_id, group=group, context=membership.context)
 
 
 def _superclass(verdict: Verdict) -> str:
-    """Return the synset at or below which the rule took a class; empty where it goes by none."""
+    """Return the synset at or below which the rule took a class, "" if there is none."""
     return next((via.wnid or "" for via in verdict.via if via.relation in ("equal", "ancestor")), "")
 
 
 def _rank(class_id: str, verdict: Verdict) -> int:
-    """Return the place that the rule gives a class before the order of its source does."""
+    """Return the rank that the rule gives a class; ties are in the order of the source."""
     ranks = [
         RANKS[f.expression.operator](class_id, f) for f in verdict.findings if f.expression.operator in RANKS
     ]
@@ -262,7 +261,7 @@ def _as_listed(class_id: str, finding: Finding) -> int:
 
 
 RANKS: dict[str, Callable[[str, Finding], int]] = {
-    "listed": _as_listed,  # in an array classes stand in the order of the labels
+    "listed": _as_listed,  # the order of the array is that of the labels
     "siblings": lambda _, finding: int(finding.words[2]),  # family after family
 }
 

@@ -1,8 +1,8 @@
-"""What pictures say of an audited list: equal digests, and pictures that somebody has looked at.
+"""Evidence from pictures in an audit: equal digests, and samples of pictures that people have inspected.
 
-NINCO's authors looked through samples of popular OOD sets and kept the pictures that show no class of
-ImageNet-1K. A picture that they kept, of a class below or above a known one, says that WordNet's word is
-too strict of it. Of pictures that they did not keep nothing is published, not even which they were.
+NINCO's authors inspected samples of popular OOD sets and kept the pictures that show no class of ImageNet-1K.
+A kept picture of a class below or above a known class shows that WordNet is too strict about it. The pictures
+that they did not keep are not published.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from wordnet_splits.audit.class_list import ClassList
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog import catalog_names, load_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.catalog.lists import available_lists, find_list, list_names, load_list
 
 LOOKED_AT = "ninco/"
-"""Family of the lists of pictures that were looked at and kept."""
+"""Family of the lists of inspected and kept pictures."""
 BY_SYNSET = frozenset({"ssb-hard", "imagenet21k"})
-"""Sources of these lists whose class ids are wnids, whatever list the class is met in."""
+"""Sources of these lists whose class ids are wnids."""
 NONE = "none"
-"""In place of a relation."""
+"""Key of classes without a relation."""
 
 Image = tuple[str, str, bytes | None]
 """Source, image_id, digest where known."""
@@ -31,8 +32,15 @@ Image = tuple[str, str, bytes | None]
 
 @dataclass(frozen=True)
 class ClassImages:
-    """Of a class: its pictures (None where they are not known), those with a digest, those whose digest is
-    that of a picture of a known class, and those that were looked at and kept."""
+    """Numbers of pictures of a class.
+
+    Attributes
+    ----------
+    images : all pictures, None if unknown.
+    digests : pictures with a digest.
+    same : pictures with the digest of a picture of a known class.
+    kept : inspected and kept pictures.
+    """
 
     id: str
     relation: str | None
@@ -44,7 +52,7 @@ class ClassImages:
 
 @dataclass(frozen=True)
 class Sample:
-    """Pictures of one sample that were kept, in all and of the list's classes by relation (or ``none``)."""
+    """Kept pictures of one sample, in all and of the list's classes by relation (or ``none``)."""
 
     name: str
     kept: int
@@ -52,8 +60,8 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class ImageNotes(Tabular):
-    """What digests and people who looked say of a list's pictures; ``known_digests`` were compared with."""
+class ImageNotes(Jsonable, Tabular):
+    """Evidence from the pictures of a list; ``known_digests`` is the number of digests of known classes."""
 
     classes: tuple[ClassImages, ...]
     known_digests: int
@@ -62,10 +70,6 @@ class ImageNotes(Tabular):
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the fields of each class."""
         return [asdict(item) for item in self.classes]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return what ``audit --images --json`` adds."""
-        return asdict(self)
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the figures as names and texts."""
@@ -102,7 +106,7 @@ def note_images(
     digests = {digest for images in (known_images or {}).values() for _, _, digest in images if digest}
     samples: list[Sample] = []
     kept_counts: Counter[str] = Counter()
-    if _looked_for(known):
+    if _are_imagenet(known):
         for name in (name for name in list_names() if name.startswith(LOOKED_AT)):
             counts = _kept(name, listed)
             kept_counts.update(counts)
@@ -125,13 +129,13 @@ def note_images(
     return ImageNotes(rows, len(digests), tuple(samples))
 
 
-def _looked_for(known: ClassList) -> bool:
+def _are_imagenet(known: ClassList) -> bool:
     looked_for = {wnid for item in load_catalog("imagenet1k") for wnid in item.wnids}
     return all(wnid in looked_for for item in known.classes for wnid in item.wnids)
 
 
 def _kept(name: str, listed: ClassList) -> dict[str, int]:
-    """Return how many pictures of each class of the list a sample kept."""
+    """Return the number of kept pictures of each class of the list in a sample."""
     table = load_list(name)
     source = table["source"][0].as_py()
     if source not in BY_SYNSET and source not in _sources(listed.name):

@@ -180,8 +180,8 @@ def thresholds(
 
     Examples
     --------
-    >>> found = thresholds(["wolf", "spoon", "dog"], ["dalmatian"])
-    >>> found.at(0.5)
+    >>> counts = thresholds(["wolf", "spoon", "dog"], ["dalmatian"])
+    >>> counts.at(0.5)
     {'near': ['wolf'], 'far': ['spoon'], 'below': [], 'above': ['dog']}
     """
     taxonomy = taxonomy or load()

@@ -102,8 +102,8 @@ def _below(question: Question, wnid: str) -> Iterator[str]:
 
 
 def _first_names(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN_BELOW} more" if len(names) > SHOWN_BELOW else ""
-    return ", ".join(names[:SHOWN_BELOW]) + more
+    rest = f" and {len(names) - SHOWN_BELOW} more" if len(names) > SHOWN_BELOW else ""
+    return ", ".join(names[:SHOWN_BELOW]) + rest
 
 
 def _draw(lines: list[str], lines_above: int) -> int:

@@ -141,8 +141,8 @@ def show_thresholds(
 
 
 def _print_thresholds(counts: Thresholds) -> None:
-    known = f"{counts.known:,} of {counts.against}"
-    to_stdout(f"{len(counts.table):,} other classes of {counts.listed} against {known}, {counts.measure}")
+    against = f"{counts.known:,} of {counts.against}"
+    to_stdout(f"{len(counts.table):,} other classes of {counts.listed} against {against}, {counts.measure}")
     columns = ("threshold", "near", "far", "below", "above")
     rows = [
         (f"{row['threshold']:g}", *(f"{row[name]:,}" for name in columns[1:]))

@@ -243,7 +243,7 @@ def diff_benchmarks(
 
 
 def _compared(check: CheckedGroup) -> str:
-    """Return what was compared, in counts: never more than was."""
+    """Return the numbers of compared rules, ids and pixels, or of problems."""
     if check.problems:
         return "1 problem" if check.problems == 1 else f"{check.problems:,} problems"
     if check.split == "classes":
@@ -294,10 +294,10 @@ def print_groups(benchmarks: Sequence[tuple[str, Sequence[GroupRow], Sequence[st
 
 def _group_row(benchmark: str, group: GroupRow, status: str) -> tuple[object, ...]:
     """Return the cells of a group in the table of `COLUMNS`; a count in brackets is only expected."""
-    ours: object = group.actual
+    count: object = group.actual
     if group.actual is None and group.expected is not None:
-        ours = f"({group.expected:,})"
-    return benchmark, group.group, group.role, group.source, group.split, group.published, ours, status
+        count = f"({group.expected:,})"
+    return benchmark, group.group, group.role, group.source, group.split, group.published, count, status
 
 
 def _buildable(recipe: Recipe) -> Recipe:
@@ -305,9 +305,9 @@ def _buildable(recipe: Recipe) -> Recipe:
     from wordnet_splits.checks.listing import awaited_lists
     from wordnet_splits.recipe import recipe_names
 
-    if recipe.name in recipe_names() and (absent := awaited_lists(recipe)):
+    if recipe.name in recipe_names() and (lists := awaited_lists(recipe)):
         raise RecipeError(
-            f"it awaits the list {absent[0]}, which we may not ship",
+            f"it awaits the list {lists[0]}, which we may not ship",
             where=recipe.name,
             hint="`import kim-archive` and `import facets` make it from the files of its authors",
         )
@@ -352,8 +352,8 @@ def _print_problems(result: Build | Verification) -> None:
     for (source, kind), problems in by_kind.items():
         ids = [p.image_id for p in problems if p.image_id][:EXAMPLES]
         if ids:
-            more = ", ..." if len(problems) > EXAMPLES else ""
-            to_stderr(f"  {source}: {len(problems):,} images {kind}: {', '.join(ids)}{more}")
+            ellipsis = ", ..." if len(problems) > EXAMPLES else ""
+            to_stderr(f"  {source}: {len(problems):,} images {kind}: {', '.join(ids)}{ellipsis}")
         if kind != "missing" or not ids:
             for problem in problems[: 1 if ids else EXAMPLES]:
                 to_stderr(f"  {kind}: {problem.detail}")

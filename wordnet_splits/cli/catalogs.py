@@ -46,7 +46,7 @@ def add_commands(app: typer.Typer) -> None:
     catalog = make_family(app, "catalog", about, [check[0], make[0]])
     add_command(catalog, "check", check_catalog, check)
     add_command(catalog, "show", show_catalog, show)
-    add_command(catalog, "make", make_own_catalog, make)
+    add_command(catalog, "make", make_dataset_catalog, make)
 
 
 def check_catalog(
@@ -90,7 +90,7 @@ def show_catalog(source: Annotated[str, typer.Argument(help="A source.")], json:
     return DONE
 
 
-def make_own_catalog(
+def make_dataset_catalog(
     name: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Class names.")] = None,
     root: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A dataset in class folders, or with a dataset.toml.")
@@ -131,7 +131,7 @@ def make_own_catalog(
 def _read_classes(
     name: list[str] | None, root: Path | None, names: Path | None
 ) -> tuple[DatasetClasses, str]:
-    """Return the classes, and where they come from in words."""
+    """Return the classes, and a description of their origin."""
     from wordnet_splits.base.names import printable
     from wordnet_splits.catalog.declarations import declared_name
     from wordnet_splits.propose.classes import classes_below, listed_classes, read_names
@@ -148,8 +148,8 @@ def _read_classes(
 
 
 def _first_of(ids: list[str]) -> str:
-    more = f" and {len(ids) - SHOWN_SHARED:,} more" if len(ids) > SHOWN_SHARED else ""
-    return ", ".join(ids[:SHOWN_SHARED]) + more
+    rest = f" and {len(ids) - SHOWN_SHARED:,} more" if len(ids) > SHOWN_SHARED else ""
+    return ", ".join(ids[:SHOWN_SHARED]) + rest
 
 
 def _print_new_catalog(catalog: MadeCatalog) -> None:

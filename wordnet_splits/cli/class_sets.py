@@ -60,7 +60,7 @@ def _show_all(json: bool) -> int:
     from wordnet_splits.audit.class_sets import class_sets
 
     sets = class_sets()
-    ok = all(row.as_said for row in sets)
+    ok = all(row.as_declared for row in sets)
 
     def print_sets() -> None:
         rows = [
@@ -79,18 +79,18 @@ def _show_all(json: bool) -> int:
 def _show_differences(name: str, published: Path, json: bool) -> int:
     from wordnet_splits.audit.class_sets import class_set, list_sha256, read_published
 
-    ours = class_set(name)
-    lines = read_published(published, ours)
-    rows = ours.differences(lines)
-    known = list_sha256(lines, ordered=ours.published.ordered) == ours.published.sha256
-    same = not rows and (not ours.published.ordered or lines == ours.lines())
+    rebuilt = class_set(name)
+    lines = read_published(published, rebuilt)
+    rows = rebuilt.differences(lines)
+    is_published = list_sha256(lines, ordered=rebuilt.published.ordered) == rebuilt.published.sha256
+    same = not rows and (not rebuilt.published.ordered or lines == rebuilt.lines())
     print_result(
-        {"same": same, "known": known, "differences": list(rows.rows())},
+        {"same": same, "known": is_published, "differences": list(rows.rows())},
         json,
         lambda: _print_differences(rows, len(lines), same),
     )
-    if not known and not json:
-        to_stderr(f"{published} is not the list that {name} rebuilds ({ours.published.origin})")
+    if not is_published and not json:
+        to_stderr(f"{published} is not the list that {name} rebuilds ({rebuilt.published.origin})")
     return DONE if same else NEGATIVE
 
 

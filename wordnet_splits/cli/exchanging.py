@@ -10,7 +10,15 @@ import typer
 
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import AllowMissing, Json, Manifests, RootOptions, add_command
+from wordnet_splits.terminal.options import (
+    AllowMissing,
+    Json,
+    Manifests,
+    OnlyGroups,
+    OnlySplits,
+    RootOptions,
+    add_command,
+)
 from wordnet_splits.terminal.output import (
     DONE,
     LEFT_OUT,
@@ -53,8 +61,8 @@ def export(
     root: RootOptions = None,
     copies: Annotated[bool, typer.Option("--copies", help="Copy files instead of linking to them.")] = False,
     ids_only: Annotated[bool, typer.Option("--ids-only", help="Write no pictures (hub).")] = False,
-    group: Annotated[list[str] | None, typer.Option(help="Only this group; repeatable.")] = None,
-    split: Annotated[list[str] | None, typer.Option(help="Only this split; repeatable.")] = None,
+    group: OnlyGroups = None,
+    split: OnlySplits = None,
     allow_missing: AllowMissing = False,
     manifests: Manifests = None,
     json: Json = False,

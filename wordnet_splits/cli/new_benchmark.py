@@ -41,7 +41,7 @@ def add_commands(app: typer.Typer) -> None:
         "wordnet-splits inventory make mypics --root mypics=pics --workers 2 --json",
     ]
     inventory = make_family(app, "inventory", "The frozen image ids and digests of your own datasets.", make)
-    add_command(inventory, "make", make_own_inventory, make)
+    add_command(inventory, "make", make_dataset_inventory, make)
 
 
 def new_recipe(
@@ -79,7 +79,7 @@ def _print_recipe(recipe: NewRecipe, roots: list[str]) -> None:
     to_stdout(f"written: {recipe.out}; change what you like, then: wordnet-splits build {recipe.out}{flags}")
 
 
-def make_own_inventory(
+def make_dataset_inventory(
     source: Annotated[str, typer.Argument(help="A dataset of your own, as its dataset.toml names it.")],
     root: RootOptions = None,
     recipe: Annotated[

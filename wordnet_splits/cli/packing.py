@@ -10,7 +10,16 @@ import typer
 
 from wordnet_splits.base.errors import Problem, SplitsError, UnknownNameError
 from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import AllowMissing, Json, Manifests, RootOptions, Workers, add_command
+from wordnet_splits.terminal.options import (
+    AllowMissing,
+    Json,
+    Manifests,
+    OnlyGroups,
+    OnlySplits,
+    RootOptions,
+    Workers,
+    add_command,
+)
 from wordnet_splits.terminal.output import (
     DONE,
     LEFT_OUT,
@@ -38,8 +47,8 @@ def pack_benchmark(
         Path | None, typer.Option(help="Folder of the store; packed/<benchmark> by default.")
     ] = None,
     root: RootOptions = None,
-    group: Annotated[list[str] | None, typer.Option(help="Only this group; repeatable.")] = None,
-    split: Annotated[list[str] | None, typer.Option(help="Only this split; repeatable.")] = None,
+    group: OnlyGroups = None,
+    split: OnlySplits = None,
     allow_missing: AllowMissing = False,
     workers: Workers = 1,
     check: Annotated[

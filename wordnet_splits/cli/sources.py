@@ -200,14 +200,14 @@ def _print_benchmarks(diagnosis: Diagnosis, only: Collection[str], width: int | 
     for b in diagnosis.benchmarks:
         state = "complete" if b.complete else "frozen in part" if b.frozen else "not frozen"
         awaits = sorted({a.needs + (" (at hand)" if a.ready else "") for a in _awaited(b, only)})
-        lacking = {s: text for s, text in b.pixels.items() if text not in ("complete", "built in")}
-        texts = [f"{s}: {text}" for s, text in lacking.items() if not only or s in only]
+        incomplete = {s: text for s, text in b.pixels.items() if text not in ("complete", "built in")}
+        texts = [f"{s}: {text}" for s, text in incomplete.items() if not only or s in only]
         row = (
             b.name,
             "unreadable" if b.error else state,
             ", ".join(awaits) or None,
             "; ".join(texts) or None,
-            len(lacking) - len(texts) or None,
+            len(incomplete) - len(texts) or None,
         )
         rows.append(row if only else row[:-1])
     columns = ("benchmark", "images", "awaits", "pixels lacking", "other sources lacking")

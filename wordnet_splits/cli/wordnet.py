@@ -141,14 +141,14 @@ def _subtree(wnid: str, taxonomy: Taxonomy, classes: set[str] | None, depth: int
     return node
 
 
-def _tree_lines(node: dict[str, Any], first: str, rest: str) -> list[str]:
-    """Return a tree's lines: ``first`` goes before the first line, ``rest`` before the others."""
+def _tree_lines(node: dict[str, Any], joint: str, indent: str) -> list[str]:
+    """Return the lines of a tree, with ``joint`` before the first line and ``indent`` before the others."""
     from wordnet_splits.rules.evidence import counted
 
     kind = "class" if "classes" in node else "synset"
     count = counted(node["classes" if "classes" in node else "synsets"], kind)
-    lines = [f"{first}{node['name']}  {node['wnid']}  {count}"]
+    lines = [f"{joint}{node['name']}  {node['wnid']}  {count}"]
     *others, last = node["children"] or [None]
     for child in others:
-        lines += _tree_lines(child, f"{rest}|- ", f"{rest}|  ")
-    return lines if last is None else lines + _tree_lines(last, f"{rest}`- ", f"{rest}   ")
+        lines += _tree_lines(child, f"{indent}|- ", f"{indent}|  ")
+    return lines if last is None else lines + _tree_lines(last, f"{indent}`- ", f"{indent}   ")

@@ -1,31 +1,37 @@
-"""Which image of one copy of a dataset is which of another: by a rule that the names follow, or by pixels.
+"""Join two copies of a dataset: match their images by a rule on the ids, by pixels, or by position.
 
-OpenOOD renumbered CIFAR, and keeps MNIST and SVHN as JPEG, whose pixels are no longer the publisher's: the
-former are joined by digest when both copies are at hand, the latter by the number in the name, held against
-the labels. A guess by the place in each class is made on request only, and marked as one.
+OpenOOD renumbered CIFAR, and stores MNIST and SVHN as JPEG, with other pixels than the publisher's. CIFAR is
+joined by digest if both copies are at hand, the others by the number in the id, checked against the labels. A
+guess by the position in each class is made only on request, and marked as unverified.
 """
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
 from wordnet_splits.base.errors import Problem, SourceError, unknown
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.parquet import schema_of, write_table_file
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.duplicates.positions import BY_ID, REASON, PositionGuess, paired, position_guess
+from wordnet_splits.duplicates.join_rules import (
+    BY_ID,
+    REASON,
+    JoinRule,
+    Labels,
+    PositionGuess,
+    join_rules,
+    pair_by_position,
+    position_guess,
+)
 from wordnet_splits.making.digesting import read_digests
 from wordnet_splits.making.population import NO_POSITIONS
 from wordnet_splits.sources import open_source, source_class
@@ -37,28 +43,14 @@ By = Literal["evidence", "position"]
 
 
 @dataclass(frozen=True)
-class JoinRule:
-    """How the ids of a copy hold the place in the publisher's file; see ``data/joins.toml``."""
-
-    copy: str
-    publisher: str
-    pattern: str
-    first: int
-    reason: str
-
-    def publishers_id(self, image_id: str) -> str | None:
-        """Return the publisher's id of an image of the copy, None where the name does not fit."""
-        match = re.fullmatch(self.pattern, image_id)
-        return match and f"{match['split']}/{int(match['number']) - self.first}"
-
-
-@dataclass(frozen=True)
 class JoinedPair:
     """One image in both copies.
 
-    ``how`` is ``rule``, ``digest``, or ``order``: the pictures of the class that equal this one are joined in
-    the order of their ids, for nothing tells them apart; ``unverified`` is a guess by position. ``digest`` is
-    None where no pixels decided.
+    Attributes
+    ----------
+    digest : None if pixels were not compared.
+    how : ``rule``; ``digest``; ``order``, for equal pictures of a class, joined in the order of their ids; or
+        ``unverified``, a guess by position.
     """
 
     a_id: str
@@ -69,18 +61,21 @@ class JoinedPair:
 
 
 @dataclass(frozen=True)
-class Join(Tabular):
-    """What `join` found.
+class Join(Jsonable, Tabular):
+    """The result of `join`.
 
     Attributes
     ----------
     a, b : the sources.
     reason : the rule, or what was compared, in words.
     splits : the splits compared.
-    pairs : the images joined, sorted by ``a_id``.
-    unmatched_a, unmatched_b : ids of each copy that have no counterpart, sorted.
+    pairs : the joined images, sorted by ``a_id``.
+    unmatched_a, unmatched_b : ids of each copy without a counterpart, sorted.
     problems : images that cannot be read.
     """
+
+    derived = ("joined", "verified", "ambiguous")
+    omitted = ("pairs",)
 
     a: str
     b: str
@@ -92,42 +87,32 @@ class Join(Tabular):
     problems: Sequence[Problem] = field(repr=False, default=())
 
     @property
+    def joined(self) -> int:
+        """Number of joined images."""
+        return len(self.pairs)
+
+    @property
     def ambiguous(self) -> int:
-        """Return how many images were joined by the order of their ids alone."""
+        """Number of images joined only by the order of their ids."""
         return sum(pair.how == "order" for pair in self.pairs)
 
     @property
     def verified(self) -> bool:
-        """Say whether every pair rests on a rule that labels confirm, or on pixels."""
+        """Whether every pair is joined by pixels, or by a rule that the labels confirm."""
         return all(pair.how != "unverified" for pair in self.pairs)
 
     @property
     def complete(self) -> bool:
-        """Say whether every image of ``a`` was read and joined."""
+        """Whether every image of ``a`` was read and joined."""
         return not self.unmatched_a and not any(p.source == self.a for p in self.problems)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each image joined: a_id, b_id, class, digest in hex or None, and how."""
+        """Return one row per joined image: a_id, b_id, class, digest in hex or None, and how."""
         return [
             {"a_id": p.a_id, "b_id": p.b_id, "class": p.class_id}
             | {"digest": p.digest.hex() if p.digest else None, "how": p.how}
             for p in self.pairs
         ]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the join as ``join --json`` prints it."""
-        return {
-            "a": self.a,
-            "b": self.b,
-            "reason": self.reason,
-            "splits": list(self.splits),
-            "joined": len(self.pairs),
-            "verified": self.verified,
-            "ambiguous": self.ambiguous,
-            "unmatched_a": list(self.unmatched_a),
-            "unmatched_b": list(self.unmatched_b),
-            "problems": [p.as_dict() for p in self.problems],
-        }
 
     def write(self, path: Path | str) -> None:
         """Write the rows as ``.csv`` or ``.parquet``. Raises DataError for another ending."""
@@ -144,17 +129,16 @@ def join(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Join:
-    """Return which image of source ``a`` is which of source ``b``.
+    """Match the images of source ``a`` with those of source ``b``.
 
-    A copy whose names follow a known rule is joined by it: no root is needed, the labels of a root given are
-    the ones compared, and an image whose label contradicts the rule is not joined. Any other two are joined
-    by split, class and digest, the first two where both copies name them alike; equal pictures in the order
-    of their ids. Without a root, digests that are shipped stand for the pixels.
+    If ids follow a known rule, no root is needed; labels are compared, and an image whose label contradicts
+    the rule is not joined. Other copies are joined by digest, and by split and class if both name them alike;
+    equal pictures in the order of their ids. Without a root, shipped digests are used.
 
     Parameters
     ----------
-    by : ``position`` guesses that image n of a renumbered copy is the n-th of its class with the publisher.
-        Nobody has verified that: every such pair is ``unverified``, and nothing frozen rests on one.
+    by : ``position`` guesses that image n of a class in a renumbered copy is the publisher's n-th. This has
+        not been verified: all pairs are ``unverified``, and nothing frozen depends on them.
 
     Raises
     ------
@@ -177,20 +161,6 @@ def join(
     return _by_digest(a, b, roots or {}, workers, progress)
 
 
-@cache
-def join_rules() -> Mapping[str, JoinRule]:
-    """Return the known rules, by the copy that follows each."""
-    text = resources.files("wordnet_splits").joinpath("data/joins.toml").read_text("utf-8")
-    return {
-        name: JoinRule(name, entry["with"], entry["pattern"], entry["first"], entry["reason"])
-        for name, entry in tomllib.loads(text).items()
-    }
-
-
-Labels = dict[str, tuple[str, str]]
-"""image id -> (class id, split)."""
-
-
 def _by_rule(rule: JoinRule, roots: Roots) -> Join:
     splits = known_splits(rule.copy, roots, digests=False) & known_splits(
         rule.publisher, roots, digests=False
@@ -202,7 +172,7 @@ def _by_rule(rule: JoinRule, roots: Roots) -> Join:
     )
     pairs = []
     for image_id, (class_id, _) in sorted(copy_labels.items()):
-        publisher_id = rule.publishers_id(image_id)
+        publisher_id = rule.publisher_id(image_id)
         if publisher_id is not None and publisher_labels.get(publisher_id, ("", ""))[0] == class_id:
             pairs.append(JoinedPair(image_id, publisher_id, class_id, None, "rule"))
     return _result(rule.copy, rule.publisher, rule.reason, splits, pairs, copy_labels, publisher_labels)
@@ -234,7 +204,8 @@ def _by_position(guess: PositionGuess, roots: Roots) -> Join:
         i: (c, split) for i, (c, split) in publisher_labels.items() if split in offered and c in catalog
     }
     pairs = [
-        JoinedPair(a, b, c, None, "unverified") for a, b, c in paired(guess, copy_labels, publisher_labels)
+        JoinedPair(a, b, c, None, "unverified")
+        for a, b, c in pair_by_position(guess, copy_labels, publisher_labels)
     ]
     return _result(guess.copy, guess.publisher, REASON, shared_splits, pairs, copy_labels, publisher_labels)
 
@@ -279,7 +250,7 @@ def _by_digest(a: str, b: str, roots: Roots, workers: int, progress: Progress | 
 
 @dataclass(frozen=True)
 class _Key:
-    """What two images must have in common."""
+    """The columns in which two images must agree."""
 
     by_split: bool
     by_class: bool
@@ -295,7 +266,7 @@ def _same_classes(a: str, b: str) -> bool:
 
 
 def known_splits(name: str, roots: Roots, *, digests: bool = True) -> set[str]:
-    """Return the splits whose images can be told: those of a root, or of inventories (with digests)."""
+    """Return the splits whose images are known, from a root or from inventories (with digests)."""
     if name in roots or not source_class(name).rooted:
         return set(source_class(name).splits)
     return {s for s in inventory_splits(name) if not digests or _has_digests(name, s)}
@@ -336,7 +307,7 @@ def _rows(name: str, roots: Roots, splits: Collection[str]) -> Iterator[tuple[st
 def image_digests(
     name: str, labels: Labels, roots: Roots, workers: int, progress: Progress | None
 ) -> tuple[dict[str, bytes], list[Problem]]:
-    """Return the digests of images, read under a root or from inventories, and what cannot be read."""
+    """Return the digests of images, from a root or from inventories, and problems of unreadable images."""
     if name in roots or not source_class(name).rooted:
         source = open_source(name, roots.get(name))
         classes = {i: class_id for i, (class_id, _) in labels.items()}

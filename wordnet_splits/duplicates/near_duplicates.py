@@ -1,7 +1,7 @@
-"""Pictures of different sets of a benchmark that look the same: recompressed, scaled, recoloured, retouched.
+"""Near-duplicates: pictures of different sets that look alike (recompressed, scaled, recoloured, retouched).
 
-Identical pictures are found by digest when a benchmark is built (`build.leaks`); these need the
-pixels, hence the roots, and a person's eye: a pair is a suspicion, with its distance in bits.
+Identical pictures are found by digest when a benchmark is built (`making.leaks`). Near-duplicates need
+pixels, hence roots, and are only candidates, with their distance in bits, for a person to judge.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from wordnet_splits.sources.roots import Roots
 
 THRESHOLD = 24
 MAX_THRESHOLD = 40
-"""Beyond it nearly every pair of plain pictures is close."""
+"""Largest threshold; beyond it nearly every pair of plain pictures is close."""
 MAX_PAIRS = 200_000
-CHUNK = 128
-STRIP = 1024  # rows of one search job
+IMAGES_PER_JOB = 128
+ROWS_PER_JOB = 1024
 
 
 @dataclass(frozen=True)
 class NearPair:
-    """Two pictures ``distance`` bits apart; ``guarded`` where one of the groups is ID or external."""
+    """Two pictures ``distance`` bits apart; ``guarded`` if one of the groups is ID or external."""
 
     group_a: str
     split_a: str
@@ -54,8 +54,8 @@ class NearPair:
 
 
 @dataclass
-class Compared:
-    """One set: how many of its pictures were compared, and why not all."""
+class ComparedSet:
+    """Number of compared pictures of one set, with the reason if some were not."""
 
     group: str
     role: str
@@ -68,10 +68,10 @@ class Compared:
 
 @dataclass
 class NearReport:
-    """What `find_near_duplicates` found."""
+    """The result of `find_near_duplicates`."""
 
     threshold: int
-    compared: list[Compared] = field(default_factory=list)
+    compared: list[ComparedSet] = field(default_factory=list)
     pairs: list[NearPair] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
@@ -103,10 +103,10 @@ def find_near_duplicates(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> NearReport:
-    """Return the pairs of look-alike pictures in different groups, or in different splits of one group.
+    """Find pairs of look-alike pictures in different groups, or in different splits of one group.
 
-    Sets whose source has no root are passed over and named. Pictures are hashed as the source holds them,
-    whatever the group's view. Pairs come sorted: ID and external groups first, then in the recipe's order of
+    Sets whose source has no root are skipped and reported. Pictures are hashed as the source stores them,
+    whatever the group's view. Pairs are sorted: ID and external groups first, then in the recipe's order of
     groups, nearest first. The result depends neither on ``workers`` nor on the order of files.
 
     Parameters
@@ -147,7 +147,7 @@ def hash_images(
     source: Source, ids: Sequence[str], *, workers: int = 1, progress: Progress | None = None
 ) -> tuple[dict[str, bytes], list[Problem]]:
     """Read, decode and hash pictures; return the hashes by id, and a problem for each that cannot be read."""
-    jobs = ((source, list(ids[n : n + CHUNK])) for n in range(0, len(ids), CHUNK))
+    jobs = ((source, list(ids[n : n + IMAGES_PER_JOB])) for n in range(0, len(ids), IMAGES_PER_JOB))
     hashes: dict[str, bytes] = {}
     problems: list[Problem] = []
     with (
@@ -205,8 +205,8 @@ def search(
 
     Every pair of pictures is compared, about a billion in a few seconds, in blocks of constant size.
     """
-    jobs = [(a, b, top) for a, b in _couples(sets, order) for top in range(0, len(a.rows), STRIP)]
-    total = sum(len(a.hashes[top : top + STRIP]) * len(b.hashes) for a, b, top in jobs)
+    jobs = [(a, b, top) for a, b in _couples(sets, order) for top in range(0, len(a.rows), ROWS_PER_JOB)]
+    total = sum(len(a.hashes[top : top + ROWS_PER_JOB]) * len(b.hashes) for a, b, top in jobs)
     pairs_found: list[NearPair] = []
     with (
         (progress or Silent()).task("comparing pairs", total) as task,
@@ -221,7 +221,7 @@ def search(
                         f"more than {MAX_PAIRS:,} pairs are at most {threshold} bits apart",
                         hint="give a smaller --threshold",
                     )
-                task.advance(len(a.hashes[top : top + STRIP]) * len(b.hashes))
+                task.advance(len(a.hashes[top : top + ROWS_PER_JOB]) * len(b.hashes))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -238,7 +238,7 @@ def _strip(job: tuple[HashedSet, HashedSet, int], threshold: int) -> list[NearPa
     a, b, top = job
     guarded = bool({a.role, b.role} & TRAINING_ROLES)
     pairs = []
-    for rows, columns, distance in ph.close_pairs(a.hashes[top : top + STRIP], b.hashes, threshold):
+    for rows, columns, distance in ph.close_pairs(a.hashes[top : top + ROWS_PER_JOB], b.hashes, threshold):
         for row, column, bits in zip(rows.tolist(), columns.tolist(), distance.tolist(), strict=True):
             (source_a, class_a, image_a), (source_b, class_b, image_b) = a.rows[top + row], b.rows[column]
             if (source_a, image_a) != (source_b, image_b):  # a group that reuses classes names it twice
@@ -259,21 +259,21 @@ def _rank(pair: NearPair, group_order: Mapping[str, int]) -> tuple[object, ...]:
 
 
 def _sets_at_hand(manifest: Manifest, roots: Roots, report: NearReport) -> dict[Part, pa.Table]:
-    """Return the image tables whose sources can be read; note every set in the report, in groups' order."""
+    """Return the image tables whose sources can be read; add every set to the report."""
     sets: dict[Part, pa.Table] = {}
     for row in manifest.groups:
         part = (row.split, row.group)
         if row.split == "classes":
             continue
-        noted = Compared(row.group, row.role, row.source, row.split, None, 0)
-        report.compared.append(noted)
+        compared_set = ComparedSet(row.group, row.role, row.source, row.split, None, 0)
+        report.compared.append(compared_set)
         if part not in manifest.parts:
-            noted.why = row.status
+            compared_set.why = row.status
             continue
         table = manifest.parts[part]()
-        noted.images = table.num_rows
+        compared_set.images = table.num_rows
         if source_class(row.source).rooted and row.source not in roots:
-            noted.why = f"no root of {row.source}"
+            compared_set.why = f"no root of {row.source}"
         else:
             sets[part] = table
     return sets
@@ -285,12 +285,12 @@ def _arrange(
     columns = [_values(table, c) for c in ("source", "class_id", "image_id")]
     rows = [row for row in zip(*columns, strict=True) if row[2] in hashes[row[0]]]
     packed = b"".join(hashes[source][image_id] for source, _, image_id in rows)
-    noted = next(c for c in report.compared if (c.split, c.group) == part)
-    noted.compared = len(rows)
+    compared_set = next(c for c in report.compared if (c.split, c.group) == part)
+    compared_set.compared = len(rows)
     if len(rows) < table.num_rows:
-        noted.why = f"{table.num_rows - len(rows):,} missing or unreadable"
+        compared_set.why = f"{table.num_rows - len(rows):,} missing or unreadable"
     array = np.frombuffer(packed, np.uint8).reshape(-1, ph.BYTES)
-    return HashedSet(part[0], part[1], noted.role, rows, array)
+    return HashedSet(part[0], part[1], compared_set.role, rows, array)
 
 
 def _values(table: pa.Table, column: str) -> list[str]:

@@ -3,10 +3,10 @@
 The hash, called ``dct-128``: Pillow's grey picture (ITU-R 601-2), averaged over the areas of a 32 x 32 grid,
 its discrete cosine transform (type II), the 128 lowest frequencies but the mean, ordered by u + v and then u;
 a bit is set where the coefficient exceeds the lower median of the 128. Brightness and contrast do not change
-it, scaling and recompression hardly do; mirrored and rotated pictures are other pictures.
+it, scaling and recompression hardly do; mirrored and rotated pictures have other hashes.
 
 Every step is exact: sums and products are whole numbers below 2**53, so that the same pixels give the same
-bits whatever the machine, its linear algebra and the number of threads.
+bits on every machine, with any linear algebra library and number of threads.
 
 After Zauner, Implementation and Benchmarking of Perceptual Image Hash Functions, 2010, section 3.2 (there
 64 bits of an 8 x 8 block). On CIFAR-100, pictures of one scene lie up to about 24 bits apart, where a
@@ -28,7 +28,7 @@ NAME = "dct-128"
 BITS = 128
 BYTES = BITS // 8
 SIDE = 32
-FREQUENCIES = 16  # u, v < 16: the 135 with 0 < u + v < 16 hold the 128 wanted
+FREQUENCIES = 16  # u, v < 16: the 135 with 0 < u + v < 16 include the 128 lowest
 CELL_SCALE = 256  # cells keep 8 bits of fraction
 COSINE_SCALE = 4096  # cosines keep 12: 255 * 256 * (32 * 4096)**2 < 2**53
 COLUMNS = 4096  # one block of the search stays in a core's cache

@@ -1,1 +1,1 @@
-"""What is published beside what this package computes."""
+"""Published figures compared with those of this package."""

@@ -1,4 +1,4 @@
-"""How many classes the keyword rule keeps under each of its switches, for the fidelity table."""
+"""Number of classes that the keyword rule keeps with each of its switches, for the fidelity table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wordnet_splits.taxonomy import Taxonomy
 
 @dataclass(frozen=True)
 class Switch:
-    """One setting of the keyword rule; every field but one has its default in `SWITCHES`."""
+    """A setting of the keyword rule; in `SWITCHES` at most one field differs from its default."""
 
     name: str
     nodes: Literal["all", "subtree"] = "all"
@@ -33,19 +33,19 @@ SWITCHES: tuple[Switch, ...] = (
     Switch("subtree only", nodes="subtree"),
     *(Switch(f"without {kind}", kinds=tuple(k for k in KINDS if k != kind)) for kind in KINDS),
 )
-"""The default, and every switch of it in turn."""
+"""The default, and each switch in turn."""
 
 
 @dataclass(frozen=True)
 class SwitchRow:
-    """What one switch keeps: source -> classes, and source -> their images (None where not all are known)."""
+    """Classes kept with one switch, by source, and the number of their images (None if not all are known)."""
 
     switch: str
     kept: dict[str, tuple[str, ...]]
     images: dict[str, int | None]
 
     def counts(self) -> dict[str, int]:
-        """Return source -> number of classes kept."""
+        """Return source -> number of kept classes."""
         return {source: len(classes) for source, classes in self.kept.items()}
 
 
@@ -106,7 +106,7 @@ def _images(catalog: Catalog, classes: Sequence[str]) -> int | None:
 def switch_table(rows: Sequence[SwitchRow]) -> str:
     """Return the rows as aligned text: switch, classes kept per source, images in parentheses where known."""
     if not rows:
-        raise SplitsError("no switch was given, so there is nothing to show")
+        raise SplitsError("no switch to show")
     sources = list(rows[0].kept)
 
     def cell(row: SwitchRow, source: str) -> str:

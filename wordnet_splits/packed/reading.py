@@ -26,7 +26,7 @@ from wordnet_splits.sources.roots import Roots, resolve_root
 
 RowNumbers = npt.NDArray[np.int64]
 RAW_VIEW = "raw"
-READ_AT_ONCE = 32  # encoded files in memory; photographs are decoded one by one
+IMAGES_PER_READ = 32  # encoded files in memory; photographs are decoded one by one
 
 
 class PartImages(Protocol):
@@ -114,8 +114,8 @@ class RawImages:
 
     def _read(self, rows: RowNumbers) -> Iterator[tuple[Raw, str]]:
         """Yield images as stored, and their ids, in batches that a source may read in storage order."""
-        for start in range(0, len(rows), READ_AT_ONCE):
-            batch = rows[start : start + READ_AT_ONCE]
+        for start in range(0, len(rows), IMAGES_PER_READ):
+            batch = rows[start : start + IMAGES_PER_READ]
             ids = self._ids.take(pa.array(batch)).to_pylist()
             for raw, row, image_id in zip(self.source.read(ids), batch.tolist(), ids, strict=True):
                 if self._digests is not None and not self._checked[row]:

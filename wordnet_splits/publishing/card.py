@@ -1,4 +1,4 @@
-"""The card of a dataset repository: what `datasets` loads, and everything a reader asks of a benchmark."""
+"""The dataset card of a repository: configurations for `datasets`, and a description of each benchmark."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Which classes and images are in-distribution, near-OOD, far-OOD, external (train
 and why: made and checked by [wordnet-splits](https://pypi.org/project/wordnet-splits). No pixels are here: an
 `image_id` names the image in every copy of its source.
 """
-WIDTH = 1000
-"""Letters of a YAML line: none of ours is folded."""
+YAML_WIDTH = 1000
+"""Longest YAML line in letters, so that none is folded."""
 
 
 def card_of(release: Release, address: Address) -> str:
-    """Return the text of ``README.md`` for a release, to be read at an address.
+    """Return the text of ``README.md`` for a release published at an address.
 
-    What stands in the release's own ``README.md`` comes first: its metadata (licence, tags), then its text.
+    It starts with the metadata (licence, tags) and the text of the release's own ``README.md``.
     """
     with using_sources(merge_declarations(manifest.own for manifest in release.benchmarks)):
         return _card_of(release, address)
@@ -41,7 +41,7 @@ def _card_of(release: Release, address: Address) -> str:
     head = {"pretty_name": name, "task_categories": ["image-classification"], **release.metadata}
     head["configs"] = list(_configs(release))
     yaml = need("yaml", "hub", where="the card")
-    metadata = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=WIDTH)
+    metadata = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=YAML_WIDTH)
     sections = [release.about.strip() or ABOUT.format(name=name).strip(), _reading(release, address)]
     sections += ["## Benchmarks", *map(_benchmark, release.benchmarks)]
     sections += [_sources(release), _checking(release, address), _citations(release)]
@@ -49,7 +49,7 @@ def _card_of(release: Release, address: Address) -> str:
 
 
 def _configs(release: Release) -> Iterator[dict[str, Any]]:
-    """Yield what `datasets` loads by name: images by split and classes of each benchmark, and results."""
+    """Yield the configurations for `datasets`: images by split and classes of each benchmark, and results."""
     for manifest in release.benchmarks:
         splits = list(dict.fromkeys(split for split, _ in manifest.parts))
         if splits:

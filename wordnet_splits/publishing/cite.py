@@ -1,4 +1,4 @@
-"""BibTeX of everything a benchmark stands on: its paper, WordNet, and the datasets it draws from."""
+"""BibTeX entries for a benchmark: its paper, WordNet, the datasets it draws from, and this program."""
 
 from __future__ import annotations
 

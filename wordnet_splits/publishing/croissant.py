@@ -1,4 +1,4 @@
-"""A benchmark as Croissant metadata (MLCommons, with responsible-AI fields): files, records, limits."""
+"""Croissant metadata of a benchmark (MLCommons, with responsible-AI fields)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from wordnet_splits.sources import source_info
 
 FILE: Final = "croissant.json"
 HOME: Final = "https://pypi.org/project/wordnet-splits"
-LARGEST: Final = 1 << 40
+MAX_FILE_BYTES: Final = 1 << 40
 TYPES: Final = {
     pa.string(): "TEXT",
     pa.int16(): "INTEGER",
     pa.int32(): "INTEGER",
     pa.float64(): "FLOAT",
 }
-"""Of columns that Croissant has a type for: nested evidence and digests are in the Parquet file alone."""
+"""Croissant types of columns; it has none for nested evidence and digests."""
 
 FORMATS: Final = {
     ".parquet": "application/x-parquet",
@@ -56,9 +56,9 @@ PERSONAL: Final = ("No pixels and no personal data are here; pictures of the sou
 
 
 def croissant_of(manifest: Manifest, *, metadata: Mapping[str, Any] | None = None, url: str = HOME) -> str:
-    """Return the text of ``croissant.json`` for a benchmark's folder: addresses are relative to it.
+    """Return the text of ``croissant.json``, with addresses relative to the benchmark's folder.
 
-    Every file has its SHA-256; a record set holds the classes, and one the images of each split and group.
+    Every file has its SHA-256. There is a record set of the classes, and one of the images of each part.
 
     Parameters
     ----------
@@ -113,7 +113,9 @@ def _date(value: object) -> datetime | None:
     try:
         return None if value is None else datetime.fromisoformat(str(value))
     except ValueError:
-        raise DataError(f"date_published: {printable(value)!r} is no date", where="README.md") from None
+        raise DataError(
+            f"date_published: {printable(value)!r} is not an ISO date", where="README.md"
+        ) from None
 
 
 def _description(manifest: Manifest) -> str:
@@ -147,7 +149,7 @@ def _file(mlc: Any, name: str, folder: Path, path: str) -> Any:
         content_url=path,
         content_size=f"{(folder / path).stat().st_size} B",
         encoding_formats=[FORMATS[Path(path).suffix]],
-        sha256=sha256_of(folder / path, largest=LARGEST),
+        sha256=sha256_of(folder / path, largest=MAX_FILE_BYTES),
     )
 
 

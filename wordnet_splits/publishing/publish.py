@@ -1,4 +1,4 @@
-"""Publishing: what a repository of the Hub lacks of a release, in one commit, and a tag that never moves."""
+"""Publish a release in a repository of the Hub: differing files in one commit, and a tag that never moves."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from wordnet_splits.publishing.release import CARD, Release
 
 @dataclass(frozen=True)
 class Publication(Tabular):
-    """What a repository lacked, and what was done.
+    """The result of `publish`.
 
     Attributes
     ----------
     address : the repository at the tag, or at its main branch.
-    commit : what the main branch, or the tag, points to now; None where nothing was sent.
+    commit : commit of the main branch or tag; None if nothing was sent.
     added, changed, removed, same : paths in the repository.
-    tagged : whether the tag was made now.
-    sent : whether anything was sent; not in a dry run.
-    not_compared : in a dry run, why nothing is known of what the repository holds: all files are ``added``.
+    tagged : whether the tag was created now.
+    sent : whether anything was sent; False in a dry run.
+    not_compared : in a dry run, why the repository could not be read; all files are then ``added``.
     """
 
     address: Address
@@ -55,7 +55,7 @@ class Publication(Tabular):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as ``hub publish --json`` prints it."""
+        """Return what ``hub publish --json`` prints."""
         return {**vars(self), "address": str(self.address)}
 
 
@@ -67,22 +67,22 @@ def publish(
     private: bool = False,
     dry_run: bool = False,
 ) -> Publication:
-    """Make a repository hold a release: only files that differ are sent, in one commit.
+    """Publish a release in a repository; only differing files are sent, in one commit.
 
     Files of the release's benchmarks and results that it no longer has are removed; other files of the
-    repository stay. The same release again changes nothing.
+    repository stay. Publishing the same release again changes nothing.
 
     Parameters
     ----------
     tag : the name that the commit gets; None gives none.
-    private : whether a repository that is made now is seen by its owners alone.
-    dry_run : say what would be done.
+    private : create a repository, if there is none, that only its owners see.
+    dry_run : only return what would be done.
 
     Raises
     ------
     MissingPackageError : huggingface_hub is not installed.
-    HubError : the Hub refuses; the repository holds benchmarks that the release lacks; the tag is there, and
-        holds something else.
+    HubError : the Hub refuses; the repository has benchmarks that the release lacks; or the tag exists with
+        other contents.
     ManifestError : a frozen value would change under its version.
     """
     repository = Repository(address.repo)
@@ -103,11 +103,11 @@ def publish(
             return _publication(tagged_address, release, tagged, {}, local, [])
         _check_others(repository, remote, release)
         differing = {p: file for p, file in local.items() if p not in remote or not remote[p].is_at(file)}
-        removed = sorted(p for p in remote if p not in local and _is_ours(p, release))
+        removed = sorted(p for p in remote if p not in local and _is_of_release(p, release))
         if head:
             _check_versions(repository, head, remote, differing, release, Path(folder))
         if dry_run or not (differing or removed or tag):
-            return _publication(tagged_address, release, head, differing, local, removed, held=remote)
+            return _publication(tagged_address, release, head, differing, local, removed, remote=remote)
         if head is None:
             repository.create(private=private)
             head = repository.resolve(MAIN)
@@ -119,7 +119,7 @@ def publish(
         if tag and commit:
             repository.tag(tag, commit)
     return _publication(
-        tagged_address, release, commit, differing, local, removed, held=remote, tagged=bool(tag), sent=True
+        tagged_address, release, commit, differing, local, removed, remote=remote, tagged=bool(tag), sent=True
     )
 
 
@@ -143,33 +143,33 @@ def _publication(
     local: Mapping[str, Path],
     removed: Sequence[str],
     *,
-    held: Mapping[str, RemoteFile] | None = None,
+    remote: Mapping[str, RemoteFile] | None = None,
     tagged: bool = False,
     sent: bool = False,
 ) -> Publication:
-    added = sorted(path for path in differing if path not in (held or {}))
-    changed = sorted(path for path in differing if path in (held or {}))
+    added = sorted(path for path in differing if path not in (remote or {}))
+    changed = sorted(path for path in differing if path in (remote or {}))
     same = sorted(path for path in local if path not in differing)
     return Publication(
         address, release.names, commit, added, changed, list(removed), same, tagged=tagged, sent=sent
     )
 
 
-def _is_ours(path: str, release: Release) -> bool:
+def _is_of_release(path: str, release: Release) -> bool:
     return path.partition("/")[0] in {file.partition("/")[0] for file in release.files}
 
 
 def _check_tag(
     repository: Repository, tag: str, commit: str, local: Mapping[str, Path], release: Release
 ) -> None:
-    """Refuse a tag that holds something else: what was published under it stays."""
+    """Refuse a tag with other contents: a tag never moves."""
     remote = repository.files(commit)
-    odd = [path for path, file in local.items() if path not in remote or not remote[path].is_at(file)]
-    odd += [path for path in remote if path not in local and _is_ours(path, release)]
-    if odd:
+    differing = [path for path, file in local.items() if path not in remote or not remote[path].is_at(file)]
+    differing += [path for path in remote if path not in local and _is_of_release(path, release)]
+    if differing:
         raise HubError(
-            f"the tag {tag} is published and holds something else: {min(odd)}"
-            + (f" and {len(odd) - 1:,} more files" if len(odd) > 1 else ""),
+            f"the tag {tag} is published and holds something else: {min(differing)}"
+            + (f" and {len(differing) - 1:,} more files" if len(differing) > 1 else ""),
             where=repository.where(),
             hint="a tag never moves: choose the next one",
         )

@@ -1,4 +1,4 @@
-"""What is published: benchmarks that verify, and the files of each."""
+"""Releases: verified benchmarks and their files."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ class Release:
 
 
 def collect_release(
-    places: Sequence[Path],
+    parents: Sequence[Path],
     *,
     roots: Mapping[str, Path] | None = None,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Release:
-    """Return what lies at some places: each a manifest's folder, or a folder of such, with ``results``.
+    """Collect benchmarks from folders: of a manifest, or of several manifests with ``results``.
 
     Parameters
     ----------
-    roots : folders of sources whose pixels are to be compared, and where own sources are declared.
+    roots : folders of sources whose pixels are to be compared, and where users' sources are declared.
 
     Raises
     ------
     ManifestError : there is no manifest; one is of another draw or local, lacks images, holds a class whose
         proposed synset nobody confirmed, or does not verify; or two have one name.
-    DataError : the metadata of ``README.md`` is no YAML mapping.
+    DataError : the metadata of ``README.md`` is not a YAML mapping.
     """
-    folders = folders_at(places)
+    folders = folders_at(parents)
     benchmarks: dict[str, Manifest] = {}
     for folder in folders:
         manifest = load_manifest(folder)
@@ -92,7 +92,7 @@ def collect_release(
     )  # a name means one dataset in a repository
     files = {path: file for m in benchmarks.values() for path, file in _files_of(m).items()}
     readme = ""
-    for parent in places:
+    for parent in parents:
         files |= {
             f"{RESULTS}/{file.relative_to(parent / RESULTS).as_posix()}": file
             for file in sorted((parent / RESULTS).rglob("*"))
@@ -115,16 +115,16 @@ def _parts(readme: str) -> tuple[dict[str, Any], str]:
     try:
         metadata = yaml.safe_load(front)
     except yaml.YAMLError as error:
-        raise DataError(f"its metadata is no YAML: {str(error).splitlines()[0]}", where=CARD) from None
+        raise DataError(f"its metadata is not YAML: {str(error).splitlines()[0]}", where=CARD) from None
     if not isinstance(metadata, dict):
-        raise DataError("its metadata is no YAML mapping", where=CARD, hint="as in license: mit")
+        raise DataError("its metadata is not a YAML mapping", where=CARD, hint="as in license: mit")
     return metadata, text
 
 
-def folders_at(places: Sequence[Path]) -> list[Path]:
-    """Return the folders of the manifests at some places. Raises ManifestError where there is none."""
+def folders_at(parents: Sequence[Path]) -> list[Path]:
+    """Return the folders of manifests at or below some folders. Raises ManifestError if there is none."""
     folders: list[Path] = []
-    for folder in places:
+    for folder in parents:
         inside = [folder] if (folder / "manifest.json").is_file() else _below(folder)
         if not inside:
             raise ManifestError(

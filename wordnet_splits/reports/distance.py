@@ -1,7 +1,4 @@
-"""How far the sets of a benchmark lie from its ID classes: by what measure is this set near?
-
-Read from the class table, which holds for every class the distance to the nearest ID class other than itself.
-"""
+"""Distances of the sets of a benchmark from its ID classes, from the columns of the class table."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ import numpy as np
 from wordnet_splits.base import plotting
 from wordnet_splits.base.drawing import BLUE, ORANGE
 from wordnet_splits.base.errors import unknown
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.shapes import Box, Boxes
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.making.class_table import MEASURES
@@ -25,15 +23,15 @@ from wordnet_splits.recipe import Recipe
 from wordnet_splits.reports.explain import manifest_of
 
 COLOURS = {"near": ORANGE, "far": BLUE}
-"""Of the roles that detection is measured on; the others are grey."""
+"""Colours of the roles that detection is measured on; others are grey."""
 UNITS = {"distance": "edges to the nearest ID class"}
 
 
 @dataclass(frozen=True)
 class SetDistance:
-    """The classes of one set by their distance to the nearest ID class; None where none has a synset.
+    """Quartiles (linear) of the distance of a set's classes to the nearest ID class; None without synsets.
 
-    ``unmapped`` of the ``classes`` have no synset; quartiles are interpolated linearly.
+    ``unmapped`` is the number of ``classes`` without a synset.
     """
 
     group: str
@@ -48,12 +46,14 @@ class SetDistance:
 
 
 @dataclass(frozen=True)
-class Distances(Tabular):
-    """Every OOD set of a benchmark, in the recipe's order, and how well nearness tells near from far.
+class Distances(Jsonable, Tabular):
+    """Distances of every OOD set of a benchmark, in the recipe's order.
 
-    ``near_against_far`` is, for each measure, the AUROC of the near classes against the far ones by their
-    nearness to ID: 1 where every near class is nearer than every far one, NaN where there are no two sides.
-    ``inversions`` are the far sets with classes nearer than the median of a near set of the same source.
+    Attributes
+    ----------
+    near_against_far : measure -> AUROC of near against far classes by nearness to ID: 1 if every near class
+        is nearer than every far one, NaN if there are no near or no far classes.
+    inversions : far sets with classes nearer than the median of a near set of the same source.
     """
 
     benchmark: str
@@ -66,12 +66,8 @@ class Distances(Tabular):
         """Return the fields of each set."""
         return [dict(vars(item)) for item in self.sets]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return what ``distance --json`` prints."""
-        return {**vars(self), "sets": self.rows(), "inversions": [vars(item) for item in self.inversions]}
-
     def conclusions(self) -> list[str]:
-        """Return in words what the sets are measured by, and how well that tells near from far."""
+        """Return sentences on the measure, on how well it separates near from far, and on inversions."""
         unit = "in edges" if self.measure == "distance" else f"as {self.measure}, of which greater is nearer"
         sentences = [f"Each class by its nearest ID class, {unit}."]
         separations = {name: value for name, value in self.near_against_far.items() if not np.isnan(value)}
@@ -83,7 +79,7 @@ class Distances(Tabular):
         return [*sentences, *(f"{item.far} (far): {item.sentence()}." for item in self.inversions)]
 
     def plot(self, path: Path) -> None:
-        """Write a box a set, from min to max with quartiles; SVG or PNG by the name.
+        """Write a box plot of the sets (minimum, quartiles, maximum) as SVG or PNG.
 
         Raises
         ------
@@ -104,7 +100,7 @@ class Distances(Tabular):
 def distance(
     benchmark: Recipe | Manifest | str | Path, *, measure: str = "distance", manifests: Path | None = None
 ) -> Distances:
-    """Return how far each OOD set of a benchmark lies from its ID classes.
+    """Measure the distance of each OOD set of a benchmark from its ID classes.
 
     Parameters
     ----------
@@ -115,7 +111,7 @@ def distance(
 
     Raises
     ------
-    UnknownNameError : no such benchmark or measure; near names are offered.
+    UnknownNameError : no such benchmark or measure; similar names are suggested.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""Why a class has its role: evidence, margin, its other roles, and the path to the nearest ID class."""
+"""Explain the roles of classes: evidence, margin, path to the nearest ID class, and roles elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import io
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,22 +11,27 @@ from typing import Any
 import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import SplitsError, UnknownNameError, unknown
-from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.base.tabular import Tabular, markdown_table, write_csv
 from wordnet_splits.finding import find_recipe, load_manifest
 from wordnet_splits.making import build_benchmark
 from wordnet_splits.making.nearest_class import nearer_ood_classes
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.folders import manifest_names
 from wordnet_splits.recipe import Recipe, load_recipe
-from wordnet_splits.reports.appendix import format_rows
 from wordnet_splits.reports.margin import margin
 from wordnet_splits.rules import ClassRule
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy, load
 
 TableRow = dict[str, Any]
+LATEX_ESCAPES = {
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
 ROLES = ("id", "csid", "near", "far", "external", "excluded")
-"""Of several classes of one name, the first of these comes first."""
+"""Order of several classes with the same name."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +70,10 @@ class Explanation(Tabular):
 def explain_class(benchmark: str | Path, class_name: str, *, manifests: Path | None = None) -> Explanation:
     """Return the classes of a name: ID first, excluded last.
 
-    Besides the columns of the class table each has ``nearest_name``, the ``gloss`` of its own synset and
-    ``nearest_gloss``, ``nearer_ood`` of ``ood_classes``, the way ``up`` to the least common subsumer and
-    ``down`` to the nearest ID class, the ``margin`` by which the rule decided, the ``change`` that would give
-    it another role, and its roles ``elsewhere``.
+    Rows have the columns of the class table and: ``nearest_name``; ``gloss`` and ``nearest_gloss``; the
+    number of ``ood_classes`` and how many are ``nearer_ood``; the path ``up`` to the least common subsumer
+    and ``down`` to the nearest ID class; the ``margin`` of the rule's decision and the ``change`` that would
+    give another role; and the roles ``elsewhere``, in other benchmarks.
 
     Parameters
     ----------
@@ -76,19 +82,19 @@ def explain_class(benchmark: str | Path, class_name: str, *, manifests: Path | N
 
     Raises
     ------
-    UnknownNameError : no such benchmark or class; near names are offered.
+    UnknownNameError : no such benchmark or class; similar names are suggested.
 
     Examples
     --------
-    >>> found = explain("unknown-imagenet", "axolotl").classes[0]
-    >>> found["role"], found["nearest_name"], found["distance"]
+    >>> row = explain_class("unknown-imagenet", "axolotl").classes[0]
+    >>> row["role"], row["nearest_name"], row["distance"]
     ('near', 'European fire salamander', 3)
     """
     manifest = manifest_of(benchmark, manifests)
     taxonomy, recipe = load(), load_recipe(manifest)
     rows = find_class(manifest, class_name, taxonomy)
-    places = _with_standing(manifest)
-    classes = [_with_path({**row, **places[row["source"], row["class_id"]]}, taxonomy) for row in rows]
+    nearness = _nearness_columns(manifest)
+    classes = [_with_path({**row, **nearness[row["source"], row["class_id"]]}, taxonomy) for row in rows]
     others = {
         name: load_manifest(name, manifests, check="classes")
         for name in manifest_names(manifests)
@@ -105,16 +111,16 @@ def explain_benchmark(benchmark: str | Path, *, manifests: Path | None = None) -
 
     Examples
     --------
-    >>> print(explain_all("digits").to_text("csv").splitlines()[1][:40])
+    >>> print(explain_benchmark("digits").to_text("csv").splitlines()[1][:40])
     gaussian,all,gaussian noise,far,gaussian
     """
     manifest = manifest_of(benchmark, manifests)
-    places = _with_standing(manifest)
+    nearness = _nearness_columns(manifest)
     rows = manifest.classes.to_pylist()
-    return Explanation(manifest.name, [{**r, **places[r["source"], r["class_id"]]} for r in rows])
+    return Explanation(manifest.name, [{**r, **nearness[r["source"], r["class_id"]]} for r in rows])
 
 
-def _with_standing(manifest: Manifest) -> dict[tuple[str, str], TableRow]:
+def _nearness_columns(manifest: Manifest) -> dict[tuple[str, str], TableRow]:
     rows = manifest.classes.to_pylist()
     names = {r["class_id"]: r["name"].replace("_", " ") for r in rows if r["role"] == "id"}
     nearer, ood = nearer_ood_classes(rows)
@@ -234,3 +240,36 @@ def _branch(nodes: list[TableRow], end: str, *, last: bool) -> list[str]:
         joint = ("`- " if last else "|- ") if depth == 0 else "`- "
         lines.append(indent + joint + node["name"] + (end if depth == len(nodes) - 1 else ""))
     return lines
+
+
+def format_rows(rows: Sequence[TableRow], kind: str) -> str:
+    """Return rows as a table for a paper's appendix: ``csv``, ``md`` or ``latex``; else UnknownNameError."""
+    if kind not in FORMATS:
+        raise unknown("format", kind, FORMATS, where="--format")
+    return FORMATS[kind](rows)
+
+
+def _csv(rows: Sequence[TableRow]) -> str:
+    text = io.StringIO()
+    write_csv(text, [rows[0].keys(), *(row.values() for row in rows)])
+    return text.getvalue()
+
+
+def _markdown(rows: Sequence[TableRow]) -> str:
+    return markdown_table(list(rows[0]), [list(row.values()) for row in rows])
+
+
+def _latex(rows: Sequence[TableRow]) -> str:
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join("".join(LATEX_ESCAPES.get(c, c) for c in cell) for cell in cells) + " \\\\\n"
+
+    columns = "l" * (len(rows[0]) - 1) + r"p{.4\textwidth}"
+    body = "".join(line(["" if v is None else str(v) for v in row.values()]) for row in rows)
+    head = line([name.replace("_", " ") for name in rows[0]])
+    return (
+        f"\\begin{{longtable}}{{{columns}}}\n\\toprule\n{head}\\midrule\n\\endhead\n"
+        f"{body}\\bottomrule\n\\end{{longtable}}\n"
+    )
+
+
+FORMATS: dict[str, Callable[[Sequence[TableRow]], str]] = {"csv": _csv, "md": _markdown, "latex": _latex}

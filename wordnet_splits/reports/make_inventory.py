@@ -1,4 +1,4 @@
-"""Freezing the ids and digests of a user's own dataset, so that what is drawn from it stays the same."""
+"""Freeze the ids and digests of a user's dataset, so that draws from it stay the same."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError, MissingImageError, OutputError, SourceError
 from wordnet_splits.base.files import locked
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.parquet import read_table, write_table
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.catalog import load_catalog
@@ -25,18 +26,14 @@ from wordnet_splits.sources.roots import Roots, resolve_root
 
 
 @dataclass(frozen=True)
-class MadeInventory:
-    """What was frozen: images by split, and whether the file was already there, with the same rows."""
+class MadeInventory(Jsonable):
+    """A frozen inventory: images by split, and whether the file existed already with the ``same`` rows."""
 
     source: str
     out: Path
     images: Mapping[str, int]
     unexpected: Mapping[str, int]
     same: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as ``inventory make --json`` prints it."""
-        return {**vars(self), "out": str(self.out)}
 
 
 def make_inventory(
@@ -47,19 +44,19 @@ def make_inventory(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> MadeInventory:
-    """Write the inventory of a declared dataset: every image id of every split, with its digest.
+    """Write the inventory of a declared dataset: all image ids by split, with digests.
 
     Parameters
     ----------
-    roots : where its files are; by default as the environment or ``roots.toml`` says.
-    recipe : the file that declares it in ``[[source]]``, where that is not done beside the data.
+    roots : folder of its files; by default from the environment or ``roots.toml``.
+    recipe : recipe that declares it in ``[[source]]``, if it is not declared beside the data.
     workers : processes that read images.
 
     Raises
     ------
     UnknownNameError : there is no such source.
-    SourceError : it is one of ours, has no root, or is not the dataset that its catalog counts.
-    MissingImageError : an image cannot be opened: an inventory is complete, or it is none.
+    SourceError : it is shipped, has no root, or differs from the counts of its catalog.
+    MissingImageError : an image cannot be opened; inventories are always complete.
     OutputError : another inventory is frozen there, or it cannot be written.
     """
     with using_sources({} if recipe is None else declared_by(recipe)):
@@ -71,7 +68,9 @@ def make_inventory(
 def _make(name: str, root: Path | None, workers: int, progress: Progress | None) -> MadeInventory:
     declared = declared_sources().get(name)
     if declared is None:
-        raise SourceError(f"{name} is no dataset of your own: what can be known of its ids is shipped")
+        raise SourceError(
+            f"{name} is not a dataset of your own: the ids of shipped sources that can be known are shipped"
+        )
     source = open_source(name, root)
     rows = sorted((s, i, c) for batch in source.scan() for i, c, s in zip(*_columns(batch), strict=True))
     catalog = load_catalog(name)

@@ -1,4 +1,4 @@
-"""By how much a rule decided about a class, and what would change its role, read from its evidence."""
+"""The margin by which a rule decided about a class, and what would change its role, from its evidence."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from wordnet_splits.taxonomy import Taxonomy
 
 TableRow = Mapping[str, Any]
 MarginAndChange = tuple[str, str]
-"""The margin, and what would change the role."""
+"""Margin, and what would change the role."""
 
 
 def margin(row: TableRow, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> MarginAndChange:
-    """Return by how much the rule decided about a class of a class table, and what would change its role.
+    """Return the margin of the decision about a row of a class table, and what would change its role.
 
-    ``rules`` are that of the group that took the class, or those that refused it, in order.
+    ``rules`` has the rule of the group that took the class, or the rules that refused it, in order.
     """
     via, rule = list(row["via"]), rules[-1] if rules else None
     draw_evidence = [v for v in via if v["relation"] == "draw"]
     if draw_evidence:
         return _of_draw(int(draw_evidence[-1]["value"]), [r.draw for r in rules if r.draw is not None][-1])
     if rule is not None and rule.operator == "slice" and via and via[0]["relation"] == "ancestor":
-        position = f"place {via[0]['value']:.0f} of the sorted classes below {_named(via[0], taxonomy)}"
+        position = f"place {via[0]['value']:.0f} of the sorted classes below {_synset_name(via[0], taxonomy)}"
         return position, "more or fewer classes before it in that order"
     if not via:
         nearest = "no distance" if row["distance"] is None else counted(row["distance"], "edge")
@@ -50,7 +50,10 @@ def _of_kin(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> 
     kin = {v["wnid"] for v in via if v["relation"] == via[0]["relation"]}
     edges = counted(int(via[0]["value"]), "edge")
     others = f", and {counted(len(kin) - 1, 'other synset')} with it" if len(kin) > 1 else ""
-    return f"{edges} from {_named(via[0], taxonomy)}", f"the rule without {_named(via[0], taxonomy)}{others}"
+    return (
+        f"{edges} from {_synset_name(via[0], taxonomy)}",
+        f"the rule without {_synset_name(via[0], taxonomy)}{others}",
+    )
 
 
 def _of_keywords(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
@@ -69,7 +72,7 @@ def _of_words(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -
 
 def _of_parts(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
     edges = counted(int(via[0]["value"]), "edge")
-    return f"a pointer to {_named(via[0], taxonomy)}, {edges} up", "WordNet without that pointer"
+    return f"a pointer to {_synset_name(via[0], taxonomy)}, {edges} up", "WordNet without that pointer"
 
 
 def _of_list(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
@@ -97,12 +100,12 @@ def _of_unrelated(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonom
     nearest = min((v for v in via if v["relation"] == "unrelated"), key=lambda v: v["value"])
     edges = counted(int(nearest["value"]), "edge")
     return (
-        f"{edges} from {_named(nearest, taxonomy)}, the nearest the rule names",
+        f"{edges} from {_synset_name(nearest, taxonomy)}, the nearest the rule names",
         "its synset, or one above, named",
     )
 
 
-def _named(via: TableRow, taxonomy: Taxonomy) -> str:
+def _synset_name(via: TableRow, taxonomy: Taxonomy) -> str:
     return f"{taxonomy.lemmas(via['wnid'])[0].replace('_', ' ')} ({via['wnid']})"
 
 

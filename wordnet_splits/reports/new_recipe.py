@@ -1,4 +1,4 @@
-"""A new recipe, written and tried: what it gives before any picture is read."""
+"""Write a new recipe and build it without pictures."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ OVERLAPS = {"class": "equal classes", "ancestry": "classes one above the other",
 
 @dataclass(frozen=True)
 class NewRecipe:
-    """A recipe that was written, and what it gives.
+    """A new recipe and its result.
 
     Attributes
     ----------
-    evidence : of each group that is not ID, the class nearest to ID and the farthest, with their evidence.
-    overlaps : what groups share, and what was dropped for it, in sentences.
-    notes : datasets of one's own that the recipe cannot declare, and why, and classes that are left out for
-        having no synset, in sentences.
+    evidence : evidence of the classes nearest to and farthest from ID, of each group that is not ID.
+    overlaps : sentences on what groups share, and on what was dropped for it.
+    notes : sentences on users' datasets that the recipe cannot declare, and on classes left out because they
+        have no synset.
     """
 
     name: str
@@ -51,7 +51,7 @@ class NewRecipe:
     notes: Sequence[str]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as ``new --json`` prints it."""
+        """Return what ``new --json`` prints."""
         rows = [row.model_dump() for row in self.groups]
         return {**vars(self), "out": str(self.out), "groups": rows}
 
@@ -72,13 +72,13 @@ def new_recipe(
     ----------
     known, near, far, external : ``SOURCE``, ``SOURCE:CLASS,CLASS``, ``SOURCE:N`` to draw N classes; but for
         ``known``, ``SOURCE:MEASURE=VALUE`` or ``SOURCE:MEASURE=VALUE,N`` to go by a threshold.
-    roots : where datasets of one's own are declared; no picture is read.
+    roots : folders where users' datasets are declared; no picture is read.
 
     Raises
     ------
     UnknownNameError : there is no such source or class.
-    RecipeError : a name that cannot be one, or a group that takes no class; nothing is written.
-    OutputError : the file is there already, or cannot be written.
+    RecipeError : an invalid name, or a group without classes; nothing is written.
+    OutputError : the file exists already, or cannot be written.
     """
     declare_roots(roots)
     out = Path(out)
@@ -89,7 +89,7 @@ def new_recipe(
             hint="a-z, 0-9 and -, as in my-pets",
         )
     if name in recipe_names():
-        raise RecipeError(f"{name!r} is a benchmark of ours", where="new", hint="give another name")
+        raise RecipeError(f"{name!r} is a shipped benchmark", where="new", hint="give another name")
     if out.suffix != ".toml":
         raise OutputError("a recipe's name ends in .toml", where=str(out), hint=f"--out {out}.toml")
     if out.exists():
@@ -112,7 +112,7 @@ def new_recipe(
             read_pixels(selections, {}, BuildOptions())  # of generated images
             manifest, _ = assemble(rules, selections, taxonomy)
     except BaseException:
-        out.unlink(missing_ok=True)  # it was ours, and of no use
+        out.unlink(missing_ok=True)  # it was written here, and does not build
         raise
     leaks = [leak for leak in manifest.data.leaks if leak.kind in OVERLAPS]
     return NewRecipe(
@@ -129,7 +129,7 @@ def new_recipe(
 
 
 def _declared(groups: Sequence[DraftGroup], out: Path) -> tuple[list[str], list[str]]:
-    """Return the keys of each dataset of one's own for the recipe, and a note of each that is not in it."""
+    """Return the declarations of users' datasets for the recipe, and notes on those it cannot declare."""
     folder = out.absolute().parent.resolve()
     tables, notes = [], []
     for name in sorted({group.source for group in groups} - set(catalog_names())):
@@ -147,7 +147,7 @@ def _declared(groups: Sequence[DraftGroup], out: Path) -> tuple[list[str], list[
 
 
 def _without_synset(membership: Membership) -> list[str]:
-    """Return a sentence for each group whose rule reads WordNet and so left out classes without a synset."""
+    """Return a sentence for each group whose rule left out classes because they have no synset."""
     by_group: dict[str, list[str]] = {}
     for (_, class_id), refusals in membership.refusals.items():
         for group, verdict in refusals:
@@ -172,11 +172,11 @@ def _evidence(classes: pa.Table) -> list[dict[str, Any]]:
     for row in classes.select(columns).to_pylist():
         if row["role"] not in ("id", "excluded"):
             of_group.setdefault(row["group"], []).append(row)
-    rows_shown = []
+    examples = []
     for rows in of_group.values():
         rows.sort(key=lambda row: (-(row["mean"] or 0), row["class_id"]))
-        rows_shown += rows[:1] if len(rows) == 1 else [rows[0], rows[-1]]
-    return rows_shown
+        examples += rows[:1] if len(rows) == 1 else [rows[0], rows[-1]]
+    return examples
 
 
 def _dropped(membership: Membership) -> list[str]:
@@ -184,6 +184,6 @@ def _dropped(membership: Membership) -> list[str]:
     for (_, class_id), (group, reason) in membership.removed.items():
         by_group.setdefault(group.name, []).append(f"{class_id}: {reason}")
     return [
-        f"{group}: {counted(len(gone), 'class')} dropped, such as {gone[0]}"
-        for group, gone in by_group.items()
+        f"{group}: {counted(len(dropped), 'class')} dropped, such as {dropped[0]}"
+        for group, dropped in by_group.items()
     ]

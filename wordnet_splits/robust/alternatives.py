@@ -1,7 +1,7 @@
-"""What the rules of a benchmark say in another world: another hierarchy, another WordNet, other senses.
+"""Re-evaluate the rules of a benchmark under another hierarchy or another WordNet.
 
-A draw is no matter of WordNet: where a rule that looks at WordNet draws among the classes it accepts, each of
-these counts as taken, so that a class is compared with what it was a candidate for.
+Random draws do not depend on WordNet: a rule that draws from the classes it accepts is treated as taking all
+of them, so that classes are compared by the group they are candidates for.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Rewrite = Callable[[Group, ClassRule, list[str], Context], ClassRule]
 
 
 @dataclass(frozen=True, eq=False)
-class World:
-    """The hierarchy that rules follow, and the synsets of catalogs and recipes in it.
+class Alternative:
+    """A taxonomy to apply rules to, and the mapping of synsets into it.
 
-    ``synset`` gives what a synset of WordNet 3.0 is there, None where it is not.
+    ``synset`` maps a synset of WordNet 3.0 to one of the taxonomy, None if there is none.
     """
 
     taxonomy: Taxonomy
@@ -40,29 +40,29 @@ class World:
 
     @cached_property
     def catalog(self) -> Callable[[str], Catalog]:
-        """The catalog of a source, with the synsets that its classes have here."""
+        """The catalog of a source with mapped synsets, by name."""
         return cache(self._catalog)
 
     def _catalog(self, source: str) -> Catalog:
         catalog = load_catalog(source)
-        there = ((item, tuple(filter(None, map(self.synset, item.wnids)))) for item in catalog)
-        return replace(catalog, classes=tuple(replace(item, wnids=wnids) for item, wnids in there))
+        mapped = ((item, tuple(filter(None, map(self.synset, item.wnids)))) for item in catalog)
+        return replace(catalog, classes=tuple(replace(item, wnids=wnids) for item, wnids in mapped))
 
-    def rule(self, rule: ClassRule, source: str, ours: Taxonomy) -> ClassRule:
-        """Return a rule with the synsets that it names.
+    def rule(self, rule: ClassRule, source: str, wordnet: Taxonomy) -> ClassRule:
+        """Return a rule with its synsets mapped into this taxonomy.
 
         Raises
         ------
-        TaxonomyError : one of them is not here.
+        TaxonomyError : a synset has no counterpart.
         """
-        if self.taxonomy.version == ours.version:
+        if self.taxonomy.version == wordnet.version:
             return rule
         catalog = load_catalog(source)
 
-        def there(name: str) -> str:
-            wnid = ours.find(name)
+        def map_synset(name: str) -> str:
+            wnid = wordnet.find(name)
             if (synset := self.synset(wnid)) is None:
-                raise TaxonomyError(f"{ours.name(wnid)} ({wnid}), which a rule names, is not in it")
+                raise TaxonomyError(f"{wordnet.name(wnid)} ({wnid}), which a rule names, is not in it")
             return synset
 
         def walk(key: str, value: Any) -> Any:
@@ -71,36 +71,36 @@ class World:
             if key in ("all", "any"):
                 return [walk("", part) for part in value]
             if isinstance(value, list | tuple) and key != "at":
-                return [v if key != "of" and v in catalog else there(v) for v in value]
+                return [v if key != "of" and v in catalog else map_synset(v) for v in value]
             return value
 
         return as_rule(walk("", _data(rule)))
 
 
-def original(recipe: Recipe, ours: Taxonomy) -> World:
-    """Return the world that a recipe is of."""
-    return World(ours, recipe.hierarchy)
+def original(recipe: Recipe, wordnet: Taxonomy) -> Alternative:
+    """Return the taxonomy that a recipe itself uses."""
+    return Alternative(wordnet, recipe.hierarchy)
 
 
-def other_hierarchy(recipe: Recipe, ours: Taxonomy) -> World:
-    """Return the tree where a recipe follows the graph, and the graph where it follows the tree.
+def other_hierarchy(recipe: Recipe, wordnet: Taxonomy) -> Alternative:
+    """Return ImageNet's tree for a recipe that uses the graph, and the graph for one that uses the tree.
 
-    In the tree instances have no place: synsets without a way up to its root are in no catalog.
+    Instances are not in the tree: synsets without a path to its root are removed from catalogs.
     """
     if recipe.hierarchy != "wordnet":
-        return World(ours)
-    tree = ours.tree()
-    placed = tree.descendants(tree.root)
-    return World(tree, synset=lambda wnid: wnid if wnid in placed else None)
+        return Alternative(wordnet)
+    tree = wordnet.tree()
+    in_tree = tree.descendants(tree.root)
+    return Alternative(tree, synset=lambda wnid: wnid if wnid in in_tree else None)
 
 
-def other_wordnet(other: OtherWordNet) -> World:
-    """Return another WordNet's graph."""
-    return World(other.taxonomy, synset=cache(other.synset))
+def other_wordnet(other: OtherWordNet) -> Alternative:
+    """Return the graph of another WordNet."""
+    return Alternative(other.taxonomy, synset=cache(other.synset))
 
 
 def as_rule(test: Expression | Mapping[str, Any]) -> ClassRule:
-    """Return an operator as the rule of a group."""
+    """Return an expression as the rule of a group."""
     return ClassRule.model_validate(_data(test) if isinstance(test, Expression) else test)
 
 
@@ -109,7 +109,7 @@ def _data(test: Expression) -> dict[str, Any]:
 
 
 def operators(test: Expression) -> Iterator[str]:
-    """Yield the operators of a rule, at any depth; for ``clear_of`` those that it stands for."""
+    """Yield the operators of a rule, at any depth; ``clear_of`` is expanded."""
     if test.operator == "clear_of":
         test = expand_clear_of(test)
     yield test.operator
@@ -119,8 +119,8 @@ def operators(test: Expression) -> Iterator[str]:
         yield from operators(test.value)
 
 
-def kinds_read(recipe: Recipe) -> dict[str, frozenset[str]]:
-    """Return for each group the kinds of readings that its rule, or that of a group it names, depends on."""
+def readings_used(recipe: Recipe) -> dict[str, frozenset[str]]:
+    """Return group -> kinds of readings on which its rule depends, directly or through other groups."""
     kinds: dict[str, frozenset[str]] = {}
     registered = registered_operators()
     for group in recipe.group:
@@ -131,15 +131,15 @@ def kinds_read(recipe: Recipe) -> dict[str, frozenset[str]]:
 
 
 @dataclass(frozen=True)
-class Clash:
-    """What leaks with the classes of other groups: what equals one, lies below or lies above one."""
+class LeakIndex:
+    """Synsets of classes of other groups, and the synsets below and above them, to find leaks."""
 
     by_wnid: Mapping[str, Sequence[CatalogClass]] = field(default_factory=dict)
     below: frozenset[str] = frozenset()
     above: frozenset[str] = frozenset()
 
     def leaks(self, item: CatalogClass) -> bool:
-        """Say whether a class leaks."""
+        """Whether a class equals, is below or is above a class of another group."""
         return (
             any(are_same_class(item, earlier) for w in item.wnids for earlier in self.by_wnid.get(w, ()))
             or not self.below.isdisjoint(item.wnids)
@@ -148,113 +148,121 @@ class Clash:
 
 
 @dataclass
-class Decided:
-    """The classes of each group in a world, and ``clashes``: what leaks with other groups.
+class Outcome:
+    """The classes of each group under an alternative.
 
-    ``groups`` are before ``drop_leaks`` took any out, ``asked`` the groups that each class was offered to,
-    ``idle`` the groups whose rule a reading cannot change.
+    Attributes
+    ----------
+    groups : classes by group, before ``drop_leaks``.
+    offered_to : class -> the groups to which it was offered.
+    leak_indexes : group -> the classes of other groups with which its classes may leak.
+    dropped : classes that ``drop_leaks`` removes.
+    idle : groups whose rule the reading cannot change.
     """
 
     recipe: Recipe
-    world: World
+    alternative: Alternative
     groups: dict[str, list[str]] = field(default_factory=dict)
-    asked: dict[Key, list[str]] = field(default_factory=dict)
-    clashes: dict[str, Clash] = field(default_factory=dict)
+    offered_to: dict[Key, list[str]] = field(default_factory=dict)
+    leak_indexes: dict[str, LeakIndex] = field(default_factory=dict)
     dropped: set[Key] = field(default_factory=set)
     idle: set[str] = field(default_factory=set)
 
     @cached_property
-    def places(self) -> dict[Key, Group]:
-        """The first group of each class that one has taken, dropped or not."""
-        places: dict[Key, Group] = {}
+    def first_groups(self) -> dict[Key, Group]:
+        """Class -> the first group that took it, whether dropped later or not."""
+        first_groups: dict[Key, Group] = {}
         for group in self.recipe.group:
             for class_id in self.groups[group.name]:
-                places.setdefault((group.source, class_id), group)
-        return places
+                first_groups.setdefault((group.source, class_id), group)
+        return first_groups
 
     def role(self, key: Key) -> str:
         """Return the role of a class."""
-        return EXCLUDED if key in self.dropped or key not in self.places else self.places[key].role
+        group = self.first_groups.get(key)
+        return EXCLUDED if group is None or key in self.dropped else group.role
 
 
-def undrawn(recipe: Recipe, group: Group) -> ClassRule:
-    """Return a group's rule, without its draw where it looks at WordNet."""
-    if group.classes.draw is None or not kinds_read(recipe)[group.name]:
+def without_draw(recipe: Recipe, group: Group) -> ClassRule:
+    """Return a group's rule, without its draw if it depends on WordNet."""
+    if group.classes.draw is None or not readings_used(recipe)[group.name]:
         return group.classes
     return as_rule({k: v for k, v in _data(group.classes).items() if k not in ("draw", "within")})
 
 
-def context_of(recipe: Recipe, world: World) -> Context:
-    """Return what the rules of a recipe look at in a world."""
+def context_of(recipe: Recipe, alternative: Alternative) -> Context:
+    """Return the context of a recipe's rules under an alternative."""
     published = partial(find_list, beside=recipe.folder)
     roles = {group.name: group.role for group in recipe.group}
     return Context(
-        world.taxonomy,
-        world.hierarchy,
+        alternative.taxonomy,
+        alternative.hierarchy,
         roles=roles,
         draw=recipe.draw,
         seed=recipe.seed,
-        catalog=world.catalog,
+        catalog=alternative.catalog,
         published=published,
     )
 
 
-def decide_in(recipe: Recipe, world: World, ours: Taxonomy, rewrite: Rewrite | None = None) -> Decided:
-    """Return the classes of each group in a world; ``rewrite`` changes each rule before it is asked.
+def decide_in(
+    recipe: Recipe, alternative: Alternative, wordnet: Taxonomy, rewrite: Rewrite | None = None
+) -> Outcome:
+    """Return the classes of each group under an alternative; ``rewrite`` changes rules before they apply.
 
-    A group may be left without classes here.
+    Groups may be empty.
 
     Raises
     ------
-    TaxonomyError : the recipe names a synset that this world lacks.
+    TaxonomyError : the recipe names a synset without a counterpart.
     """
-    decided, context = Decided(recipe, world), context_of(recipe, world)
+    outcome, context = Outcome(recipe, alternative), context_of(recipe, alternative)
     taken_keys: set[Key] = set()
     for group in recipe.group:
-        rule = world.rule(undrawn(recipe, group), group.source, ours)
-        offered = [item.class_id for item in world.catalog(group.source)]
+        rule = alternative.rule(without_draw(recipe, group), group.source, wordnet)
+        offered = [item.class_id for item in alternative.catalog(group.source)]
         if not group.reuse:
             offered = [c for c in offered if (group.source, c) not in taken_keys]
         if rewrite is not None:
             rule = rewrite(group, rule, offered, context)
         verdicts = decide(rule, group.source, offered, context)
         for class_id in offered:
-            decided.asked.setdefault((group.source, class_id), []).append(group.name)
-        decided.groups[group.name] = [c for c in offered if verdicts[c].accepted]
-        context.groups[group.name] = [(group.source, c) for c in decided.groups[group.name]]
+            outcome.offered_to.setdefault((group.source, class_id), []).append(group.name)
+        outcome.groups[group.name] = [c for c in offered if verdicts[c].accepted]
+        context.groups[group.name] = [(group.source, c) for c in outcome.groups[group.name]]
         taken_keys.update(context.groups[group.name])
     if recipe.drop_leaks:
-        _drop_leaks(decided)
-    return decided
+        _drop_leaks(outcome)
+    return outcome
 
 
-def _drop_leaks(decided: Decided) -> None:
-    """Note what ``drop_leaks`` takes out: of two kin the one whose role stands later in `KEPT_FIRST`.
+def _drop_leaks(outcome: Outcome) -> None:
+    """Add the classes that ``drop_leaks`` removes: of two related classes, the later role in `KEPT_FIRST`.
 
-    The same as `build.leaks.drop_leaking`, said of one class at a time: a test holds it to the manifests.
+    Equivalent to `making.leaks.drop_leaking`, class by class; a test compares it with the manifests.
     """
-    recipe, world = decided.recipe, decided.world
+    recipe, alternative = outcome.recipe, outcome.alternative
     remaining: list[tuple[Group, Sequence[CatalogClass]]] = []
     ranked = sorted((g for g in recipe.group if g.role != "csid"), key=lambda g: KEPT_FIRST.index(g.role))
     for group in ranked:
         earlier = [item for other_group, items in remaining if trains(other_group, group) for item in items]
-        clash = decided.clashes[group.name] = _clash(earlier, world.taxonomy)
+        leak_index = outcome.leak_indexes[group.name] = _leak_index(earlier, alternative.taxonomy)
         same = {(item.source, item.class_id) for item in earlier}
         left = []
-        for class_id in decided.groups[group.name]:
-            item = world.catalog(group.source)[class_id]
-            if (group.source, class_id) in same or clash.leaks(item):
-                decided.dropped.add((group.source, class_id))
+        for class_id in outcome.groups[group.name]:
+            item = alternative.catalog(group.source)[class_id]
+            if (group.source, class_id) in same or leak_index.leaks(item):
+                outcome.dropped.add((group.source, class_id))
             else:
                 left.append(item)
         remaining.append((group, left))
 
 
-def _clash(earlier: Sequence[CatalogClass], taxonomy: Taxonomy) -> Clash:
+def _leak_index(earlier: Sequence[CatalogClass], taxonomy: Taxonomy) -> LeakIndex:
     by_wnid: dict[str, list[CatalogClass]] = {}
     for item in earlier:
         for wnid in item.wnids:
             by_wnid.setdefault(wnid, []).append(item)
     below = taxonomy.descendants(*{wnid for item in earlier for wnid in item.covers})
     above = frozenset(up for wnid in by_wnid for up in taxonomy.ancestors(wnid))
-    return Clash(by_wnid, frozenset(below), above)
+    return LeakIndex(by_wnid, frozenset(below), above)

@@ -1,4 +1,4 @@
-"""Readings of a benchmark's rules: other senses of a class's name, another measure at the same share."""
+"""Alternative readings of a benchmark's rules: other senses of class names, or another measure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.robust.alternatives import (
     EXCLUDED,
-    Clash,
-    Decided,
+    LeakIndex,
+    Outcome,
     Rewrite,
     as_rule,
     context_of,
     decide_in,
-    kinds_read,
     operators,
     original,
-    undrawn,
+    readings_used,
+    without_draw,
 )
 from wordnet_splits.rules import ClassRule, Context, Expression, Key, Operand, decide
 from wordnet_splits.rules.model import operand_value
@@ -30,11 +30,11 @@ FAMILIES = {
     "wup": ("wup", "wup_wn", "wup_perl"),
     "mean": ("mean", "mean_nltk", "mean2"),
 }
-"""Measures that order pairs alike, or nearly so, stand for one reading: path and lch by distance alone."""
-STANDS_FOR = {"path": "path", "wup": "wup_wn", "mean": "mean"}
-"""The measure of each reading."""
-FAR_WHEN_TRUE = ("clear_of",)
-OF_NEARNESS = (
+"""Reading -> measures that order pairs (nearly) alike; path and lch depend on the distance alone."""
+MEASURE_OF = {"path": "path", "wup": "wup_wn", "mean": "mean"}
+"""Reading -> the measure used for it."""
+ACCEPTS_FAR = ("clear_of",)
+NEARNESS_OPERATORS = (
     "similarity",
     "below_parent_of",
     "shares_parent_with",
@@ -42,59 +42,59 @@ OF_NEARNESS = (
     "keyword_overlap",
     "clear_of",
 )
-"""Operators that say how near a class is to those of one operand, which a measure can say instead."""
+"""Operators that judge the nearness of a class to one operand, and that a measure can replace."""
 Leaf = Callable[[Expression, list[str]], Expression]
 BELOW_ALL, ABOVE_ALL = -1e9, 1e9
 
 
 def other_senses(item: CatalogClass, taxonomy: Taxonomy) -> tuple[str, ...]:
-    """Return the noun synsets of a class's name that are not its own, the most frequent first."""
+    """Return the other noun synsets of a class's name, the most frequent first."""
     return tuple(w for w in taxonomy.senses(item.name.replace(" ", "_")) if w not in item.wnids)
 
 
-def roles_by_sense(decided: Decided, taxonomy: Taxonomy) -> dict[Key, list[tuple[str, str]]]:
-    """Return, of each class with other senses, (synset, role) under each of them; all others as they are."""
+def roles_by_sense(outcome: Outcome, taxonomy: Taxonomy) -> dict[Key, list[tuple[str, str]]]:
+    """Return class -> (synset, role) pairs for each other sense of its name, other classes unchanged."""
     senses = {
         key: senses_of_class
-        for key in decided.asked
+        for key in outcome.offered_to
         if (senses_of_class := other_senses(load_catalog(key[0])[key[1]], taxonomy))
     }
     roles: dict[Key, list[tuple[str, str]]] = {}
     for number in range(max(map(len, senses.values()), default=0)):
-        judged = {key: tuple(wnids[number : number + 1]) for key, wnids in senses.items() if wnids[number:]}
-        for key, role in _judged(decided, judged):
-            roles.setdefault(key, []).append((judged[key][0], role))
+        replaced = {key: tuple(wnids[number : number + 1]) for key, wnids in senses.items() if wnids[number:]}
+        for key, role in _roles_with(outcome, replaced):
+            roles.setdefault(key, []).append((replaced[key][0], role))
     return roles
 
 
-def _judged(decided: Decided, judged: dict[Key, tuple[str, ...]]) -> Iterator[tuple[Key, str]]:
-    """Yield the role of each class under the synsets given, no other class being changed."""
-    recipe = decided.recipe
-    groups = {g.name: [(g.source, c) for c in decided.groups[g.name]] for g in recipe.group}
-    context = context_of(recipe, decided.world)
-    context = replace(context, groups=groups, replaced_synsets=judged)
-    kinds, left = kinds_read(recipe), dict.fromkeys(judged)
+def _roles_with(outcome: Outcome, replaced: dict[Key, tuple[str, ...]]) -> Iterator[tuple[Key, str]]:
+    """Yield the role of each class with its synsets replaced, all other classes unchanged."""
+    recipe = outcome.recipe
+    groups = {g.name: [(g.source, c) for c in outcome.groups[g.name]] for g in recipe.group}
+    context = context_of(recipe, outcome.alternative)
+    context = replace(context, groups=groups, replaced_synsets=replaced)
+    kinds, left = readings_used(recipe), dict.fromkeys(replaced)
     for group in recipe.group:
         offered = [key[1] for key in left if key[0] == group.source]
         if not offered:
             continue
-        rule, accepted = undrawn(recipe, group), set(decided.groups[group.name])
+        rule, accepted = without_draw(recipe, group), set(outcome.groups[group.name])
         if SENSE in kinds[group.name] or rule.draw is None:
             verdicts = decide(rule, group.source, offered, context)
             accepted = {c for c in offered if verdicts[c].accepted}
-        clash = decided.clashes.get(group.name, Clash())
+        leak_index = outcome.leak_indexes.get(group.name, LeakIndex())
         for class_id in offered:
             if class_id in accepted:
                 key = (group.source, class_id)
                 del left[key]
-                item = replace(decided.world.catalog(group.source)[class_id], wnids=judged[key])
-                yield key, EXCLUDED if clash.leaks(item) else group.role
+                item = replace(outcome.alternative.catalog(group.source)[class_id], wnids=replaced[key])
+                yield key, EXCLUDED if leak_index.leaks(item) else group.role
     yield from ((key, EXCLUDED) for key in left)
 
 
 def measures_for(recipe: Recipe) -> tuple[str, ...]:
-    """Return the readings by measure that a recipe allows: all but its own measure's, and none without."""
-    used = {name for g in recipe.group for name in operators(g.classes) if name in OF_NEARNESS}
+    """Return the readings by measure: none without nearness operators, and not the recipe's own measure."""
+    used = {name for g in recipe.group for name in operators(g.classes) if name in NEARNESS_OPERATORS}
     own_measures = {
         leaf.value.measure
         for g in recipe.group
@@ -110,28 +110,28 @@ def _leaves(test: Expression) -> Iterator[Expression]:
             yield from _leaves(part)
     elif test.operator == "not":
         yield from _leaves(test.value)
-    elif test.operator in OF_NEARNESS:
+    elif test.operator in NEARNESS_OPERATORS:
         yield test
 
 
-def by_measure(recipe: Recipe, measure: str, taxonomy: Taxonomy) -> Decided:
-    """Return the classes of each group where a measure says what is near, at the share that the rules give.
+def by_measure(recipe: Recipe, measure: str, taxonomy: Taxonomy) -> Outcome:
+    """Return the classes of each group with nearness decided by a measure, at the same share of near classes.
 
-    Each operator of nearness is replaced by a bound on the similarity to its operand, at the value that makes
-    as many of the classes it judges near as it does itself: the closest number where several are equally
-    alike, the smaller of two as close. Classes without a synset are not counted. A rule that calls none of
-    them near, or all, is ``idle``: any measure would do the same.
+    Each nearness operator is replaced by a bound on the similarity to its operand. The bound accepts as many
+    of the offered classes as the operator does, or the closest possible number if similarities are tied, the
+    smaller of two. Classes without a synset are not counted. A rule that calls none or all of them near is
+    ``idle``, because no measure can change it.
     """
     shares: dict[str, list[int]] = {}
-    judged: dict[str, list[int]] = {}
+    sizes: dict[str, list[int]] = {}
 
     def count(group: Group, rule: ClassRule, offered: list[str], context: Context) -> ClassRule:
-        shares[group.name], judged[group.name] = [], []
+        shares[group.name], sizes[group.name] = [], []
 
         def leaf(test: Expression, classes: list[str]) -> Expression:
             shares[group.name].append(len(_near(test, group.source, classes, context)))
             catalog = context.catalog(group.source)
-            judged[group.name].append(sum(bool(catalog[c].wnids) for c in classes))
+            sizes[group.name].append(sum(bool(catalog[c].wnids) for c in classes))
             return test
 
         return _with_leaves(rule, group.source, offered, context, leaf)
@@ -144,22 +144,22 @@ def by_measure(recipe: Recipe, measure: str, taxonomy: Taxonomy) -> Decided:
 
         return _with_leaves(rule, group.source, offered, context, leaf)
 
-    world = original(recipe, taxonomy)
+    alternative = original(recipe, taxonomy)
     rewrites: Sequence[Rewrite] = (count, change)
-    *_, decided = (decide_in(recipe, world, taxonomy, rewrite) for rewrite in rewrites)
+    *_, outcome = (decide_in(recipe, alternative, taxonomy, rewrite) for rewrite in rewrites)
     for name, counts in shares.items():
-        if counts and all(near in (0, of) for near, of in zip(counts, judged[name], strict=True)):
-            decided.idle.add(name)
-    return decided
+        if counts and all(near in (0, of) for near, of in zip(counts, sizes[name], strict=True)):
+            outcome.idle.add(name)
+    return outcome
 
 
 def _with_leaves(rule: ClassRule, source: str, offered: list[str], context: Context, leaf: Leaf) -> ClassRule:
-    """Return a rule with each operator of nearness as ``leaf`` makes it of it and of what it judges."""
-    if not any(name in OF_NEARNESS for name in operators(rule)):
+    """Return a rule with each nearness operator replaced by ``leaf(operator, offered classes)``."""
+    if not any(name in NEARNESS_OPERATORS for name in operators(rule)):
         return rule
 
     def walk(test: Expression, classes: list[str]) -> Expression:
-        if test.operator in OF_NEARNESS:
+        if test.operator in NEARNESS_OPERATORS:
             return leaf(test, classes)
         if test.operator == "not":
             return Expression.model_validate({"not": walk(test.value, classes)})
@@ -175,33 +175,33 @@ def _with_leaves(rule: ClassRule, source: str, offered: list[str], context: Cont
     return as_rule(walk(rule, offered))
 
 
-def _far_when_true(test: Expression) -> bool:
-    return test.operator in FAR_WHEN_TRUE or (test.operator == "similarity" and test.value.below is not None)
+def _accepts_far(test: Expression) -> bool:
+    return test.operator in ACCEPTS_FAR or (test.operator == "similarity" and test.value.below is not None)
 
 
 def _near(test: Expression, source: str, classes: list[str], context: Context) -> list[str]:
-    """Return the classes with a synset that an operator calls near."""
+    """Return the classes with a synset that an operator judges near."""
     verdicts = decide(as_rule(test), source, classes, context)
-    catalog, far = context.catalog(source), _far_when_true(test)
+    catalog, far = context.catalog(source), _accepts_far(test)
     return [c for c in classes if catalog[c].wnids and verdicts[c].accepted != far]
 
 
 def _at_share(
     test: Expression, near: int, measure: str, source: str, classes: list[str], context: Context
 ) -> Expression:
-    """Return a bound on a measure that calls as many classes near."""
+    """Return a bound on a measure that judges as many classes near."""
     to = _operand(test)
 
     def bound(value: float) -> Expression:
-        rule = {"to": operand_value(to), "measure": STANDS_FOR[measure], "above": value}
+        rule = {"to": operand_value(to), "measure": MEASURE_OF[measure], "above": value}
         return Expression.model_validate({"similarity": rule})
 
     verdicts = decide(as_rule(bound(BELOW_ALL)), source, classes, context)
     values = sorted((v.via[0].value or 0.0 for v in verdicts.values() if v.via), reverse=True)
-    counts = {ABOVE_ALL: 0} | {value: at for at, value in enumerate(values, start=1)}  # the last of equals
+    counts = {ABOVE_ALL: 0} | {value: at for at, value in enumerate(values, start=1)}  # the last of ties
     cut = min(counts, key=lambda value: (abs(counts[value] - near), counts[value]))
     bounded = bound(cut)
-    return Expression.model_validate({"not": bounded}) if _far_when_true(test) else bounded
+    return Expression.model_validate({"not": bounded}) if _accepts_far(test) else bounded
 
 
 def _operand(test: Expression) -> Operand:

@@ -1,7 +1,7 @@
-"""Robust roles: does the role of a class survive another sense, measure, hierarchy or WordNet?
+"""Robust roles: whether a class keeps its role under another sense, measure, hierarchy or WordNet.
 
-Each reading changes one thing and asks the rules again. ``robust`` is the share of the readings that apply
-to a class which give it the same role.
+Each reading changes one of these and applies the rules again. ``robust`` is the share of the applicable
+readings that give a class the same role.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wordnet_splits.finding import find_recipe
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.recipe import Recipe
 from wordnet_splits.robust import alternatives, readings
-from wordnet_splits.robust.alternatives import EXCLUDED, Decided
+from wordnet_splits.robust.alternatives import EXCLUDED, Outcome
 from wordnet_splits.rules import Key
 from wordnet_splits.rules.registry import GRAPH, HIERARCHY, MEASURE, SENSE, WORDNET
 from wordnet_splits.taxonomy import Taxonomy, load
@@ -35,21 +35,22 @@ NO_WORDNET = "no rule on WordNet decides its role"
 NO_READING = "no reading applies to it"
 OWN_COLUMNS = "benchmark source class_id name role candidate group robust:double why"
 BUILT_IN = (SENSE, HIERARCHY, *readings.FAMILIES)
-"""Readings that need nothing else."""
+"""Readings that need no other data."""
 
 
 @dataclass(frozen=True)
 class RobustClass:
-    """A class in every reading.
+    """The roles of a class under every reading.
 
-    Parameters
+    Attributes
     ----------
-    role, group : as in the class table; ``excluded`` and empty where no group has it.
-    candidate : the role that the rules give before a draw, another than ``role`` where that passed it over.
-    robust : share of the readings that apply which give ``candidate``; None where none applies, ``why`` says.
-    readings : each of `Robust.names` -> the role it gives (with a slash, if by several senses), None where it
-        does not apply.
-    turning_sense : the first other synset of its name under which it has another role.
+    role, group : as in the class table; ``excluded`` and empty without a group.
+    candidate : the role by the rules before a draw, which may not have drawn the class.
+    robust : share of the applicable readings that give ``candidate``; None, with the reason in ``why``, if
+        none applies.
+    readings : reading (of `Robust.names`) -> role (several senses: separated by slashes), None if not
+        applicable.
+    turning_sense : the first other synset of its name that changes the role.
     """
 
     benchmark: str
@@ -65,17 +66,20 @@ class RobustClass:
     turning_sense: str | None
 
     def agrees(self, reading: str) -> bool | None:
-        """Say whether a reading gives the same role, None where it does not apply."""
+        """Whether a reading gives the same role, None if it does not apply."""
         role = self.readings[reading]
         return None if role is None else role == self.candidate
 
 
 @dataclass(frozen=True)
 class Robust(Tabular):
-    """The classes of one or more benchmarks in every reading.
+    """The classes of one or more benchmarks under every reading.
 
-    ``unmapped`` counts, by WordNet, the classes of all catalogs read whose synsets it has none of; ``notes``
-    say which reading does not apply to a benchmark, and why.
+    Attributes
+    ----------
+    names : the readings.
+    unmapped : other WordNet -> number of classes of the catalogs without a synset in it.
+    notes : readings that do not apply to a benchmark, with reasons.
     """
 
     classes: Sequence[RobustClass]
@@ -84,7 +88,7 @@ class Robust(Tabular):
     notes: tuple[str, ...]
 
     def rows(self) -> Sequence[dict[str, Any]]:
-        """Return a row a class, with a column a reading."""
+        """Return one row per class, with one column per reading."""
         return [
             {key: value for key, value in vars(item).items() if key not in ("readings", "turning_sense")}
             | {name: item.readings[name] for name in self.names}
@@ -99,27 +103,27 @@ class Robust(Tabular):
         return pa.Table.from_pylist(list(self.rows()), schema)
 
     def write(self, path: Path) -> None:
-        """Write the rows as Parquet. Raises OutputError where it cannot."""
+        """Write the rows as Parquet. Raises OutputError."""
         write_table(self.to_table(), path)
 
     def counts(self) -> list[dict[str, Any]]:
-        """Return, by benchmark and role, how many classes each reading agrees on, of those it applies to."""
+        """Return, by benchmark and role, [classes with the same role, classes it applies to] by reading."""
         rows = []
         groups = dict.fromkeys((item.benchmark, item.candidate) for item in self.classes)
         for benchmark, role in groups:
-            of = [item for item in self.classes if (item.benchmark, item.candidate) == (benchmark, role)]
-            judged = [item.robust for item in of if item.robust is not None]
-            row: dict[str, Any] = {"benchmark": benchmark, "role": role, "classes": len(of)}
+            classes = [c for c in self.classes if (c.benchmark, c.candidate) == (benchmark, role)]
+            judged = [item.robust for item in classes if item.robust is not None]
+            row: dict[str, Any] = {"benchmark": benchmark, "role": role, "classes": len(classes)}
             row |= {"read": len(judged), "all_agree": sum(share == 1 for share in judged)}
             row["share"] = sum(judged) / len(judged) if judged else None
             for name in self.names:
-                agree = [agrees for item in of if (agrees := item.agrees(name)) is not None]
+                agree = [agrees for item in classes if (agrees := item.agrees(name)) is not None]
                 row[name] = [sum(agree), len(agree)]
             rows.append(row)
         return rows
 
     def reasons(self) -> dict[str, int]:
-        """Return how many classes are not read, by the reason."""
+        """Return reason -> number of classes without an applicable reading."""
         return dict(Counter(item.why for item in self.classes if item.why))
 
     def as_dict(self) -> dict[str, Any]:
@@ -140,7 +144,7 @@ def robust_roles(
     taxonomy: Taxonomy | None = None,
     manifests: Path | None = None,
 ) -> Robust:
-    """Return the role of every class of a benchmark in each reading.
+    """Return the role of every class of a benchmark under each reading.
 
     Parameters
     ----------
@@ -154,54 +158,55 @@ def robust_roles(
 
     Examples
     --------
-    >>> found = robust("rungs-cifar100", wordnets=[])
-    >>> [(one.name, one.candidate, one.readings["path"]) for one in found.classes if one.name == "wolf"]
+    >>> report = robust_roles("rungs-cifar100", wordnets=[])
+    >>> [(c.name, c.candidate, c.readings["path"]) for c in report.classes if c.name == "wolf"]
     [('wolf', 'near', 'near')]
     """
     taxonomy = taxonomy or load()
-    others = [load_other_wordnet(item) for item in (installed_lexicons() if wordnets is None else wordnets)]
+    lexicons = installed_lexicons() if wordnets is None else wordnets
+    other_wordnets = [load_other_wordnet(item) for item in lexicons]
     if isinstance(benchmark, str) and benchmark == "all":
         benchmark = buildable()
     benchmarks = [benchmark] if isinstance(benchmark, Recipe | str | Path) else list(benchmark)
     recipes = [find_recipe(item, manifests) for item in benchmarks]
     notes: list[str] = []
     with using_sources(merge_declarations(recipe.declarations for recipe in recipes)):
-        classes = [item for recipe in recipes for item in _classes(recipe, others, taxonomy, notes)]
+        classes = [item for recipe in recipes for item in _classes(recipe, other_wordnets, taxonomy, notes)]
         sources = sorted({source for recipe in recipes for source in recipe.sources})
         mapped = [item for source in sources for item in load_catalog(source) if item.wnids]
-    unmapped = {o.name: sum(not any(map(o.synset, item.wnids)) for item in mapped) for o in others}
-    return Robust(classes, (*BUILT_IN, *(o.name for o in others)), unmapped, tuple(notes))
+    unmapped = {o.name: sum(not any(map(o.synset, item.wnids)) for item in mapped) for o in other_wordnets}
+    return Robust(classes, (*BUILT_IN, *(o.name for o in other_wordnets)), unmapped, tuple(notes))
 
 
 def _classes(
-    recipe: Recipe, others: Sequence[OtherWordNet], taxonomy: Taxonomy, notes: list[str]
+    recipe: Recipe, other_wordnets: Sequence[OtherWordNet], taxonomy: Taxonomy, notes: list[str]
 ) -> Iterator[RobustClass]:
     base = alternatives.decide_in(recipe, alternatives.original(recipe, taxonomy), taxonomy)
-    kinds = alternatives.kinds_read(recipe)
+    kinds = alternatives.readings_used(recipe)
     roles = _roles(recipe, base, taxonomy)
-    decided = dict(_decided(recipe, kinds, others, taxonomy, notes))
+    outcomes = dict(_outcomes(recipe, kinds, other_wordnets, taxonomy, notes))
     kind_of = {HIERARCHY: HIERARCHY} | dict.fromkeys(readings.FAMILIES, MEASURE)
     senses = readings.roles_by_sense(base, taxonomy) if _reads(recipe, kinds, SENSE) else {}
-    for key, group_names in base.asked.items():
+    for key, group_names in base.offered_to.items():
         item = load_catalog(key[0])[key[1]]
         kinds_of_class = frozenset[str]().union(*(kinds[name] for name in group_names))
-        clashes = (
-            base.clashes.get(name, alternatives.Clash())
+        leak_indexes = (
+            base.leak_indexes.get(name, alternatives.LeakIndex())
             for name in group_names
             if key[1] in base.groups[name]
         )
-        leaks = any(clash.by_wnid for clash in clashes)
+        leaks = any(leak_index.by_wnid for leak_index in leak_indexes)
         read_by_leaks = GRAPH if leaks else frozenset[str]()
         kinds_of_class |= read_by_leaks
         candidate = base.role(key)
-        role_by_reading: dict[str, str | None] = dict.fromkeys((*BUILT_IN, *(o.name for o in others)))
-        for name, alternative in decided.items():
+        role_by_reading: dict[str, str | None] = dict.fromkeys((*BUILT_IN, *(o.name for o in other_wordnets)))
+        for name, outcome in outcomes.items():
             of_rules = frozenset[str]().union(
-                *(kinds[group] for group in group_names if group not in alternative.idle)
+                *(kinds[group] for group in group_names if group not in outcome.idle)
             )
             applies = kind_of.get(name, WORDNET) in of_rules | read_by_leaks
-            there = alternative.world.catalog(key[0])[key[1]].wnids
-            role_by_reading[name] = alternative.role(key) if applies and there else None
+            wnids = outcome.alternative.catalog(key[0])[key[1]].wnids
+            role_by_reading[name] = outcome.role(key) if applies and wnids else None
         by_sense = senses.get(key, []) if SENSE in kinds_of_class and item.wnids else []
         role_by_reading[SENSE] = "/".join(dict.fromkeys(role for _, role in by_sense)) or None
         agree = [role == candidate for role in role_by_reading.values() if role is not None]
@@ -229,12 +234,12 @@ def _reads(recipe: Recipe, kinds: Mapping[str, frozenset[str]], kind: str) -> bo
     return any(kind in group_kinds for group_kinds in kinds.values()) or (recipe.drop_leaks and kind in GRAPH)
 
 
-def _roles(recipe: Recipe, base: Decided, taxonomy: Taxonomy) -> dict[Key, tuple[str, str]]:
-    """Return role and group of each class as the class table has them, draws included."""
+def _roles(recipe: Recipe, base: Outcome, taxonomy: Taxonomy) -> dict[Key, tuple[str, str]]:
+    """Return role and group of each class as in the class table, after draws."""
     classes_by_group: Mapping[str, Sequence[str]] = base.groups
-    if any(g.classes is not alternatives.undrawn(recipe, g) for g in recipe.group):
+    if any(g.classes is not alternatives.without_draw(recipe, g) for g in recipe.group):
         classes_by_group = decide_membership(recipe, recipe.seed, taxonomy).groups
-    roles = dict.fromkeys(base.asked, (EXCLUDED, ""))
+    roles = dict.fromkeys(base.offered_to, (EXCLUDED, ""))
     for group in reversed(recipe.group):  # the first group of a class counts
         for class_id in classes_by_group[group.name]:
             if (group.source, class_id) not in base.dropped:
@@ -242,14 +247,14 @@ def _roles(recipe: Recipe, base: Decided, taxonomy: Taxonomy) -> dict[Key, tuple
     return roles
 
 
-def _decided(
+def _outcomes(
     recipe: Recipe,
     kinds: Mapping[str, frozenset[str]],
-    others: Sequence[OtherWordNet],
+    other_wordnets: Sequence[OtherWordNet],
     taxonomy: Taxonomy,
     notes: list[str],
-) -> Iterator[tuple[str, Decided]]:
-    """Yield the readings of whole recipes: the other hierarchy, other measures, other WordNets."""
+) -> Iterator[tuple[str, Outcome]]:
+    """Yield (reading, outcome) for the other hierarchy, other measures and other WordNets."""
     if _reads(recipe, kinds, HIERARCHY):
         yield (
             HIERARCHY,
@@ -257,7 +262,7 @@ def _decided(
         )
     for measure in readings.measures_for(recipe):
         yield measure, readings.by_measure(recipe, measure, taxonomy)
-    for wordnet in others if _reads(recipe, kinds, WORDNET) else ():
+    for wordnet in other_wordnets if _reads(recipe, kinds, WORDNET) else ():
         try:
             yield wordnet.name, alternatives.decide_in(recipe, alternatives.other_wordnet(wordnet), taxonomy)
         except TaxonomyError as error:

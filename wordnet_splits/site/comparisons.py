@@ -59,8 +59,8 @@ def audit_page(path: Path) -> dict[str, Any]:
     DataError : the file is not what ``make audit`` writes.
     """
     table = read_table(path)
-    if absent := sorted({"list", "origin", "licence", "against", *LEAK} - set(table.schema.names)):
-        raise DataError(f"has no column {absent[0]}", where=str(path), hint="give docs/audit.parquet")
+    if missing := sorted({"list", "origin", "licence", "against", *LEAK} - set(table.schema.names)):
+        raise DataError(f"has no column {missing[0]}", where=str(path), hint="give docs/audit.parquet")
     lists: dict[str, dict[str, Any]] = {}
     leaks = []
     for row in table.to_pylist():

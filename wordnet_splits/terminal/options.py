@@ -37,6 +37,8 @@ WordNet = Annotated[
     str | None,
     typer.Option(help="Another WordNet: 'nltk', or a folder of WNDB files; by default the embedded 3.0."),
 ]
+OnlyGroups = Annotated[list[str] | None, typer.Option("--group", help="Only this group; repeatable.")]
+OnlySplits = Annotated[list[str] | None, typer.Option("--split", help="Only this split; repeatable.")]
 PackedOption = Annotated[
     list[Path] | None,
     typer.Option("--packed", help="A store of `wordnet-splits pack`; repeatable."),

@@ -6,6 +6,7 @@ import csv
 import gzip
 import pickle
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import SourceError, UnknownNameError
 from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.duplicates import join as joining
+from wordnet_splits.duplicates.join_rules import join_rules
 
 EACH = 3
 Truth = dict[str, str]
@@ -132,8 +134,8 @@ def test_mnist_is_joined_by_the_number_in_the_name_and_every_label_agrees(real_d
 
 
 def test_a_rule_that_labels_contradict_joins_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    (rule,) = [r for r in joining.join_rules().values() if r.copy == "openood-mnist"]
-    shifted = joining.JoinRule(rule.copy, rule.publisher, rule.pattern, 1, "a shift by one")
+    rule = join_rules()["openood-mnist"]
+    shifted = replace(rule, first=1, reason="a shift by one")
     monkeypatch.setattr(joining, "join_rules", lambda: {"openood-mnist": shifted})
     found = ws.join("openood-mnist", "mnist")
     assert 5_000 < len(found.pairs) < 10_000  # a tenth of the labels agree by chance
@@ -228,9 +230,9 @@ def test_by_position_only_where_places_are_known(a: str, b: str, message: str) -
 def test_nothing_frozen_knows_of_the_guess() -> None:
     """No module but join reads it."""
     package = Path(ws.__file__).parent
-    reads = re.compile(r"duplicates\.positions|position_guesses")
+    reads = re.compile(r"duplicates\.join_rules|position_guesses")
     users = {p.name for p in package.rglob("*.py") if reads.search(p.read_text(encoding="utf-8"))}
-    assert users == {"join.py", "positions.py"}
+    assert users == {"join.py", "join_rules.py"}
 
 
 def test_another_way_to_join_is_refused(command: Command) -> None:

@@ -109,8 +109,8 @@ def test_a_smaller_threshold_finds_fewer(manifest, root):
 
 
 def test_workers_change_nothing(manifest, root, monkeypatch):
-    monkeypatch.setattr(nd, "CHUNK", 7)
-    monkeypatch.setattr(nd, "STRIP", 2)
+    monkeypatch.setattr(nd, "IMAGES_PER_JOB", 7)
+    monkeypatch.setattr(nd, "ROWS_PER_JOB", 2)
     alone = nd.find_near_duplicates(manifest, {"dtd": root}, workers=1)
     together = nd.find_near_duplicates(manifest, {"dtd": root}, workers=2)
     assert found(alone) == EXPECTED

@@ -60,5 +60,5 @@ def test_every_file_has_its_digest() -> None:
 
 
 def test_a_wrong_date_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="date_published: 'soon' is no date"):
+    with pytest.raises(Exception, match="date_published: 'soon' is not an ISO date"):
         croissant_of(load_manifest("digits"), metadata={"date_published": "soon"})

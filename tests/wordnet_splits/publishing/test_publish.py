@@ -190,4 +190,4 @@ def test_the_card_has_all_that_a_reader_asks(splits, mine: Path) -> None:
     assert "CC BY 4.0" in text
     assert "@techreport{krizhevsky2009learning" in text
     (mine / "README.md").write_text("---\n[\n---\n", "utf-8")
-    assert "no YAML" in splits("hub", "publish", "org/set", mine, "--card-only").error
+    assert "not YAML" in splits("hub", "publish", "org/set", mine, "--card-only").error

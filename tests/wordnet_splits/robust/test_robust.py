@@ -48,7 +48,7 @@ def test_the_roles_read_are_those_frozen(name: str, wordnet: Taxonomy) -> None:
         assert {frozen[key] for key in differ} == {"excluded"}
     else:
         assert not differ
-    assert base.asked.keys() == frozen.keys()
+    assert base.offered_to.keys() == frozen.keys()
 
 
 def test_other_senses_on_the_graph_are_nltks(nltk_wordnet: Any) -> None:
