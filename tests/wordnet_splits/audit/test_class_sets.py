@@ -129,7 +129,7 @@ def test_a_file_of_several_lists_is_read_for_the_groups_of_the_set(tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "error", "says"),
     [
-        ("", DataError, "not a table"),
+        ("", DataError, "not a TSV file"),
         ("wnid\n", UnknownNameError, "unknown column 'group'"),
         ("role\nid\n", UnknownNameError, "unknown column 'class_id'"),
         ("role\twnid\nid\n", DataError, "other lengths"),
