@@ -121,7 +121,7 @@ def load_class_list(
 
     Raises
     ------
-    UnknownNameError : no such list, or entries that name no class; near names are offered.
+    UnknownNameError : no such list, or entries that name no class; similar names are suggested.
     DataError : a file that holds no list of classes.
     """
     if isinstance(classes, str | Path):

@@ -21,7 +21,7 @@ def cite_benchmark(benchmark: Recipe | Manifest | str | Path, *, manifests: Path
 
     Raises
     ------
-    UnknownNameError : no such benchmark; near names are offered.
+    UnknownNameError : no such benchmark; similar names are suggested.
     """
     recipe = find_recipe(benchmark, manifests)
     return citation_of(recipe.name, recipe.paper, recipe.sources_named, recipe.declarations)
