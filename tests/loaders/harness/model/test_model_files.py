@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from loaders.harness import evaluate, load_model
 from loaders.harness.model import open_models
 from tests.wordnet_splits.command import run
 from wordnet_splits.base.errors import DataError, SplitsError, UnsafeDataError
+from wordnet_splits.base.lazy import MissingPackageError
 
 onnx = pytest.importorskip("onnx", reason="pip install '.[onnx]'")
 pytest.importorskip("onnxruntime", reason="pip install '.[onnx]'")
@@ -171,15 +173,23 @@ def test_a_damaged_onnx_file_is_one_line(tmp_path: Path) -> None:
         load_model(tmp_path / "absent.onnx")
 
 
+def test_without_onnxruntime_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingPackageError, match=r"onnxruntime is not installed .*\[onnx\]"):
+        load_model(write_onnx(tmp_path / "net.onnx"), device="cpu")
+
+
 def test_size_and_normalisation_of_a_file_are_asked_for(tmp_path: Path) -> None:
     file = write_onnx(tmp_path / "net.onnx")
     with pytest.raises(DataError, match="neither the file nor digits says how its inputs are normalised"):
         evaluate(file, "digits", "msp", groups=["uniform"])
     with pytest.raises(DataError, match="neither the file nor digits says how"):
         evaluate(file, "digits", "msp", groups=["uniform"], transform="resize-8")
-    larger = write_mean(tmp_path / "large.onnx", ("n", 3, 24, 8), [2, 3])
-    with pytest.raises(DataError, match="takes images of 24 x 8, and the transform gives 8 x 8 .*resize-24"):
-        evaluate(larger, "digits", "msp", **ON_DIGITS)
+    for width, hint in ((24, "resize-24"), (8, "MODULE:FUNCTION")):
+        larger = write_mean(tmp_path / "large.onnx", ("n", 3, 24, width), [2, 3])
+        says = f"takes images of 24 x {width}, and the transform gives 8 x 8 .*{hint}"
+        with pytest.raises(DataError, match=says):
+            evaluate(larger, "digits", "msp", **ON_DIGITS)
     results = evaluate(
         file, "digits", "msp", **{**ON_DIGITS, "mean": [0.1, 0.2, 0.3], "transform": "resize-8"}
     )
