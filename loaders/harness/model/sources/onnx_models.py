@@ -197,10 +197,11 @@ class OnnxNetwork:
         if graph.size is not None and graph.size != tuple(x.shape[2:]):
             (height, width), sides = graph.size, " x ".join(map(str, x.shape[2:]))
             square = f"--transform resize-{height} (transform='resize-{height}')"
+            transform = square if height == width else "--transform MODULE:FUNCTION"
             raise DataError(
                 f"takes images of {height} x {width}, and the transform gives {sides}",
                 where=graph.where,
-                hint=f"say how they are resized: {square if height == width else '--transform MODULE:FUNCTION'}",
+                hint=f"say how they are resized: {transform}",
             )
         *features, logits = graph.limits.call(self._run, x)
         if logits.ndim != 2 or any(part.ndim != 2 for part in features):
