@@ -18,7 +18,7 @@ from PIL import Image
 
 from tools.benchmarks.rows import Row, fastest, real_data
 
-COPIES, ROUNDS = 30, 2
+COPIES, ROUNDS = 20, 2
 """Copies of each of the 200 photographs, and rounds in which our build and the peer's loop alternate."""
 
 FEW, MANY = 1000, 10_000

@@ -77,6 +77,7 @@ from wordnet_splits.metrics.selective import (
     e_aurc,
     e_aurc_geifman,
 )
+from wordnet_splits.metrics.streaming import evaluate_scores
 from wordnet_splits.metrics.summary import (
     Composition,
     ScoreSet,
@@ -134,6 +135,7 @@ __all__ = [
     "ece",
     "ece_equal_mass",
     "evaluate",
+    "evaluate_scores",
     "fpr95_id_positive",
     "fpr95_ood_positive",
     "gamma",

@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -37,11 +37,11 @@ from ..backend.transforms import (
 from ..model import Model
 from ..model.class_map import ClassMap
 from ..probes import Probe, parse_probe, probe_name
-from .batches import BatchReader, ImageSet
+from .batches import BatchReader, ImageSet, SharedReader
 from .canary import FEATURES_DTYPES, ROWS, check_group, create_group, note_batch_statistics
-from .extraction import Extraction
+from .extraction import Extraction, ModelShare
 from .settings import differences
-from .store import FORWARD, SHARD_ROWS, Store
+from .store import FORWARD, SHARD_ROWS, Store, StoredGroup
 
 BATCH = 128
 
@@ -139,55 +139,167 @@ def extract(
     DataError : activations that are not finite, no images, or a function without a name.
     OutputError : the store cannot be written to.
     """
+    (activations,) = extract_together(
+        [(model, probes)],
+        dataset,
+        store,
+        batch_size=batch_size,
+        workers=workers,
+        features_dtype=features_dtype,
+        transform=transform,
+        transform_id=transform_id,
+        verify=verify,
+        progress=progress,
+    )
+    return activations
+
+
+def extract_together(
+    work: Sequence[tuple[Model, Sequence[Probe | str]]],
+    dataset: ImageSet,
+    store: Store,
+    *,
+    batch_size: int = BATCH,
+    workers: int = 0,
+    features_dtype: str = "float32",
+    transform: Any = None,
+    transform_id: str | None = None,
+    verify: bool = True,
+    progress: Progress | None = None,
+) -> list[Activations]:
+    """Compute the activations of several models, and open all; every image is decoded once.
+
+    Parameters
+    ----------
+    work : each model with its probes; keys of models differ. The others are as of `extract`.
+    """
+    shares, transforms = _shares(work, dataset, store, features_dtype, transform, transform_id)
+    table: pa.Table = dataset.table
+    notes = _compute(shares, transforms, table, features_dtype, batch_size, workers, progress or Silent())
+    return [
+        _opened(share, used_transform, table, share_notes, verify=verify)
+        for share, used_transform, share_notes in zip(shares, transforms, notes, strict=True)
+    ]
+
+
+def extract_shards(
+    work: Sequence[tuple[Model, Sequence[Probe | str]]],
+    dataset: ImageSet,
+    store: Store,
+    shards: Sequence[Collection[int]],
+    *,
+    batch_size: int = BATCH,
+    workers: int = 0,
+    progress: Progress | None = None,
+) -> list[StoredGroup]:
+    """Compute some shards of each model's activations, and return the groups that they are part of.
+
+    Parameters
+    ----------
+    shards : numbers of the shards of each model. The others are as of `extract_together`.
+    """
+    shares, transforms = _shares(work, dataset, store, "float32", None, None)
+    for share, numbers in zip(shares, shards, strict=True):
+        share.only = numbers
+    _compute(shares, transforms, dataset.table, "float32", batch_size, workers, progress or Silent())
+    return [share.group for share in shares]
+
+
+def _shares(
+    work: Sequence[tuple[Model, Sequence[Probe | str]]],
+    dataset: ImageSet,
+    store: Store,
+    features_dtype: str,
+    transform: Any,
+    transform_id: str | None,
+) -> tuple[list[ModelShare], list[Transform]]:
+    """Return what each model computes, and its transform."""
     if features_dtype not in FEATURES_DTYPES:
         raise unknown("type of features", features_dtype, FEATURES_DTYPES)
-    if store.permanent and not model.identified:
-        raise DataError(
-            "a function has no weights to identify its activations by",
-            where=model.name,
-            hint="add --model-id NAME (model_id='NAME') and change it whenever the function changes",
-        )
-    if batch_size < 1 or batch_size > SHARD_ROWS:
-        raise DataError(f"batch_size must be between 1 and {SHARD_ROWS}, not {batch_size}")
+    for model, _ in work:
+        if store.permanent and not model.identified:
+            raise DataError(
+                "a function has no weights to identify its activations by",
+                where=model.name,
+                hint="add --model-id NAME (model_id='NAME') and change it whenever the function changes",
+            )
     table: pa.Table = dataset.table
     if not table.num_rows:
-        raise DataError("there are no images", where=_where(model, table))
-    used_transform = choose_transform(model, dataset, transform, transform_id)
-    probes_by_name = {probe_name(p): p for p in (parse_probe(p) if isinstance(p, str) else p for p in probes)}
-    group = store.group(model.key, used_transform.key, list_key(table), n=table.num_rows)
+        raise DataError("there are no images", where=_where(work[0][0], table))
+    images_key = list_key(table)
+    shares, transforms = [], []
+    for model, probes in work:
+        used = choose_transform(model, dataset, transform, transform_id)
+        by_name = {probe_name(p): p for p in (parse_probe(p) if isinstance(p, str) else p for p in probes)}
+        group = store.group(model.key, used.key, images_key, n=table.num_rows)
+        reader = BatchReader(dataset, used, device=model.device, dtype=model.dtype)
+        shares.append(ModelShare(model, group, reader, by_name))
+        transforms.append(used)
+    return shares, transforms
+
+
+def _compute(
+    shares: Sequence[ModelShare],
+    transforms: Sequence[Transform],
+    table: pa.Table,
+    features_dtype: str,
+    batch_size: int,
+    workers: int,
+    progress: Progress,
+) -> list[list[str]]:
+    """Create the groups, check what they hold, and compute what is missing; return each model's notes."""
+    if batch_size < 1 or batch_size > SHARD_ROWS:
+        raise DataError(f"batch_size must be between 1 and {SHARD_ROWS}, not {batch_size}")
     ranks = current_ranks()
-    reader = BatchReader(dataset, used_transform, device=model.device, dtype=model.dtype, workers=workers)
-    with (
-        deterministic_kernels(full_float32=True),
-        model.evaluating(used_transform),
-        group.locked() if ranks.first else nullcontext(),
-    ):
+    notes = []
+    with deterministic_kernels(full_float32=True), ExitStack() as stack:
+        for share, used in zip(shares, transforms, strict=True):
+            stack.enter_context(share.model.evaluating(used))
+        if ranks.first:
+            for share in sorted(shares, key=lambda share: share.group.folder):  # the same order everywhere
+                stack.enter_context(share.group.locked())
         with ranks.all_ranks("opening the store"):
             if ranks.first:
-                create_group(model, group, reader, table, used_transform, features_dtype)
+                for share, used in zip(shares, transforms, strict=True):
+                    create_group(share.model, share.group, share.reader, table, used, features_dtype)
         with ranks.all_ranks("the check of the stored activations"):
-            canary = check_group(model, group, probes_by_name, table, features_dtype)
+            for share in shares:
+                notes.append(check_group(share.model, share.group, share.probes, table, features_dtype))
         with ranks.all_ranks("the extraction"):
-            extraction = Extraction(model, group, reader, table, ranks, batch_size, progress or Silent())
-            extraction.run(probes_by_name)
-        note_batch_statistics(model, group)  # every rank has written its shards
+            by_shard_rows: dict[int, list[ModelShare]] = {}
+            for share in shares:
+                by_shard_rows.setdefault(share.group.about.shard_rows, []).append(share)
+            for together in by_shard_rows.values():
+                reader = SharedReader([share.reader for share in together], workers=workers)
+                Extraction(together, reader, table, ranks, batch_size, progress).run()
+        for share in shares:
+            if share.only is None:
+                note_batch_statistics(share.model, share.group)  # every rank has written its shards
+    return notes
+
+
+def _opened(
+    share: ModelShare, transform: Transform, table: pa.Table, notes: Sequence[str], *, verify: bool
+) -> Activations:
+    """Open the activations of a model, which are complete."""
+    model, group = share.model, share.group
     arrays: dict[str, ArrayView] = dict(group.open(FORWARD, verify=verify))
-    for name in probes_by_name:
+    for name in share.probes:
         opened = group.open(name, verify=verify)
         arrays |= {f"{name}/{array}": view for array, view in opened.items()}
     inputs, _ = group.canary()
-    records = [record for unit in (FORWARD, *probes_by_name) for record in group.records(unit)]
+    records = [record for unit in (FORWARD, *share.probes) for record in group.records(unit)]
     shard_notes = [note for record in records for note in record.settings.notes]
     return Activations(
         Arrays(arrays),
         table,
         table["label"].to_numpy().astype(np.int64),
         model.head,
-        tuple(dict.fromkeys([*shard_notes, *differences(records), *canary])),
+        tuple(dict.fromkeys([*shard_notes, *differences(records), *notes])),
         model.name,
         model.key,
-        used_transform.key,
-        used_transform.words,
+        transform.key,
+        transform.words,
         group.folder.name,
         tuple(inputs.shape[1:]),
     )
@@ -215,7 +327,7 @@ def sample_images(model: Model, dataset: ImageSet) -> Iterator[Tensor]:
     DataError : the model fails for them, or returns no logits, see `Model.prepare`.
     """
     transform = choose_transform(model, dataset)
-    reader = BatchReader(dataset, transform, device=model.device, dtype=model.dtype, workers=0)
+    reader = BatchReader(dataset, transform, device=model.device, dtype=model.dtype)
     with model.evaluating(transform):
         x = reader.rows(range(min(ROWS, len(dataset))))
         if model.width is None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import torch
+from torch import Tensor
 
 from wordnet_splits.base import errors
 from wordnet_splits.base.errors import DataError, SplitsError
@@ -22,7 +23,7 @@ from ..backend.devices import Ranks
 from ..model import Model
 from ..plugins import USER_CODE_ERRORS, describe_error
 from ..probes import Probe
-from .batches import BatchReader, ImageBatch
+from .batches import BatchReader, ImageBatch, SharedReader
 from .settings import settings
 from .store import FORWARD, StoredGroup
 
@@ -33,36 +34,83 @@ WORKER: Final = "DataLoader worker (pid"
 
 
 @dataclass
-class Extraction:
-    """One call's share of a group's missing shards."""
+class ModelShare:
+    """One model of an extraction: its stored group, its reader and its probes.
+
+    Attributes
+    ----------
+    only : shards to compute, all by default.
+    """
 
     model: Model
     group: StoredGroup
     reader: BatchReader
+    probes: Mapping[str, Probe]
+    only: Collection[int] | None = None
+    missing: dict[str, set[int]] = field(default_factory=dict)
+
+    def find_missing(self) -> set[int]:
+        """Return the shards that are missing for the forward pass or a probe."""
+        self.missing = {unit: set(self.group.missing(unit, self.only)) for unit in (FORWARD, *self.probes)}
+        return set().union(*self.missing.values())
+
+    def lacks(self, shard: int) -> bool:
+        """Return whether a shard was missing."""
+        return any(shard in shards for shards in self.missing.values())
+
+    def compute(self, batch: ImageBatch, inputs: Tensor, table: pa.Table, outputs: Outputs) -> None:
+        """Apply the model and the probes that lack the shard of a batch."""
+        probes = {unit: probe for unit, probe in self.probes.items() if batch.shard in self.missing[unit]}
+        forward = batch.shard in self.missing[FORWARD]
+        layers = sorted({layer for probe in probes.values() for layer in probe.layers})
+        needs_pass = forward or bool(layers)
+        with self.model.batch(inputs, layers, skip=not needs_pass) as result:
+            if forward and result is not None:
+                _keep(outputs, FORWARD, forward_arrays(result, self.model.name), len(batch.rows))
+            for unit, probe in probes.items():
+                rows = table.slice(batch.rows.start, len(batch.rows))
+                arrays = probe(self.model, inputs, *randomness(unit, probe, rows))
+                _keep(outputs, unit, {k: v.float() for k, v in arrays.items()}, len(batch.rows))
+
+
+@dataclass
+class Extraction:
+    """One call's missing shards of a list of images, for one model or several: images are decoded once.
+
+    The stored groups of all models have shards of the same size.
+    """
+
+    shares: Sequence[ModelShare]
+    reader: SharedReader
     table: pa.Table
     ranks: Ranks
     batch_size: int
     progress: Progress
 
-    def run(self, probes: Mapping[str, Probe]) -> None:
-        """Compute and write the shards of this rank that are missing for the forward pass or a probe."""
-        missing = {unit: set(self.group.missing(unit)) for unit in (FORWARD, *probes)}
-        todo = sorted(set().union(*missing.values()))
+    def __post_init__(self) -> None:
+        self.shards = self.shares[0].group.shards
+        self._current = self.shares[0]  # the model that computes, for errors
+
+    def run(self) -> None:
+        """Compute and write the missing shards of this rank."""
+        todo = sorted(set().union(*(share.find_missing() for share in self.shares)))
         own_shards = [s for s in todo if s % self.ranks.world == self.ranks.rank]
         notes: list[str] = []
+        total = sum(len(self.shards[s]) * len(self._computing(s)) for s in own_shards)
         with (
             ThreadPoolExecutor(1, thread_name_prefix="write") as writer,
-            self.progress.task("images", sum(len(self.group.shards[s]) for s in own_shards)) as task,
+            self.progress.task("images", total) as task,
         ):
             writes: list[Future[None]] = []
             while own_shards:
                 memory_full = False
                 try:
-                    for shard, outputs in self._shards(own_shards, missing, probes, task):
-                        _finish(
-                            writes, keep=1
-                        )  # this process holds two shards in memory: one being written, one being filled
-                        writes += self._submit(writer, shard, outputs, notes)
+                    for shard, outputs in self._shards(own_shards, task):
+                        # at most one shard of every model is being written while the next one is filled
+                        _finish(writes, keep=len(self.shares))
+                        for share, share_outputs in zip(self.shares, outputs, strict=True):
+                            self._current = share
+                            writes += self._submit(writer, share, shard, share_outputs, notes)
                         notes = []
                         own_shards = own_shards[1:]
                 except (SplitsError, OSError):
@@ -71,13 +119,13 @@ class Extraction:
                     if WORKER in str(error):
                         raise DataError(
                             f"a process that reads images ended: {describe_error(error)}",
-                            where=self.model.name,
+                            where=self._current.model.name,
                             hint="killed processes mostly lacked memory: give fewer --workers",
                         ) from error
                     if not out_of_memory(error):
                         raise DataError(
                             f"the forward pass failed in shard {own_shards[0]}: {describe_error(error)}",
-                            where=self.model.name,
+                            where=self._current.model.name,
                             hint="images of another size? check the transform",
                         ) from error
                     memory_full = True  # handled below, once the error no longer keeps the batch in memory
@@ -85,56 +133,49 @@ class Extraction:
                     notes.append(self._halve(own_shards[0]))
             _finish(writes, keep=0)
 
-    def _shards(
-        self, shards: Sequence[int], missing: Mapping[str, set[int]], probes: Mapping[str, Probe], task: Task
-    ) -> Iterator[tuple[int, Outputs]]:
-        """Yield the outputs of each shard after its last batch."""
-        rows = [(s, self.group.shards[s]) for s in shards]
-        outputs: Outputs = {}
-        for batch in self.reader.batches(rows, self.batch_size):
-            missing_probes = {unit: probe for unit, probe in probes.items() if batch.shard in missing[unit]}
-            try:
-                self._batch(batch, missing_probes, outputs, forward=batch.shard in missing[FORWARD])
-            except BaseException:  # the shard begins again
-                task.advance(self.group.shards[batch.shard].start - batch.rows.start)
-                raise
-            task.advance(len(batch.rows))
-            if batch.rows.stop == self.group.shards[batch.shard].stop:
-                yield batch.shard, outputs
-                outputs = {}
+    def _computing(self, shard: int) -> list[ModelShare]:
+        """Return the models that compute a shard."""
+        return [share for share in self.shares if share.lacks(shard)]
 
-    def _batch(
-        self, batch: ImageBatch, probes: Mapping[str, Probe], outputs: Outputs, *, forward: bool
-    ) -> None:
-        """Apply the model and its probes to a batch."""
-        layers = sorted({layer for probe in probes.values() for layer in probe.layers})
-        needs_pass = forward or bool(layers)
-        with self.model.batch(batch.images, layers, skip=not needs_pass) as result:
-            if forward and result is not None:
-                _keep(outputs, FORWARD, forward_arrays(result, self.model.name), len(batch.rows))
-            for unit, probe in probes.items():
-                rows = self.table.slice(batch.rows.start, len(batch.rows))
-                arrays = probe(self.model, batch.images, *randomness(unit, probe, rows))
-                _keep(outputs, unit, {k: v.float() for k, v in arrays.items()}, len(batch.rows))
+    def _shards(self, shards: Sequence[int], task: Task) -> Iterator[tuple[int, list[Outputs]]]:
+        """Yield each shard after its last batch, with the outputs of every model."""
+        rows = [(s, self.shards[s]) for s in shards]
+        outputs: list[Outputs] = [{} for _ in self.shares]
+        done = 0
+        for batch in self.reader.batches(rows, self.batch_size):
+            try:
+                for number, share in enumerate(self.shares):
+                    if share.lacks(batch.shard):
+                        self._current = share
+                        inputs = self.reader.model_input(number, batch)
+                        share.compute(batch, inputs, self.table, outputs[number])
+                        done += len(batch.rows)
+                        task.advance(len(batch.rows))
+            except BaseException:  # the shard begins again
+                task.advance(-done)
+                raise
+            if batch.rows.stop == self.shards[batch.shard].stop:
+                yield batch.shard, outputs
+                outputs, done = [{} for _ in self.shares], 0
 
     def _submit(
-        self, writer: ThreadPoolExecutor, shard: int, outputs: Outputs, notes: list[str]
+        self, writer: ThreadPoolExecutor, share: ModelShare, shard: int, outputs: Outputs, notes: list[str]
     ) -> list[Future[None]]:
-        """Copy a shard to the host, check it, and submit its writing."""
-        shard_settings = settings(self.model.device, self.model.dtype, self.batch_size)
+        """Copy a model's shard to the host, check it, and submit its writing."""
+        shard_settings = settings(share.model.device, share.model.dtype, self.batch_size)
         if notes:
             shard_settings["notes"] = notes
         arrays = {
-            unit: {k: self._host(unit, k, v, shard) for k, v in unit_arrays.items()}
+            unit: {k: self._host(share, unit, k, v, shard) for k, v in unit_arrays.items()}
             for unit, unit_arrays in outputs.items()
         }
         outputs.clear()
         return [
-            writer.submit(self.group.write, unit, shard, unit_arrays, shard_settings)
+            writer.submit(share.group.write, unit, shard, unit_arrays, shard_settings)
             for unit, unit_arrays in arrays.items()
         ]
 
-    def _host(self, unit: str, name: str, tensors: list[Any], shard: int) -> Array:
+    def _host(self, share: ModelShare, unit: str, name: str, tensors: list[Any], shard: int) -> Array:
         """Concatenate the batches of one array, in its stored type.
 
         Raises
@@ -142,17 +183,17 @@ class Extraction:
         DataError : a value is NaN or infinite; the message has the first image.
         """
         joined = torch.cat([t.detach() for t in tensors])
-        dtype = getattr(torch, self.group.about.features_dtype) if name == "features" else torch.float32
+        dtype = getattr(torch, share.group.about.features_dtype) if name == "features" else torch.float32
         array: Array = joined.to(dtype).cpu().numpy()
         finite = np.isfinite(array).reshape(len(array), -1).all(axis=1)
         if finite.all():
             return array
-        row = self.group.shards[shard].start + int(np.flatnonzero(~finite)[0])
+        row = self.shards[shard].start + int(np.flatnonzero(~finite)[0])
         overflow = bool(torch.isfinite(joined).all())
         raise DataError(
             f"{name} of {int((~finite).sum())} images are NaN or infinite, the first of "
             f"{self.table['source'][row]} {self.table['image_id'][row]}",
-            where=f"{self.model.name} on {self.table['group'][row]}, {unit}",
+            where=f"{share.model.name} on {self.table['group'][row]}, {unit}",
             hint="they exceed float16: store float32"
             if overflow
             else "check the model's weights and its transform",
@@ -162,9 +203,11 @@ class Extraction:
         """Halve the batch and return the note that is stored."""
         if self.batch_size == 1:
             raise SplitsError(
-                "out of memory with a batch of one image", where=self.model.name, hint="use a larger device"
+                "out of memory with a batch of one image",
+                where=self._current.model.name,
+                hint="use a larger device",
             )
-        if self.model.device.type == "cuda":
+        if self._current.model.device.type == "cuda":
             torch.cuda.empty_cache()
         before, self.batch_size = self.batch_size, self.batch_size // 2
         return f"out of memory at batch {before}: shard {shard} restarted at {self.batch_size}"

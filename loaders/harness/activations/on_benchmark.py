@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,14 @@ from ...opening import PackedFolders
 from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
 from ..probes import Probe, parse_probe, probe_name, restrict_to_columns
-from .activations import BATCH, Activations, extract, output_width, sample_images
+from .activations import (
+    BATCH,
+    Activations,
+    extract,
+    extract_together,
+    output_width,
+    sample_images,
+)
 from .runs import GroupOutputs, ModelRun, Need
 from .settings import settings
 from .store import Store
@@ -85,10 +92,9 @@ class Extractor:
     model: Model
     images: BenchmarkImages
     store: Store
-    space: LabelSpace
-    batch_size: int
-    workers: int
-    progress: Progress
+    batch_size: int = BATCH
+    workers: int = 0
+    progress: Progress = field(default_factory=Silent)
     _opened: dict[Part, Activations] = field(default_factory=dict)
     _class_map: ClassMap | None = None
     _whole: Task | None = None
@@ -96,7 +102,8 @@ class Extractor:
     @contextmanager
     def reading(self, images: int) -> Iterator[None]:
         """Show reading as one progress task of so many images, stored ones included."""
-        with self.progress.task(self.model.name, images) as self._whole:
+        remaining = max(images - sum(group.n for group in self._opened.values()), 0)
+        with self.progress.task(self.model.name, remaining) as self._whole:
             try:
                 yield
             finally:
@@ -114,12 +121,9 @@ class Extractor:
 
     def read(self, split: str, name: str, needs: frozenset[Need]) -> GroupOutputs:
         """Return the model's outputs on one group, with at least the needed arrays."""
-        needed_probes = probes_of(needs)
         activations = self._opened.get((split, name))
-        if self._class_map is None:  # an unsuitable model fails before hours of forward passes
-            width = output_width(self.model, self.images.group(split, name))
-            self._class_map = self.model.class_map(self.space, width)
-        probes = [restrict_to_columns(probe, self._class_map) for probe in needed_probes]
+        probes = self.probes(split, name, needs)
+        assert self._class_map is not None
         names = sorted(probe_name(probe) for probe in probes)
         stored_units = (
             {array.rpartition("/")[0] for array in activations.arrays} if activations is not None else set()
@@ -138,6 +142,40 @@ class Extractor:
             activations.shape,
         )
 
+    def probes(self, split: str, name: str, needs: frozenset[Need]) -> list[Probe]:
+        """Return the needed probes of one group, restricted to the benchmark's classes."""
+        needed_probes = probes_of(needs)
+        if self._class_map is None:  # an unsuitable model fails before hours of forward passes
+            width = output_width(self.model, self.images.group(split, name))
+            self._class_map = self.model.class_map(LabelSpace.of(self.images.benchmark.classes), width)
+        probes = [restrict_to_columns(probe, self._class_map) for probe in needed_probes]
+        return sorted(probes, key=probe_name)
+
+    def run(self, of: str = "", *, user_named: bool = False) -> ModelRun:
+        """Return a run whose groups are extracted when an evaluation asks for them.
+
+        Parameters
+        ----------
+        of : name of the model that this network is a run of, by default its own. user_named : whether the
+            user gave it.
+        """
+        model = self.model
+        return ModelRun(
+            of or model.name,
+            model.key if model.identified else "",
+            self.read,
+            model.name,
+            model.weights,
+            settings(model.device, model.dtype, self.batch_size)["device"],
+            self.refuses,
+            self.reading,
+            user_named,
+        )
+
+    def opened(self, split: str, name: str, activations: Activations) -> None:
+        """Keep the activations of one group, for `read`."""
+        self._opened[split, name] = activations
+
     def _extract(self, split: str, name: str, probes: Sequence[Probe]) -> Activations:
         group_progress = None if self._whole is None else PartOfTask(self._whole, f"{name}/{split}")
         images = self.images.group(split, name)
@@ -147,7 +185,7 @@ class Extractor:
             self.model,
             images,
             self.store,
-            probes=sorted(probes, key=probe_name),
+            probes=probes,
             batch_size=self.batch_size,
             workers=self.workers,
             progress=group_progress or Relabelled(self.progress, f"{self.model.name} on {name}/{split}"),
@@ -156,6 +194,29 @@ class Extractor:
             group_progress.advance(activations.n - group_progress.done)  # stored images
         self._opened[split, name] = activations
         return activations
+
+
+Plan = Mapping[Part, frozenset[Need]]
+"""(split, group) -> the arrays that an evaluation needs of it."""
+
+
+def read_together(plans: Sequence[tuple[Extractor, Plan]]) -> None:
+    """Read the groups of several models, whose images are decoded once for all of them."""
+    for part in dict.fromkeys(part for _, plan in plans for part in plan):
+        readers = [(extractor, plan[part]) for extractor, plan in plans if part in plan]
+        first, _ = readers[0]
+        split, name = part
+        work = [(extractor.model, extractor.probes(split, name, needs)) for extractor, needs in readers]
+        all_activations = extract_together(
+            work,
+            first.images.group(split, name),
+            first.store,
+            batch_size=first.batch_size,
+            workers=first.workers,
+            progress=Relabelled(first.progress, f"{len(work)} models on {name}/{split}"),
+        )
+        for (extractor, _), activations in zip(readers, all_activations, strict=True):
+            extractor.opened(split, name, activations)
 
 
 def unavailable_reason(probes: Sequence[Any], model: Model, images: Any) -> str:
@@ -175,7 +236,6 @@ def model_run(
     store: Store,
     *,
     of: str = "",
-    user_named: bool = False,
     batch_size: int = BATCH,
     workers: int = 0,
     progress: Progress | None = None,
@@ -184,21 +244,6 @@ def model_run(
 
     Parameters
     ----------
-    of : name of the model that this network is a run of, by default its own. user_named : whether the user
-        gave it.
-    batch_size, workers, progress : see `activations.extract`.
+    of : as of `Extractor.run`. batch_size, workers, progress : see `activations.extract`.
     """
-    space = LabelSpace.of(images.benchmark.classes)
-    extractor = Extractor(model, images, store, space, batch_size, workers, progress or Silent())
-    device = settings(model.device, model.dtype, batch_size)["device"]
-    return ModelRun(
-        of or model.name,
-        model.key if model.identified else "",
-        extractor.read,
-        model.name,
-        model.weights,
-        device,
-        extractor.refuses,
-        extractor.reading,
-        user_named,
-    )
+    return Extractor(model, images, store, batch_size, workers, progress or Silent()).run(of)

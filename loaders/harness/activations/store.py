@@ -15,7 +15,8 @@ of the JSON files, which include checksums.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -120,13 +121,14 @@ class StoredGroup:
         inputs = self._open(f"{CANARY}/inputs.npy", record.inputs)
         return np.array(inputs), np.array(self._open(f"{CANARY}/logits.npy", record.logits))
 
-    def missing(self, unit: str) -> list[int]:
-        """Return the missing shards of ``unit``, ascending.
+    def missing(self, unit: str, among: Collection[int] | None = None) -> list[int]:
+        """Return the missing shards of ``unit``, ascending, all or those ``among`` some.
 
-        All are missing without the first, which the canary compares with the model.
+        Of all shards, all are missing without the first, which the canary compares with the model.
         """
-        missing = [s for s in range(len(self.shards)) if not (self.folder / _record_file(unit, s)).is_file()]
-        return list(range(len(self.shards))) if missing[:1] == [0] else missing
+        shards = range(len(self.shards)) if among is None else sorted(among)
+        missing = [s for s in shards if not (self.folder / _record_file(unit, s)).is_file()]
+        return list(shards) if among is None and missing[:1] == [0] else missing
 
     def write(self, unit: str, shard: int, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> None:
         """Write one shard of a unit: every array, then the record that makes it exist.
@@ -165,6 +167,31 @@ class StoredGroup:
         if different:
             raise StoreError(f"is of another {different[0]}", where=str(path), hint=self._again)
         return record
+
+    def verify(self, unit: str, shard: int) -> ShardRecord:
+        """Return the record of one shard; StoreError unless every file of it is there and unaltered."""
+        record = self._record(unit, shard)
+        for name, array in record.arrays.items():
+            self._open(_array_file(unit, name, shard), array, len(self.shards[shard]))
+        return record
+
+    def adopt(self, source: StoredGroup, unit: str, shard: int) -> None:
+        """Copy one shard of the same group of another store, and the canary where there is none.
+
+        Requires the lock. Shards that are here already stay.
+        """
+        if not self.begun:
+            for name in ("inputs", "logits"):
+                self._copy(source, f"{CANARY}/{name}.npy")
+            self._copy(source, LIST)
+        if not (self.folder / _record_file(unit, shard)).is_file():
+            for name in source.verify(unit, shard).arrays:
+                self._copy(source, _array_file(unit, name, shard))
+            self._copy(source, _record_file(unit, shard))
+
+    def _copy(self, source: StoredGroup, name: str) -> None:
+        with files.replacing(self.folder / name) as part:
+            shutil.copyfile(source.folder / name, part)
 
     def first_rows(self, unit: str, rows: int) -> dict[str, Array]:
         """Return the first rows of every array of a unit; {} where its first shard is missing."""

@@ -8,7 +8,7 @@ from wordnet_splits.terminal.runner import start
 from .comparing import compare_results, correlate_nearness, plot_results, report_results
 from .detectors import show_detectors
 from .results import check_results_folder, print_result_tables, remeasure_results, submit_results
-from .run import print_image_ids, run_evaluation
+from .run import merge_shards, print_image_ids, run_evaluation
 from .score_table import export_scores, recompute_metrics
 from .shipping import export_detector, score_images
 from .train import EXAMPLE, show_recipes, train
@@ -22,6 +22,7 @@ app = make_program(
 )
 
 IDS = "unknown-eval ids digits uniform"
+MERGE = "unknown-eval merge-shards"
 CHECK = "unknown-eval check-results results"
 REMEASURE = "unknown-eval remeasure results"
 TABLE = "unknown-eval table results"
@@ -38,7 +39,12 @@ TWO_DETECTORS = "--detectors 'msp,knn[k=10]' --json"
 COMMANDS = (
     ("train", train, [EXAMPLE, f"{EXAMPLE} --seeds 0-1 --device cpu"]),
     ("recipes", show_recipes, ["unknown-eval recipes", "unknown-eval recipes --json"]),
-    ("run", run_evaluation, [RUN, f"{RUN} --detectors msp,knn[k=10] --bootstrap 100 --json"]),
+    (
+        "run",
+        run_evaluation,
+        [f"{RUN} --shard 1/1", f"{RUN} --detectors msp,knn[k=10] --bootstrap 100 --json"],
+    ),
+    ("merge-shards", merge_shards, [f"{MERGE} --keep", f"{MERGE} build/activations --json"]),
     ("export-detector", export_detector, [EXPORT, f"{EXPORT} --store build/activations --overwrite --json"]),
     ("score", score_images, [SCORE, f"{SCORE} --out scored.csv --json"]),
     ("ids", print_image_ids, [IDS, f"{IDS} --json"]),

@@ -130,6 +130,13 @@ def run_evaluation(
         bool, typer.Option("--overwrite", help="Replace results of other models in that folder.")
     ] = False,
     store: Annotated[Path, typer.Option(help="Folder of activations, shared by all benchmarks.")] = STORE,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="Compute share I of N of the activations into STORE/parts, and stop: see merge-shards.",
+        ),
+    ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Images of a forward pass.")] = 128,
     workers: Annotated[
         int, typer.Option(min=0, help="Processes that read images; 0 is fastest for packed ones.")
@@ -192,10 +199,13 @@ def run_evaluation(
         _print_results(results, folder, results.write(folder, overwrite=overwrite), layout, json=json)
         return LEFT_OUT if results.about.left_out else DONE
     need("torch", "torch", where="unknown-eval run")
+    from ..activations.array_jobs import parse_share
+    from ..activations.store import Store
     from ..backend.devices import current_ranks
-    from ..evaluation.model_evaluation import EvaluationOptions, evaluate_models
+    from ..evaluation.model_evaluation import EvaluationOptions, evaluate_models, extract_share
     from ..model import open_models
 
+    job = None if shard is None else parse_share(shard)
     models = open_models(
         model or (),
         weights or (),
@@ -212,7 +222,7 @@ def run_evaluation(
         options=None if num_classes is None else {"num_classes": num_classes},
     )
     folder = out or OUT / manifest.name / folder_name(models)
-    if not overwrite:
+    if not overwrite and job is None:
         keys = {(name, run.key) for name, of_model in models.items() for run in of_model}
         refuse_other_results(folder, manifest.name, fingerprints_of(manifest), keys)
     options = EvaluationOptions(
@@ -229,10 +239,34 @@ def run_evaluation(
         workers=workers,
         progress=OnStderr(),
     )
+    if job is not None:
+        part = extract_share(models, manifest, options, Store(store), *job)
+        if current_ranks().first:
+            text = f"{shard}: {part.shards:,} shards, {part.images:,} forward passes in {part.folder}"
+            print_result({"shard": shard, **part.as_dict()}, json, lambda: to_stdout(text))
+        return DONE
     results = evaluate_models(models, manifest, options)
     if current_ranks().first:  # once, whatever the number of processes
         _print_results(results, folder, results.write(folder, overwrite=overwrite), layout, json=json)
     return LEFT_OUT if results.about.left_out else DONE
+
+
+def merge_shards(
+    store: Annotated[Path, typer.Argument(help="The --store of the runs with --shard.")] = STORE,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the parts, which are removed by default.")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Put the parts of runs with --shard together in one store, if each is there once and unaltered."""
+    need("torch", "torch", where="unknown-eval merge-shards")
+    from ..activations.array_jobs import merge_parts
+    from ..activations.store import Store
+
+    merged = merge_parts(Store(store), keep=keep)
+    text = f"{merged.parts} parts, {merged.shards:,} shards: the same command without --shard evaluates them"
+    print_result(merged, json, lambda: to_stdout(text))
+    return DONE
 
 
 def folder_name(models: Iterable[str]) -> str:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.manifest import Part
 from wordnet_splits.metrics import auroc
 
-from ..activations.runs import ModelRun
+from ..activations.runs import ModelRun, Need
 from ..arrays import Array, Arrays, Head
 from ..detectors import ConfiguredDetector
 from ..detectors.registry import SPLITS, FitOn
@@ -91,16 +92,37 @@ def fit_data(
     return by_split[fit_on] if isinstance(fit_on, str) else by_split or None
 
 
-def read_ahead(detectors: Iterable[ConfiguredDetector], sets: EvaluatedSets, run: ModelRun) -> None:
-    """Read the images that detectors fit on, each group once with all arrays: one pass over the images."""
-    needs: dict[tuple[str, str], set[Any]] = {}
+def fit_needs(detectors: Iterable[ConfiguredDetector], sets: EvaluatedSets) -> dict[Part, frozenset[Need]]:
+    """Return the arrays that detectors fit on, by (split, group)."""
+    needs: dict[Part, frozenset[Need]] = {}
     for configured in detectors:
         for fit_split in configured.spec.splits:
             split, groups = groups_of(fit_split, sets)
             for group in groups:
-                needs.setdefault((split, group), set()).update(configured.needs)
-    for (split, group), names in needs.items():
-        run.group(split, group, names)
+                needs[split, group] = needs.get((split, group), frozenset()).union(configured.needs)
+    return needs
+
+
+def known_needs(
+    detectors: Sequence[ConfiguredDetector], sets: EvaluatedSets, run: ModelRun, *, sweep: bool
+) -> dict[Part, frozenset[Need]]:
+    """Return the arrays that an evaluation of a run needs, by (split, group), as far as is known before it.
+
+    Not known are the probes that depend on a fit, and those of parameters that a sweep chooses.
+    """
+    usable, _ = usable_detectors(detectors, sets, run)
+    tuned = [configured for configured in usable if sweep and configured.sweep]
+    settled = [configured for configured in usable if configured not in tuned]
+    candidates = [candidate for configured in tuned for candidate in sweep_grid(configured)]
+    test = frozenset(name for configured in settled for name in configured.needs)
+    needs: dict[Part, frozenset[Need]] = {("test", group): test for group in sets.test}
+    needs |= fit_needs([*settled, *candidates], sets)
+    if tuned:
+        id_groups, ood_groups = validation_sets(sets)
+        names = frozenset(name for candidate in candidates for name in candidate.needs)
+        for group in (*id_groups, *ood_groups):
+            needs["val", group] = needs.get(("val", group), frozenset()) | names
+    return needs
 
 
 def count_images(detectors: Iterable[ConfiguredDetector], sets: EvaluatedSets, *, sweep: bool) -> int:

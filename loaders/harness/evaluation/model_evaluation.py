@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.base.progress import Progress, Silent, choose_progress
@@ -20,15 +21,18 @@ from wordnet_splits.sources.roots import Roots
 
 from ...opening import PackedFolders
 from ..activations.activations import with_transform
-from ..activations.on_benchmark import BenchmarkImages, model_run
+from ..activations.array_jobs import ComputedPart, extract_part
+from ..activations.on_benchmark import BenchmarkImages, Extractor, Plan, read_together
+from ..activations.runs import ModelRun
 from ..activations.store import Store
 from ..backend.transforms import Normalise, Transform, as_transform, named_transform
 from ..model import Model, load_model, open_models
 from ..model.loading import Models
 from .call import EvaluationCall, network_references
+from .fitting import known_needs
 from .loader_outputs import UserImages, loader_runs, standard_deviations
 from .results import Results
-from .run_evaluation import evaluate_runs
+from .run_evaluation import evaluate_runs, refuse_equal_models, resolve_detectors
 from .schema import MetricOptions, metric_options
 from .sets import EvaluatedSets
 
@@ -196,44 +200,79 @@ def _check_arguments(benchmark: object, sets: Mapping[str, Any] | None, loading:
 
 def evaluate_models(models: Models, manifest: Manifest, options: EvaluationOptions) -> Results:
     """Evaluate opened models on a benchmark; see `evaluate`."""
+    with TemporaryDirectory() if options.store is None else nullcontext(str(options.store)) as folder:
+        store = Store(Path(folder), permanent=options.store is not None)
+        opened = _opened(models, manifest, options, store)
+        if len(opened.runs) > 1:
+            refuse_equal_models(opened.runs, manifest.name)
+            plans = reading_plans(opened.runs, opened.sets, options)
+            read_together(list(zip(opened.extractors, plans, strict=True)))
+        return evaluate_runs(
+            manifest,
+            opened.runs,
+            options.detectors,
+            options=options.metrics,
+            sweep=options.sweep,
+            groups=list(opened.sets.test),
+            left_out=opened.left_out,
+            progress=options.progress,
+        )
+
+
+def extract_share(
+    models: Models, manifest: Manifest, options: EvaluationOptions, store: Store, index: int, count: int
+) -> ComputedPart:
+    """Compute job ``index`` of ``count`` of the activations that `evaluate_models` needs, and stop.
+
+    See `activations.array_jobs.extract_part`.
+    """
+    opened = _opened(models, manifest, options, store)
+    refuse_equal_models(opened.runs, manifest.name)
+    plans = reading_plans(opened.runs, opened.sets, options)
+    work = list(zip(opened.extractors, plans, strict=True))
+    return extract_part(work, store, index, count, options.progress)
+
+
+class _Opened(NamedTuple):
+    """What an evaluation starts from; `left_out` has sentences on missing test images."""
+
+    sets: EvaluatedSets
+    runs: list[ModelRun]
+    extractors: list[Extractor]
+    left_out: list[str]
+
+
+def _opened(models: Models, manifest: Manifest, options: EvaluationOptions, store: Store) -> _Opened:
+    """Open the test images and a run of every model."""
     test = EvaluatedSets.of(manifest, options.groups).test
-    if options.transform is not None:
-        recipe, transform = manifest.data.recipe, options.transform
-        transformed = {
-            name: [with_transform(run, transform, recipe) for run in runs] for name, runs in models.items()
-        }
-        models = Models(transformed, user_named=models.user_named)
     images = BenchmarkImages(manifest, options.roots, options.packed, options.allow_missing)
     counts = {name: len(opened) for name, opened in images.test(list(test)).items()}
     for name, role in test.items():
         if role == "id" and not counts[name]:
             hint = "; ".join(images.left_out) or None
             raise SourceError("there are no ID images", where=name, hint=hint)
-    with TemporaryDirectory() if options.store is None else nullcontext(str(options.store)) as folder:
-        runs = [
-            model_run(
-                model,
-                images,
-                Store(Path(folder), permanent=options.store is not None),
-                of=name,
-                user_named=models.user_named,
-                batch_size=options.batch_size,
-                workers=options.workers,
-                progress=options.progress,
-            )
-            for name, of_model in models.items()
-            for model in of_model
-        ]
-        return evaluate_runs(
-            manifest,
-            runs,
-            options.detectors,
-            options=options.metrics,
-            sweep=options.sweep,
-            groups=[name for name in test if counts[name]],
-            left_out=images.left_out,
-            progress=options.progress,
-        )
+    runs, extractors = [], []
+    for name, model_runs in models.items():
+        for run in model_runs:
+            model = run
+            if options.transform is not None:
+                model = with_transform(run, options.transform, manifest.data.recipe)
+            extractor = Extractor(model, images, store, options.batch_size, options.workers, options.progress)
+            extractors.append(extractor)
+            runs.append(extractor.run(name, user_named=models.user_named))
+    sets = EvaluatedSets.of(manifest, [name for name in test if counts[name]])
+    return _Opened(sets, runs, extractors, images.left_out)
+
+
+def reading_plans(runs: Sequence[ModelRun], sets: EvaluatedSets, options: EvaluationOptions) -> list[Plan]:
+    """Return the arrays that an evaluation needs of each run, as far as is known before it."""
+    detectors = resolve_detectors(options.detectors, sets.manifest.name)
+    of_one = [detector for detector in detectors if detector.spec.models == "one"]
+    sizes = Counter(run.model for run in runs)
+    return [
+        known_needs(detectors if sizes[run.model] > 1 else of_one, sets, run, sweep=options.sweep)
+        for run in runs
+    ]
 
 
 def _evaluate_sets(

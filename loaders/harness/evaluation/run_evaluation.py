@@ -25,9 +25,9 @@ from .fitting import (
     choose_on_validation,
     count_images,
     fit_data,
+    fit_needs,
     fit_on_benchmark,
     left_out_note,
-    read_ahead,
     usable_detectors,
     validation_sets,
 )
@@ -96,7 +96,7 @@ def evaluate_runs(
     UnknownNameError : no such group or detector. DataError : a required input is absent, or a detector gives
         NaN or raises; it is named.
     """
-    _refuse_equal_models(runs, manifest.name)
+    refuse_equal_models(runs, manifest.name)
     configured = resolve_detectors(detectors, manifest.name)
     evaluation = _Evaluation(
         EvaluatedSets.of(manifest, groups), list(runs), progress or Silent(), list(notes)
@@ -117,7 +117,8 @@ def evaluate_runs(
     return evaluation.results(options or MetricOptions(), order, left_out, own_sets)
 
 
-def _refuse_equal_models(runs: Sequence[ModelRun], benchmark: str) -> None:
+def refuse_equal_models(runs: Sequence[ModelRun], benchmark: str) -> None:
+    """Raise DataError where there is no model, or one twice."""
     if not runs:
         raise DataError("no model is given", where=benchmark)
     by_key: dict[str, ModelRun] = {}
@@ -194,7 +195,8 @@ class _Evaluation:
             test = {group: run.group("test", group, needs) for group in self.sets.test}
             head = next(iter(test.values())).head
             detectors = self._with_head(detectors, run.title, head)
-            read_ahead(detectors, self.sets, run)
+            for (split, group), names in fit_needs(detectors, self.sets).items():
+                run.group(split, group, names)
         if not run.model_key:
             run = self.runs[number] = replace(run, model_key=outputs_key(test.values()))
         self.image_counts.update({group: outputs.arrays.n for group, outputs in test.items()})

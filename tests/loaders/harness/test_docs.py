@@ -15,6 +15,7 @@ from tests.wordnet_splits.command import run
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 SHOWN = {
+    "clusters.md": (),
     "evaluation.md": (
         "Model seeds: mean over 2 runs",
         "True images compared with digits",

@@ -21,10 +21,8 @@ from loaders.harness.evaluation.check import check_results
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.model import load_model
-from loaders.harness.model.class_map import LabelSpace
 from tests.photographs import SHARK, build_photographs, image_file, write_root
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.progress import Silent
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.metrics import auroc
 from wordnet_splits.terminal.runner import run
@@ -327,7 +325,7 @@ def test_no_image_is_forwarded_twice_and_test_labels_are_not_given(tmp_path: Pat
     manifest = load_manifest("digits")
     images, store = BenchmarkImages(manifest), Store(tmp_path / "store")
     model = load_model(network, device="cpu")
-    extractor = Watching(model, images, store, LabelSpace.of(manifest.classes), 128, 0, Silent())
+    extractor = Watching(model, images, store)
     from loaders.harness.activations.runs import ModelRun
 
     watched = ModelRun("m", model.key, extractor.read)
