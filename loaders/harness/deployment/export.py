@@ -209,7 +209,8 @@ def _facts_of(results: Results, run: int | None) -> tuple[RunFacts, list[str]]:
         raise DataError("the results are of several models", where=about.benchmark, hint=hint)
     if len(runs) == 1:
         return runs[0], []
-    return runs[0], [f"run {runs[0].run} of {len(runs)} of {runs[0].model}: run= (--run) takes another"]
+    which = f"run {runs[0].run} of {len(runs)} of {runs[0].model}"
+    return runs[0], [f"the network is {which}; run= (--run) of the export takes another"]
 
 
 def _configured(results: Results, detector: Any, facts: RunFacts) -> ConfiguredDetector:

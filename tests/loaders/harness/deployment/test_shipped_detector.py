@@ -16,6 +16,8 @@ import torch
 from PIL import Image
 from torch import nn
 
+from fix_resize import resize
+from fix_resize.spec import get_spec
 from loaders import UnknownDetectionSet
 from loaders.harness import Results, evaluate, load_detector
 from loaders.harness.backend.transforms import Transform, evaluation_transform
@@ -213,6 +215,17 @@ def test_a_network_that_is_elsewhere_has_to_be_given(folder: Path) -> None:
     ):
         load_detector(folder)
     load_detector(folder, MODEL)
+
+
+def test_images_are_resized_as_those_of_a_benchmark_in_a_view(store: Path, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(3, 6, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 6))
+    evaluate(module, "digits", "msp", store=store).export_detector("msp").write(tmp_path / "detector")
+    photograph = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 120, 3), np.uint8))
+    resized = Image.fromarray(resize.apply(get_spec("fix-64"), photograph))
+    expected = load_detector(tmp_path / "detector", module)(resized)
+    altered(tmp_path / "detector", lambda content: content.update(view="fix-64"))
+    assert load_detector(tmp_path / "detector", module)(photograph) == expected
 
 
 def test_another_transform_warns(folder: Path, images: list[Image.Image]) -> None:
