@@ -270,11 +270,12 @@ def locked(
         clear_parts_of(path)
         yield
     finally:
-        with suppress(
-            OSError
-        ):  # while it is locked: a waiting process sees that the file is gone and makes another
-            Path(lock.lock_file).unlink()
-        lock.release()
+        try:
+            # removed while it is locked: a waiting process sees that the file is gone and makes another
+            with suppress(OSError):
+                Path(lock.lock_file).unlink()
+        finally:
+            lock.release()
 
 
 def is_lock(name: str) -> bool:

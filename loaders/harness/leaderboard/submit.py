@@ -16,7 +16,6 @@ from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
 from wordnet_splits.manifest.folders import shipped_folder
 
 from ..checkpoints.choices import LOSSES
-from ..checkpoints.files import read_metadata
 from ..comparison.entries import NamedResults
 from ..evaluation.check import check_results
 from ..evaluation.results import ABOUT, FILES, SWEPT, leave_out_scores
@@ -121,6 +120,8 @@ def trained_on_outliers(about: About) -> str:
     for run in about.runs:
         if not run.weights.startswith(TRAINED):
             continue
+        from ..checkpoints.files import read_metadata  # needs torch, which results of arrays do not
+
         with suppress(SplitsError):  # the folder is elsewhere
             trained = read_metadata(run.weights.removeprefix(TRAINED))
             if LOSSES[trained["recipe"]["loss"]["name"]].negatives != "none":
