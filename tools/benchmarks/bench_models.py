@@ -25,7 +25,7 @@ from tools.benchmarks.rows import Row, real_data
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA
 
-MODELS, IMAGES, BATCH, ROUNDS = 4, 200, 50, 2
+MODELS, IMAGES, BATCH, ROUNDS = 4, 200, 50, 1
 SHARES, SHARD_ROWS = 8, 128
 TRANSFORM = evaluation_transform("resize-256-crop-224", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
@@ -74,7 +74,7 @@ def run() -> list[Row]:
             data = Photographs(sorted((folder / "imagenet" / "train").glob("*/*.JPEG"))[:IMAGES])
             return [
                 _together("MobileNets", load_models(lambda: mobilenet_v3_small(num_classes=40)), data, 1.2),
-                _together("linear classifiers", load_models(linear), data, 3.0),
+                _together("linear classifiers", load_models(linear), data, 2.5),
                 _array_job(),
             ]
     finally:
