@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,45 @@ def test_every_shape_draws_the_same_bytes(tmp_path: Path) -> None:
     assert b"#00ff00" in text
     with pytest.raises(OutputError, match=r"a plot is \.svg, \.png or \.pdf"):
         save_plot(Plot("title", PANELS), tmp_path / "a.gif", salt="test")
+
+
+def test_a_plot_has_one_legend_with_the_values_of_all_panels() -> None:
+    panels = tuple(
+        Lines(
+            title, "x", "y", tuple(Line(f"line {n}", EDGES, EDGES, value=f"{n}.{title}") for n in range(40))
+        )
+        for title in "01"
+    )
+    with settings("test"):
+        figure = figure_of("title", panels, 2)
+    assert [axis.get_legend() for axis in figure.axes] == [None, None]
+    (legend,) = figure.legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert legend.get_title().get_text() == "0 | 1"
+    assert texts[:2] == ["line 0 (0.0 | 0.1)", "line 1 (1.0 | 1.1)"]
+    assert texts[36:] == ["and 4 more"]
+    colours = [line.get_color() for line in figure.axes[0].lines]
+    assert colours == [line.get_color() for line in figure.axes[1].lines]
+    assert colours[36:] == ["#c8c8c8"] * 4
+
+
+def test_drawn_curves_are_thinned_and_bands_drawn() -> None:
+    x = np.linspace(0, 1, 100_000)
+    line = Line("l", x, np.sqrt(x), lo=np.sqrt(x) / 2, hi=np.minimum(2 * np.sqrt(x), 1))
+    with settings("test"):
+        (axis,) = figure_of("title", (Lines("", "x", "y", (line,)),), 1).axes
+    assert 10 < len(axis.lines[0].get_xdata()) < 100
+    (band,) = axis.patches
+    assert band.get_alpha() == 0.18
+
+
+def test_svg_has_dark_colours(tmp_path: Path) -> None:
+    save_plot(Plot("title", PANELS), tmp_path / "a.svg", salt="test")
+    text = (tmp_path / "a.svg").read_text("utf-8")
+    (style,) = re.findall(r"@media \(prefers-color-scheme: dark\)\{(.*?)</style>", text, re.DOTALL)
+    assert '[style*="stroke: #0072b2"]{stroke:#58b0ea !important}' in style
+    assert re.search(r'style="[^"]*stroke: #0072b2', text)
+    assert "scale(0.015625)" in text  # of letters, which rounding coordinates would break
 
 
 def test_panels_are_laid_out_in_columns_and_categories_from_top_to_bottom() -> None:

@@ -318,6 +318,23 @@ def test_a_browser_shows_it_without_network_or_complaint(browser: Any, page: Pat
     assert "rgb(0, 114, 178)" in colours
 
 
+def test_dark_readers_get_a_dark_page_and_plots_that_stand_out(browser: Any, page: Path) -> None:
+    context = browser.new_context(color_scheme="dark", offline=True)
+    shown = context.new_page()
+    shown.goto(page.as_uri())
+    assert shown.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
+    strokes = shown.evaluate(
+        "[...new Set([...document.querySelectorAll('svg path')].map(p => getComputedStyle(p).stroke))]"
+    )
+    assert "rgb(88, 176, 234)" in strokes
+    assert "rgb(0, 114, 178)" not in strokes
+    fills = shown.evaluate(
+        "[...new Set([...document.querySelectorAll('svg path, svg use')].map(p => getComputedStyle(p).fill))]"
+    )
+    assert not {"rgb(255, 255, 255)", "rgb(0, 0, 0)", "rgb(32, 32, 32)"} & set(fills)
+    context.close()
+
+
 def test_a_click_sorts_by_number_and_again_the_other_way(browser: Any, page: Path) -> None:
     opened = Opened(browser, page, 1200)
     titles = opened.page.eval_on_selector_all("caption", "all => all.map(c => c.textContent)")
