@@ -11,6 +11,7 @@ from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.catalog.lists import ENVIRONMENT, find_list
 from wordnet_splits.checks.verify import verify_benchmark
 from wordnet_splits.exchange import import_benchmark
+from wordnet_splits.manifest import read_manifest
 
 
 @pytest.fixture
@@ -28,12 +29,12 @@ def test_a_stranger_is_told_where_a_list_goes(author: Path, tmp_path: Path) -> N
     stranger = tmp_path / "stranger"
     shutil.copytree(author / "mine", stranger / "mine")
     with pytest.raises(UnknownNameError, match="unknown list 'mine/test_id'") as caught:
-        verify_benchmark(stranger / "mine")
+        verify_benchmark(read_manifest(stranger / "mine"))
     assert caught.value.hint == (
         f"this list is not shipped: put mine/test_id.parquet into {stranger / 'lists'}"
     )
     shutil.copytree(author / "lists", stranger / "lists")
-    assert verify_benchmark(stranger / "mine").ok
+    assert verify_benchmark(read_manifest(stranger / "mine")).ok
 
 
 def test_the_folder_of_the_variable_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
