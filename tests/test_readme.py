@@ -63,11 +63,13 @@ def test_what_is_linked_is_there(page):
 
 
 def test_the_recipe_builds(tmp_path):
-    (recipe,) = blocks(DOCS / "recipes.md", "toml")
+    recipe, about = blocks(DOCS / "recipes.md", "toml")
     path = tmp_path / "my.toml"
-    path.write_text(recipe, encoding="utf-8")
-    counts = {g.group: g.actual for g in build_benchmark(path).manifest.groups if g.split == "test"}
+    path.write_text(recipe + about, encoding="utf-8")
+    manifest = build_benchmark(path).manifest
+    counts = {g.group: g.actual for g in manifest.groups if g.split == "test"}
     assert counts == {"cats": 100, "kin": 60}
+    assert manifest.data.about.absent == []
 
 
 @pytest.mark.docs

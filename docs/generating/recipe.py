@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from generating.markdown import attributes, sections, spoken, table
+from wordnet_splits.base import about
 from wordnet_splits.catalog import declarations as declared_sources
 from wordnet_splits.recipe import recipe
 from wordnet_splits.rules import engine, model
@@ -25,6 +26,8 @@ TABLES: dict[str, type[BaseModel]] = {
     "[[known_leak]]": recipe.KnownLeak,
     "normalise": recipe.Normalisation,
     "published_list": recipe.PublishedList,
+    "[about]": about.About,
+    "authors": about.Author,
     "[[source]]": declared_sources.Declaration,
     "columns": declared_sources.Columns,
 }

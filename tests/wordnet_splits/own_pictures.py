@@ -61,3 +61,9 @@ def declare(root: Path, name: str, layout: str, more: str = "") -> None:
     """Write ``dataset.toml``."""
     text = f'name = "{name}"\nlayout = "{layout}"\ncatalog = "{name}.tsv"\n{more}'
     (root / "dataset.toml").write_text(text, encoding="utf-8")
+
+
+def attribute(recipe: Path) -> None:
+    """Add ``[about]`` to a recipe: what `hub publish` asks for."""
+    about = '\n[about]\nlicence = "CC0-1.0"\nauthors = [{ name = "Ada Lovelace" }]\n'
+    recipe.write_text(recipe.read_text(encoding="utf-8") + about, encoding="utf-8")

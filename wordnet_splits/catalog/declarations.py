@@ -30,6 +30,7 @@ from typing import Annotated, Any, Final
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
+from wordnet_splits.base.about import About
 from wordnet_splits.base.errors import DataError, UnknownNameError, unknown
 from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.parquet import LARGEST_TABLE
@@ -41,7 +42,7 @@ BESIDE: Final = "dataset.toml"
 CONFIG: Final = "sources.toml"
 INVENTORY: Final = ".inventory.parquet"
 
-DESCRIPTIVE_KEYS: Final = frozenset({"name", "title", "url", "licence", "bibtex"})
+DESCRIPTIVE_KEYS: Final = frozenset({"name", "title", "url", "licence", "bibtex", "about"})
 """Descriptive keys of a declaration: they do not affect which images belong to the dataset."""
 
 Text = Annotated[str, Field(min_length=1)]
@@ -85,6 +86,7 @@ class Declaration(BaseModel):
     url : address of its publisher.
     licence : its licence.
     bibtex : its citation.
+    about : who made it, and under which terms, in place of ``url`` and ``licence``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -103,6 +105,7 @@ class Declaration(BaseModel):
     url: str = ""
     licence: str = ""
     bibtex: str = ""
+    about: About = About()
     _file: Path = PrivateAttr(default=Path())
     _confined: bool = PrivateAttr(default=True)
 
@@ -110,6 +113,12 @@ class Declaration(BaseModel):
     def _dataset_of_the_hub(self) -> Declaration:
         if self.layout != "hub" and (self.dataset is not None or self.config is not None):
             raise ValueError('dataset and config are keys of layout = "hub"')
+        return self
+
+    @model_validator(mode="after")
+    def _terms_once(self) -> Declaration:
+        if twice := [key for key in ("url", "licence") if getattr(self, key) and getattr(self.about, key)]:
+            raise ValueError(f"{twice[0]} is given twice, in [about] too: remove one of them")
         return self
 
     def read_from(self, file: Path, *, confined: bool) -> Declaration:
@@ -142,7 +151,7 @@ class Declaration(BaseModel):
     def as_toml(self, catalog: str, inventory: str | None = None) -> str:
         """Return the declaration as TOML with other paths; without ``inventory`` it is beside the catalog."""
         moved = self.model_copy(update={"catalog": catalog, "inventory": inventory})
-        keys = moved.model_dump(by_alias=True, exclude_defaults=True)
+        keys = moved.model_dump(by_alias=True, exclude_defaults=True, mode="json")
         return "".join(f"{key} = {_toml(value)}\n" for key, value in keys.items())
 
     def _path(self, text: str) -> Path:
@@ -157,6 +166,8 @@ class Declaration(BaseModel):
 def _toml(value: object) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
     # TOML's strings, lists and truth values are JSON's, but for one character
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 

@@ -15,6 +15,7 @@ from wordnet_splits.catalog.declarations import declared_sources
 from wordnet_splits.manifest import Manifest, Part, altered, read_manifest, write_manifest
 from wordnet_splits.manifest.diff import changed_values, diff_manifests
 from wordnet_splits.propose.model import is_unconfirmed
+from wordnet_splits.recipe import is_shipped, load_recipe
 from wordnet_splits.rules.evidence import counted
 
 RAISE_VERSION = "raise `version` in the recipe and say why in the changelog"
@@ -22,16 +23,17 @@ RAISE_VERSION = "raise `version` in the recipe and say why in the changelog"
 
 @dataclass(frozen=True)
 class Frozen(Tabular):
-    """A frozen benchmark and its folder."""
+    """A frozen benchmark and its folder; ``absent`` are the keys that ``[about]`` of its recipe lacks."""
 
     name: str
     version: int
     fingerprint: str | None
     folder: Path
+    absent: Sequence[str] = ()
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """Return one row: name, version, fingerprint and folder."""
-        return [{**vars(self), "folder": str(self.folder)}]
+        """Return one row: name, version, fingerprint, folder and absent keys."""
+        return [{**vars(self), "folder": str(self.folder), "absent": list(self.absent)}]
 
 
 def freeze(manifest: Manifest, *, manifests: Path) -> Frozen:
@@ -56,7 +58,8 @@ def freeze(manifest: Manifest, *, manifests: Path) -> Frozen:
                 provenance = {"provenance": before.data.provenance}
                 manifest = replace(manifest, data=manifest.data.model_copy(update=provenance))
         written = write_manifest(manifest, manifests)
-    return Frozen(manifest.name, manifest.version, manifest.fingerprint, written)
+    absent = () if is_shipped(load_recipe(manifest)) else manifest.data.about.absent
+    return Frozen(manifest.name, manifest.version, manifest.fingerprint, written, absent)
 
 
 def check_final(manifest: Manifest, *, never: str) -> None:

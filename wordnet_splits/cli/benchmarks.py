@@ -155,9 +155,12 @@ def freeze_benchmarks(
     builds = sorted(f.parent.name for f in built.glob("*/manifest.json") if "@" not in f.parent.name)
     names = _names_or_all(names, all_, builds, where=f"builds in {built}")
     frozen = [freeze(_find_build(name, built), manifests=manifests) for name in names]
-    print_result({"frozen": [{"name": f.name, "out": str(f.folder)} for f in frozen]}, json)
+    rows = [{"name": f.name, "out": str(f.folder), "absent": list(f.absent)} for f in frozen]
+    print_result({"frozen": rows}, json)
     for manifest in () if json else frozen:
         to_stderr(f"frozen {manifest.name} in {manifest.folder}")
+        if manifest.absent:
+            to_stderr(f"  [about] of its recipe lacks {', '.join(manifest.absent)}: see docs/recipes.md")
     return DONE
 
 

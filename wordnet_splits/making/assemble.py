@@ -100,6 +100,7 @@ def assemble(
         "name": name,
         "version": recipe.version,
         "recipe": declared,
+        "about": recipe.about,
         "seed": rules.seed,
         "taxonomy": {"name": "WordNet", "version": taxonomy.version, "hierarchy": recipe.hierarchy},
         "groups": groups,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
+from wordnet_splits.base.about import About
 from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.base.schemas import (
     BenchmarkName,
@@ -153,7 +154,7 @@ class TaxonomyRow(StrictModel):
 
 
 class ManifestData(StrictModel):
-    """The content of ``manifest.json``."""
+    """The content of ``manifest.json``. No fingerprint covers ``about``."""
 
     schema_: Literal[1] = Field(alias="schema")
     name: BenchmarkName
@@ -169,6 +170,7 @@ class ManifestData(StrictModel):
     missing: list[MissingRow]
     awaiting: list[str]
     provenance: dict[str, str]
+    about: About = About()
 
     @model_validator(mode="after")
     def _nothing_contradicts(self) -> ManifestData:
@@ -197,7 +199,9 @@ class ManifestData(StrictModel):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content as the file holds it."""
-        data = {**self.model_dump(by_alias=True), "recipe": self.recipe.as_dict()}
+        data = {**self.model_dump(by_alias=True, exclude={"about"}), "recipe": self.recipe.as_dict()}
+        if self.about.as_dict():
+            data["about"] = self.about.as_dict()
         if not self.fingerprints.sources:  # of a benchmark of shipped sources alone nothing is said
             del data["fingerprints"]["sources"]
         return data

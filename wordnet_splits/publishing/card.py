@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from wordnet_splits.base.about import About, Author
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.tabular import markdown_table, markdown_text
 from wordnet_splits.catalog.declarations import merge_declarations, using_sources
 from wordnet_splits.hub.address import MAIN, Address
 from wordnet_splits.manifest import GroupRow, Manifest
+from wordnet_splits.publishing.attribution import front_matter
 from wordnet_splits.publishing.cite import cite_benchmark
 from wordnet_splits.publishing.release import FENCE, RESULTS, Release
 from wordnet_splits.recipe import load_recipe, recipe_names
@@ -38,7 +40,8 @@ def card_of(release: Release, address: Address) -> str:
 
 def _card_of(release: Release, address: Address) -> str:
     name = address.repo.partition("/")[2]
-    head = {"pretty_name": name, "task_categories": ["image-classification"], **release.metadata}
+    head: dict[str, Any] = {"pretty_name": name, "task_categories": ["image-classification"]}
+    head |= {**front_matter(release.benchmarks), **release.metadata}
     head["configs"] = list(_configs(release))
     yaml = need("yaml", "hub", where="the card")
     metadata = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=YAML_WIDTH)
@@ -118,6 +121,7 @@ def _benchmark(manifest: Manifest) -> str:
     recipe = load_recipe(manifest)
     data = manifest.data
     lines = [f"### {manifest.name}", "", markdown_text(recipe.title or "A benchmark."), ""]
+    lines += _about(recipe.about)
     lines += [f"- version {manifest.version}, fingerprint `{manifest.fingerprint or 'none yet: see below'}`"]
     taxonomy = data.taxonomy
     decided_by = markdown_text(f"{taxonomy.name} {taxonomy.version}")
@@ -133,6 +137,29 @@ def _benchmark(manifest: Manifest) -> str:
         lines += ["Known leaks:", ""]
         lines += [f"- {markdown_text(leak.sentence)}" for leak in data.leaks]
     return "\n".join(lines).strip()
+
+
+def _about(about: About) -> Iterator[str]:
+    """Yield what the author says of a benchmark: a paragraph, and a line for each key that has a value."""
+    if about.description:
+        yield from (markdown_text(about.description), "")
+    facts = {
+        "by": "; ".join(map(_author, about.authors)),
+        "licence": about.licence,
+        "DOI": about.doi and f"https://doi.org/{about.doi}",
+        "page": about.url,
+        "date": about.date,
+        "contact": about.contact,
+        "described in": None if about.paper and about.paper.startswith("@") else about.paper,
+        **{f"version {version}": note for version, note in about.version_notes.items()},
+    }
+    yield from (f"- {key}: {markdown_text(value)}" for key, value in facts.items() if value)
+
+
+def _author(author: Author) -> str:
+    orcid = author.orcid and f"ORCID {author.orcid}"
+    remarks = ", ".join(filter(None, (author.affiliation, orcid)))
+    return author.full_name + (f" ({remarks})" if remarks else "")
 
 
 def _table(groups: Sequence[GroupRow]) -> str:

@@ -13,7 +13,8 @@ from wordnet_splits.sources.citation import Citation, citation_of
 def cite_benchmark(benchmark: Recipe | Manifest | str | Path, *, manifests: Path | None = None) -> Citation:
     """Return the BibTeX entries of a benchmark's paper, WordNet, its sources and this program, each key once.
 
-    The sources are those of its groups and those that its rules name, sorted by name.
+    The benchmark itself, and the paper that describes it, come first where ``[about]`` names authors or has
+    the paper's BibTeX. The sources are those of its groups and those that its rules name, sorted by name.
 
     Parameters
     ----------
@@ -24,4 +25,10 @@ def cite_benchmark(benchmark: Recipe | Manifest | str | Path, *, manifests: Path
     UnknownNameError : no such benchmark; similar names are suggested.
     """
     recipe = find_recipe(benchmark, manifests)
-    return citation_of(recipe.name, recipe.paper, recipe.sources_named, recipe.declarations)
+    about = recipe.about
+    by_author = {"benchmark": about.bibtex(recipe.name, recipe.title or recipe.name, recipe.version)}
+    if about.paper and about.paper.startswith("@"):
+        by_author["paper"] = about.paper
+    return citation_of(
+        recipe.name, recipe.paper, recipe.sources_named, recipe.declarations, by_author=by_author
+    )

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from wordnet_splits.base.about import Author
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import json_text
 from wordnet_splits.base.lazy import need
@@ -20,13 +21,25 @@ from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.carried import carried_files
 from wordnet_splits.manifest.packaged import whole_folder
 from wordnet_splits.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
+from wordnet_splits.publishing.attribution import HOME, KEYWORDS, about_of, licence_address
 from wordnet_splits.publishing.cite import cite_benchmark
-from wordnet_splits.recipe import load_recipe
+from wordnet_splits.recipe import is_shipped, load_recipe
 from wordnet_splits.rules.words import rule_words
-from wordnet_splits.sources import source_info
+from wordnet_splits.sources import source_class, source_info
+from wordnet_splits.sources.noise import NoiseSource
 
 FILE: Final = "croissant.json"
-HOME: Final = "https://pypi.org/project/wordnet-splits"
+CONFORMS_TO: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")
+CONTEXT: Final = {
+    "arrayShape": "cr:arrayShape",
+    "containedIn": "cr:containedIn",
+    "description": {"@container": "@language"},
+    "isArray": "cr:isArray",
+    "name": {"@container": "@language"},
+    "prov": "http://www.w3.org/ns/prov#",
+}
+"""What the context of version 1.1 adds to that of version 1.0, and the namespace of provenance."""
+
 MAX_FILE_BYTES: Final = 1 << 40
 TYPES: Final = {
     pa.string(): "TEXT",
@@ -51,7 +64,7 @@ BIASES: Final = (
     "Classes and pictures are those that the publishers of the sources chose, with their biases.",
 )
 IMPACT: Final = "Classifiers that say what they do not know are safer to use; a good score here is no proof."
-MAINTENANCE: Final = "A frozen value never changes under its version; every change has a changelog line."
+FROZEN: Final = "A frozen value never changes under its version"
 PERSONAL: Final = ("No pixels and no personal data are here; pictures of the sources may show people.",)
 
 
@@ -62,8 +75,9 @@ def croissant_of(manifest: Manifest, *, metadata: Mapping[str, Any] | None = Non
 
     Parameters
     ----------
-    metadata : of the card: ``license`` of the tables, and ``date_published`` (YYYY-MM-DD).
-    url : where the benchmark is published.
+    metadata : of the card: ``license`` of the tables, and ``date_published`` (YYYY-MM-DD); they take
+        precedence over those of ``[about]``.
+    url : where the benchmark is published, unless ``[about]`` has its address.
 
     Raises
     ------
@@ -81,22 +95,31 @@ def _croissant_of(manifest: Manifest, settings: Mapping[str, Any], url: str) -> 
     paths |= {f"{split}-{group}": f"images/{split}/{group}.parquet" for split, group in manifest.parts}
     carried = [file.path for file in carried_files(manifest.data.fingerprints.sources)]
     schemas = {name: CLASS_SCHEMA if name == "classes" else IMAGE_SCHEMA for name in paths}
+    about = about_of(manifest)
+    licence = settings.get("license", about.licence)
+    creators = [_creator(mlc, author) for author in about.authors]
+    organisations = [creator for creator in creators if isinstance(creator, mlc.Organization)]
     croissant = mlc.Metadata(
+        ctx=mlc.Context(conforms_to=CONFORMS_TO[0], rdf=mlc.Rdf(context={**mlc.Rdf().context, **CONTEXT})),
+        conforms_to=list(CONFORMS_TO),
+        creators=creators,
+        publisher=organisations or creators,
         name=manifest.name,
         description=_description(manifest),
         version=f"{manifest.version}.0.0",
-        license=[str(settings["license"])] if "license" in settings else None,
-        date_published=_date(settings.get("date_published")),
-        url=url,
+        license=[licence_address(str(licence))] if licence else None,
+        date_published=_date(settings.get("date_published", about.date)),
+        url=about.url if about.url and about.url != HOME else url,
+        same_as=[f"https://doi.org/{about.doi}"] if about.doi else None,
         cite_as="\n\n".join(entry.bibtex for entry in cite_benchmark(manifest).entries),
-        keywords=["out-of-distribution detection", "open-set recognition", "WordNet", "benchmark"],
+        keywords=list(KEYWORDS),
         distribution=[
             *(_file(mlc, name, folder, path) for name, path in paths.items()),
             *(_file(mlc, path.replace("/", "-"), folder, path) for path in carried),
         ],
         record_sets=[_records(mlc, name, schemas[name]) for name in paths],
-        data_collection="Chosen from published datasets by rules over WordNet, which the description gives.",
-        data_collection_type=["Secondary Data Analysis"],
+        data_collection=_collection(manifest),
+        data_collection_type=None if manifest.own else ["Secondary Data Analysis"],
         data_collection_missing_data=_missing(manifest),
         data_annotation_protocol=[f"{g.name}: {rule_words(g.classes)}" for g in recipe.group],
         data_use_cases=list(USES),
@@ -104,9 +127,59 @@ def _croissant_of(manifest: Manifest, settings: Mapping[str, Any], url: str) -> 
         data_limitations=list(_limits(manifest)),
         personal_sensitive_information=list(PERSONAL),
         data_social_impact=IMPACT,
-        data_release_maintenance_plan=MAINTENANCE,
+        data_release_maintenance_plan=_maintenance(manifest),
     )
-    return json_text(json.loads(json.dumps(croissant.to_json(), default=str)))
+    written = json.loads(json.dumps(croissant.to_json(), default=str))
+    return json_text({**written, **_provenance(manifest)})
+
+
+def _creator(mlc: Any, author: Author) -> Any:
+    if author.organisation:
+        return mlc.Organization(name=author.name)
+    return mlc.Person(name=author.full_name, url=author.orcid and f"https://orcid.org/{author.orcid}")
+
+
+def _provenance(manifest: Manifest) -> dict[str, Any]:
+    """Return the keys that mlcroissant does not write: synthetic data, sources, recipe and program."""
+    recipe = load_recipe(manifest)
+    noise = {name for name in recipe.sources_named if issubclass(source_class(name), NoiseSource)}
+    sources = [source_info(name) for name in recipe.sources_named if name not in noise]
+    program = f"wordnet-splits {manifest.data.provenance.get('wordnet-splits', '')}".strip()
+    label = f"recipe of {manifest.name}, version {manifest.version}, seed {manifest.data.seed}"
+    return {
+        "rai:hasSyntheticData": not noise.isdisjoint(recipe.sources),
+        "prov:wasDerivedFrom": [
+            {
+                "@id": f"urn:dataset:{info.name}",
+                "@type": "prov:Entity",
+                "prov:label": info.title,
+                **({"prov:atLocation": info.url} if info.url else {}),
+            }
+            for info in sources
+        ],
+        "prov:wasGeneratedBy": {
+            "@type": "prov:Activity",
+            "prov:label": "Classes and images chosen by the rules of a recipe",
+            "prov:used": {"@type": ["prov:Entity", "prov:Plan"], "prov:label": label},
+            "prov:wasAssociatedWith": {
+                "@type": ["prov:Agent", "prov:SoftwareAgent"],
+                "prov:label": program,
+                "prov:atLocation": HOME,
+            },
+        },
+    }
+
+
+def _collection(manifest: Manifest) -> str:
+    kind = "datasets" if manifest.own else "published datasets"
+    return f"Chosen from {kind} by rules over WordNet, which the description gives."
+
+
+def _maintenance(manifest: Manifest) -> str:
+    if is_shipped(load_recipe(manifest)):
+        return f"{FROZEN}; every change has a changelog line."
+    contact = manifest.data.about.contact
+    return f"{FROZEN}." + (f" Contact: {contact}" if contact else "")
 
 
 def _date(value: object) -> datetime | None:

@@ -16,6 +16,7 @@ from wordnet_splits.hub.address import MAIN, Address
 from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
 from wordnet_splits.manifest.data import check_data
 from wordnet_splits.manifest.diff import changed_values
+from wordnet_splits.publishing.attribution import CITATION, citation_cff
 from wordnet_splits.publishing.card import card_of
 from wordnet_splits.publishing.croissant import FILE, croissant_of
 from wordnet_splits.publishing.release import CARD, Release
@@ -124,9 +125,10 @@ def publish(
 
 
 def _described(release: Release, address: Address, folder: Path) -> dict[str, Path]:
-    """Write the card, and each benchmark's Croissant metadata; return them by path in the repository."""
+    """Write the card, the citation and Croissant metadata; return them by path in the repository."""
     url = f"https://huggingface.co/datasets/{address.repo}"
-    texts = {CARD: card_of(release, address)}
+    name = address.repo.partition("/")[2]
+    texts = {CARD: card_of(release, address), CITATION: citation_cff(release.benchmarks, name, url)}
     for manifest in release.benchmarks:
         text = croissant_of(manifest, metadata=release.metadata, url=url)
         texts[f"{manifest.name}/{FILE}"] = text

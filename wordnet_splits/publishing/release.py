@@ -20,6 +20,7 @@ from wordnet_splits.making import run_for_each
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.manifest import manifest_files
 from wordnet_splits.manifest.packaged import whole_folder
+from wordnet_splits.publishing.attribution import check_attributed
 
 RESULTS = "results"
 CARD = "README.md"
@@ -63,7 +64,7 @@ def collect_release(
     Raises
     ------
     ManifestError : there is no manifest; one is of another draw or local, lacks images, holds a class whose
-        proposed synset nobody confirmed, or does not verify; or two have one name.
+        proposed synset nobody confirmed, lacks licence or authors, or does not verify; or two have one name.
     DataError : the metadata of ``README.md`` is not a YAML mapping.
     """
     folders = folders_at(parents)
@@ -101,6 +102,8 @@ def collect_release(
         if (parent / CARD).is_file() and not (parent / "manifest.json").is_file():
             readme = readme or read_text(parent / CARD)
     metadata, about = _parts(readme)
+    for manifest in benchmarks.values():
+        check_attributed(manifest, metadata)
     return Release(
         [benchmarks[name] for name in sorted(benchmarks)], dict(sorted(files.items())), metadata, about
     )

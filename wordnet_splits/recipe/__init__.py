@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wordnet_splits.recipe.loading import class_set_names as class_set_names
 from wordnet_splits.recipe.loading import declared_by as declared_by
+from wordnet_splits.recipe.loading import is_shipped as is_shipped
 from wordnet_splits.recipe.loading import load_recipe as load_recipe
 from wordnet_splits.recipe.loading import recipe_names as recipe_names
 from wordnet_splits.recipe.recipe import Group as Group

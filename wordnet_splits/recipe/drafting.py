@@ -138,6 +138,11 @@ seed = 0                # of every draw; another seed is another benchmark
 # takes out classes and pictures that would leak between ID, or external, and the rest, and ID pictures in two
 # splits or in two classes
 drop_leaks = true
+
+# Who made it, and under which terms: `hub publish` asks for licence and authors.
+# [about]
+# licence = "CC-BY-4.0"
+# authors = [{{ name = "Ada Lovelace", orcid = "0000-0002-1825-0097" }}]
 """
 
 

@@ -43,6 +43,11 @@ def _names_in(folder: str) -> tuple[str, ...]:
     return tuple(sorted(p.name.removesuffix(".toml") for p in paths if p.name.endswith(".toml")))
 
 
+def is_shipped(recipe: Recipe) -> bool:
+    """Return whether a recipe is one that is shipped: its name, and everything that it says."""
+    return recipe.name in recipe_names() and recipe == load_recipe(recipe.name)
+
+
 def load_recipe(recipe: Recipe | Manifest | str | Path) -> Recipe:
     """Return a recipe: a shipped one, that of a TOML file or of a manifest; a `Recipe` is returned as it is.
 
@@ -115,9 +120,8 @@ def _check_declaration(declaration: Declaration, where: str) -> None:
 
 def _from_manifest(manifest: Manifest) -> Recipe:
     where = f"{manifest.folder or manifest.name}: the recipe in manifest.json"
-    recipe = validate(
-        Recipe, manifest.data.recipe.as_dict(), where=where, error=ManifestError, hint="build it again"
-    )
+    data = {**manifest.data.recipe.as_dict(), "about": manifest.data.about}
+    recipe = validate(Recipe, data, where=where, error=ManifestError, hint="build it again")
     if manifest.folder is not None:
         recipe.remember_folder(manifest.folder.absolute().parent)
     recipe.add_declarations(manifest.own)
@@ -157,6 +161,7 @@ def _extended(
     base_text, base_where = _recipe_text(base_name)
     base = parse_toml(base_text, where=base_where, error=RecipeError)
     lines |= _lines_of(base, base_text, base_where) | _lines_of(raw, text, where)
+    base.pop("about", None)  # the authors, the licence and the DOI of a variant are its own
     if "extends" in base:
         raise RecipeError(
             f"{base_name!r} is itself a variant; variants have one level", where=where, hint="extend its base"

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
+from wordnet_splits.base.about import About
 from wordnet_splits.base.schemas import Count, Name, Role, Sha256, Version
 from wordnet_splits.base.tabular import html_table
 from wordnet_splits.catalog.declarations import Declaration
@@ -243,6 +244,7 @@ class Recipe(RecipePart):
     source : declared datasets, one ``[[source]]`` each; paths are relative to the recipe's file.
     group : the sets, one ``[[group]]`` each.
     known_leak : leaks that stay, one ``[[known_leak]]`` each.
+    about : who made it, and under which terms; not inherited by ``extends``.
     """
 
     schema_: Literal[1] = Field(alias="schema")
@@ -261,6 +263,7 @@ class Recipe(RecipePart):
     source: tuple[Declaration, ...] = ()
     group: Annotated[tuple[Group, ...], Field(min_length=1, max_length=MOST_GROUPS)]
     known_leak: tuple[KnownLeak, ...] = ()
+    about: About = About()
     _lines: dict[str, str] = PrivateAttr(default_factory=dict)  # group -> the file and line of its rule
     _folder: Path | None = PrivateAttr(default=None)
     _declarations: dict[str, Declaration] = PrivateAttr(default_factory=dict)
@@ -273,6 +276,10 @@ class Recipe(RecipePart):
                 raise ValueError(f"two {kind}s are called {repeated[0]!r}")
         if not self.groups_with_role("id"):
             raise ValueError('no group has role = "id", so nothing is in-distribution')
+        if later := [number for number in self.about.version_notes if int(number) > self.version]:
+            raise ValueError(
+                f"about.version_notes has version {later[0]}, and this is version {self.version}"
+            )
         return self
 
     def __eq__(self, recipe: object) -> bool:  # wherever the two were read
@@ -307,9 +314,10 @@ class Recipe(RecipePart):
     def as_data(self) -> dict[str, Any]:
         """Return the data of the TOML file, variants resolved, for `Recipe.model_validate`.
 
-        It leaves out ``[[source]]``, whose paths are of this machine: a manifest carries the declarations.
+        It leaves out ``[[source]]``, whose paths are of this machine, and ``[about]``: a manifest carries
+        both beside the recipe.
         """
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"source"})
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"source", "about"})
 
     def __repr__(self) -> str:
         lines = [f"{self.name} version {self.version}: {self.title or 'without a title'}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, get_args
 
+from wordnet_splits.base.about import About
 from wordnet_splits.base.schemas import Role
 from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.manifest import Manifest
@@ -50,9 +51,19 @@ def index_entry(manifest: Manifest) -> dict[str, Any]:
         "transforms": dict(recipe.transforms),
         "rules": {group.name: rule_words(group.classes) for group in recipe.group},
         "leaks": [leak.sentence for leak in manifest.data.leaks],
+        "about": _about(recipe.about),
         "cite": "\n\n".join(entry.bibtex for entry in cite_benchmark(manifest).entries),
         "command": f"wordnet-splits build {path}{roots}",
     }
+
+
+def _about(about: About) -> dict[str, Any]:
+    """Return what the author says of a benchmark, with each author as one text."""
+    authors = [
+        author.full_name + (f" (https://orcid.org/{author.orcid})" if author.orcid else "")
+        for author in about.authors
+    ]
+    return {**about.as_dict(), **({"authors": authors} if authors else {})}
 
 
 def benchmark_page(manifest: Manifest, synsets: SynsetNumbers) -> dict[str, Any]:

@@ -21,7 +21,10 @@ OWN = "wordnet-splits"
 
 @dataclass(frozen=True)
 class Entry:
-    """One BibTeX entry and what it is cited for: ``paper``, ``wordnet``, names of sources, this program."""
+    """One BibTeX entry and what it is cited for.
+
+    That is ``benchmark``, ``paper``, ``wordnet``, names of sources, or this program.
+    """
 
     key: str
     bibtex: str
@@ -56,16 +59,24 @@ class Citation(Tabular):
 
 
 def citation_of(
-    benchmark: str, paper: str, sources: Iterable[str], declarations: Mapping[str, Declaration]
+    benchmark: str,
+    paper: str,
+    sources: Iterable[str],
+    declarations: Mapping[str, Declaration],
+    *,
+    by_author: Mapping[str, str] | None = None,
 ) -> Citation:
     """Return the BibTeX entries of a paper, WordNet, sources and this program, each key once.
 
     Parameters
     ----------
     paper : its name in the list of papers, or any title. declarations : of sources that are not shipped.
+    by_author : BibTeX that the author of the benchmark gives, by what it is cited for; it comes first.
     """
     unlisted = None
     entries: dict[str, Entry] = {}
+    for cited_for, bibtex in (by_author or {}).items():
+        _add(entries, bibtex, cited_for)
     if paper in paper_names() and paper != WORDNET:
         _add(entries, paper_bibtex(paper), "paper")
     elif paper:

@@ -73,15 +73,16 @@ def source_info(name: str) -> SourceInfo:
 
 
 def _declared_info(declaration: Declaration) -> SourceInfo:
+    title = declaration.title or f"own dataset, layout {declaration.layout}"
     return SourceInfo(
         name=declaration.name,
-        title=declaration.title or f"own dataset, layout {declaration.layout}",
-        url=declaration.url,
-        licence=declaration.licence,
+        title=title,
+        url=declaration.url or declaration.about.url or "",
+        licence=declaration.licence or declaration.about.licence or "",
         size="",
         how=f"it is declared in {declaration.file}",
         tree="",
-        bibtex=declaration.bibtex,
+        bibtex=declaration.bibtex or declaration.about.bibtex(declaration.name, title),
     )
 
 

@@ -54,6 +54,7 @@ def command(capsys, monkeypatch, tmp_path) -> Command:
     own.catalog(Path("pics/mypics.tsv"), classes, {"train": 1, "test": 2})
     own.declare(Path("pics"), "mypics", "folders", 'licence = "CC|BY <script>x</script>"\n')
     Path("mine.toml").write_text(RECIPE)
+    own.attribute(Path("mine.toml"))
     for words in (("inventory", "make", "mypics"), ("build", "mine.toml")):
         done = command(*words, *ROOT)
         assert done.code == 0, done.err

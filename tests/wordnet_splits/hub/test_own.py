@@ -38,6 +38,7 @@ def published_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Hub, Path]
         own.declare(Path("pics"), "mypics", "folders", 'licence = "CC0"\n')
         run_quietly("inventory", "make", "mypics", *ROOT)
         run_quietly("new", "mine", "--id", "mypics:golden retriever,teapot", "--near", "mypics", *ROOT)
+        own.attribute(Path("mine.toml"))
         run_quietly("build", "mine.toml", *ROOT)
         for path in (*Path("pics").glob("mypics.*"), Path("pics/dataset.toml"), Path("mine.toml")):
             path.unlink()

@@ -17,15 +17,16 @@ from wordnet_splits.publishing.croissant import croissant_of
 from .conftest import DIGITS
 
 mlc = pytest.importorskip("mlcroissant")
+DEVELOPERS = "The wordnet-splits developers"
 EVERY = manifest_names() if "EVERY_BENCHMARK" in os.environ else ()
-TOLD = {"license": "apache-2.0", "date_published": "2026-11-20"}
+TOLD = {"license": "cc-by-4.0", "date_published": "2026-11-21"}
 
 
 # one of each family: a benchmark takes seconds; `make croissant` looks at all
 @pytest.mark.parametrize("name", ["digits", "osc-p2", "places-typical-t1", "unknown-imagenet", *EVERY])
 def test_it_is_valid(name: str) -> None:
     manifest = load_manifest(name, check="classes")
-    text = croissant_of(manifest, metadata=TOLD)
+    text = croissant_of(manifest)
     found = mlc.Dataset(json.loads(text)).metadata
     assert (list(found.issues.errors), list(found.issues.warnings)) == ([], [])
     assert [record.id for record in found.record_sets] == [
@@ -35,8 +36,26 @@ def test_it_is_valid(name: str) -> None:
     said = json.loads(text)
     for field in ("rai:dataBiases", "rai:dataLimitations", "rai:dataUseCases", "rai:dataCollection"):
         assert said[field], field
+    assert said["conformsTo"][0] == "http://mlcommons.org/croissant/1.1"
+    assert said["publisher"] == said["creator"] == {"@type": "sc:Organization", "name": DEVELOPERS}
+    assert said["license"] == "https://spdx.org/licenses/Apache-2.0.html"
+    assert said["rai:dataReleaseMaintenancePlan"].endswith("every change has a changelog line.")
     for group in {row.group for row in manifest.groups}:
         assert any(line.startswith(f"{group}: ") for line in said["rai:dataAnnotationProtocol"]), group
+
+
+def test_sources_recipe_and_program_are_its_provenance() -> None:
+    digits = json.loads(croissant_of(load_manifest("digits"), metadata=TOLD))
+    assert digits["license"] == "https://spdx.org/licenses/CC-BY-4.0.html"
+    assert digits["datePublished"].startswith("2026-11-21")
+    assert digits["rai:hasSyntheticData"] is True  # the groups gaussian and uniform
+    assert [source["@id"] for source in digits["prov:wasDerivedFrom"]] == ["urn:dataset:digits"]
+    made = digits["prov:wasGeneratedBy"]
+    assert made["prov:used"]["prov:label"] == "recipe of digits, version 1, seed 0"
+    assert made["prov:wasAssociatedWith"]["prov:label"].startswith("wordnet-splits ")
+    assert digits["@context"]["prov"] == "http://www.w3.org/ns/prov#"
+    osc = json.loads(croissant_of(load_manifest("osc-p2")))
+    assert osc["rai:hasSyntheticData"] is False
 
 
 def test_its_records_are_the_tables(tmp_path: Path) -> None:

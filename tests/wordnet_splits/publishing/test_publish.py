@@ -34,7 +34,7 @@ def test_a_benchmark_is_published_once(hub: Hub, splits, mine: Path) -> None:
             assert content == (mine / path).read_bytes()
     commits, sent = dict(hub.repos["org/set"].commits), len(hub.uploaded)
     again = splits("hub", "publish", "org/set", mine, "--revision", "v1", "--json").json
-    assert (again["sent"], again["commit"], len(again["same"])) == (False, first["commit"], 10)
+    assert (again["sent"], again["commit"], len(again["same"])) == (False, first["commit"], 11)
     assert (hub.repos["org/set"].commits, len(hub.uploaded)) == (commits, sent)
     assert "holds this already" in splits("hub", "publish", "org/set", mine, "--revision", "v1").out
 
@@ -44,16 +44,16 @@ def test_only_what_differs_is_sent(hub: Hub, splits, mine: Path) -> None:
     hub.uploaded.clear()
     shutil.copytree(OTHER, mine / OTHER.name)
     done = splits("hub", "publish", "org/set", mine, "--revision", "v2", "--json").json
-    assert done["changed"] == ["README.md"]
+    assert done["changed"] == ["CITATION.cff", "README.md"]
     assert all(path.startswith(f"{OTHER.name}/") for path in done["added"])
-    assert len(hub.uploaded) == len(done["added"]) + 1
+    assert len(hub.uploaded) == len(done["added"]) + 2
     assert len(hub.repos["org/set"].commits) == 3
     assert "digits/manifest.json" not in done["added"]
 
 
 def test_a_dry_run_and_a_card_send_nothing(hub: Hub, splits, mine: Path) -> None:
     dry = splits("hub", "publish", "org/set", mine, "--dry-run")
-    assert "10 added" in dry.out
+    assert "11 added" in dry.out
     assert "leave out --dry-run" in dry.out
     asked = len(hub.asked)
     card = splits("hub", "publish", "org/set", mine, "--card-only")
