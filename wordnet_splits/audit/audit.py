@@ -19,14 +19,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wordnet_splits.audit.class_list import ClassList, ClassListLike, ListedClass, load_class_list
+from wordnet_splits.audit.class_list import ClassList, ClassListLike, ListedClass, is_group, load_class_list
 from wordnet_splits.audit.images import note_images
 from wordnet_splits.audit.namesakes import Namesake, namesakes
-from wordnet_splits.audit.report import LEAKS, NAMESAKE, Audit, AuditedClass
+from wordnet_splits.audit.report import LEAKS, NAMESAKE, Audit, AuditedClass, AuditedLists
 from wordnet_splits.audit.thresholds import nearest_classes
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.catalog.declarations import Declaration, using_sources
+from wordnet_splits.finding import declarations_of
 from wordnet_splits.manifest.reading import Check
 from wordnet_splits.rules.keywords import are_same_class
+from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.taxonomy import Taxonomy, load
 
 
@@ -37,6 +40,7 @@ def audit_classes(
     of: str | None = None,
     column: str | None = None,
     images: bool = False,
+    roots: Roots | None = None,
     taxonomy: Taxonomy | None = None,
     manifests: Path | None = None,
 ) -> Audit:
@@ -45,10 +49,12 @@ def audit_classes(
     Parameters
     ----------
     classes, against : a source (``ssb-hard``), a shipped list of images, a group of a frozen benchmark
-        (``unknown-imagenet:food``), a file (text, TSV, CSV, JSON), or the entries themselves.
+        (``unknown-imagenet:food``, ``build/mine:food``), a file (text, TSV, CSV, JSON, or a catalog that
+        `make_catalog` wrote, with the synsets confirmed in it), or the entries themselves.
     of : source of the class ids, names and indices in files; by default they are wnids and nouns.
     column : column of a table, or key of a JSON object, that has the classes.
     images : add leaks by digests of images, and the judgements of NINCO's authors.
+    roots : folder of each source, to declare users' datasets; the page of `Audit.write` shows its pictures.
     taxonomy : default the embedded WordNet 3.0. manifests : folder of manifests, else the usual ones.
 
     Raises
@@ -64,6 +70,9 @@ def audit_classes(
     [('n02085936', 'equal', 'Maltese dog'), ('dog', 'above', 'dalmatian'), ('axolotl', 'equal', 'axolotl')]
     """
     taxonomy = taxonomy or load()
+    declarations = declarations_of_lists(classes, against, manifests=manifests)
+    with using_sources(declarations):
+        declare_roots(roots)
     check: Check = "all" if images else "classes"
     every_listed, every_known = (
         load_class_list(names, taxonomy, of=of, column=column, manifests=manifests, check=check)
@@ -108,7 +117,15 @@ def audit_classes(
         note_images(listed, known_classes, relations) if images else None,
         _not_judged(listed),
         _not_judged(known_classes),
+        AuditedLists(every_listed, every_known, taxonomy, roots or {}, declarations),
     )
+
+
+def declarations_of_lists(*lists: ClassListLike, manifests: Path | None = None) -> dict[str, Declaration]:
+    """Return the datasets that the benchmarks of lists ``BENCHMARK:GROUP`` carry."""
+    names = (str(classes) for classes in lists if isinstance(classes, str | Path))
+    benchmarks = (name.rpartition(":")[0] for name in names if is_group(name, manifests))
+    return declarations_of(*benchmarks, manifests=manifests)
 
 
 def _not_judged(classes: ClassList) -> tuple[str, ...]:

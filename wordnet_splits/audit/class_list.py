@@ -1,7 +1,8 @@
 """A list of classes as its author keeps it: a file of wnids, names or indices, or the name of one shipped.
 
-A file is text (an entry a line, what follows a wnid is a comment), a table (TSV, or CSV by its ending) or
-JSON (an array of entries, rows or objects; an object with wnids as keys, or with one list under each key).
+A file is text (an entry a line, what follows a wnid is a comment), a table (TSV, or CSV by its ending), a
+catalog that ``wordnet-splits catalog make`` wrote, or JSON (an array of entries, rows or objects; an object
+with wnids as keys, or with one list under each key).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from wordnet_splits.base.errors import LONGEST_SHOWN, DataError, SplitsError, Un
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.text_formats import DELIMITERS, check_delimiter, parse_json
 from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.catalog import CatalogClass, load_catalog
+from wordnet_splits.catalog import FIXED_COLUMNS, CatalogClass, load_catalog, read_catalog
 from wordnet_splits.catalog.catalog import covered, known_sources, load_declared_catalog
 from wordnet_splits.catalog.lists import available_lists, find_list
 from wordnet_splits.finding import is_path, load_manifest
@@ -138,6 +139,8 @@ def load_class_list(
             error = unknown("list of classes", text, names)
             hint = error.hint or "or a file of wnids, names or indices; BENCHMARK:GROUP for a group"
             raise UnknownNameError(error.what, near=error.near, hint=hint)
+        if of is None and column is None and _is_catalog(path):
+            return ClassList(path.name, tuple(_of_catalog(item) for item in read_catalog(path)))
         name, entries = path.name, _entries(path, column)
     else:
         name, entries = "list", [(f"entry {n}", str(e)) for n, e in enumerate(classes, 1)]
@@ -149,6 +152,14 @@ def is_group(name: str, manifests: Path | None) -> bool:
     benchmark, colon, _ = name.rpartition(":")
     of_path = is_path(benchmark) and not Path(name).exists()  # a file's name may have a colon, too
     return bool(colon) and (of_path or benchmark in manifest_names(manifests))
+
+
+def _is_catalog(path: Path) -> bool:
+    """Say whether a file has the columns of a catalog."""
+    if path.suffix != ".tsv":
+        return False
+    head = next((line for line in read_text(path).splitlines() if not line.startswith("#")), "")
+    return tuple(head.split("\t")[: len(FIXED_COLUMNS)]) == FIXED_COLUMNS
 
 
 def _known(name: str, taxonomy: Taxonomy) -> Sequence[ListedClass]:
@@ -248,6 +259,8 @@ def _of_text(text: str, column: str | None, path: Path) -> Iterator[tuple[str, s
     lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
     lines = [(n, line) for n, line in lines if not line.startswith("#")]
     mark = "," if path.suffix == ".csv" else "\t"
+    if len(lines) == 1 and column is None:
+        _check_one_line(lines[0][1], mark, path)
     if not lines or (mark not in lines[0][1] and path.suffix not in (".csv", ".tsv")):
         for n, line in lines:
             wnid = _WNID_FIRST.match(line.strip())
@@ -269,6 +282,20 @@ def _of_text(text: str, column: str | None, path: Path) -> Iterator[tuple[str, s
         if not 0 <= column_index < len(row):
             raise DataError(f"has no column {column_index + 1}", where=f"{path}:{n}")
         yield f"line {n}", row[column_index].strip()
+
+
+def _check_one_line(line: str, mark: str, path: Path) -> None:
+    """Refuse a list whose classes are all in one line; a row of a wnid and its name is one class."""
+    cells = [cell.strip() for cell in re.split("[,;\t]", line) if cell.strip()]
+    wnids = _WNID.findall(line)
+    is_row = len(wnids) == 1 and cells[0].startswith(wnids[0])
+    if len(wnids) > 1 or (mark in line and len(cells) > 1 and not is_row):
+        raise _one_line(len(wnids) if len(wnids) > 1 else len(cells), str(path))
+
+
+def _one_line(count: int, where: str) -> DataError:
+    reason = f"{count} entries are in one line, and a list has one entry a line"
+    return DataError(reason, where=where, hint="put each class in a line of its own")
 
 
 def _check_delimiter(head: Sequence[str], mark: str, column: str | None, where: str) -> None:
@@ -317,6 +344,8 @@ def _resolved(name: str, entries: Entries, taxonomy: Taxonomy, of: str | None) -
         classes.setdefault(item.id, item)
         if of is None and len(taxonomy.senses(text.replace(" ", "_"))) > 1:
             guessed[text] = None
+    if failed and len(entries) == 1 and len(cells := [c for c in failed[0][1].split(",") if c.strip()]) > 1:
+        raise _one_line(len(cells), name)
     if failed:
         examples = ", ".join(
             f"{printable(text, LONGEST_SHOWN)!r} ({position})" for position, text, _ in failed[:MAX_EXAMPLES]

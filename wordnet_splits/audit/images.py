@@ -16,6 +16,7 @@ from wordnet_splits.audit.class_list import ClassList
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog import catalog_names, load_catalog
+from wordnet_splits.catalog.catalog import known_sources
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.catalog.lists import available_lists, find_list, list_names, load_list
 
@@ -102,7 +103,7 @@ def note_images(
     ``relations`` are of its classes, by id. Samples are named only where every known class is one of
     ImageNet-1K: only those were looked for.
     """
-    listed_images, known_images = _images(listed), _images(known)
+    listed_images, known_images = images_by_class(listed), images_by_class(known)
     digests = {digest for images in (known_images or {}).values() for _, _, digest in images if digest}
     samples: list[Sample] = []
     kept_counts: Counter[str] = Counter()
@@ -151,7 +152,7 @@ def _sources(name: str) -> set[str]:
     return set(find_list(name)["source"].to_pylist()) if name in available_lists() else set()
 
 
-def _images(classes: ClassList) -> dict[str, list[Image]] | None:
+def images_by_class(classes: ClassList) -> dict[str, list[Image]] | None:
     """Return the pictures of each class of a group, a source or a shipped list; None of anything else."""
     if classes.manifest is None:
         return _named_images(classes.name)
@@ -161,7 +162,7 @@ def _images(classes: ClassList) -> dict[str, list[Image]] | None:
 
 def _named_images(name: str) -> dict[str, list[Image]] | None:
     """Return the pictures of each class of a source or a shipped list, None for another name."""
-    if name in catalog_names():
+    if name in known_sources():
         tables = [t for split in inventory_splits(name) if (t := load_inventory(name, split)) is not None]
         if not tables:
             return None

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from wordnet_splits.audit.class_list import ClassList
 from wordnet_splits.audit.images import ImageNotes
+from wordnet_splits.audit.page import write_page
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.parquet import schema_of, write_table_file
 from wordnet_splits.base.tabular import Tabular, text_table
+from wordnet_splits.catalog.declarations import Declaration
+from wordnet_splits.sources.roots import Roots
+from wordnet_splits.taxonomy import Taxonomy
 
 LEAKS = ("equal", "below", "above")
 """Relations in WordNet's graph that leak, the closest first."""
 NAMESAKE = "namesake"
 RELATIONS = (*LEAKS, NAMESAKE)
 TEXT_WIDTH = 80
+SCHEMA = schema_of(
+    "id name relation other other_name edges:int32 path kin:int32 by_definition:bool gloss other_gloss "
+    "nearest mean:double distance:int32"
+)
+"""Columns of a table of classes."""
+FILE_ENDINGS = (".csv", ".html", ".parquet")
+"""Endings of the files that `Audit.write` writes."""
 MAX_ROWS = 20
 """Classes printed of each kind by default."""
 LIMITS = (
@@ -60,6 +76,17 @@ class AuditedClass:
 
 
 @dataclass(frozen=True)
+class AuditedLists:
+    """The two lists of an audit, the taxonomy, and the roots and declarations of sources for pictures."""
+
+    listed: ClassList
+    known: ClassList
+    taxonomy: Taxonomy
+    roots: Roots
+    declarations: Mapping[str, Declaration]
+
+
+@dataclass(frozen=True)
 class Audit(Tabular):
     """Every class of a list compared with known classes; ``str`` gives a table of 80 columns.
 
@@ -74,6 +101,7 @@ class Audit(Tabular):
     images : what is known of the pictures, if requested.
     not_judged, known_not_judged : ids of classes that are not compared, because they have no synset, or one
         that was proposed at low confidence and not confirmed.
+    lists : both lists, for the page.
     """
 
     listed: str
@@ -85,6 +113,7 @@ class Audit(Tabular):
     images: ImageNotes | None = None
     not_judged: tuple[str, ...] = ()
     known_not_judged: tuple[str, ...] = ()
+    lists: AuditedLists | None = field(default=None, repr=False, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -131,6 +160,27 @@ class Audit(Tabular):
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the fields of each class, with the path as a string."""
         return [{**asdict(item), "path": " ".join(item.path)} for item in self.classes]
+
+    def to_table(self) -> pa.Table:
+        """Return the rows as a pyarrow Table, whose column types do not depend on the rows."""
+        return pa.Table.from_pylist([dict(row) for row in self.rows()], schema=SCHEMA)
+
+    def write(self, path: str | Path) -> None:
+        """Write a row per class as ``.csv`` or ``.parquet``, or a page of the related classes as ``.html``.
+
+        The page shows pictures of sources that have a root, two per class.
+
+        Raises
+        ------
+        DataError : another ending. OutputError : the file cannot be written.
+        SourceError : a root is absent, unreadable or of another dataset.
+        """
+        path = Path(path)
+        check_output(path)
+        if path.suffix == ".html":
+            write_page(self, path, " ".join(LIMITS))
+        else:
+            write_table_file(self.to_table(), path, metadata={"list": self.listed, "against": self.against})
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``audit --json`` prints."""
@@ -202,6 +252,14 @@ class Audit(Tabular):
     def __str__(self) -> str:
         figures = text_table(("", ""), self.summary(), width=TEXT_WIDTH)[0][2:]
         return "\n".join([self.heading, *figures, "", *self.table()]).rstrip()
+
+
+def check_output(path: Path) -> None:
+    """Raise DataError for a file that `Audit.write` does not write, by its ending."""
+    if path.suffix not in FILE_ENDINGS:
+        raise DataError(
+            f"an audit is written as {', '.join(FILE_ENDINGS)}", where=str(path), hint=f"{path.stem}.csv"
+        )
 
 
 def _table(classes: Iterable[AuditedClass], width: int | None, most: int | None) -> list[str]:

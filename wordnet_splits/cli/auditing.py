@@ -32,6 +32,7 @@ def add_commands(app: typer.Typer) -> None:
     examples = [
         "wordnet-splits audit ssb-hard",
         "wordnet-splits audit imagenet-r --against tiny-imagenet --json",
+        "wordnet-splits audit caltech256 --out caltech256.html",
     ]
     add_command(app, "audit", audit_classes, examples)
     examples = [
@@ -57,7 +58,8 @@ def audit_classes(
         str,
         typer.Argument(
             metavar="LIST",
-            help="A file of wnids, names or indices; a source; a shipped list; a set; BENCHMARK:GROUP.",
+            help="A file of wnids, names or indices, a catalog, a source, a shipped list, a set, "
+            "or BENCHMARK:GROUP.",
         ),
     ],
     against: Against = "imagenet1k",
@@ -74,15 +76,31 @@ def audit_classes(
         bool,
         typer.Option("--images", help="Add leaks by digests of images, and NINCO's authors' judgements."),
     ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="File for a row per class (.csv, .parquet), or a page (.html).")
+    ] = None,
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
     """Check a list of classes by WordNet: which equal, are below or above known ones, or share a name."""
-    from wordnet_splits.audit.audit import audit_classes
-    from wordnet_splits.audit.report import MAX_ROWS
+    from wordnet_splits.audit.audit import audit_classes, declarations_of_lists
+    from wordnet_splits.audit.report import MAX_ROWS, check_output
 
-    parse_roots(root or [])  # a root may declare its dataset
-    report = audit_classes(classes, against, of=of, column=column, images=images, manifests=manifests)
+    if out is not None:
+        check_output(out)
+    declarations = declarations_of_lists(classes, against, manifests=manifests)
+    report = audit_classes(
+        classes,
+        against,
+        of=of,
+        column=column,
+        images=images,
+        roots=parse_roots(root or [], declarations),
+        manifests=manifests,
+    )
+    if out is not None:
+        report.write(out)
+        to_stderr(f"written to {out}")
     most = None if all_ else MAX_ROWS
     print_result(report, json, lambda: _print_audit(report, most, glosses=glosses))
     return DONE if report.ok else NEGATIVE
