@@ -1,8 +1,9 @@
 """Names, paths and addresses of benchmarks, resolved to a `Manifest` or a `Recipe`.
 
 A name is that of a frozen benchmark, in the first of these folders that has it: the folder given, the one in
-``WORDNET_SPLITS_MANIFESTS``, the checkout, the installed package. An address on the Hub,
-``hf://datasets/ORG/NAME@v1/BENCHMARK``, is pulled and verified on first use.
+``WORDNET_SPLITS_MANIFESTS``, the checkout, the installed package. An address, on the Hub
+(``hf://datasets/ORG/NAME@v1/BENCHMARK``) or of a published folder (``https://HOST/FOLDER/BENCHMARK``), is
+pulled and verified on first use.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from wordnet_splits.base.errors import ManifestError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.catalog.declarations import Declaration, merge_declarations
-from wordnet_splits.hub.address import SCHEME, parse_address
+from wordnet_splits.hub.address import SCHEME, Address, FolderAddress, is_address, parse_address, web_address
 from wordnet_splits.manifest import Manifest, read_manifest
 from wordnet_splits.manifest.diff import contradictions
 from wordnet_splits.manifest.folders import manifest_folders, manifest_names, shipped_data
@@ -28,7 +29,7 @@ def is_path(name: str | Path) -> bool:
 
 
 def find_manifest(name: str | Path, manifests: Path | None = None) -> Path:
-    """Return the folder of a manifest given by its frozen name, as a path, or by its address on the Hub.
+    """Return the folder of a manifest given by its frozen name, as a path, or by its address.
 
     A bare name never means a folder of the working directory, so that no folder takes the place of a frozen
     benchmark; a `Path` always is one.
@@ -38,7 +39,7 @@ def find_manifest(name: str | Path, manifests: Path | None = None) -> Path:
     UnknownNameError : no such manifest; near names are offered.
     HubError : it is not pulled yet, and cannot be now.
     """
-    if str(name).startswith(SCHEME):
+    if is_address(name):
         return _pulled_folder(str(name))
     if is_path(name):
         path = Path(name)
@@ -60,15 +61,17 @@ def _pulled_folder(text: str) -> Path:
     A benchmark pulled from a tag needs no connection; one from a branch stays at the commit it was pulled at
     until ``wordnet-splits hub pull`` is run again.
     """
-    address = parse_address(text, where="benchmark")
+    parse = parse_address if text.startswith(SCHEME) else web_address
+    address: Address | FolderAddress = parse(text, where="benchmark")
     if address.benchmark is None:
-        raise SplitsError(f"{text!r} names no benchmark", hint=f"as in {SCHEME}ORG/NAME@v1/unknown-cifar")
+        hint = f"as in {SCHEME}ORG/NAME@v1/unknown-cifar, https://example.org/folder/mine"
+        raise SplitsError(f"{text!r} names no benchmark", hint=hint)
     folder = address.folder / address.benchmark
     if not (folder / "manifest.json").is_file():
         from wordnet_splits.checks.verify import verify_received
-        from wordnet_splits.hub.pulling import pull
+        from wordnet_splits.fetching.published import pull_published
 
-        pull(address, verify=verify_received)
+        pull_published(address, verify=verify_received)
     return folder
 
 
@@ -177,5 +180,5 @@ def _names_recipe(benchmark: Recipe | Manifest | str | Path) -> bool:
 
 def _has_manifest(name: str | Path, manifests: Path | None) -> bool:
     if is_path(name):
-        return (Path(name) / "manifest.json").is_file() or str(name).startswith(SCHEME)
+        return is_address(name) or (Path(name) / "manifest.json").is_file()
     return name in manifest_names(manifests)

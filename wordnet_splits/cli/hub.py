@@ -26,24 +26,34 @@ def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
     publish = [
         "wordnet-splits hub publish ORG/NAME build/digits --card-only",
-        "wordnet-splits hub publish ORG/NAME build/digits --dry-run",
+        "wordnet-splits hub publish build/digits --to published",
     ]
     pull = [
         "wordnet-splits hub pull ORG/NAME@v1",
-        "wordnet-splits hub pull ORG/NAME@v1/digits --out pulled",
+        "wordnet-splits hub pull ./published --out pulled",
     ]
     croissant = [
         "wordnet-splits hub croissant digits",
         "wordnet-splits hub croissant digits --out digits.json",
     ]
-    hub = make_family(app, "hub", "Benchmarks on the Hugging Face Hub.", [publish[0], pull[0]])
+    hub = make_family(
+        app,
+        "hub",
+        "Benchmarks published on the Hugging Face Hub, or as a folder with checksums.",
+        [publish[0], pull[0]],
+    )
     add_command(hub, "publish", publish_benchmarks, publish)
     add_command(hub, "pull", pull_benchmarks, pull)
     add_command(hub, "croissant", write_croissant, croissant)
 
 
 def publish_benchmarks(
-    repo: Annotated[str, typer.Argument(metavar="ORG/NAME", help="A dataset repository of the Hub.")],
+    repo: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ORG/NAME]", help="A dataset repository of the Hub; with --to a folder may stand here."
+        ),
+    ] = None,
     folders: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -51,6 +61,12 @@ def publish_benchmarks(
             exists=True,
             file_okay=False,
             help="A benchmark's folder, or a folder of several with README.md; by default the frozen ones.",
+        ),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Write the files and SHA256SUMS into this folder instead of uploading them."
         ),
     ] = None,
     revision: Annotated[
@@ -67,7 +83,9 @@ def publish_benchmarks(
     workers: Workers = 1,
     json: Json = False,
 ) -> int:
-    """Publish benchmarks that verify as a dataset repository, with its card: only files that differ are sent.
+    """Publish benchmarks that verify, with a card: as a dataset repository, or as a folder (--to).
+
+    Only files that differ are sent. A folder is written in one step, and only over one that was published.
 
     The token is that of the Hub's own library: `hf auth login`, or the variable HF_TOKEN.
     """
@@ -79,26 +97,33 @@ def publish_benchmarks(
     from wordnet_splits.publishing.publish import publish
     from wordnet_splits.publishing.release import collect_release, folders_at
 
-    address = parse_address(repo, where="ORG/NAME")
-    if address != Address(address.repo):
+    if to is not None and repo is not None and (first := Path(repo)).is_dir():
+        repo, folders = None, [first, *(folders or [])]
+    if repo is None and to is None:
+        raise SplitsError("nothing says where to publish", hint="give a repository, ORG/NAME, or --to DIR")
+    address = None if repo is None else parse_address(repo, where="ORG/NAME")
+    if address is not None and address != Address(address.repo):
         hint = f"give {address.repo}, and the tag with --revision"
         raise SplitsError("expected a repository alone, without tag or benchmark", where=repo, hint=hint)
+    if revision is not None and address is None:
+        raise SplitsError("a folder has no tags", where="--revision", hint="leave it out, or give ORG/NAME")
     if revision is not None and parse_address(f"{repo}@{revision}", where="--revision").benchmark:
         raise SplitsError(f"{revision!r} is not a tag", where="--revision", hint="as in v1")
     folders = folders or [shipped_folder()]
     roots = parse_roots(root or [], declarations_of(*folders_at(folders)))
     release = collect_release(folders, roots=roots, workers=workers, progress=OnStderr())
     if card_only:
-        card = card_of(release, Address(address.repo, revision or address.revision))
+        card = card_of(release, address and Address(address.repo, revision or address.revision))
         result = {"card": card, "benchmarks": release.names}
         print_result(result, json, lambda: print_lines(card.splitlines()))
         return DONE
-    publication = publish(address, release, tag=revision, private=private, dry_run=dry_run)
+    publication = publish(address, release, to=to, tag=revision, private=private, dry_run=dry_run)
     print_result(publication, json, lambda: _print_publication(publication, dry_run=dry_run))
     return DONE
 
 
 def _print_publication(publication: Publication, *, dry_run: bool) -> None:
+    from wordnet_splits.fetching.published import SUMS
     from wordnet_splits.rules.evidence import counted
 
     rows = [(row["path"], row["state"]) for row in publication.rows() if row["state"] != "same"]
@@ -116,7 +141,8 @@ def _print_publication(publication: Publication, *, dry_run: bool) -> None:
             "so not known: which files differ, whether a tag or a version is taken, what would be removed"
         )
     if publication.sent:
-        to_stdout(f"published as {publication.address}, commit {publication.commit}")
+        commit = f", commit {publication.commit}" if publication.commit else f", with {SUMS}"
+        to_stdout(f"published as {publication.address}{commit}")
     elif dry_run and rows:
         to_stdout("nothing was sent: leave out --dry-run to publish")
     else:
@@ -127,8 +153,8 @@ def pull_benchmarks(
     repo: Annotated[
         str,
         typer.Argument(
-            metavar="ORG/NAME[@TAG][/BENCHMARK]",
-            help="A dataset repository of the Hub, at a tag or its main branch.",
+            metavar="ORG/NAME[@TAG][/BENCHMARK]|./FOLDER|https://HOST/FOLDER",
+            help="A dataset repository of the Hub, at a tag or its main branch; or a published folder.",
         ),
     ],
     out: Annotated[
@@ -136,22 +162,23 @@ def pull_benchmarks(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Download benchmarks from the Hub; only those that verify without images are kept.
+    """Download published benchmarks; only those that verify without images are kept.
 
     Ctrl-C loses nothing: the same command continues where it stopped.
     """
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.checks.verify import verify_received
-    from wordnet_splits.hub.address import parse_address
-    from wordnet_splits.hub.pulling import pull
+    from wordnet_splits.fetching.published import published_address, pull_published
 
-    address = parse_address(repo, where="ORG/NAME")
-    pulled = pull(address, verify=verify_received, out=out, progress=OnStderr())
+    address = published_address(repo, where="ORG/NAME")
+    pulled = pull_published(address, verify=verify_received, out=out, progress=OnStderr())
     print_result(pulled, json, lambda: _print_pulled(pulled, out))
     return DONE
 
 
 def _print_pulled(pulled: Pulled, out: Path | None) -> None:
+    from wordnet_splits.hub.address import is_address
+
     rows = [
         (
             row["benchmark"],
@@ -163,10 +190,11 @@ def _print_pulled(pulled: Pulled, out: Path | None) -> None:
     ]
     print_table(("benchmark", "version", "fingerprint", "compared"), rows, right=("version",))
     for name in pulled.dropped:
-        to_stdout(f"removed {name}: the repository no longer holds it")
+        to_stdout(f"removed {name}: it is no longer published there")
     to_stdout(f"commit {pulled.commit}; every fingerprint was recomputed, and the rules agree")
     name = pulled.benchmarks[0].name
-    address = out / name if out else replace(pulled.address, benchmark=name)
+    pulled_folder = out or (None if is_address(pulled.address) else pulled.folder)
+    address = pulled_folder / name if pulled_folder else replace(pulled.address, benchmark=name)
     to_stdout(f"in {pulled.folder}; use one as {address}")
 
 

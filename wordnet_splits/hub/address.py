@@ -1,10 +1,13 @@
-"""What names a repository of the Hub, and a benchmark in it: ``ORG/NAME@v1``, ``hf://datasets/ORG/NAME@v1/X``."""
+"""Addresses of published benchmarks: on the Hub (``hf://datasets/ORG/NAME@v1/X``), and of folders."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
+from urllib.parse import urlsplit
 
 import platformdirs
 
@@ -12,8 +15,10 @@ from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.names import printable
 
 SCHEME = "hf://datasets/"
+WEB_SCHEMES = ("https://", "http://")
 MAIN = "main"
 _PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_BENCHMARK = re.compile(r"[a-z0-9][a-z0-9-]*")
 _ADDRESS = re.compile(rf"({_PART}/{_PART})(?:@({_PART}))?(?:/([a-z0-9][a-z0-9-]*))?")
 
 
@@ -40,6 +45,62 @@ class Address:
     def folder(self) -> Path:
         """Return where benchmarks of this revision are kept: in the user's cache."""
         return pulled_folder() / f"{self.repo.replace('/', '--')}@{self.revision}"
+
+
+@dataclass(frozen=True)
+class FolderAddress:
+    """A folder of published benchmarks with its ``SHA256SUMS``, and perhaps one benchmark of it.
+
+    Attributes
+    ----------
+    repo : the folder's absolute path, or its https address.
+    benchmark : None for all.
+    """
+
+    repo: str
+    benchmark: str | None = None
+    revision: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        return f"{self.repo}/{self.benchmark}" if self.benchmark else self.repo
+
+    @property
+    def is_remote(self) -> bool:
+        """Say whether it is an address of a server."""
+        return self.repo.startswith(WEB_SCHEMES)
+
+    @property
+    def folder(self) -> Path:
+        """Return where benchmarks of this folder are kept: in the user's cache."""
+        return pulled_folder() / f"folder-{hashlib.sha256(self.repo.encode()).hexdigest()[:32]}"
+
+
+def is_address(name: object) -> bool:
+    """Say whether a benchmark is named by an address that is pulled: of the Hub, or of a server."""
+    return str(name).startswith((SCHEME, *WEB_SCHEMES))
+
+
+def web_address(text: str, *, where: str) -> FolderAddress:
+    """Return the folder and the benchmark that an https address names, as ``https://HOST/FOLDER/BENCHMARK``.
+
+    Without a name that a benchmark may have at its end, it is the address of a whole folder.
+
+    Raises
+    ------
+    SplitsError : not of that form; or http, except of this machine.
+    """
+    parts = urlsplit(text.rstrip("/"))
+    path, _, benchmark = parts.path.rpartition("/")
+    plain = not (parts.query or parts.fragment or parts.username) and ".." not in parts.path.split("/")
+    if not (parts.hostname and plain):
+        hint = "as in https://example.org/benchmarks/mine"
+        raise SplitsError(f"{printable(text)!r} names no published folder", where=where, hint=hint)
+    if parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        hint = f"give https://{text.partition('://')[2]}"
+        raise SplitsError("anybody on the way could alter what is sent over http", where=where, hint=hint)
+    if not _BENCHMARK.fullmatch(benchmark):
+        return FolderAddress(parts.geturl())
+    return FolderAddress(parts._replace(path=path).geturl(), benchmark)
 
 
 def pulled_folder() -> Path:

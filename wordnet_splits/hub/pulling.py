@@ -1,21 +1,22 @@
-"""Pulling of benchmarks from a repository of the Hub; each is verified before it is kept."""
+"""Pulling of published benchmarks, from the Hub or from a folder; each is verified before it is kept."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from wordnet_splits.base.errors import HubError, ManifestError, Problem, unknown
 from wordnet_splits.base.files import locked, replacing_folder, write_json
+from wordnet_splits.base.parquet import LARGEST_TABLE
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.untrusted import path_below
-from wordnet_splits.hub.address import Address
-from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
+from wordnet_splits.hub.address import Address, FolderAddress
+from wordnet_splits.hub.repository import Repository, benchmarks_among
 from wordnet_splits.manifest import Manifest, read_manifest
 from wordnet_splits.manifest.carried import carried_files
 from wordnet_splits.manifest.data import check_data
@@ -28,6 +29,25 @@ RECORD = "pulled.json"
 INCOMING = ".incoming"
 
 
+class Store(Protocol):
+    """Published files, listed and fetched: of a `Repository` of the Hub, or of a folder with checksums."""
+
+    def where(self, path: str = "", *, commit: str = "") -> str:
+        """Return a place in it as an error names it."""
+
+    def resolve(self, revision: str) -> str | None:
+        """Return what identifies the files at a revision, None where there is no such."""
+
+    def tags(self) -> dict[str, str]:
+        """Return the commit of each tag."""
+
+    def files(self, commit: str) -> Mapping[str, Any]:
+        """Return all files at a commit by path."""
+
+    def fetch(self, file: Any, commit: str, folder: Path, *, largest: int) -> Path:
+        """Return a file below ``folder``, received unless it is there already."""
+
+
 @dataclass(frozen=True)
 class Pulled(Tabular):
     """What was taken: the benchmarks, the commit they are of, and the folder that holds them.
@@ -35,7 +55,7 @@ class Pulled(Tabular):
     ``dropped`` : benchmarks that an earlier pull took, that are in the repository no more, and were removed.
     """
 
-    address: Address
+    address: Address | FolderAddress
     commit: str
     folder: Path
     benchmarks: Sequence[Manifest]
@@ -67,19 +87,21 @@ class Pulled(Tabular):
 
 
 def pull(
-    address: Address,
+    address: Address | FolderAddress,
     *,
     verify: Verify,
+    store: Store | None = None,
     out: Path | None = None,
     progress: Progress | None = None,
 ) -> Pulled:
-    """Download the benchmarks of a repository; only those that verify get to ``out``.
+    """Download published benchmarks; only those that verify get to ``out``.
 
     After an interruption the same call continues with the files that were received.
 
     Parameters
     ----------
-    address : a repository, or one benchmark of it.
+    address : a repository or a folder, or one benchmark of it.
+    store : its files; by default those of the repository of the Hub.
     verify : returns the problems of a received manifest, which is refused for the first one, as
         `wordnet_splits.checks.verify.verify_received` does.
     out : folder for the benchmarks; by default one in the user's cache, by repository and revision.
@@ -93,7 +115,7 @@ def pull(
         otherwise under the same version.
     """
     progress = progress or Silent()
-    repository = Repository(address.repo)
+    repository = Repository(address.repo) if store is None else store
     commit = repository.resolve(address.revision)
     if commit is None:
         raise HubError(
@@ -123,7 +145,7 @@ def pull(
     return Pulled(address, commit, folder, manifests, shipped, dropped)
 
 
-def _record(folder: Path, address: Address, commit: str, repository: Repository) -> dict[str, str]:
+def _record(folder: Path, address: Address | FolderAddress, commit: str, repository: Store) -> dict[str, str]:
     """Return the commit of each benchmark that was pulled into a folder before.
 
     Raises
@@ -134,8 +156,9 @@ def _record(folder: Path, address: Address, commit: str, repository: Repository)
         return {}
     record = read_json(folder / RECORD)
     if (record.get("repo"), record.get("revision")) != (address.repo, address.revision):
+        earlier_address = f"{record.get('repo')}@{record.get('revision')}".removesuffix("@")
         raise HubError(
-            f"the folder holds {record.get('repo')}@{record.get('revision')}",
+            f"the folder holds {earlier_address}",
             where=str(folder),
             hint="name another folder by --out",
         )
@@ -150,7 +173,9 @@ def _record(folder: Path, address: Address, commit: str, repository: Repository)
     return dict(benchmarks) if isinstance(benchmarks, dict) else {}
 
 
-def _chosen(files: dict[str, RemoteFile], address: Address, repository: Repository, commit: str) -> list[str]:
+def _chosen(
+    files: Mapping[str, Any], address: Address | FolderAddress, repository: Store, commit: str
+) -> list[str]:
     names = benchmarks_among(files)
     if address.benchmark is not None:
         if address.benchmark not in names:
@@ -163,8 +188,8 @@ def _chosen(files: dict[str, RemoteFile], address: Address, repository: Reposito
 
 def _receive(
     name: str,
-    files: dict[str, RemoteFile],
-    repository: Repository,
+    files: Mapping[str, Any],
+    repository: Store,
     commit: str,
     incoming: Path,
     folder: Path,
@@ -172,22 +197,16 @@ def _receive(
 ) -> Manifest:
     """Download a benchmark into ``incoming``, verify it, and copy it into ``folder``."""
 
-    def fetch(inner: str) -> Path:
+    def fetch(inner: str, largest: int = LARGEST_TABLE) -> Path:
         path = f"{name}/{inner}"
         if path not in files:
             raise HubError(f"{inner} is not there", where=repository.where(name, commit=commit))
-        return repository.fetch(files[path], commit, incoming)
+        return repository.fetch(files[path], commit, incoming, largest=largest)
 
     where = repository.where(f"{name}/manifest.json", commit=commit)
     data = check_data(read_json(fetch("manifest.json"), error=ManifestError), where)
     for carried in carried_files(data.fingerprints.sources):
-        path = f"{name}/{carried.path}"
-        if path in files and files[path].size > carried.largest:
-            raise HubError(
-                f"{carried.path} has {files[path].size:,} bytes, at most {carried.largest:,} are read",
-                where=repository.where(name, commit=commit),
-                hint="nothing was taken: tell whoever published it",
-            )
+        fetch(carried.path, carried.largest)
     received = {path: fetch(path) for path in manifest_files(data)}
     manifest = read_manifest(incoming / name)
     _check(manifest, name, repository.where(name, commit=commit), verify)

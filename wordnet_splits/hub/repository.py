@@ -136,13 +136,19 @@ class Repository:
             metadata = self._library.metadata_load(path)
         return metadata if isinstance(metadata, dict) else {}
 
-    def fetch(self, file: RemoteFile, commit: str, folder: Path) -> Path:
+    def fetch(self, file: RemoteFile, commit: str, folder: Path, *, largest: int = LARGEST) -> Path:
         """Return a file below ``folder``, received unless it is there already.
 
         Raises
         ------
-        HubError : what was received is not what the Hub describes.
+        HubError : it is larger than ``largest`` bytes, or what was received is not what the Hub describes.
         """
+        if file.size > largest:
+            raise HubError(
+                f"{file.path} has {file.size:,} bytes, at most {largest:,} are read",
+                where=self.where(commit=commit),
+                hint="nothing was taken: tell whoever published it",
+            )
         path = path_below(folder, file.path)
         if file.is_at(path):
             return path

@@ -10,6 +10,7 @@ from wordnet_splits.base.about import About, Author
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.tabular import markdown_table, markdown_text
 from wordnet_splits.catalog.declarations import merge_declarations, using_sources
+from wordnet_splits.fetching.published import SUMS
 from wordnet_splits.hub.address import MAIN, Address
 from wordnet_splits.manifest import GroupRow, Manifest
 from wordnet_splits.publishing.attribution import front_matter
@@ -25,12 +26,14 @@ Which classes and images are in-distribution, near-OOD, far-OOD, external (train
 and why: made and checked by [wordnet-splits](https://pypi.org/project/wordnet-splits). No pixels are here: an
 `image_id` names the image in every copy of its source.
 """
+FOLDER = "FOLDER"
+"""What the card of a folder calls it."""
 YAML_WIDTH = 1000
 """Longest YAML line in letters, so that none is folded."""
 
 
-def card_of(release: Release, address: Address) -> str:
-    """Return the text of ``README.md`` for a release published at an address.
+def card_of(release: Release, address: Address | None) -> str:
+    """Return the text of ``README.md`` for a release published at an address, or as a folder (None).
 
     It starts with the metadata (licence, tags) and the text of the release's own ``README.md``.
     """
@@ -38,8 +41,8 @@ def card_of(release: Release, address: Address) -> str:
         return _card_of(release, address)
 
 
-def _card_of(release: Release, address: Address) -> str:
-    name = address.repo.partition("/")[2]
+def _card_of(release: Release, address: Address | None) -> str:
+    name = address.repo.partition("/")[2] if address else release.title
     head: dict[str, Any] = {"pretty_name": name, "task_categories": ["image-classification"]}
     head |= {**front_matter(release.benchmarks), **release.metadata}
     head["configs"] = list(_configs(release))
@@ -75,19 +78,28 @@ def _example(release: Release) -> tuple[Manifest, str, str]:
     return candidates[0], split, group
 
 
-def _reading(release: Release, address: Address) -> str:
+def _reading(release: Release, address: Address | None) -> str:
     manifest, split, group = _example(release)
-    name, at = manifest.name, f"hf://datasets/{address.repo}@{address.revision}"
+    name = manifest.name
     file = f"{name}/images/{split}/{group}.parquet"
+    if address is None:
+        at, repo, revision = FOLDER, FOLDER, ""
+        opening, path = "`FOLDER` is the path of this folder. ", f'"{FOLDER}/{file}"'
+        download = ""
+    else:
+        at, repo = f"hf://datasets/{address.repo}@{address.revision}", address.repo
+        opening, revision = "", f', revision="{address.revision}"'
+        download = "\nfrom huggingface_hub import hf_hub_download"
+        path = f'hf_hub_download("{repo}", "{file}", repo_type="dataset"{revision})'
     return f"""## Read it
 
-Tables, without anything of ours:
+{opening}Tables, without anything of ours:
 
 ```python
 from datasets import load_dataset
 
-images = load_dataset("{address.repo}", "{name}", split="{split}", revision="{address.revision}")
-classes = load_dataset("{address.repo}", "{name}-classes", split="classes", revision="{address.revision}")
+images = load_dataset("{repo}", "{name}", split="{split}"{revision})
+classes = load_dataset("{repo}", "{name}-classes", split="classes"{revision})
 ```
 
 ```python
@@ -98,10 +110,9 @@ images = pandas.read_parquet("{at}/{file}")
 
 ```python
 import duckdb
-import polars
-from huggingface_hub import hf_hub_download
+import polars{download}
 
-path = hf_hub_download("{address.repo}", "{file}", repo_type="dataset", revision="{address.revision}")
+path = {path}
 images = polars.read_parquet(path)
 images = duckdb.read_parquet(path).fetchall()
 ```
@@ -183,20 +194,29 @@ def _sources(release: Release) -> str:
     return (intro + markdown_table(("source", "what", "licence", "where"), rows)).rstrip()
 
 
-def _checking(release: Release, address: Address) -> str:
+def _checking(release: Release, address: Address | None) -> str:
     manifest = _example(release)[0]
     name = manifest.name
-    revision = "" if address.revision == MAIN else f"@{address.revision}"
+    if address is None:
+        install, at, check = (
+            "wordnet-splits",
+            FOLDER,
+            f"sha256sum -c {SUMS}\nwordnet-splits verify {FOLDER}/{name}",
+        )
+    else:
+        install, at = "'wordnet-splits[hub]'", str(address)
+        revision = "" if address.revision == MAIN else f"@{address.revision}"
+        check = f"wordnet-splits hub pull {address.repo}{revision}"
     rooted = [n for n in load_recipe(manifest).sources if source_class(n).rooted]
     roots = "".join(f" --root {source}=DIR" for source in sorted(rooted))
-    recipe = name if name in recipe_names() else f"{address}/{name}"
+    recipe = name if name in recipe_names() else f"{at}/{name}"
     return f"""## Make it anew, and check it
 
 ```sh
-pip install 'wordnet-splits[hub]'
-wordnet-splits hub pull {address.repo}{revision}
+pip install {install}
+{check}
 wordnet-splits build {recipe}{roots}
-wordnet-splits diff {address}/{name} build/{name}
+wordnet-splits diff {at}/{name} build/{name}
 ```
 
 `hub pull` recomputes every fingerprint before it takes a table. A row's `digest` is the SHA-256 of its pixels

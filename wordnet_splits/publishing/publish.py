@@ -1,24 +1,29 @@
-"""Publish a release in a repository of the Hub: differing files in one commit, and a tag that never moves."""
+"""Publish a release: in a repository of the Hub in one commit with a tag that never moves, or as a folder."""
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.base.errors import HubError, HubUnreachableError, ManifestError
-from wordnet_splits.base.files import write_text
+from wordnet_splits.base.errors import HubError, HubUnreachableError, ManifestError, OutputError, SplitsError
+from wordnet_splits.base.files import locked, replacing_folder, restore, write_text
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.text_formats import read_json
-from wordnet_splits.hub.address import MAIN, Address
+from wordnet_splits.base.untrusted import LARGEST_TEXT
+from wordnet_splits.fetching.published import SUMS, ListedFile, PublishedFolder, sums_of
+from wordnet_splits.hub.address import MAIN, Address, FolderAddress
+from wordnet_splits.hub.pulling import Store
 from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
 from wordnet_splits.manifest.data import check_data
 from wordnet_splits.manifest.diff import changed_values
 from wordnet_splits.publishing.attribution import CITATION, citation_cff
 from wordnet_splits.publishing.card import card_of
-from wordnet_splits.publishing.croissant import FILE, croissant_of
+from wordnet_splits.publishing.croissant import FILE, HOME, croissant_of
 from wordnet_splits.publishing.release import CARD, Release
 
 
@@ -28,15 +33,15 @@ class Publication(Tabular):
 
     Attributes
     ----------
-    address : the repository at the tag, or at its main branch.
-    commit : commit of the main branch or tag; None if nothing was sent.
+    address : the repository at the tag, or at its main branch; or the folder.
+    commit : commit of the main branch or tag; None if nothing was sent, and of a folder.
     added, changed, removed, same : paths in the repository.
     tagged : whether the tag was created now.
     sent : whether anything was sent; False in a dry run.
     not_compared : in a dry run, why the repository could not be read; all files are then ``added``.
     """
 
-    address: Address
+    address: Address | FolderAddress
     benchmarks: Sequence[str]
     commit: str | None
     added: Sequence[str]
@@ -61,20 +66,23 @@ class Publication(Tabular):
 
 
 def publish(
-    address: Address,
+    address: Address | None,
     release: Release,
     *,
+    to: Path | None = None,
     tag: str | None = None,
     private: bool = False,
     dry_run: bool = False,
 ) -> Publication:
     """Publish a release in a repository; only differing files are sent, in one commit.
 
-    Files of the release's benchmarks and results that it no longer has are removed; other files of the
-    repository stay. Publishing the same release again changes nothing.
+    With ``to`` it is written as a folder instead, by `publish_folder`. Files of the release's benchmarks and
+    results that it no longer has are removed; other files of the repository stay.
+    Publishing the same release again changes nothing.
 
     Parameters
     ----------
+    address : the repository; None only with ``to``.
     tag : the name that the commit gets; None gives none.
     private : create a repository, if there is none, that only its owners see.
     dry_run : only return what would be done.
@@ -86,6 +94,11 @@ def publish(
         other contents.
     ManifestError : a frozen value would change under its version.
     """
+    if to is not None:
+        named = None if address is None else Address(address.repo, tag or MAIN)
+        return publish_folder(release, to, address=named, dry_run=dry_run)
+    if address is None:
+        raise SplitsError("nothing says where to publish", hint="give a repository, ORG/NAME, or to=FOLDER")
     repository = Repository(address.repo)
     tagged_address = Address(address.repo, tag or MAIN)
     with tempfile.TemporaryDirectory() as folder:
@@ -124,10 +137,92 @@ def publish(
     )
 
 
-def _described(release: Release, address: Address, folder: Path) -> dict[str, Path]:
+def publish_folder(
+    release: Release, to: Path, *, address: Address | None = None, dry_run: bool = False
+) -> Publication:
+    """Write the files that would be uploaded into a folder, with ``SHA256SUMS``, in one step.
+
+    Publishing the same release again changes nothing. A folder that was published here is replaced.
+
+    Parameters
+    ----------
+    address : the repository that the card names; without, it tells how to read a folder.
+    dry_run : only return what would be done.
+
+    Raises
+    ------
+    OutputError : the folder holds files that were not published here, or that were altered since.
+    HubError : it has benchmarks that the release lacks.
+    ManifestError : a frozen value would change under its version; ``SHA256SUMS`` is malformed.
+    """
+    folder_address = FolderAddress(str(to.resolve()))
+    with tempfile.TemporaryDirectory() as temporary, _writing(to, dry_run=dry_run):
+        local = {**release.files, **_described(release, address, Path(temporary))}
+        sums = sums_of(local)
+        remote: Mapping[str, ListedFile] = {}
+        if _has_files(to):
+            store = PublishedFolder(folder_address)
+            remote = store.files("")
+            _check_unaltered(to, remote)
+            _check_others(store, remote, release)
+        differing = {p: file for p, file in local.items() if p not in remote or not remote[p].is_at(file)}
+        removed = sorted(remote.keys() - local.keys())
+        if remote:
+            _check_versions(store, "", remote, differing, release, Path(temporary))
+        changes = bool(differing or removed) and not dry_run
+        if changes:
+            with replacing_folder(to) as part:
+                for path, file in local.items():
+                    (part / path).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(file, part / path)
+                write_text(part / SUMS, sums)
+        return _publication(
+            folder_address, release, None, differing, local, removed, remote=remote, sent=changes
+        )
+
+
+@contextmanager
+def _writing(to: Path, *, dry_run: bool) -> Iterator[None]:
+    """Lock a folder that is to be published, except in a dry run."""
+    if dry_run:
+        yield
+        return
+    with locked(to, busy="another `hub publish` is writing here"):
+        restore(to)
+        yield
+
+
+def _has_files(to: Path) -> bool:
+    """Say whether a folder that was published is to be replaced.
+
+    Raises
+    ------
+    OutputError : it is a file, or a folder of something else.
+    """
+    hint = "give a new folder, or one that `hub publish --to` wrote"
+    if to.exists() and not to.is_dir():
+        raise OutputError("is a file, not a folder", where=str(to), hint=hint)
+    if not to.is_dir() or not any(to.iterdir()):
+        return False
+    if not (to / SUMS).is_file():
+        raise OutputError(f"holds other files, and no {SUMS}", where=str(to), hint=hint)
+    return True
+
+
+def _check_unaltered(to: Path, remote: Mapping[str, ListedFile]) -> None:
+    """Refuse to replace a folder with files that were not published, or that were altered since."""
+    paths = {p.relative_to(to).as_posix() for p in to.rglob("*") if p.is_symlink() or not p.is_dir()}
+    hint = "move what is yours away, or give another folder"
+    if foreign := sorted(paths - remote.keys() - {SUMS}):
+        raise OutputError(f"holds {foreign[0]}, which was not published here", where=str(to), hint=hint)
+    if altered := sorted(p for p in remote.keys() & paths if not remote[p].is_at(to / p)):
+        raise OutputError(f"{altered[0]} was altered since it was published", where=str(to), hint=hint)
+
+
+def _described(release: Release, address: Address | None, folder: Path) -> dict[str, Path]:
     """Write the card, the citation and Croissant metadata; return them by path in the repository."""
-    url = f"https://huggingface.co/datasets/{address.repo}"
-    name = address.repo.partition("/")[2]
+    url = HOME if address is None else f"https://huggingface.co/datasets/{address.repo}"
+    name = address.repo.partition("/")[2] if address else release.title
     texts = {CARD: card_of(release, address), CITATION: citation_cff(release.benchmarks, name, url)}
     for manifest in release.benchmarks:
         text = croissant_of(manifest, metadata=release.metadata, url=url)
@@ -138,14 +233,14 @@ def _described(release: Release, address: Address, folder: Path) -> dict[str, Pa
 
 
 def _publication(
-    address: Address,
+    address: Address | FolderAddress,
     release: Release,
     commit: str | None,
     differing: Mapping[str, Path],
     local: Mapping[str, Path],
     removed: Sequence[str],
     *,
-    remote: Mapping[str, RemoteFile] | None = None,
+    remote: Mapping[str, RemoteFile | ListedFile] | None = None,
     tagged: bool = False,
     sent: bool = False,
 ) -> Publication:
@@ -177,20 +272,20 @@ def _check_tag(
         )
 
 
-def _check_others(repository: Repository, remote: Mapping[str, RemoteFile], release: Release) -> None:
+def _check_others(store: Store, remote: Mapping[str, RemoteFile | ListedFile], release: Release) -> None:
     """Refuse to leave benchmarks out that are published: the card would no longer name them."""
     if lost := sorted(set(benchmarks_among(remote)) - set(release.names)):
         raise HubError(
             f"it holds {', '.join(lost)}, which you do not give",
-            where=repository.where(),
-            hint="give their folders, too, or publish to a repository of its own",
+            where=store.where(),
+            hint="give their folders, too, or publish somewhere else",
         )
 
 
 def _check_versions(
-    repository: Repository,
+    store: Store,
     head: str,
-    remote: Mapping[str, RemoteFile],
+    remote: Mapping[str, RemoteFile | ListedFile],
     differing: Mapping[str, Path],
     release: Release,
     folder: Path,
@@ -200,8 +295,8 @@ def _check_versions(
         path = f"{manifest.name}/manifest.json"
         if path not in remote or path not in differing:
             continue
-        file = repository.fetch(remote[path], head, folder / "published")
-        before = check_data(read_json(file, error=ManifestError), repository.where(path, commit=head))
+        file = store.fetch(remote[path], head, folder / "published", largest=LARGEST_TEXT)
+        before = check_data(read_json(file, error=ManifestError), store.where(path, commit=head))
         if changed := changed_values(before, manifest.data):
             raise ManifestError(
                 f"version {manifest.version} is published, and {changed[0]} would change",

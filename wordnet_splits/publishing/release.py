@@ -43,6 +43,11 @@ class Release:
     about: str = ""
 
     @property
+    def title(self) -> str:
+        """Return what a card calls a release that no repository names."""
+        return self.names[0] if len(self.names) == 1 else f"{len(self.names):,} benchmarks"
+
+    @property
     def names(self) -> list[str]:
         """Return the names of the benchmarks."""
         return [manifest.name for manifest in self.benchmarks]

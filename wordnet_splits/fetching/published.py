@@ -1,0 +1,211 @@
+"""Folders of published benchmarks with their ``SHA256SUMS``: on this machine, or below an https address."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from wordnet_splits.base.errors import DataError, ManifestError, SourceError, SplitsError
+from wordnet_splits.base.files import replacing
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.untrusted import LARGEST_TEXT, path_below, read_text, sha256_of
+from wordnet_splits.fetching.download import download, download_text
+from wordnet_splits.hub.address import WEB_SCHEMES, Address, FolderAddress, parse_address, web_address
+from wordnet_splits.hub.pulling import Pulled, Verify, pull
+from wordnet_splits.hub.repository import LARGEST
+from wordnet_splits.sources.info import Download
+
+SUMS: Final = "SHA256SUMS"
+"""The list of checksums of a published folder, as ``sha256sum -c`` reads it."""
+_LINE: Final = re.compile(r"([0-9a-f]{64}) [ *]([^\\\0]+)")
+_TELL: Final = "fetch the folder again, or tell whoever published it"
+
+
+@dataclass(frozen=True)
+class ListedFile:
+    """A file of a published folder: its path and the SHA-256 of its bytes."""
+
+    path: str
+    sha256: str
+
+    def is_at(self, path: Path) -> bool:
+        """Return whether the file at ``path`` is this one."""
+        return path.is_file() and sha256_of(path, largest=LARGEST) == self.sha256
+
+
+class PublishedFolder:
+    """The files that the ``SHA256SUMS`` of a folder lists; a `wordnet_splits.hub.pulling.Store`.
+
+    Raises
+    ------
+    ManifestError : there is no ``SHA256SUMS``, or it is malformed.
+    SourceError : the server cannot be reached, or refuses.
+    """
+
+    def __init__(self, address: FolderAddress) -> None:
+        self._address = address
+        text = self._sums()
+        self._commit = hashlib.sha256(text.encode()).hexdigest()[:40]
+        self._files = {
+            path: ListedFile(path, digest) for path, digest in parse_sums(text, self.where(SUMS)).items()
+        }
+
+    def _sums(self) -> str:
+        where = self.where(SUMS)
+        if self._address.is_remote:
+            return download_text(where, largest=LARGEST_TEXT)
+        if not Path(where).is_file():
+            hint = "give a folder written by `hub publish --to`; a manifest's folder is read as it is"
+            raise ManifestError(f"no {SUMS} here", where=self._address.repo, hint=hint)
+        return read_text(Path(where), error=ManifestError)
+
+    def where(self, path: str = "", *, commit: str = "") -> str:
+        """Return a place in it as an error names it."""
+        return f"{self._address.repo}/{path}".rstrip("/")
+
+    def resolve(self, revision: str) -> str:
+        """Return what identifies all files: the start of the SHA-256 of ``SHA256SUMS``."""
+        return self._commit
+
+    def tags(self) -> dict[str, str]:
+        """Return nothing: a folder has no tags."""
+        return {}
+
+    def files(self, commit: str) -> Mapping[str, ListedFile]:
+        """Return all listed files by path."""
+        return self._files
+
+    def fetch(self, file: ListedFile, commit: str, folder: Path, *, largest: int = LARGEST) -> Path:
+        """Return a file below ``folder``, copied or downloaded unless it is there already.
+
+        Raises
+        ------
+        ManifestError : it is absent, larger than ``largest`` bytes, or not the file that is listed.
+        SourceError : the same of a server.
+        """
+        path = path_below(folder, file.path)
+        if file.is_at(path):
+            return path
+        path.unlink(missing_ok=True)
+        if self._address.is_remote:
+            url = self.where(quote(file.path))
+            listed = Download(path.name, sha256=file.sha256)
+            try:
+                download(listed, path.parent, url=url, progress=Silent(), largest=largest)
+            except SourceError as error:
+                raise SourceError(error.what, where=error.where, hint=_TELL) from None
+            return path
+        original = path_below(Path(self._address.repo), file.path)
+        digest = sha256_of(original, largest=largest, error=ManifestError)
+        if digest != file.sha256:
+            raise ManifestError(
+                f"its SHA-256 is {digest}, {SUMS} says {file.sha256}", where=str(original), hint=_TELL
+            )
+        with replacing(path) as part:
+            shutil.copyfile(original, part)
+        return path
+
+
+def parse_sums(text: str, where: str) -> dict[str, str]:
+    """Return the SHA-256 of each path that a ``SHA256SUMS`` lists.
+
+    Raises
+    ------
+    ManifestError : a line is malformed, a path leaves the folder or is there twice.
+    """
+    digests: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        match = _LINE.fullmatch(line)
+        problem = None if match else "is not a SHA-256, two spaces and a path"
+        if match:
+            path = match[2]
+            try:
+                path_below(Path("folder"), path)
+            except DataError as error:
+                problem = error.what
+            if path in digests:
+                problem = f"lists {printable(path)!r} twice"
+        if problem or match is None:
+            raise ManifestError(f"line {number}: {problem}", where=where, hint=_TELL)
+        digests[match[2]] = match[1]
+    return digests
+
+
+def sums_of(files: Mapping[str, Path]) -> str:
+    """Return the text of ``SHA256SUMS`` for files by their path in a folder.
+
+    Raises
+    ------
+    DataError : a path holds a line break or a backslash.
+    """
+    for path in files:
+        if not path.isprintable() or "\\" in path:
+            raise DataError(f"{printable(path)!r} cannot be listed in {SUMS}", hint="rename the file")
+    return "".join(f"{sha256_of(file, largest=LARGEST)}  {path}\n" for path, file in sorted(files.items()))
+
+
+def published_address(text: str | Path, *, where: str) -> Address | FolderAddress:
+    """Return the address of what is to be pulled: of the Hub, a server, or a folder of this machine.
+
+    A text is a folder where it begins with ``/``, ``./``, ``../`` or ``~``; ``ORG/NAME`` is a repository.
+
+    Raises
+    ------
+    SplitsError : of no such form; or a repository and a published folder here have this name.
+    ManifestError, SourceError : as of `PublishedFolder`.
+    """
+    if isinstance(text, Path) or text.startswith(("/", "./", "../", "~")) or text in (".", ".."):
+        return _folder_address(Path(text).expanduser())
+    if text.startswith(WEB_SCHEMES):
+        return _web_folder(text.rstrip("/"), where)
+    if (Path(text) / SUMS).is_file():
+        raise SplitsError(
+            f"{text!r} is a published folder here, and a name on the Hub is written the same way",
+            where=where,
+            hint=f"give ./{text} for the folder, or hf://datasets/ORG/NAME",
+        )
+    return parse_address(text, where=where)
+
+
+def _folder_address(path: Path) -> FolderAddress:
+    folder = path.resolve()
+    if not path.is_dir():
+        raise ManifestError("no such folder", where=str(path))
+    if not (folder / SUMS).is_file() and (folder.parent / SUMS).is_file():
+        return FolderAddress(str(folder.parent), folder.name)
+    return FolderAddress(str(folder))
+
+
+def _web_folder(text: str, where: str) -> FolderAddress:
+    benchmark = web_address(text, where=where)
+    whole = replace(benchmark, repo=text, benchmark=None)
+    if benchmark.benchmark is None:
+        return whole
+    try:
+        PublishedFolder(whole)
+    except (SourceError, ManifestError) as error:
+        try:
+            PublishedFolder(benchmark)
+        except (SourceError, ManifestError):
+            raise error from None
+        return benchmark
+    return whole
+
+
+def pull_published(
+    address: Address | FolderAddress,
+    *,
+    verify: Verify,
+    out: Path | None = None,
+    progress: Progress | None = None,
+) -> Pulled:
+    """Pull benchmarks from the Hub or from a folder, as `wordnet_splits.hub.pulling.pull`."""
+    store = PublishedFolder(address) if isinstance(address, FolderAddress) else None
+    return pull(address, verify=verify, store=store, out=out, progress=progress)
