@@ -21,9 +21,9 @@ from wordnet_splits.hub.pulling import Store
 from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
 from wordnet_splits.manifest.data import check_data
 from wordnet_splits.manifest.diff import changed_values
-from wordnet_splits.publishing.attribution import CITATION, citation_cff
+from wordnet_splits.publishing.attribution import CITATION, HOME, citation_cff
 from wordnet_splits.publishing.card import card_of
-from wordnet_splits.publishing.croissant import FILE, HOME, croissant_of
+from wordnet_splits.publishing.croissant import FILE, croissant_of
 from wordnet_splits.publishing.release import CARD, Release
 
 
