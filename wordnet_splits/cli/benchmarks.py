@@ -227,19 +227,21 @@ def diff_benchmarks(
     b: Annotated[str, typer.Argument(help="Another benchmark or folder.")],
     json: Json = False,
 ) -> int:
-    """Show what differs between two manifests, class by class and image by image."""
+    """Show what differs between two manifests: in words, and class by class and image by image."""
     from wordnet_splits.finding import load_manifest
     from wordnet_splits.manifest.diff import diff_manifests
 
     difference = diff_manifests(*(load_manifest(name, as_shipped=False, older=True) for name in (a, b)))
 
     def print_difference() -> None:
+        print_lines(difference.words)
         for kind, table in (("classes", difference.classes), ("images", difference.images)):
             parts = {f"only in {a}": table.only_a, f"only in {b}": table.only_b, "changed": table.changed}
             for title, rows in parts.items():
                 to_stdout(f"{kind} {title}: {len(rows):,}")
                 print_first([f"  {row}" for row in rows], SHOWN_ROWS, write=to_stdout)
-        to_stdout("the same" if difference.same else "different")
+        beside = ", except as said above" if difference.words else ""
+        to_stdout(f"the same{beside}" if difference.same else "different")
 
     print_result(difference, json, print_difference)
     return DONE if difference.same else NEGATIVE
