@@ -228,10 +228,10 @@ def diff_benchmarks(
     json: Json = False,
 ) -> int:
     """Show what differs between two manifests: in words, and class by class and image by image."""
+    from wordnet_splits.checks.diff_words import describe_diff
     from wordnet_splits.finding import load_manifest
-    from wordnet_splits.manifest.diff import diff_manifests
 
-    difference = diff_manifests(*(load_manifest(name, as_shipped=False, older=True) for name in (a, b)))
+    difference = describe_diff(*(load_manifest(name, as_shipped=False, older=True) for name in (a, b)))
 
     def print_difference() -> None:
         print_lines(difference.words)

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.manifest.data import ManifestData
-from wordnet_splits.manifest.diff_words import Rename, describe, find_renames, image_moves
 from wordnet_splits.manifest.fingerprint import CLASS_IDENTITY, IMAGE_IDENTITY
 from wordnet_splits.manifest.manifest import Manifest
 
@@ -35,20 +34,14 @@ class RowChanges:
 
 @dataclass(frozen=True)
 class ManifestDiff(Tabular):
-    """What differs between the classes and between the images of two manifests.
-
-    ``renames`` has the classes that were renamed, by the digests of their pictures; ``words`` a sentence for
-    each change, of rules and evidence, too.
-    """
+    """What differs between the classes and between the images of two manifests."""
 
     classes: RowChanges
     images: RowChanges
-    renames: Sequence[Rename] = ()
-    words: Sequence[str] = ()
 
     @property
     def same(self) -> bool:
-        """Say whether classes and images are the same."""
+        """Say whether nothing differs."""
         return not self.classes.count + self.images.count
 
     def rows(self) -> Sequence[TableRow]:
@@ -78,8 +71,7 @@ def diff_manifests(a: Manifest, b: Manifest) -> ManifestDiff:
         part_changes = _compare(_identity(a, part), _identity(b, part), "source", "image_id", "split")
         for change, rows in vars(part_changes).items():
             getattr(images, change).extend(rows)
-    renames = find_renames(classes, image_moves(images))
-    return ManifestDiff(classes, images, renames, describe(a, b, classes, images))
+    return ManifestDiff(classes, images)
 
 
 def _identity(manifest: Manifest, part: tuple[str, str]) -> pa.Table:

@@ -261,7 +261,8 @@ def test_verify_with_a_root_names_altered_and_missing_images(command, tmp_path):
 def test_diff_says_same_or_what_differs(command, tmp_path, manifests):
     done = command("diff", manifests / "digits", manifests / "digits", "--json")
     nothing = {"only_a": [], "only_b": [], "changed": []}
-    assert (done.code, done.json) == (0, {"same": True, "classes": nothing, "images": nothing})
+    same = {"same": True, "classes": nothing, "images": nothing, "renames": [], "words": []}
+    assert (done.code, done.json) == (0, same)
 
     command("build", "digits", "--seed", 1)
     done = command("diff", manifests / "digits", "build/digits@seed=1", "--json")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.diff import ManifestDiff, RowChanges, diff_manifests
 from wordnet_splits.rules.evidence import counted
 from wordnet_splits.rules.model import ClassRule
 from wordnet_splits.rules.words import rule_words
-
-if TYPE_CHECKING:
-    from wordnet_splits.manifest.diff import RowChanges
-    from wordnet_splits.manifest.manifest import Manifest
 
 Row = Mapping[str, Any]
 ClassKey = tuple[str, str]
@@ -95,18 +93,28 @@ def find_renames(classes: RowChanges, moves: ImageMoves) -> list[Rename]:
     ]
 
 
-def describe(a: Manifest, b: Manifest, classes: RowChanges, images: RowChanges) -> list[str]:
-    """Return what differs between two manifests, a sentence for each change."""
-    moves = image_moves(images)
+@dataclass(frozen=True)
+class DescribedDiff(ManifestDiff):
+    """What differs between two manifests, with the classes that were renamed, and a sentence a change."""
+
+    renames: Sequence[Rename] = ()
+    words: Sequence[str] = ()
+
+
+def describe_diff(a: Manifest, b: Manifest) -> DescribedDiff:
+    """Compare two manifests as `diff_manifests`, and say in words what differs, rules and evidence too."""
+    difference = diff_manifests(a, b)
+    classes, moves = difference.classes, image_moves(difference.images)
     renames = find_renames(classes, moves)
     new_names = {(r.source, r.before): r.after for r in renames}
-    return [
+    words = [
         *(rename.sentence for rename in renames),
         *_class_sentences(classes, moves, renames),
         *_image_sentences(classes, moves, new_names),
         *_recipe_sentences(a.data.recipe.as_dict(), b.data.recipe.as_dict()),
         *_evidence_sentences(a, b),
     ]
+    return DescribedDiff(classes, difference.images, renames, words)
 
 
 def _key(row: Row) -> ClassKey:

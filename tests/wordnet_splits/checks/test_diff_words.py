@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from tests.made_manifests import altered, made_manifest
+from wordnet_splits.checks.diff_words import describe_diff
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.diff import diff_manifests
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA, class_table
 
 Picture = tuple[str, int]
@@ -61,7 +61,7 @@ def manifest(pictures: Iterable[Picture], *, evidence: str = "by name", digests:
 
 
 def words(a: Manifest, b: Manifest) -> list[str]:
-    return list(diff_manifests(a, b).words)
+    return list(describe_diff(a, b).words)
 
 
 def pictures(name: str, numbers: range) -> list[Picture]:
@@ -72,7 +72,7 @@ def test_a_renamed_class_is_known_by_the_digests_of_its_pictures() -> None:
     a = manifest([*pictures("mug", range(50)), *pictures("pen", range(90, 92))])
     b = manifest([*pictures("cup", range(50)), *pictures("pen", range(90, 92))])
     assert words(a, b) == ["class mug renamed cup, 50 pictures"]
-    (rename,) = diff_manifests(a, b).as_dict()["renames"]
+    (rename,) = describe_diff(a, b).as_dict()["renames"]
     assert (rename["before"], rename["after"], rename["pictures"]) == ("mug", "cup", 50)
     c = manifest([*pictures("cup", range(3, 55)), *pictures("pen", range(90, 92))])
     assert words(a, c) == ["class mug renamed cup, 47 pictures, 3 more removed, 5 more added"]
@@ -112,7 +112,7 @@ def test_rules_and_evidence_that_differ_are_said() -> None:
         "the evidence of 1 class differs",
         'evidence of mug was "mug is near by name", is "mug is near by a parent"',
     ]
-    assert diff_manifests(a, b).same, "classes and images are the same"
+    assert describe_diff(a, b).same, "classes and images are the same"
     a, b = (
         altered(made, recipe={"name": "made", "group": [{"name": "near", "classes": rule}]})
         for made, rule in ((a, {"listed": ["mug"]}), (b, {"rest": True, "draw": 1}))
