@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.base.progress import OnStderr
-from wordnet_splits.terminal.options import Json, Manifests, add_command
+from wordnet_splits.terminal.options import Json, Manifests, RootOptions, add_command
 from wordnet_splits.terminal.output import DONE, print_result, to_stderr, to_stdout
 
 MiB = 1 << 20
@@ -35,17 +35,39 @@ def write_site(
         Path | None,
         typer.Option(help="The table of `make audit`; by default docs/audit.parquet of a checkout."),
     ] = None,
+    root: RootOptions = None,
+    pictures: Annotated[
+        int | None,
+        typer.Option(min=0, max=100, help="Sample pictures of a class, at most; 4 by default with --root."),
+    ] = None,
     json: Json = False,
 ) -> int:
-    """Write benchmarks, evidence, audits and results as a site that needs no server and no network."""
-    from wordnet_splits.site import make_site
+    """Write benchmarks, evidence, audits and results as a site that needs no server and no network.
 
+    A site of named benchmarks has only what concerns them. With --root it shows pictures of their classes,
+    where the licence of the source allows it.
+    """
+    from wordnet_splits.finding import declarations_of
+    from wordnet_splits.site import make_site
+    from wordnet_splits.sources.roots import parse_roots
+
+    flags = {text.partition("=")[0] for text in root or ()}
+    parsed = parse_roots(root, declarations_of(*benchmarks or (), manifests=manifests)) if root else {}
     site = make_site(
-        out, benchmarks or (), manifests=manifests, results=results, audit=audit, progress=OnStderr()
+        out,
+        benchmarks or (),
+        manifests=manifests,
+        results=results,
+        audit=audit,
+        roots={name: folder for name, folder in parsed.items() if name in flags},
+        pictures=pictures,
+        progress=OnStderr(),
     )
-    size = f"{len(site.benchmarks)} benchmarks, {site.files} files, {site.bytes / MiB:.1f} MiB"
+    number = len(site.benchmarks)
+    noun = "benchmark" if number == 1 else "benchmarks"
+    size = f"{number} {noun}, {site.files} files, {site.bytes / MiB:.1f} MiB"
     print_result(site, json, lambda: to_stdout(f"{size}: open {site.out / 'index.html'}"))
     for page, option in (("leaderboard", "--results"), ("audit", "--audit")):
-        if page not in site.pages:
+        if page not in site.pages and not benchmarks:
             to_stderr(f"note: no page of the {page}: there is no checkout here, and no {option}")
     return DONE

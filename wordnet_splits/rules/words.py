@@ -4,57 +4,128 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
-
-from pydantic import BaseModel
+from typing import Final
 
 from wordnet_splits.rules.context import Candidates, Context
-from wordnet_splits.rules.model import MEANINGS, ClassRule, Expression, Operand, rule_text
+from wordnet_splits.rules.model import (
+    ClassRule,
+    Expression,
+    KeywordOverlap,
+    Operand,
+    Siblings,
+    SimilarityBound,
+    Slice,
+)
 from wordnet_splits.rules.operators.hierarchy import parents_of
 from wordnet_splits.rules.verdict import Verdict
 
 NAMED: Final = 12
 """Most classes that a rule in words names."""
-KINDS: Final = {"group": "the group ", "source": "", "split": "the split ", "list": "the list "}
+KINDS: Final = {"group": "the set ", "source": "", "split": "the split ", "list": "the list "}
+RELATIONS: Final = {
+    "equal": "equal {}",
+    "self-or-below": "equal or lie below {}",
+    "self-or-above": "equal or lie above {}",
+}
+PREDICATES: Final = {
+    "subtree": "lie at or below {}",
+    "below_one": "lie at or below exactly one synset of {}",
+    "shares_parent_with": "share a direct hypernym with {}",
+    "below_parent_of": "lie at or below a direct hypernym of {}",
+    "overlaps": "equal, or lie above or below, {}",
+    "keyword_overlap": "have a keyword in their name that reaches {} or its relatives",
+    "clear_of": "are clear of {} in keywords and synsets",
+    "shares_name_with": "have a synset with the name of {} among its words",
+    "part_whole_with": "are a part, member or substance of {}, or have it as one",
+    "gloss_mentions": "are mentioned in the definition of {}, or mention it in theirs",
+    "rest": "are in no earlier set",
+}
+"""Clauses on classes, in the plural, by operator; the operand goes into the braces."""
+KEYWORD_OPTIONS: Final = {
+    ("nodes", "subtree"): "keywords reach only synsets of those classes and above them",
+    ("match", "lemma"): "a keyword is a whole lemma",
+    ("qualifiers", "keep"): "the text after / counts",
+    ("compounds", "split"): "compounds are split",
+}
 PARENT_OPERATORS: Final = ("shares_parent_with", "below_parent_of")
 PARENTS_NAMED: Final = 5
 """Most parents that the refusals of a rule name."""
 
 
-def rule_words(rule: Expression) -> str:
+def rule_words(rule: Expression, source: str = "") -> str:
     """Return the classes of which a rule is true, as one phrase.
 
     >>> from wordnet_splits.recipe import load_recipe
-    >>> rule_words(load_recipe("digits").group[1].classes)
-    'a direct hypernym in common: those of the group digits-0-5'
+    >>> rule_words(load_recipe("digits").group[1].classes, "digits")
+    'the classes of digits that share a direct hypernym with a class of the set digits-0-5'
     """
-    phrase = _operator_words(rule) if rule.operator else "all classes"
+    of_source = f" of {source}" if source else ""
+    clause = f" that {_predicate(rule)}" if rule.operator else ""
     if not isinstance(rule, ClassRule) or rule.draw is None:
-        return phrase
-    within = f" of each {rule.within}" if rule.within else ""
-    return f"{rule.draw:,} classes{within}, drawn from: {phrase}"
+        return f"{'the' if clause else 'all'} classes{of_source}{clause}"
+    noun = "class" if rule.draw == 1 else "classes"
+    drawn = f"{rule.draw:,} {noun} of each {rule.within}" if rule.within else f"{rule.draw:,} {noun}"
+    return f"{drawn}{of_source if not clause else ''}, drawn at random" + (
+        f" from the classes{of_source}{clause}" if clause else ""
+    )
 
 
-def _operator_words(rule: Expression) -> str:
+def _predicate(rule: Expression, *, negated: bool = False) -> str:
+    """Return what a rule says of classes; a negation goes to the parts of ``all`` and ``any``."""
     operator, value = rule.operator, rule.value
-    if operator in ("all", "any"):
-        parts = [rule_words(part) for part in value]
-        joint = " and " if operator == "all" else " or "
-        return joint.join(f"({part})" if len(parts) > 1 else part for part in parts)
     if operator == "not":
-        return f"not ({rule_words(value)})"
-    if operator == "rest":
-        return MEANINGS[operator]
-    relation = f", {rule.relation}" if rule.relation else ""
-    return f"{MEANINGS[operator]}: {_value_words(value)}{relation}"
+        return _predicate(value, negated=not negated)
+    if operator in ("all", "any"):
+        parts = [_predicate(part, negated=negated) for part in value]
+        if len(parts) == 1:
+            return parts[0]
+        nested = [part.operator in ("all", "any") and len(part.value) > 1 for part in value]
+        texts = [f"({text})" if inner else text for text, inner in zip(parts, nested, strict=True)]
+        return (", and " if (operator == "all") != negated else ", or ").join(texts)
+    clause = _clause(rule)
+    if not negated:
+        return clause
+    return f"are not {clause.removeprefix('are ')}" if clause.startswith("are ") else f"do not {clause}"
 
 
-def _value_words(value: Any) -> str:
-    if isinstance(value, Operand):
-        return _join(value.ids) if value.kind == "ids" else f"those of {KINDS[value.kind]}{value.name}"
-    if isinstance(value, tuple):
-        return _join(value)
-    return rule_text(value) if isinstance(value, BaseModel) else str(value)
+def _clause(rule: Expression) -> str:
+    value = rule.value
+    if isinstance(value, SimilarityBound):
+        bound = f"less than {value.below}" if value.above is None else f"at least {value.above}"
+        nearest = _operand_words(value.to, "the nearest class of")
+        return f"have a similarity ({value.measure}) of {bound} to {nearest}"
+    if isinstance(value, Slice):
+        return f"are {_slice_words(value)} of the sorted classes below {_join(value.of)}"
+    if isinstance(value, Siblings):
+        middle = {"alternate": "first and second half in turn"}.get(value.odd, f"{value.odd} half")
+        return (
+            f"are in the {value.half} half of the classes of the same parents "
+            f"(the middle class of an odd number is in the {middle})"
+        )
+    if isinstance(value, KeywordOverlap):
+        options = [text for (key, choice), text in KEYWORD_OPTIONS.items() if getattr(value, key) == choice]
+        any_class = "every class of" if rule.operator == "clear_of" else "a class of"
+        clause = PREDICATES[rule.operator].format(_operand_words(value.with_, any_class))
+        return f"{clause} ({'; '.join(options)})" if options else clause
+    if rule.operator == "listed":
+        return f"are {_operand_words(value, 'in')}"
+    operand = _operand_words(value) if isinstance(value, Operand) else ""
+    clause = RELATIONS.get(rule.relation or "", PREDICATES[rule.operator]).format(operand)
+    return f"{clause}, in any sense of their name" if rule.senses == "any" else clause
+
+
+def _slice_words(part: Slice) -> str:
+    if part.half is not None:
+        return f"in the {part.half} half"
+    if part.first is not None:
+        return f"among the first {part.first:,}"
+    return f"at positions {', '.join(map(str, part.at or ()))} (from 0) of every {part.every}"
+
+
+def _operand_words(operand: Operand, quantifier: str = "a class of") -> str:
+    if operand.kind != "ids":
+        return f"{quantifier} {KINDS[operand.kind]}{operand.name}"
+    return operand.ids[0] if len(operand.ids) == 1 else f"one of {_join(operand.ids)}"
 
 
 def _join(names: Sequence[str]) -> str:

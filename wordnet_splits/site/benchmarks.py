@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from wordnet_splits.base.about import About
 from wordnet_splits.base.schemas import Role
 from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.manifest import Manifest
+from wordnet_splits.publishing.attribution import licence_address
 from wordnet_splits.publishing.cite import cite_benchmark
-from wordnet_splits.recipe import load_recipe, recipe_names
+from wordnet_splits.recipe import Group, is_shipped, load_recipe
 from wordnet_splits.rules.words import rule_words
 from wordnet_splits.similarity import similarity
+from wordnet_splits.site.pictures import Samples
 from wordnet_splits.site.tables import SynsetNumbers, to_columns
 from wordnet_splits.site.tree import class_tree
 from wordnet_splits.sources import source_class
@@ -32,7 +35,7 @@ def index_entry(manifest: Manifest) -> dict[str, Any]:
     recipe = load_recipe(manifest)
     with using_sources(manifest.own):
         rooted = sorted(name for name in recipe.sources if source_class(name).rooted)
-    path = manifest.name if manifest.name in recipe_names() else f"FOLDER/{manifest.name}"
+    path = manifest.name if is_shipped(recipe) else f"./{manifest.name}"
     roots = "".join(f" --root {name}=DIR" for name in rooted)
     groups = ({name: getattr(row, name) for name in GROUP} for row in manifest.groups)
     return {
@@ -49,29 +52,50 @@ def index_entry(manifest: Manifest) -> dict[str, Any]:
         "classes": manifest.classes.num_rows,
         "roles": dict(sorted(Counter(manifest.classes["role"].to_pylist()).items())),
         "transforms": dict(recipe.transforms),
-        "rules": {group.name: rule_words(group.classes) for group in recipe.group},
+        "rules": {group.name: _rule_sentence(group) for group in recipe.group},
         "leaks": [leak.sentence for leak in manifest.data.leaks],
         "about": _about(recipe.about),
         "cite": "\n\n".join(entry.bibtex for entry in cite_benchmark(manifest).entries),
+        "load": _loading(path, manifest, rooted),
         "command": f"wordnet-splits build {path}{roots}",
     }
 
 
 def _about(about: About) -> dict[str, Any]:
-    """Return what the author says of a benchmark, with each author as one text."""
+    """Return what the author says of a benchmark, with the spoken name of each author."""
     authors = [
-        author.full_name + (f" (https://orcid.org/{author.orcid})" if author.orcid else "")
+        {"name": author.full_name, "orcid": author.orcid, "affiliation": author.affiliation}
         for author in about.authors
     ]
-    return {**about.as_dict(), **({"authors": authors} if authors else {})}
+    licence = {"licence_url": licence_address(about.licence)} if about.licence else {}
+    return {**about.as_dict(), "authors": authors, **licence}
 
 
-def benchmark_page(manifest: Manifest, synsets: SynsetNumbers) -> dict[str, Any]:
-    """Return the class table and the class tree of a benchmark."""
+def _rule_sentence(group: Group) -> str:
+    words = rule_words(group.classes, group.source)
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def _loading(path: str, manifest: Manifest, rooted: Sequence[str]) -> str:
+    """Return three lines of Python that load a benchmark; empty where no image is known."""
+    splits = [split for split, _ in manifest.parts]
+    if not splits:
+        return ""
+    split = "test" if "test" in splits else splits[0]
+    folders = ", ".join(f'"{name}": "DIR"' for name in rooted)
+    roots = f", roots={{{folders}}}" if rooted else ""
+    return f"""from wordnet_splits.torch import UnknownDetectionSet
+{split} = UnknownDetectionSet("{path}", split="{split}"{roots})
+image, label = {split}[0]  # a picture, and its label: -1 for what is not in-distribution"""
+
+
+def benchmark_page(manifest: Manifest, synsets: SynsetNumbers, samples: Samples) -> dict[str, Any]:
+    """Return the class table, the class tree and the sample pictures of a benchmark."""
     rows = manifest.classes.to_pylist()
     table = to_columns((*CLASS, *MEASURES), rows)
-    rules = list(dict.fromkeys(row["rule"] for row in rows))
-    table["rule"] = [rules.index(row["rule"]) for row in rows]
+    sentences = _rule_sentences(manifest, rows)
+    rules = list(dict.fromkeys(sentences))
+    table["rule"] = [rules.index(sentence) for sentence in sentences]
     table["role"] = [ROLES.index(row["role"]) for row in rows]
     table["synset"] = [synsets.number(row["own_wnid"]) for row in rows]
     table["lcs"] = [synsets.number(row["lcs"]) for row in rows]
@@ -84,7 +108,20 @@ def benchmark_page(manifest: Manifest, synsets: SynsetNumbers) -> dict[str, Any]
         "rules": rules,
         "classes": table,
         "tree": class_tree([row["own_wnid"] for row in rows], synsets),
+        "pictures": [samples.files.get((row["source"], row["class_id"]), []) for row in rows],
+        "credits": samples.credits,
+        "withheld": samples.withheld,
     }
+
+
+def _rule_sentences(manifest: Manifest, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the rule of each class in words; of a class in no set, those of all sets that could take it."""
+    recipe = load_recipe(manifest)
+    by_group = {group.name: _rule_sentence(group) for group in recipe.group}
+    by_source: dict[str, list[str]] = {}
+    for group in recipe.group:
+        by_source.setdefault(group.source, []).append(by_group[group.name])
+    return [by_group.get(row["group"]) or " ".join(by_source.get(row["source"], ())) for row in rows]
 
 
 def _nearest_rows(rows: list[dict[str, Any]]) -> list[int | None]:

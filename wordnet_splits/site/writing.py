@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,14 +21,19 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.folders import manifest_names, shipped_folder
+from wordnet_splits.manifest.manifest import manifest_files
+from wordnet_splits.recipe import is_shipped, load_recipe
 from wordnet_splits.site.benchmarks import ROLES, benchmark_page, index_entry, search_page
 from wordnet_splits.site.comparisons import audit_page, distances_page, fidelity_page, imagenet21k_page
 from wordnet_splits.site.leaderboard import leaderboard_page
+from wordnet_splits.site.pictures import PICTURES_PER_CLASS, Samples, check_roots, write_samples
 from wordnet_splits.site.tables import SynsetNumbers
+from wordnet_splits.sources.roots import Roots
 from wordnet_splits.taxonomy import load
 
 INDEX: Final = "data/index.js"
 """File by which a folder is recognised as a site."""
+DOWNLOADS: Final = "download"
 
 
 @dataclass(frozen=True)
@@ -52,9 +60,14 @@ def make_site(
     manifests: Path | None = None,
     results: Path | None = None,
     audit: Path | None = None,
+    roots: Roots | None = None,
+    pictures: int | None = None,
     progress: Progress | None = None,
 ) -> Site:
     """Write the explorer into a folder, which is replaced.
+
+    A site of named benchmarks has only what concerns them: no audit of published lists (unless ``audit``
+    is given), no fidelity to papers, no ImageNet-21K, and a leaderboard only if there are entries.
 
     Parameters
     ----------
@@ -63,12 +76,15 @@ def make_site(
     manifests : folder of manifests, else the usual ones.
     results : folder of leaderboard entries; by default ``manifests/results`` of a checkout, if there.
     audit : the table of ``make audit``; by default ``docs/audit.parquet`` of a checkout, if there.
+    roots : folders of sources, for sample pictures of classes.
+    pictures : largest number of sample pictures of a class, 0 for none; by default 4 if ``roots`` are given.
 
     Raises
     ------
     UnknownNameError : an unknown benchmark. ManifestError, DataError : an input is damaged.
     OutputError : the folder has other contents, is the working folder, or cannot be written.
-    SplitsError : a benchmark is given twice.
+    SplitsError : a benchmark is given twice, or a root is of a source that no benchmark has.
+    SourceError : a root is of another source, or an image is absent or altered.
     """
     progress = progress or Silent()
     target = Path(out)
@@ -81,15 +97,20 @@ def make_site(
             _copy_assets(folder)
             loaded = [load_manifest(name, manifests) for name in benchmarks or manifest_names(manifests)]
             _check_no_duplicates([manifest.name for manifest in loaded])
+            check_roots(roots, loaded)
+            per_class = (PICTURES_PER_CLASS if roots else 0) if pictures is None else pictures
             synsets = SynsetNumbers(load())
             index = []
             with progress.task("benchmarks", total=len(loaded)) as task:
                 for manifest in loaded:
-                    _write(folder, f"benchmark/{manifest.name}", benchmark_page(manifest, synsets))
-                    index.append(index_entry(manifest))
+                    samples = write_samples(manifest, folder, roots, per_class) if per_class else Samples()
+                    page = benchmark_page(manifest, synsets, samples)
+                    _write(folder, f"benchmark/{manifest.name}", page)
+                    index.append({**index_entry(manifest), "download": write_download(manifest, folder)})
                     task.advance()
             _write(folder, "search", search_page(loaded, synsets))
-            pages = dict(_pages(loaded, synsets, results, audit))
+            make_pages = _named_pages if benchmarks else _all_pages
+            pages = dict(make_pages(loaded, synsets, results, audit))
             with progress.task("pages", total=len(pages)) as task:
                 for name, make_page in pages.items():
                     _write(folder, name, make_page())
@@ -117,10 +138,29 @@ def _check_no_duplicates(names: Sequence[str]) -> None:
         raise SplitsError("this benchmark is given twice", where=duplicates[0], hint="give each once")
 
 
-def _pages(
+Pages = Iterator[tuple[str, Callable[[], Any]]]
+
+
+def _named_pages(
     loaded: Sequence[Manifest], synsets: SynsetNumbers, results: Path | None, audit: Path | None
-) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield the pages beside the benchmarks; results and audits, which may be damaged, first."""
+) -> Pages:
+    """Yield the pages beside the named benchmarks: only what concerns them, and what was asked for."""
+    shipped_entries = shipped_folder() / "results"
+    if results is not None:
+        yield "leaderboard", lambda: leaderboard_page(results, loaded)
+    elif shipped_entries.is_dir():
+        page = leaderboard_page(shipped_entries, loaded)
+        if page["entries"]:
+            yield "leaderboard", lambda: {**page, "elsewhere": 0}
+    if audit is not None:
+        yield "audit", lambda: audit_page(audit)
+    yield "distances", lambda: distances_page(loaded)
+
+
+def _all_pages(
+    loaded: Sequence[Manifest], synsets: SynsetNumbers, results: Path | None, audit: Path | None
+) -> Pages:
+    """Yield the pages beside all benchmarks; results and audits, which may be damaged, first."""
     checkout = shipped_folder()
     entries = results or checkout / "results"
     if results is not None or entries.is_dir():
@@ -131,6 +171,30 @@ def _pages(
     yield "distances", lambda: distances_page(loaded)
     yield "fidelity", fidelity_page
     yield "imagenet21k", lambda: imagenet21k_page(synsets)
+
+
+def write_download(manifest: Manifest, site: Path) -> dict[str, Any] | None:
+    """Write the files of a benchmark as one archive below a site, unless it comes with this program.
+
+    The archive depends on the files alone: its entries have no dates.
+
+    Returns
+    -------
+    Path below the site, bytes and SHA-256 of the archive, and None if there is none.
+    """
+    if is_shipped(load_recipe(manifest)) or manifest.folder is None:
+        return None
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in manifest_files(manifest.data):
+            entry = zipfile.ZipInfo(f"{manifest.name}/{name}")  # dated 1980-01-01
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, (manifest.folder / name).read_bytes(), zipfile.ZIP_DEFLATED)
+    content = buffer.getvalue()
+    file = f"{DOWNLOADS}/{manifest.name}.zip"
+    (site / DOWNLOADS).mkdir(exist_ok=True)
+    (site / file).write_bytes(content)
+    return {"file": file, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def _copy_assets(folder: Path) -> None:

@@ -40,8 +40,10 @@ ROUTES = (
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of two benchmarks, and of one whose names are made to do harm."""
     base = tmp_path_factory.mktemp("explorer")
-    own = shutil.copytree(find_manifest("digits"), base / "own")
-    table = pq.read_table(own / "classes.parquet")
+    for name in ("digits", LADDER):
+        shutil.copytree(find_manifest(name), base / "manifests" / name)
+    copied = shutil.copytree(find_manifest("digits"), base / "manifests" / "copied")
+    table = pq.read_table(copied / "classes.parquet")
     for name in ("name", "evidence"):
         texts = [
             HOSTILE if text == "three" or "three is" in text else text for text in table[name].to_pylist()
@@ -49,14 +51,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         table = table.set_column(
             table.schema.get_field_index(name), table.schema.field(name), pa.array(texts)
         )
-    pq.write_table(table, own / "classes.parquet")
-    about = json.loads((own / "manifest.json").read_text("utf-8"))
-    about["name"] = about["recipe"]["name"] = "own"
+    pq.write_table(table, copied / "classes.parquet")
+    about = json.loads((copied / "manifest.json").read_text("utf-8"))
+    about["name"] = about["recipe"]["name"] = "copied"
     about["recipe"]["title"] = HOSTILE
     about["fingerprints"]["explanation"] = of_explanation(table)
-    (own / "manifest.json").write_text(json.dumps(about), "utf-8")
+    (copied / "manifest.json").write_text(json.dumps(about), "utf-8")
     shutil.copytree(RESULTS / f"{LADDER}-all", base / "results" / f"{LADDER}-all")
-    arguments = ["site", own, "digits", LADDER, "--results", base / "results", "--out", base / "pages"]
+    arguments = ["site", "--manifests", base / "manifests", "--results", base / "results"]
+    arguments += ["--out", base / "pages"]
     assert run(app, [str(argument) for argument in arguments], "wordnet-splits") == 0
     return base / "pages"
 
@@ -106,7 +109,7 @@ def reader(browser: Any, folder: Path) -> Iterator[Reader]:
 
 
 def test_the_pages_are_small_and_name_each_script_once() -> None:
-    assert sum(path.stat().st_size for path in ASSETS.iterdir()) < 88_000
+    assert sum(path.stat().st_size for path in ASSETS.iterdir()) < 92_000
     page = (ASSETS / "index.html").read_text("utf-8")
     named = re.findall(r"assets/([\w.]+)", page)
     assert sorted(named) == sorted(path.name for path in ASSETS.iterdir() if path.suffix != ".html")
@@ -119,7 +122,7 @@ def test_all_benchmarks_lead_to_their_pages(reader: Reader) -> None:
     page = reader.opens("")
     assert page.locator(".cards h3").all_text_contents() == ["digits", LADDER]
     assert page.locator("main h2").all_text_contents() == ["Other benchmarks"]
-    assert page.locator(".cards > li:first-child .variants a").all_text_contents() == ["own"]
+    assert page.locator(".cards > li:first-child .variants a").all_text_contents() == ["copied"]
     page.click(f"text={LADDER}")
     page.wait_for_selector(f"h1:text-is('{LADDER}')")
     assert page.title() == f"{LADDER} · wordnet-splits"
@@ -312,14 +315,14 @@ def test_noise_is_no_part_of_the_first_table_and_outliers_have_a_chip(browser: A
 
 
 def test_two_benchmarks_are_compared_class_by_class(reader: Reader) -> None:
-    page = reader.opens("diff/digits/own")
+    page = reader.opens("diff/digits/copied")
     assert "same role" in page.locator("main").text_content()
     page = reader.opens(f"diff/digits/{LADDER}")
     assert "112 classes differ." in page.locator("main").text_content()
     page.get_by_label("What differs").select_option("a")
     assert len(reader.column(0)) == 12
-    page.get_by_label("First").select_option("own")
-    page.wait_for_selector(f"h1:text-is('own and {LADDER}')")
+    page.get_by_label("First").select_option("copied")
+    page.wait_for_selector(f"h1:text-is('copied and {LADDER}')")
 
 
 def test_imagenet21k_moves_its_threshold(reader: Reader) -> None:
@@ -342,7 +345,7 @@ def test_imagenet21k_moves_its_threshold(reader: Reader) -> None:
 def test_names_are_text_wherever_they_come_from(reader: Reader) -> None:
     page = reader.opens("")
     assert page.locator(".cards p").all_text_contents().count(HOSTILE) == 1
-    for route in ("search?q=%3Cimg", "benchmark/own?q=%3Cimg", "class/own/digits/3"):
+    for route in ("search?q=%3Cimg", "benchmark/copied?q=%3Cimg", "class/copied/digits/3"):
         page = reader.opens(route)
         assert HOSTILE in page.locator("main").text_content()
         assert page.locator("img:not([role])").count() == 0

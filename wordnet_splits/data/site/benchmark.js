@@ -1,6 +1,7 @@
 "use strict";
 // A benchmark: its sets beside the paper's, its classes as a tree, its rules and leaks.
 {
+  const MOST_OPEN = 60; // classes whose pictures are shown at once
   const UNSHOWN = "excluded"; // at first: it is often the most of the classes
 
   site.views.benchmark = async ([name], query) => {
@@ -16,17 +17,14 @@
           ["Classes", site.el("span", { class: "counts" }, site.roleCounts(about.roles))],
           ["State", site.state(about)],
           ["Version", about.version],
-          ["Paper", about.paper || about.about.paper],
-          ["Authors", about.about.authors?.join("; ")],
-          ["Licence", about.about.licence],
-          ["DOI", about.about.doi],
-          ["Date", about.about.date],
-          ["Page", about.about.url],
-          ["Contact", about.about.contact],
+          ["Paper", about.paper || paperTitle(about.about.paper)],
+          ...attribution(about.about),
           ["Fingerprint", about.fingerprint && site.el("code", {}, about.fingerprint)],
-          ["Compare", site.link("with another benchmark", "diff", name)],
+          ["Compare", site.index.benchmarks.length > 1 ? site.link("with another benchmark", "diff", name) : null],
         ]),
+        load(about),
         groups(about),
+        pictures(about, data),
         classes(about, data, synsets, query),
         rules(about),
         about.leaks.length ? site.section("Known leaks", site.list(about.leaks)) : null,
@@ -38,6 +36,80 @@
       ],
     };
   };
+
+  /** The title of a paper; a BibTeX entry is shown with the other citations. */
+  const paperTitle = (paper) => (paper?.startsWith("@") ? "" : paper);
+
+  /** What its authors say of a benchmark: who they are, and under which terms it is. */
+  function attribution(about) {
+    const author = ({ name, orcid, affiliation }) => [
+      site.outward(name, orcid && `https://orcid.org/${orcid}`),
+      affiliation ? `, ${affiliation}` : null,
+    ];
+    const notes = Object.entries(about.version_notes ?? {}).map(([version, note]) => `${version}: ${note}`);
+    return [
+      ["Authors", about.authors.length ? about.authors.flatMap((one, at) => [at ? "; " : null, ...author(one)]) : ""],
+      ["Licence", site.outward(about.licence ?? "", about.licence_url)],
+      ["DOI", about.doi && site.outward(about.doi, `https://doi.org/${about.doi}`)],
+      ["Date", about.date],
+      ["Page", about.url && site.outward(about.url, about.url)],
+      ["Contact", site.outward(about.contact ?? "", about.contact)],
+      ["Versions", notes.length ? site.list(notes) : ""],
+    ];
+  }
+
+  /** The first lines of a user: where to get the benchmark, and how to read its images. */
+  function load({ load: lines, download }) {
+    if (!lines && !download) return null;
+    const kilobytes = download && site.count(Math.ceil(download.bytes / 1000));
+    const file = download && download.file.split("/").pop();
+    return site.section(
+      "Load it",
+      download
+        ? site.el("p", {}, site.el("a", { href: encodeURI(download.file), download: file }, `Download ${file}`), ` (${kilobytes} kB: classes, image ids and digests, no pictures) and unpack it. SHA-256: `, site.el("code", {}, download.sha256))
+        : null,
+      lines ? site.code(lines) : null,
+    );
+  }
+
+  /** The thumbnails of a class, a list of small squares. */
+  site.thumbnails = (data, row) => {
+    const name = data.classes.name[row];
+    const files = data.pictures[row];
+    return site.el(
+      "span",
+      { class: "thumbnails" },
+      files.map((src, at) =>
+        site.el("img", { src: encodeURI(src), alt: `${name}, picture ${at + 1} of ${files.length}`, width: 64, height: 64, loading: "lazy" }),
+      ),
+    );
+  };
+
+  site.credit = ({ source, title, licence, url }) =>
+    site.el("p", { class: "note" }, `${source}: `, site.outward(title, url), `, ${licence}. Resized to 64 × 64 pixels.`);
+
+  function pictures({ name }, data) {
+    const rows = data.pictures.flatMap((files, row) => (files.length ? [row] : []));
+    if (!rows.length && !data.withheld.length) return null;
+    const { roles } = site.index;
+    const { classes } = data;
+    const cell = (row) =>
+      site.el(
+        "li",
+        {},
+        site.thumbnails(data, row),
+        site.badge(roles[classes.role[row]], site.link(classes.name[row], "class", name, classes.source[row], classes.class_id[row])),
+      );
+    rows.sort((a, b) => classes.role[a] - classes.role[b] || a - b);
+    return site.section(
+      "Sample pictures",
+      rows.length
+        ? site.el("details", { open: rows.length <= MOST_OPEN }, site.el("summary", {}, `Pictures of ${site.plural(rows.length, "class", "classes")}`), site.el("ul", { class: "samples" }, rows.map(cell)))
+        : null,
+      data.credits.map(site.credit),
+      data.withheld.map((sentence) => site.el("p", { class: "note" }, sentence)),
+    );
+  }
 
   function groups(about) {
     const rows = site.rows(about.groups);

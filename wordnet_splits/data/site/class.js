@@ -33,13 +33,21 @@
           ["Set", table.group[row] || "none"],
           ["Label", table.label[row] < 0 ? null : table.label[row]],
           ["Synset", synset === null ? "none" : synsets.full(synset)],
-          ["Rule", site.el("code", {}, data.rules[table.rule[row]])],
+          ["Rule", data.rules[table.rule[row]]],
         ]),
+        pictures(data, row),
         nearest(about, table, row, synsets),
-        elsewhere(search, source, classId, name),
+        site.index.benchmarks.length < 2 ? null : elsewhere(search, source, classId, name),
       ],
     };
   };
+
+  function pictures(data, row) {
+    const isSource = (credit) => credit.source === data.classes.source[row];
+    return data.pictures[row].length
+      ? site.section("Sample pictures", site.thumbnails(data, row), data.credits.filter(isSource).map(site.credit))
+      : null;
+  }
 
   function nearest(about, table, row, synsets) {
     const title = table.role[row] === site.index.roles.indexOf("id") ? "Nearest other ID class" : "Nearest ID class";

@@ -56,11 +56,13 @@
       ...members.filter(isParent),
       ...members.filter((about) => !isParent(about)),
     ]);
-    return site.section(paper || "Other benchmarks", site.el("ul", { class: "cards" }, parentFirst.map(card)));
+    const others = site.index.benchmarks.length > benchmarks.length ? "Other benchmarks" : "Benchmarks";
+    return site.section(paper || others, site.el("ul", { class: "cards" }, parentFirst.map(card)));
   };
 
   site.views[""] = async () => {
     const families = [...grouped(site.index.benchmarks, (about) => about.family)];
+    const many = site.index.benchmarks.length > 1;
     return {
       title: "wordnet-splits",
       heading: "Benchmarks for what a vision model does not know",
@@ -69,7 +71,7 @@
           "p",
           {},
           "WordNet decides for every class of every dataset which role it has in a benchmark, and the evidence is kept. ",
-          `Here are ${site.plural(site.index.benchmarks.length, "benchmark")}.`,
+          `Here ${many ? "are" : "is"} ${site.plural(site.index.benchmarks.length, "benchmark")}.`,
         ),
         site.searchForm(),
         site.el("details", { class: "legend" }, site.el("summary", {}, "What the roles mean"), site.legend()),

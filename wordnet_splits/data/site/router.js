@@ -74,7 +74,8 @@
     }
   }
 
-  const isHere = (page) => !(page in NEEDS) || site.index.has.includes(NEEDS[page]);
+  const isHere = (page) =>
+    page === "diff" ? site.index.benchmarks.length > 1 : !(page in NEEDS) || site.index.has.includes(NEEDS[page]);
 
   function failed(error) {
     if (!(error instanceof site.NotFound)) console.error(error);
