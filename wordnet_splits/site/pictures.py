@@ -27,10 +27,11 @@ PICTURES_PER_CLASS: Final = 4
 GENERATED: Final = "none needed"
 """How the licence of a generated source begins."""
 REDISTRIBUTABLE: Final = frozenset(
-    ("cc0", "cc0-1.0", "cc-by-2.0", "cc-by-2.5", "cc-by-3.0", "cc-by-4.0", "cc-by-sa-2.0", "cc-by-sa-2.5")
-    + ("cc-by-sa-3.0", "cc-by-sa-4.0", "pddl-1.0", "odc-by-1.0", "odbl-1.0", "cdla-permissive-1.0")
-    + ("cdla-permissive-2.0", "mit", "apache-2.0", "bsd-2-clause", "bsd-3-clause", "unlicense")
-)
+    f"cc-by{kind}-{number}" for kind in ("", "-sa") for number in ("2.0", "2.5", "3.0", "4.0")
+) | {
+    *("cc0", "cc0-1.0", "pddl-1.0", "odc-by-1.0", "odbl-1.0", "cdla-permissive-1.0", "cdla-permissive-2.0"),
+    *("mit", "apache-2.0", "bsd-2-clause", "bsd-3-clause", "unlicense"),
+}
 """Licences under which everybody may show resized pictures, in lower case."""
 
 ClassKey = tuple[str, str]

@@ -25,9 +25,7 @@ ROOT = ("--root", "mypics=pics")
 
 
 @pytest.fixture
-def splits(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Command:
+def splits(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     return Command(capsys, monkeypatch, tmp_path)
 
 
@@ -60,7 +58,9 @@ def test_the_site_of_one_benchmark_has_nothing_else(splits: Command, make: Calla
         "from wordnet_splits.torch import UnknownDetectionSet",
         'test = UnknownDetectionSet("./mine", split="test", roots={"mypics": "DIR"})',
     ]
-    assert [sentence[:23] for sentence in about["rules"].values()] == ["The classes of mypics t"] * 2, about["rules"]
+    assert [sentence[:23] for sentence in about["rules"].values()] == ["The classes of mypics t"] * 2, about[
+        "rules"
+    ]
     assert all("{" not in sentence for sentence in read(folder, "benchmark/mine")["rules"])
     page = read(folder, "benchmark/mine")
     known = [row["role"] != "excluded" for row in load_manifest("./build/mine").classes.to_pylist()]
@@ -96,7 +96,10 @@ def test_the_download_is_the_benchmark(splits: Command, make: Callable[..., None
     [
         ("CC-BY-4.0", None),
         ("MIT (the authors)", None),
-        ("CC-BY-NC-ND-4.0", "No pictures of mypics are shown: its licence (CC-BY-NC-ND-4.0) does not allow it."),
+        (
+            "CC-BY-NC-ND-4.0",
+            "No pictures of mypics are shown: its licence (CC-BY-NC-ND-4.0) does not allow it.",
+        ),
         ("CC BY 4.0, of pictures under other terms", "No pictures of mypics are shown: its licence"),
     ],
 )
@@ -176,7 +179,9 @@ def test_pictures_and_download_are_on_the_pages(
     assert page.locator(".samples li", has=link).locator("img").count() == 4
     page.locator(".samples a", has_text="teapot").click()
     page.wait_for_selector("h1:text-is('teapot')")
-    page.wait_for_function("[...document.images].length == 4 && [...document.images].every(i => i.naturalWidth)")
+    page.wait_for_function(
+        "[...document.images].length == 4 && [...document.images].every(i => i.naturalWidth)"
+    )
     assert page.get_by_alt_text("teapot, picture 2 of 4").count() == 1
     assert "In other benchmarks" not in page.locator("main").text_content()
     assert complaints == []
