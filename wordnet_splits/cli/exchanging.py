@@ -124,6 +124,7 @@ def import_(
     """
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.exchange import import_benchmark
+    from wordnet_splits.exchange.sidecar import read_export_declarations, read_sidecar
 
     fallbacks = [text for text in source or [] if "=" not in text]
     if len(fallbacks) > 1:
@@ -137,7 +138,7 @@ def import_(
         roles=_pairs("--role", role or []),
         sources=_pairs("--source", [text for text in source or [] if "=" in text]),
         source=fallbacks[0] if fallbacks else None,
-        roots=parse_roots(root or []),
+        roots=parse_roots(root or [], read_export_declarations(path, read_sidecar(path))),
         allow_missing=allow_missing,
         progress=OnStderr(),
     )

@@ -19,6 +19,7 @@ from wordnet_splits.exchange.sidecar import write_sidecar
 from wordnet_splits.exchange.tasks import ExportTask
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest, Part
+from wordnet_splits.manifest.carried import write_carried
 from wordnet_splits.packed.reading import open_sources
 from wordnet_splits.sources.roots import Roots
 
@@ -83,6 +84,11 @@ def export_benchmark(
                 exchange_format.write(task, folder)
             if not (groups or splits):
                 write_sidecar(manifest, format, folder)
+            carried = manifest.data.fingerprints.sources
+            if groups or splits:
+                of_part = set(manifest.classes["source"].to_pylist())
+                carried = [row for row in carried if row.name in of_part]
+            write_carried(manifest.own, carried, folder)
     awaiting = [
         f"{row.group} {row.split}"
         for row in manifest.groups

@@ -9,6 +9,7 @@ from pathlib import Path
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 from wordnet_splits.base.progress import Progress
+from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.exchange.archives.facets import import_facets, merged_groups
 from wordnet_splits.exchange.archives.kim_archive import import_archive
 from wordnet_splits.exchange.formats.registry import ARCHIVES, get_format
@@ -16,7 +17,7 @@ from wordnet_splits.exchange.recipe_from_lists import benchmark_from_lists
 from wordnet_splits.exchange.resolve import Resolved, resolve, unmatched_message
 from wordnet_splits.exchange.restore import differences, restore
 from wordnet_splits.exchange.results import Imported, count_overlap
-from wordnet_splits.exchange.sidecar import Sidecar, read_sidecar
+from wordnet_splits.exchange.sidecar import Sidecar, read_export_declarations, read_sidecar
 from wordnet_splits.exchange.tasks import ImportTask
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import BuildOptions
@@ -68,20 +69,23 @@ def import_benchmark(
             raise SplitsError("has splits, roles and sources of its own", where=format, hint=hint)
         return _import_archive(format, path, out, name, options)
     exchange_format = get_format(format, also=ARCHIVES)
-    _check(split, roles or {}, [*(sources or {}).values(), *([source] if source else [])])
     sidecar = read_sidecar(path)
-    group_sources = {} if sidecar is None else {g.name: g.source for g in sidecar.full_recipe().group}
-    entries = exchange_format.read(ImportTask(path, sidecar, split, roles or {}))
-    resolved = resolve(entries, format, {**group_sources, **(sources or {})}, fallback=source)
-    if resolved.unmatched and not allow_missing:
-        hint = "say --source GROUP=NAME, or leave them out with --allow-missing"
-        raise DataError(unmatched_message(resolved), where=str(path), hint=hint)
-    if not resolved.images:
-        raise DataError("lists no image", where=str(path))
-    if sidecar is not None:
-        return _restore(sidecar, resolved, format, out, options)
-    imported = benchmark_from_lists(resolved.images, path, out, name=name, roles=roles or {}, options=options)
-    return replace(imported, unmatched=[*resolved.unmatched, *imported.unmatched])
+    with using_sources(read_export_declarations(path, sidecar)):
+        _check(split, roles or {}, [*(sources or {}).values(), *([source] if source else [])])
+        group_sources = {} if sidecar is None else {g.name: g.source for g in sidecar.full_recipe().group}
+        entries = exchange_format.read(ImportTask(path, sidecar, split, roles or {}))
+        resolved = resolve(entries, format, {**group_sources, **(sources or {})}, fallback=source)
+        if resolved.unmatched and not allow_missing:
+            hint = "say --source GROUP=NAME, or leave them out with --allow-missing"
+            raise DataError(unmatched_message(resolved), where=str(path), hint=hint)
+        if not resolved.images:
+            raise DataError("lists no image", where=str(path))
+        if sidecar is not None:
+            return _restore(sidecar, resolved, format, out, options)
+        imported = benchmark_from_lists(
+            resolved.images, path, out, name=name, roles=roles or {}, options=options
+        )
+        return replace(imported, unmatched=[*resolved.unmatched, *imported.unmatched])
 
 
 def _import_archive(

@@ -15,11 +15,14 @@ from wordnet_splits.base.errors import DataError, OutputError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.parquet import write_table
-from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog import catalog_names, load_catalog
+from wordnet_splits.catalog.declarations import declared_sources
 from wordnet_splits.catalog.lists import FOLDER, LIST_SCHEMA
 from wordnet_splits.exchange.entries import ListEntry, slug
 from wordnet_splits.exchange.results import Imported
 from wordnet_splits.making import BuildOptions, build_benchmark
+from wordnet_splits.manifest.carried import FOLDER as SOURCES
+from wordnet_splits.manifest.carried import source_rows, write_carried
 from wordnet_splits.manifest.tables import CUT_ORDER, ROLES
 from wordnet_splits.packed.reading import RAW_VIEW
 from wordnet_splits.recipe import Recipe, load_recipe
@@ -92,6 +95,8 @@ def benchmark_from_lists(
         )
         raise DataError(reason, where=printable(path), hint="leave out such groups with --allow-missing")
     groups = [group for group in groups if group not in bare]
+    declared = {n: d for n, d in declared_sources().items() if n not in catalog_names()}
+    own = {g.source: declared[g.source] for g in groups if g.source in declared}
     recipe = out / f"{name}.toml"
     if recipe.exists():
         raise OutputError("is there already", where=str(recipe), hint="remove it, or give --name or --out")
@@ -99,9 +104,13 @@ def benchmark_from_lists(
     imported = Imported(
         name, out / name, None, lists=_write_lists(groups, path, out, name), unmatched=left_out
     )
+    carried = out / FOLDER / name
+    write_carried(own, source_rows(own), carried)
     if not any(group.role == "id" for group in groups):
         return imported
-    write_text(recipe, _recipe_text(name, groups, like))
+    catalogs = f"{FOLDER}/{name}/{SOURCES}"
+    tables = [f"\n[[source]]\n{own[n].as_toml(f'{catalogs}/{n}.tsv')}" for n in sorted(own)]
+    write_text(recipe, _recipe_text(name, groups, like) + "".join(tables))
     build = build_benchmark(
         load_recipe(recipe),
         roots=options.roots,

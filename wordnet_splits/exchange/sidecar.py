@@ -1,6 +1,7 @@
-"""``wordnet-splits.json`` beside an export: the recipe and fingerprints that an import restores.
+"""Files beside an export: ``wordnet-splits.json``, and ``sources/`` with the users' datasets in it.
 
-It is optional: without it an import makes a recipe from the lists alone.
+``wordnet-splits.json`` has the recipe and fingerprints that an import restores. It is optional: without it an
+import makes a recipe from the lists alone. ``sources/`` is as in a manifest (`manifest.carried`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.schemas import (
     BenchmarkName,
     Name,
@@ -20,8 +23,10 @@ from wordnet_splits.base.schemas import (
     validate,
     write_sealed,
 )
+from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.data import Declared, MissingRow, PartRow
+from wordnet_splits.manifest.carried import altered_files, carried_names, read_carried
+from wordnet_splits.manifest.data import Declared, MissingRow, PartRow, SourceRow
 from wordnet_splits.recipe import Recipe
 
 NAME: Final = "wordnet-splits.json"
@@ -37,6 +42,7 @@ class Sidecar(StrictModel):
         awaits its source.
     parts : fingerprints of each exported (split, group).
     missing : images that were left out.
+    sources : files of the users' datasets that the export carries.
     """
 
     schema_: Literal[1] = Field(alias="schema")
@@ -49,6 +55,7 @@ class Sidecar(StrictModel):
     fingerprint: Sha256 | None
     parts: list[PartRow]
     missing: list[MissingRow]
+    sources: list[SourceRow] = Field(default_factory=list)
 
     def full_recipe(self) -> Recipe:
         """Return the recipe; DataError if it is invalid."""
@@ -69,9 +76,11 @@ def write_sidecar(manifest: Manifest, format_name: str, folder: Path) -> None:
         fingerprint=data.fingerprint,
         parts=data.fingerprints.images,
         missing=data.missing,
+        sources=data.fingerprints.sources,
     )
-    recipe = data.recipe.as_dict()
-    write_sealed(folder / NAME, {**content.model_dump(by_alias=True), "recipe": recipe})
+    without = None if content.sources else {"sources"}
+    dumped = content.model_dump(by_alias=True, exclude=without)
+    write_sealed(folder / NAME, {**dumped, "recipe": data.recipe.as_dict()})
 
 
 def read_sidecar(path: Path) -> Sidecar | None:
@@ -81,8 +90,28 @@ def read_sidecar(path: Path) -> Sidecar | None:
     ------
     DataError : it is malformed, or was altered.
     """
-    file = (path if path.is_dir() else path.parent) / NAME
+    file = _folder(path) / NAME
     if not os.path.lexists(file):  # a broken link is an error, not an absent file
         return None
     hint = "remove it to import the lists as somebody else's"
     return read_sealed(file, Sidecar, hint=hint)
+
+
+def read_export_declarations(path: Path, sidecar: Sidecar | None = None) -> dict[str, Declaration]:
+    """Return the users' datasets that the export in a folder, or of a file, carries.
+
+    Raises
+    ------
+    ManifestError : a declaration is malformed, or not as an export writes it.
+    DataError : a file is not the one that the sidecar names.
+    """
+    folder = _folder(path)
+    rows = [] if sidecar is None else sidecar.sources
+    declarations = read_carried(folder, carried_names(folder) if sidecar is None else [r.name for r in rows])
+    for problem in altered_files(folder, rows):
+        raise DataError(problem, where=printable(folder), hint="export the benchmark again")
+    return declarations
+
+
+def _folder(path: Path) -> Path:
+    return path if path.is_dir() else path.parent

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError, ManifestError
 from wordnet_splits.base.files import write_text
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.parquet import LARGEST_TABLE
 from wordnet_splits.base.text_formats import LARGEST_TOML, parse_toml
 from wordnet_splits.base.untrusted import LARGEST_TEXT, path_below, read_text, sha256_of
@@ -71,26 +72,31 @@ def source_rows(own: Mapping[str, Declaration]) -> list[SourceRow]:
     return rows
 
 
-def read_carried(folder: Path, rows: Sequence[SourceRow]) -> dict[str, Declaration]:
-    """Return the datasets that the manifest in a folder carries; `altered_files` compares their files.
+def carried_names(folder: Path) -> list[str]:
+    """Return the names of the datasets that are declared in ``sources/`` of a folder, sorted."""
+    return sorted(path.stem for path in (folder / FOLDER).glob("*.toml"))
+
+
+def read_carried(folder: Path, names: Iterable[str]) -> dict[str, Declaration]:
+    """Return the datasets that a manifest or export carries; `altered_files` compares their files.
 
     Raises
     ------
     ManifestError : a declaration is absent, malformed, not as it is written here, or of a source of ours.
     """
     declarations = {}
-    for row in rows:
-        path = _inside(folder, f"{FOLDER}/{row.name}.toml")
+    for name in names:
+        path = _inside(folder, f"{FOLDER}/{name}.toml")
         text = read_text(path, largest=LARGEST_TOML, error=ManifestError)
         table = parse_toml(text, where=str(path), error=ManifestError)
         declared = parse_declaration(table, str(path)).read_from(path.absolute(), confined=True)
-        if declared.name != row.name or text != _text(declared) or row.name in catalog_names():
+        if declared.name != name or text != _text(declared) or name in catalog_names():
             raise ManifestError(
-                f"is not the declaration of {row.name} as `build` writes it",
+                f"is not the declaration of {printable(name)} as `build` writes it",
                 where=str(path),
                 hint="fetch it or build it again",
             )
-        declarations[row.name] = declared
+        declarations[name] = declared
     return declarations
 
 

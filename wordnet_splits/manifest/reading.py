@@ -58,7 +58,7 @@ def read_declarations(folder: Path) -> dict[str, Declaration]:
     ------
     ManifestError : ``manifest.json`` or a declaration is absent or malformed.
     """
-    return read_carried(folder, _read_data(folder, check_data).fingerprints.sources)
+    return read_carried(folder, [row.name for row in _read_data(folder, check_data).fingerprints.sources])
 
 
 def _read_data(folder: Path, check: Callable[[object, str], ManifestData]) -> ManifestData:
@@ -75,7 +75,7 @@ def _read(folder: Path, older: bool) -> Manifest:
     images: dict[Part, Callable[[], pa.Table]] = {
         p: partial(_images, rows[p], part_path(folder, p)) for p in parts
     }
-    own = read_carried(folder, data.fingerprints.sources)
+    own = read_carried(folder, [row.name for row in data.fingerprints.sources])
     return Manifest(data, classes, images, folder, own, identity)
 
 

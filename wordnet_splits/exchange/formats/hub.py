@@ -22,6 +22,7 @@ from wordnet_splits.base.parquet import IMAGE, hub_metadata, open_parquet, parqu
 from wordnet_splits.exchange.entries import TEXT_COLUMNS, ListEntry, entry_of, list_files, text_row
 from wordnet_splits.exchange.tasks import ExportTask, ImportTask
 from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.carried import FOLDER as SOURCES
 
 ROWS_PER_FILE: Final = 5_000
 """Largest number of pictures in a file; about 500 MB of photographs."""
@@ -65,7 +66,8 @@ class Hub:
     def read(self, task: ImportTask) -> Iterator[ListEntry]:
         """Yield the rows of a Parquet file, or of all below a folder; pictures are not read."""
         for file in list_files(task.path, ".parquet", recursive=True):
-            yield from _read(file, task.split)
+            if file.parent != task.path / SOURCES:  # the inventories of users' datasets
+                yield from _read(file, task.split)
 
 
 def _read(path: Path, split: str) -> Iterator[ListEntry]:
