@@ -21,6 +21,7 @@ from .exchange.importer import import_benchmark as import_benchmark
 from .fetching.fetch import fetch_source as fetch_source
 from .fidelity.fidelity import fidelity_rows as fidelity_rows
 from .finding import load_manifest as load_manifest
+from .folder_benchmark import make_benchmark as make_benchmark
 from .making import Build as Build
 from .making import build_benchmark as build_benchmark
 from .manifest import Manifest as Manifest

@@ -22,6 +22,7 @@ from wordnet_splits.audit.class_list import ClassList, ClassListLike, ListedClas
 from wordnet_splits.base import plotting
 from wordnet_splits.base.drawing import BLACK, BLUE, GREY, ORANGE
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.jsonable import Jsonable, to_json
 from wordnet_splits.base.parquet import schema_of, write_table
 from wordnet_splits.base.shapes import Line, Lines
 from wordnet_splits.base.tabular import Tabular
@@ -31,7 +32,41 @@ from wordnet_splits.taxonomy import Taxonomy, load
 
 SCHEMA = schema_of("class_id name relation nearest value:double")
 SUMMARY_THRESHOLDS = 11
+LEAST_GAP = 1e-6
+"""Least difference of two values between which a threshold is chosen."""
 Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BalancedThreshold(Jsonable):
+    """The threshold at which near and far classes are nearest to equally many.
+
+    Of several the one in the widest gap between values, then the one that takes the fewest near classes. It
+    lies in the middle of its gap, rounded to two digits or as many as keep it there.
+
+    Attributes
+    ----------
+    near, far : numbers of classes.
+    farthest_near, nearest_far : the classes beside the threshold, the first by id.
+    near_margin, far_margin : difference of their values from the threshold.
+    """
+
+    threshold: float
+    near: int
+    far: int
+    farthest_near: str
+    near_margin: float
+    nearest_far: str
+    far_margin: float
+
+    @property
+    def sentence(self) -> str:
+        """The threshold, its sizes and its margins."""
+        return (
+            f"balanced at {self.threshold:g}: {self.near:,} near and {self.far:,} far; the farthest near "
+            f"class, {self.farthest_near}, is {self.near_margin:.4f} from it, the nearest far class, "
+            f"{self.nearest_far}, {self.far_margin:.4f}"
+        )
 
 
 @dataclass(frozen=True)
@@ -100,6 +135,35 @@ class Thresholds(Tabular):
             rows.append({"threshold": threshold, "near": near, "far": len(values) - near, **kin})
         return rows
 
+    @property
+    def balanced(self) -> BalancedThreshold | None:
+        """The balanced threshold; None where no threshold has both near and far classes."""
+        ids, values = self._free
+        sign = -1.0 if self.measure == "distance" else 1.0
+        scores = sign * values
+        steps = np.unique(scores)
+        gaps = [
+            (low, high, int((scores >= high).sum()))
+            for low, high in zip(steps[:-1].tolist(), steps[1:].tolist(), strict=True)
+            if high - low >= LEAST_GAP
+        ]
+        if not gaps:
+            return None
+        low, high, near = min(gaps, key=lambda gap: (abs(2 * gap[2] - len(ids)), gap[0] - gap[1], gap[2]))
+        threshold = sign * _rounded_between(low, high)
+        farthest_near, nearest_far = (
+            min(i for i, s in zip(ids, scores, strict=True) if s == value) for value in (high, low)
+        )
+        return BalancedThreshold(
+            threshold,
+            near,
+            len(ids) - near,
+            farthest_near,
+            abs(sign * high - threshold),
+            nearest_far,
+            abs(sign * low - threshold),
+        )
+
     def summary(self) -> list[float]:
         """Return thresholds from the least to the greatest value: each number of edges, or eleven values."""
         values = self._free[1]
@@ -118,6 +182,7 @@ class Thresholds(Tabular):
             "measure": self.measure,
             "known": self.known,
             "equal": self.equal,
+            "balanced": to_json(self.balanced),
             "counts": self.counts(),
             "classes": self.rows(),
         }
@@ -201,6 +266,13 @@ def thresholds(
     table = pa.table(columns, schema=SCHEMA)
     equal = len(listed.classes) - len(unequal)
     return Thresholds(listed.name, known_classes.name, measure, len(known_classes.classes), equal, table)
+
+
+def _rounded_between(low: float, high: float) -> float:
+    """Return the middle of two numbers, rounded to the fewest digits, at least two, that keep it between."""
+    middle = (low + high) / 2
+    rounded = (round(middle, digits) for digits in range(2, 17))
+    return next((value for value in rounded if low < value < high), middle)
 
 
 def _relations(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, str | None]:

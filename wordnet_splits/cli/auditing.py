@@ -167,3 +167,5 @@ def _print_thresholds(counts: Thresholds) -> None:
         for row in counts.counts(counts.summary())
     ]
     print_table(columns, rows, right=columns)
+    if (balanced := counts.balanced) is not None:
+        to_stdout(balanced.sentence)

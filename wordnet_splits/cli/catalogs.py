@@ -133,15 +133,12 @@ def _read_classes(
 ) -> tuple[DatasetClasses, str]:
     """Return the classes, and a description of their origin."""
     from wordnet_splits.base.names import printable
-    from wordnet_splits.catalog.declarations import declared_name
-    from wordnet_splits.propose.classes import classes_below, listed_classes, read_names
+    from wordnet_splits.propose.classes import classes_below, listed_classes, origin_of, read_names
 
     if [bool(name), root is not None, names is not None].count(True) != 1:
         raise SplitsError("give class names, --root or --names, one of them", where="catalog make")
     if root is not None:
-        folder, dataset = printable(root.name or root), declared_name(root)
-        origin = f"the folders of {folder}" if dataset is None else f"{dataset}, in {folder}"
-        return classes_below(root), origin
+        return classes_below(root), origin_of(root)
     if names is not None:
         return read_names(names), f"the names in {printable(names.name)}"
     return listed_classes(name or []), "names given"

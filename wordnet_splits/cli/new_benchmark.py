@@ -1,4 +1,4 @@
-"""Commands for a new benchmark: new (a recipe), inventory make (the image ids of a dataset)."""
+"""Commands for a new benchmark: benchmark (from a folder), new (a recipe), inventory make (image ids)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ import typer
 from wordnet_splits.cli.benchmarks import print_groups
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import Json, RootOptions, Workers, add_command, make_family
-from wordnet_splits.terminal.output import DONE, print_lines, print_result, to_stderr, to_stdout
+from wordnet_splits.terminal.output import (
+    DONE,
+    LEFT_OUT,
+    NEGATIVE,
+    print_lines,
+    print_result,
+    to_stderr,
+    to_stdout,
+)
 
 if TYPE_CHECKING:
     from wordnet_splits.reports.new_recipe import NewRecipe
@@ -36,6 +44,11 @@ def add_commands(app: typer.Typer) -> None:
         "wordnet-splits new pets --id cifar100:hamster,mouse --near cifar100:mean=0.6 --far digits",
     ]
     add_command(app, "new", new_recipe, examples, NOTES)
+    examples = [
+        "wordnet-splits benchmark pics --known cifar100 --out made",
+        "wordnet-splits benchmark pics --known cifar100:fox,camel --name wild --out wild --accept",
+    ]
+    add_command(app, "benchmark", make_folder_benchmark, examples)
     make = [
         "wordnet-splits inventory make mypics --root mypics=pics",
         "wordnet-splits inventory make mypics --root mypics=pics --workers 2 --json",
@@ -73,10 +86,62 @@ def new_recipe(
 def _print_recipe(recipe: NewRecipe, roots: list[str]) -> None:
     print_groups([(recipe.name, recipe.groups, None)])
     to_stdout()
-    print_lines(f"{row['source']}:{row['class_id']}: {row['evidence']}" for row in recipe.evidence)
-    print_lines(recipe.overlaps)
+    for row in recipe.evidence:
+        to_stdout(f"{row['source']}:{row['class_id']}: {row['evidence']}")
+        to_stdout(f"  margin: {row['margin']}")
+    print_lines([*recipe.overlaps, *recipe.left_out])
     flags = "".join(f" --root {text}" for text in roots)
     to_stdout(f"written: {recipe.out}; change what you like, then: wordnet-splits build {recipe.out}{flags}")
+
+
+def make_folder_benchmark(
+    folder: Annotated[
+        Path, typer.Argument(help="Pictures in class folders, or with a dataset.toml.", file_okay=False)
+    ],
+    known: Annotated[
+        str,
+        typer.Option(metavar="LIST", help="ID: SOURCE, SOURCE:CLASS,CLASS, or a file of classes."),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the recipe, the build and the pages.")],
+    of: Annotated[
+        str | None, typer.Option(help="The source of the classes in that file; by default FOLDER.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the benchmark; the folder's by default.")] = None,
+    accept: Annotated[
+        bool,
+        typer.Option("--accept", help="Go on with unsure synsets, which are listed and stay unconfirmed."),
+    ] = False,
+    root: RootOptions = None,
+    workers: Workers = 1,
+    json: Json = False,
+) -> int:
+    """Make a benchmark from a folder of pictures, and print each step as a command of its own.
+
+    Catalog, inventory, threshold, recipe, build, verification and pages. Near and far are parted where they
+    are balanced. The same command continues where it stopped; with unsure classes and without --accept or a
+    terminal it stops with exit code 3.
+    """
+    from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.cli import asking
+    from wordnet_splits.folder_benchmark import make_benchmark
+
+    benchmark = make_benchmark(
+        folder,
+        out,
+        known=known,
+        of=of,
+        name=name,
+        accept=accept,
+        ask=asking.ask if asking.is_interactive() and not accept else None,
+        roots=parse_roots(root or []),
+        workers=workers,
+        report=None if json else to_stdout,
+        progress=OnStderr(),
+    )
+    print_result(benchmark, json)
+    if benchmark.verified is None:
+        return LEFT_OUT
+    return DONE if benchmark.verified else NEGATIVE
 
 
 def make_dataset_inventory(

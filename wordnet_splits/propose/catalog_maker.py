@@ -12,7 +12,7 @@ from typing import Any
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import clear_parts_of, locked, write_text
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.catalog import CONFIDENCE, FIXED_COLUMNS, read_catalog
+from wordnet_splits.catalog import CONFIDENCE, FIXED_COLUMNS, Catalog, read_catalog
 from wordnet_splits.propose.classes import DatasetClasses, classes_below, listed_classes, read_names
 from wordnet_splits.propose.proposals import Proposal, propose_synsets
 from wordnet_splits.taxonomy import Taxonomy, load
@@ -240,7 +240,7 @@ def earlier_answers(path: Path) -> dict[str, Decision]:
     if not path.exists():
         return {}
     catalog = read_catalog(path)
-    if not catalog.origin or not catalog.origin[0].startswith(MADE):
+    if not was_made(catalog):
         hint = "give another --out"
         raise DataError("is not a catalog that this command made, and stays", where=str(path), hint=hint)
     return {
@@ -248,6 +248,11 @@ def earlier_answers(path: Path) -> dict[str, Decision]:
         for c in catalog
         if c.mapped in ("hand", "wider") or (not c.wnids and not c.why.startswith(UNSURE))
     }
+
+
+def was_made(catalog: Catalog) -> bool:
+    """Return whether this module wrote a catalog."""
+    return bool(catalog.origin) and catalog.origin[0].startswith(MADE)
 
 
 def write_catalog(path: Path, classes: DatasetClasses, decisions: Sequence[Decision], origin: str) -> None:

@@ -139,6 +139,12 @@ def classes_below(root: Path) -> DatasetClasses:
     return folder_classes(root) if name is None else declared_classes(name, root)
 
 
+def origin_of(root: Path) -> str:
+    """Return where the classes below a folder come from, for the first line of a catalog."""
+    folder, dataset = printable(root.name or root), declared_name(root)
+    return f"the folders of {folder}" if dataset is None else f"{dataset}, in {folder}"
+
+
 def declared_classes(name: str, root: Path) -> DatasetClasses:
     """Return the classes of the dataset in a folder's ``dataset.toml``, as `folder_classes`.
 

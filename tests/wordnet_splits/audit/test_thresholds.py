@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -12,7 +13,7 @@ from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.recipes import HEAD, group, write_recipe
 from wordnet_splits.audit.audit import audit_classes
 from wordnet_splits.audit.report import LEAKS
-from wordnet_splits.audit.thresholds import Thresholds, thresholds
+from wordnet_splits.audit.thresholds import SCHEMA, Thresholds, thresholds
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.recipe import load_recipe
@@ -128,3 +129,49 @@ def test_what_cannot_be_done_is_one_line(command, words, said):
 def test_a_list_without_others_has_no_thresholds():
     found = thresholds(["dog"], ["dog"])
     assert (len(found.table), found.equal, found.counts(), found.summary()) == (0, 1, [], [])
+
+
+def thresholds_of(values: list[float], measure: str = "mean") -> Thresholds:
+    ids = [f"c{n}" for n in range(len(values))]
+    nothing = [None] * len(ids)
+    table = pa.table([ids, ids, nothing, nothing, values], schema=SCHEMA)
+    return Thresholds("list", "known", measure, 1, 0, table)
+
+
+@pytest.mark.parametrize(
+    ("values", "measure", "expected"),
+    [
+        ([0.9, 0.8, 0.3, 0.2], "mean", (0.55, 2, 2)),
+        ([0.9, 0.501, 0.503, 0.2], "mean", (0.502, 2, 2)),  # two digits do not part them
+        ([0.9, 0.8, 0.2], "mean", (0.5, 2, 1)),  # of 1:2 and 2:1 the wider gap
+        ([0.5, 0.5, 0.5, 0.4], "mean", (0.45, 3, 1)),
+        ([2.0, 3.0, 7.0, 8.0], "distance", (5.0, 2, 2)),
+    ],
+)
+def test_the_balanced_threshold_parts_the_classes_most_evenly(values, measure, expected):
+    counts = thresholds_of(values, measure)
+    balanced = counts.balanced
+    assert (balanced.threshold, balanced.near, balanced.far) == expected
+    taken = counts.at(balanced.threshold)
+    assert (len(taken["near"]), len(taken["far"])) == expected[1:]
+    assert balanced.farthest_near in taken["near"]
+    assert balanced.nearest_far in taken["far"]
+    value = dict(zip(counts.table["class_id"].to_pylist(), values, strict=True))
+    for class_id, margin in (
+        (balanced.farthest_near, balanced.near_margin),
+        (balanced.nearest_far, balanced.far_margin),
+    ):
+        assert margin == pytest.approx(abs(value[class_id] - balanced.threshold))
+
+
+@pytest.mark.parametrize("values", [[], [0.5], [0.5, 0.5], [0.5, 0.5 + 1e-9]])
+def test_no_threshold_is_balanced_where_all_classes_are_alike(values):
+    counts = thresholds_of(values)
+    assert counts.balanced is None
+    assert counts.as_dict()["balanced"] is None
+
+
+def test_the_balanced_threshold_is_no_further_from_even_than_any_other(caltech):
+    rows = [row for row in caltech.counts() if row["far"]]
+    balanced = caltech.balanced
+    assert abs(balanced.near - balanced.far) == min(abs(row["near"] - row["far"]) for row in rows)

@@ -79,3 +79,28 @@ def test_one_class_is_one_class(command: Command) -> None:
     near = "caltech256:057.dolphin-101,085.goat"
     done = command("new", "mice", "--id", "cifar100:mouse,dolphin", "--near", near)
     assert "near-caltech256: 1 class dropped, such as 057.dolphin-101" in done.out + done.err
+
+
+def test_it_says_what_the_thresholds_leave_out_and_the_margins(command: Command) -> None:
+    sentence = ("--id", "cifar100:mouse,hamster", "--near", "cifar100:mean=0.6", "--far", "cifar100:mean=0.4")
+    made = command("new", "mice", *sentence, "--json").json
+    counts = thresholds("cifar100", KNOWN, of="cifar100")
+    between = set(counts.at(0.4)["near"]) - set(counts.at(0.6)["near"])
+    (left_out,) = made["left_out"]
+    side = f"{len(between)} classes left out, on the wrong side of the threshold, such as "
+    assert left_out.startswith(f"near-cifar100 and far-cifar100: {side}")
+    assert left_out.removeprefix(f"near-cifar100 and far-cifar100: {side}").split(":")[0] in between
+    margins = {row["class_id"]: row["margin"] for row in made["evidence"]}
+    (squirrel,) = [row["value"] for row in counts.rows() if row["class_id"] == "squirrel"]
+    assert margins["squirrel"] == f"{squirrel - 0.6:.4g} above the bound 0.6"
+
+
+def test_it_says_which_classes_are_kin_and_which_are_not_drawn(command: Command) -> None:
+    sentence = ("--id", "cifar100:dolphin,whale", "--near", "caltech256:mean=0.5,2", "--far", "digits:0,1")
+    left_out = command("new", "sea", *sentence, "--json").json["left_out"]
+    drawn, kin = (
+        next(line for line in left_out if reason in line)
+        for reason in ("not drawn", "equal to an ID class, or above or below one")
+    )
+    assert "of which the first 2 are taken" in drawn
+    assert "057.dolphin-101" in kin

@@ -1,0 +1,163 @@
+"""`benchmark FOLDER`: from pictures to pages by one command, whose steps are commands."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.wordnet_splits import own_pictures as own
+from tests.wordnet_splits.command import Command
+from wordnet_splits import folder_benchmark
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.recipe import load_recipe
+from wordnet_splits.site import Site
+
+pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
+
+SURE = ["golden retriever", "teapot", "zebra", "acoustic guitar", "kangaroo"]
+WORDLESS = "blorf"
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    return Command(capsys, monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages take seconds; one test writes them."""
+
+    def make_site(out: Path, benchmarks: list[Path], **options: Any) -> Site:
+        return Site(out, (), (), 0, 0)
+
+    monkeypatch.setattr(folder_benchmark, "make_site", make_site)
+
+
+def roles(folder: str) -> dict[str, set[str]]:
+    rows = load_manifest(Path(folder), check="classes").classes.to_pylist()
+    of_role: dict[str, set[str]] = {}
+    for row in rows:
+        if row["source"] != "cifar100":
+            of_role.setdefault(row["role"], set()).add(row["class_id"])
+    return of_role
+
+
+def test_one_command_goes_from_pictures_to_pages_and_each_step_is_a_command(command: Command) -> None:
+    own.class_folders(Path("My pics"), SURE, {"": 2})
+    known = "cifar100:fox,camel,bottle,kangaroo"
+    done = command("benchmark", "My pics", "--known", known, "--out", "made")
+    assert done.code == 0, done.err
+    assert Path("made/site/index.html").is_file()
+    assert roles("made/my-pics") == {
+        "near": {"teapot", "zebra"},
+        "far": {"golden retriever", "acoustic guitar"},
+        "excluded": {"kangaroo"},
+    }
+    assert (
+        "equal to an ID class, or above or below one, such as kangaroo: not near-my-pics: kangaroo"
+        in done.out
+    )
+    assert "chosen" in done.out
+    assert "balanced at 0.49: 2 near and 2 far; the farthest near class, zebra, is" in done.out
+    assert "margin 0.0" in done.out
+    fingerprint = load_manifest(Path("made/my-pics")).fingerprint
+    steps = [shlex.split(line[2:])[1:] for line in done.out.splitlines() if line.startswith("$ ")]
+    names = ["catalog", "inventory", "thresholds", "new", "build", "verify", "site"]
+    assert [step[0] for step in steps] == names
+    Path("made/my-pics.toml").unlink()
+    for step in steps[:-1]:
+        assert command(*step).code == 0, step
+    assert load_manifest(Path("made/my-pics")).fingerprint == fingerprint
+
+
+@pytest.mark.usefixtures("no_pages")
+def test_unsure_classes_stop_it_unless_they_are_accepted_and_are_never_frozen(command: Command) -> None:
+    own.class_folders(Path("pics"), [*SURE, WORDLESS, "air fryer"], {"": 2})
+    words = ("benchmark", "pics", "--known", "cifar100", "--out", "made")
+    stopped = command(*words)
+    assert stopped.code == 3
+    assert "2 classes to be confirmed" in stopped.out
+    assert not Path("made").exists()
+    made = command(*words, "--accept", "--json").json
+    assert (set(made["unsure"]), made["verified"]) == ({WORDLESS, "air fryer"}, True)
+    accepted = "\n".join(made["steps"][0]["result"])
+    assert "accepted without confirmation: 1 synset; `freeze` and `hub publish` refuse" in accepted
+    assert "  air fryer: n0" in accepted
+    assert "accepted without a synset, so in no group: 1 class" in accepted
+    assert WORDLESS in roles("made/pics")["excluded"]
+    frozen = command("freeze", "pics", "--built", "made", "--manifests", "frozen")
+    assert "nobody has confirmed" in frozen.error
+
+
+@pytest.mark.usefixtures("no_pages")
+def test_the_same_command_goes_on_where_it_stopped(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    own.class_folders(Path("pics"), SURE, {"train": 2, "test": 1})
+    words = ("benchmark", "pics", "--known", "cifar100", "--out", "made", "--name", "mine", "--json")
+
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder_benchmark, "build_benchmark", interrupted)
+        assert command(*words).code == 130
+    recipe = Path("made/mine.toml").read_text("utf-8")
+    made = command(*words).json
+    assert made["verified"]
+    assert any("as frozen before" in line for step in made["steps"] for line in step["result"])
+    assert Path("made/mine.toml").read_text("utf-8") == recipe
+    Path("made/mine.toml").write_text(recipe.replace("seed = 0  ", "seed = 1  "), "utf-8")
+    done = command(*words)
+    assert done.code == 2
+    assert "differs from what would be written now" in json.loads(done.out)["error"]["what"]
+
+
+@pytest.mark.usefixtures("no_pages")
+@pytest.mark.parametrize("known", ["list.txt", "mine:zebra,kangaroo"])
+def test_the_known_classes_may_be_of_the_folder(command: Command, known: str) -> None:
+    own.class_folders(Path("pics"), SURE, {"train": 1, "test": 1})
+    Path("list.txt").write_text("zebra\nkangaroo\n", "utf-8")
+    words = ("benchmark", "pics", "--known", known, "--out", "made", "--name", "mine", "--json")
+    made = command(*words).json
+    assert made["verified"]
+    found = roles("made/mine")
+    assert found["id"] == {"zebra", "kangaroo"}
+    assert "golden retriever" in found["near"]
+    (threshold,) = [step["command"] for step in made["steps"] if " thresholds " in step["command"]]
+    assert command(*shlex.split(threshold)[1:]).code == 0
+    bound = load_recipe(Path("made/mine.toml")).group[1].classes.value[0].value.above
+    assert bound == made["threshold"]["threshold"]
+
+
+@pytest.mark.parametrize(
+    ("classes", "options", "said"),
+    [
+        ([], ["--known", "cifar100"], "no class folders with pictures"),
+        (SURE, ["--known", "cifar10O"], "--known: unknown source 'cifar10O'; did you mean"),
+        (SURE, ["--known", "cifar100:foxx"], "unknown class 'foxx'"),
+        (SURE, ["--known", "cifar100:5"], "'cifar100:5' names no classes"),
+        (SURE, ["--known", "list.txt"], "no such file of classes"),
+        (SURE, ["--known", "cifar100", "--of", "cifar100"], "--of is for a file of classes"),
+        (SURE, ["--known", "cifar100", "--name", "digits"], "'digits' is a shipped benchmark"),
+        (SURE, ["--known", "cifar100", "--name", "cifar10"], "is the name of a shipped source"),
+        (SURE, ["--known", "cifar100", "--out", "pics/made"], "is in the folder of the pictures"),
+        ([WORDLESS, "qwrtz"], ["--known", "cifar100"], "none of 2 classes has a synset"),
+        (
+            ["teapot", "zebra"],
+            ["--known", "imagenet1k"],
+            "no threshold gives both near and far classes: 2 eq",
+        ),
+        (["teapot"], ["--known", "cifar100"], "no threshold gives both near and far classes: 0 equal"),
+    ],
+)
+def test_a_mistake_is_one_line(command: Command, classes: list[str], options: list[str], said: str) -> None:
+    Path("pics/no pictures").mkdir(parents=True)
+    own.class_folders(Path("pics"), classes, {"": 1})
+    done = command("benchmark", "pics", "--out", "made", "--accept", *options)
+    assert done.code == 2
+    (error,) = [line for line in done.err.splitlines() if line.startswith("error: ")]
+    assert said in error
+    assert not Path("made").exists()
