@@ -96,7 +96,7 @@ def test_it_says_what_the_thresholds_leave_out_and_the_margins(command: Command)
 
 
 def test_it_says_which_classes_are_kin_and_which_are_not_drawn(command: Command) -> None:
-    sentence = ("--id", "cifar100:dolphin,whale", "--near", "caltech256:mean=0.5,2", "--far", "digits:0,1")
+    sentence = ("--id", "cifar100:dolphin,whale", "--near", "caltech256:mean=0.45,2", "--far", "digits:0,1")
     left_out = command("new", "sea", *sentence, "--json").json["left_out"]
     drawn, kin = (
         next(line for line in left_out if reason in line)
