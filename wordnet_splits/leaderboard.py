@@ -16,6 +16,10 @@ from wordnet_splits.base.schemas import BenchmarkName, Count, Name, Role, Sha256
 
 ENTRY: Final = "entry.json"
 
+HUB_METRIC: Final = "auroc"
+HUB_ROLES: Final = ("near", "far")
+"""Metric and roles of a benchmark's tasks on the Hugging Face Hub, where a task is a leaderboard."""
+
 FITTED_ON_OUTLIERS: Final = frozenset({"opengan", "oodl"})
 """Detectors that learn from OOD validation images."""
 
@@ -97,6 +101,11 @@ class LeaderboardEntry(EntryPart):
     outliers: Text = ""
     commands: Annotated[tuple[Text, ...], Field(min_length=1)]
     facts: Facts
+
+
+def hub_task(benchmark: str, role: str) -> str:
+    """Return the id of a task of a benchmark on the Hugging Face Hub, as in ``digits-near``."""
+    return f"{benchmark}-{role}"
 
 
 def read_entry(folder: str | Path) -> LeaderboardEntry:

@@ -80,6 +80,13 @@ def publish_benchmarks(
     card_only: Annotated[
         bool, typer.Option("--card-only", help="Only print the card, without network.")
     ] = False,
+    evaluation_framework: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Add eval.yaml with this framework, one that the Hub lists; else there is none.",
+        ),
+    ] = None,
     workers: Workers = 1,
     json: Json = False,
 ) -> int:
@@ -112,6 +119,7 @@ def publish_benchmarks(
     folders = folders or [shipped_folder()]
     roots = parse_roots(root or [], declarations_of(*folders_at(folders)))
     release = collect_release(folders, roots=roots, workers=workers, progress=OnStderr())
+    release = replace(release, framework=evaluation_framework)
     if card_only:
         card = card_of(release, address and Address(address.repo, revision or address.revision))
         result = {"card": card, "benchmarks": release.names}

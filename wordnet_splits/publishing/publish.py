@@ -24,6 +24,7 @@ from wordnet_splits.manifest.diff import changed_values
 from wordnet_splits.publishing.attribution import CITATION, HOME, citation_cff
 from wordnet_splits.publishing.card import card_of
 from wordnet_splits.publishing.croissant import FILE, croissant_of
+from wordnet_splits.publishing.hub_benchmark import EVAL, eval_yaml
 from wordnet_splits.publishing.release import CARD, Release
 
 
@@ -224,6 +225,8 @@ def _described(release: Release, address: Address | None, folder: Path) -> dict[
     url = HOME if address is None else f"https://huggingface.co/datasets/{address.repo}"
     name = address.repo.partition("/")[2] if address else release.title
     texts = {CARD: card_of(release, address), CITATION: citation_cff(release.benchmarks, name, url)}
+    if release.framework is not None:
+        texts[EVAL] = eval_yaml(release, name)
     for manifest in release.benchmarks:
         text = croissant_of(manifest, metadata=release.metadata, url=url)
         texts[f"{manifest.name}/{FILE}"] = text

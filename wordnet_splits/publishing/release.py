@@ -35,12 +35,14 @@ class Release:
     ----------
     files : path in the repository -> file here; without the card.
     metadata, about : of ``README.md`` beside the benchmarks; empty where there is none.
+    framework : identifier of the evaluation framework in ``eval.yaml``; None for no such file.
     """
 
     benchmarks: Sequence[Manifest]
     files: dict[str, Path]
     metadata: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
+    framework: str | None = None
 
     @property
     def title(self) -> str:

@@ -163,6 +163,18 @@ def submit_results(
     to: Annotated[
         Path | None, typer.Option(help="Folder of entries; by default manifests/results of this checkout.")
     ] = None,
+    hub: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ORG/NAME", help="The benchmark's dataset repository on the Hub; see --model-repo."
+        ),
+    ] = None,
+    model_repo: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the model's repository, for .eval_results and model-index.yaml of the Hub."
+        ),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Check results and write them as an entry of a leaderboard."""
@@ -178,6 +190,8 @@ def submit_results(
         outliers=outliers,
         commands=lines,
         to=to,
+        hub=hub,
+        model_repo=model_repo,
         progress=OnStderr(),
     )
     entry = read_entry(folder)

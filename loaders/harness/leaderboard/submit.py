@@ -23,6 +23,7 @@ from ..evaluation.schema import About
 from ..plugins import IN_ARRAYS, IN_PYTHON
 from ..reporting.commands import TRAINED, command_of
 from .facts import facts_of
+from .hub_results import write_hub_results
 
 MAX_ENTRY_SIZE = 50 << 20
 """Bytes of all files of an entry, which a repository takes without complaint."""
@@ -38,6 +39,8 @@ def submit(
     outliers: str = "",
     commands: Sequence[str] = (),
     to: str | Path | None = None,
+    hub: str | None = None,
+    model_repo: str | Path | None = None,
     progress: Progress | bool | None = None,
 ) -> Path:
     """Check results and write them, with ``entry.json``, as an entry of the leaderboard.
@@ -52,6 +55,9 @@ def submit(
     name : of the entry; by default the folder's.
     commands : the commands that were run; by default the recorded one, without the folders of images.
     to : the folder of entries; by default ``manifests/results`` of this checkout.
+    hub : the dataset repository of the Hugging Face Hub with the benchmark, ``ORG/NAME``.
+    model_repo : the folder of the model's repository, to which ``.eval_results/*.yaml`` and
+        ``model-index.yaml`` are written, with ``hub`` as their dataset.
     progress : as of `evaluate`.
 
     Returns
@@ -60,11 +66,18 @@ def submit(
 
     Raises
     ------
-    DataError : the results do not recompute, are not on a benchmark, or do not record how a model was made.
+    DataError : the results do not recompute, are not on a benchmark, or do not record how a model was made;
+        only one of ``hub`` and ``model_repo`` is given, or, with both, the results are of several models.
     OutputError : another entry has that name, they are too large, or nothing can be written there.
     """
     folder = Path(results)
     entry_name = folder.resolve().name if name is None else name
+    if (hub is None) != (model_repo is None):
+        raise DataError(
+            "hub and model_repo go together",
+            where="submit",
+            hint="as in --hub ORG/NAME --model-repo DIR: the benchmark's repository, the model's folder",
+        )
     checked = check_results(folder, all_intervals=True, progress=progress)
     if not checked.ok:
         message = f"{len(checked.differences):,} values differ from what their scores give"
@@ -101,6 +114,8 @@ def submit(
     if size > MAX_ENTRY_SIZE:
         message = f"its files have {size / (1 << 20):,.0f} MiB, an entry {MAX_ENTRY_SIZE >> 20} at most"
         raise OutputError(message, where=str(folder), hint="fewer detectors or runs an entry")
+    if hub is not None and model_repo is not None:
+        write_hub_results(evaluation, hub, Path(model_repo), url=url)
     if target.resolve() == folder.resolve():
         write_sealed(target / ENTRY, entry)
         return target

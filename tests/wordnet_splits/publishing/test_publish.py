@@ -191,3 +191,16 @@ def test_the_card_has_all_that_a_reader_asks(splits, mine: Path) -> None:
     assert "@techreport{krizhevsky2009learning" in text
     (mine / "README.md").write_text("---\n[\n---\n", "utf-8")
     assert "not YAML" in splits("hub", "publish", "org/set", mine, "--card-only").error
+
+
+def test_a_benchmark_dataset_of_the_hub_has_eval_yaml_on_request(hub: Hub, splits, mine: Path) -> None:
+    splits("hub", "publish", "org/set", mine, "--evaluation-framework", "inspect-ai")
+    files = hub.files("org/set", "main")
+    stated = yaml.safe_load(files["eval.yaml"])
+    assert stated["evaluation_framework"] == "inspect-ai"
+    assert stated["tasks"] == [
+        {"id": "digits-near", "config": "digits", "split": "test"},
+        {"id": "digits-far", "config": "digits", "split": "test"},
+    ]
+    assert {"name", "description"} < stated.keys()
+    assert yaml.safe_load(files["CITATION.cff"])["authors"] == [{"name": "The wordnet-splits developers"}]

@@ -26,6 +26,7 @@ from loaders.harness.plugins import IN_PYTHON
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from tools.stored_results import read_stored
+from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.leaderboard import FITTED_ON_OUTLIERS
 from wordnet_splits.site.leaderboard import leaderboard_page
@@ -350,3 +351,62 @@ def test_the_command_says_what_comes_next(
     assert "entry No Name: is malformed at name" in capsys.readouterr().err
     (tmp_path / "first" / "entry.json").unlink()
     assert run(app, ["check-results", str(tmp_path)], "unknown-eval") == 1
+
+
+def test_files_for_the_hub_are_read_by_its_library(results: Path, tmp_path: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    hub = pytest.importorskip("huggingface_hub")
+    repocard_data = pytest.importorskip("huggingface_hub.repocard_data")
+    repo = tmp_path / "model"
+    submit(
+        results,
+        by="me",
+        to=tmp_path / "to",
+        hub="org/set",
+        model_repo=repo,
+        url="https://example.org",
+    )
+    files = sorted(path.relative_to(repo).as_posix() for path in repo.rglob("*.yaml"))
+    assert files == [".eval_results/digits-energy.yaml", ".eval_results/digits-mcp.yaml", "model-index.yaml"]
+    entries = hub.parse_eval_result_entries(yaml.safe_load((repo / files[1]).read_text()))
+    assert [(e.dataset_id, e.task_id) for e in entries] == [
+        ("org/set", "digits-near"),
+        ("org/set", "digits-far"),
+    ]
+    assert entries[0].source_url == "https://example.org"
+    assert entries[0].notes.startswith("detector mcp, mean of 2 runs, version 1, wordnet-splits ")
+    rows = Results.read(results).results.to_pylist()
+    expected = {
+        role: [
+            row["value"]
+            for row in rows
+            if (row["detector"], row["metric"], row["group"], row["role"]) == ("mcp", "auroc", "(mean)", role)
+        ]
+        for role in ("near", "far")
+    }
+    assert all(len(values) == 2 for values in expected.values())
+    assert [e.value for e in entries] == [pytest.approx(sum(values) / 2) for values in expected.values()]
+    index = yaml.safe_load((repo / "model-index.yaml").read_text())
+    name, indexed = repocard_data.model_index_to_eval_results(index["model-index"])
+    assert name
+    assert {(r.dataset_type, r.dataset_config, r.metric_type) for r in indexed} == {
+        ("org/set", "digits", "roc_auc")
+    }
+    assert len(indexed) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"hub": "org/set"}, "hub and model_repo go together"),
+        ({"model_repo": "model"}, "hub and model_repo go together"),
+        ({"hub": "org/set@v1", "model_repo": "model"}, "expected a repository alone"),
+    ],
+)
+def test_wrong_places_of_the_hub_are_refused(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: dict[str, str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SplitsError, match=message):
+        submit(results, by="me", to="to", **arguments)
+    assert list(tmp_path.iterdir()) == []
