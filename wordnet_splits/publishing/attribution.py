@@ -76,13 +76,13 @@ def front_matter(manifests: Sequence[Manifest]) -> dict[str, Any]:
     return metadata
 
 
-def citation_cff(manifests: Sequence[Manifest], name: str, url: str) -> str:
+def citation_cff(manifests: Sequence[Manifest], name: str, url: str | None) -> str:
     """Return the text of ``CITATION.cff``: of one benchmark, or of a repository with a reference to each.
 
     Parameters
     ----------
     name : of the repository.
-    url : where it is published; a benchmark's own address takes precedence.
+    url : where it is published, if that is known; a benchmark's own address takes precedence.
     """
     yaml = need("yaml", "hub", where=CITATION)
     works = [_cff_work(manifest, url) for manifest in manifests]
@@ -93,13 +93,14 @@ def citation_cff(manifests: Sequence[Manifest], name: str, url: str) -> str:
     else:
         authors = [author for work in works for author in work["authors"]]
         unique = [author for n, author in enumerate(authors) if author not in authors[:n]]
-        head |= {"title": name, "type": "dataset", "authors": unique, "url": url, "references": works}
+        head |= {"title": name, "type": "dataset", "authors": unique, "references": works}
+        head |= {"url": url} if url else {}
     head["keywords"] = list(KEYWORDS)
     text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=1000)
     return str(text)
 
 
-def _cff_work(manifest: Manifest, url: str) -> dict[str, Any]:
+def _cff_work(manifest: Manifest, url: str | None) -> dict[str, Any]:
     about = about_of(manifest)
     work = {
         "title": load_recipe(manifest).title or manifest.name,

@@ -68,7 +68,9 @@ FROZEN: Final = "A frozen value never changes under its version"
 PERSONAL: Final = ("No pixels and no personal data are here; pictures of the sources may show people.",)
 
 
-def croissant_of(manifest: Manifest, *, metadata: Mapping[str, Any] | None = None, url: str = HOME) -> str:
+def croissant_of(
+    manifest: Manifest, *, metadata: Mapping[str, Any] | None = None, url: str | None = None
+) -> str:
     """Return the text of ``croissant.json``, with addresses relative to the benchmark's folder.
 
     Every file has its SHA-256. There is a record set of the classes, and one of the images of each part.
@@ -77,7 +79,7 @@ def croissant_of(manifest: Manifest, *, metadata: Mapping[str, Any] | None = Non
     ----------
     metadata : of the card: ``license`` of the tables, and ``date_published`` (YYYY-MM-DD); they take
         precedence over those of ``[about]``.
-    url : where the benchmark is published, unless ``[about]`` has its address.
+    url : where the benchmark is published; the address in ``[about]`` takes precedence.
 
     Raises
     ------
@@ -87,7 +89,7 @@ def croissant_of(manifest: Manifest, *, metadata: Mapping[str, Any] | None = Non
         return _croissant_of(manifest, metadata or {}, url)
 
 
-def _croissant_of(manifest: Manifest, settings: Mapping[str, Any], url: str) -> str:
+def _croissant_of(manifest: Manifest, settings: Mapping[str, Any], url: str | None) -> str:
     mlc = need("mlcroissant", "hub", where=FILE)
     recipe = load_recipe(manifest)
     folder = whole_folder(manifest)
@@ -97,6 +99,7 @@ def _croissant_of(manifest: Manifest, settings: Mapping[str, Any], url: str) -> 
     schemas = {name: CLASS_SCHEMA if name == "classes" else IMAGE_SCHEMA for name in paths}
     about = about_of(manifest)
     licence = settings.get("license", about.licence)
+    doi = about.doi and f"https://doi.org/{about.doi}"
     creators = [_creator(mlc, author) for author in about.authors]
     organisations = [creator for creator in creators if isinstance(creator, mlc.Organization)]
     croissant = mlc.Metadata(
@@ -109,8 +112,8 @@ def _croissant_of(manifest: Manifest, settings: Mapping[str, Any], url: str) -> 
         version=f"{manifest.version}.0.0",
         license=[licence_address(str(licence))] if licence else None,
         date_published=_date(settings.get("date_published", about.date)),
-        url=about.url if about.url and about.url != HOME else url,
-        same_as=[f"https://doi.org/{about.doi}"] if about.doi else None,
+        url=(url or HOME) if is_shipped(recipe) else about.url or url or doi,
+        same_as=[doi] if doi else None,
         cite_as="\n\n".join(entry.bibtex for entry in cite_benchmark(manifest).entries),
         keywords=list(KEYWORDS),
         distribution=[

@@ -21,7 +21,7 @@ from wordnet_splits.hub.pulling import Store
 from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
 from wordnet_splits.manifest.data import check_data
 from wordnet_splits.manifest.diff import changed_values
-from wordnet_splits.publishing.attribution import CITATION, HOME, citation_cff
+from wordnet_splits.publishing.attribution import CITATION, citation_cff
 from wordnet_splits.publishing.card import card_of
 from wordnet_splits.publishing.croissant import FILE, croissant_of
 from wordnet_splits.publishing.hub_benchmark import EVAL, eval_yaml
@@ -222,7 +222,7 @@ def _check_unaltered(to: Path, remote: Mapping[str, ListedFile]) -> None:
 
 def _described(release: Release, address: Address | None, folder: Path) -> dict[str, Path]:
     """Write the card, the citation and Croissant metadata; return them by path in the repository."""
-    url = HOME if address is None else f"https://huggingface.co/datasets/{address.repo}"
+    url = None if address is None else f"https://huggingface.co/datasets/{address.repo}"
     name = address.repo.partition("/")[2] if address else release.title
     texts = {CARD: card_of(release, address), CITATION: citation_cff(release.benchmarks, name, url)}
     if release.framework is not None:

@@ -203,7 +203,7 @@ def test_freeze_then_verify(command, tmp_path):
     command("build", "digits")
     done = command("freeze", "--all", "--json")
     assert done.code == 0
-    assert done.json == {"frozen": [{"name": "digits", "out": "manifests/digits"}]}
+    assert done.json == {"frozen": [{"name": "digits", "out": "manifests/digits", "absent": []}]}
     done = command("verify", "--manifests", "manifests", "--json")
     assert done.code == 0
     assert done.json["ok"] is True

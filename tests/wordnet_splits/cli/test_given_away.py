@@ -245,7 +245,7 @@ def test_two_benchmarks_may_not_mean_two_datasets_by_one_name(stranger: Command)
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ('layout = "folders"', 'layuot = "folders"', "line 13: unknown key 'layuot'; did you mean 'layout'"),
+        ('layout = "folders"', 'layuot = "folders"', "line 18: unknown key 'layuot'; did you mean 'layout'"),
         ('layout = "folders"', 'layout = "folder"', "unknown layout 'folder'; did you mean 'folders'"),
         ("[[source]]", "[[sources]]", "unknown key 'sources'; did you mean 'source'"),
         ("[[source]]", "[source]", "`source` is not a list of tables (begin each with [[source]])"),

@@ -97,6 +97,9 @@ def test_citation_cff(tmp_path: Path) -> None:
         "license": "CC-BY-4.0",
     }
     assert {key: stated[key] for key in expected} == expected
+    without_address = written(tmp_path, ABOUT, "plain")
+    assert "url" not in yaml.safe_load(citation_cff([without_address], "set", None))
+    assert "url" not in json.loads(croissant_of(without_address))
     lab = '\n[about]\nlicence = "LicenseRef-lab"\nauthors = [{ name = "Lab", organisation = true }]\n'
     both = yaml.safe_load(citation_cff([mine, written(tmp_path, lab, "other")], "set", "https://example.org"))
     assert both["title"] == "set"

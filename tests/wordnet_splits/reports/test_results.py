@@ -45,6 +45,7 @@ def test_what_was_frozen_is_a_row(folder, tmp_path):
         "version": held.version,
         "fingerprint": held.fingerprint,
         "folder": str(tmp_path / "digits"),
+        "absent": [],
     }
 
 

@@ -234,8 +234,9 @@ def test_outliers_are_stated_or_found_in_the_record_of_training(
     assert trained_on_outliers(trained) == ""  # the folders are not here
     for loss, found in (("outlier-exposure", "external training images of digits"), ("softmax", "")):
         record = {"recipe": {"loss": {"name": loss}}, "benchmark": {"name": "digits"}}
-        module = sys.modules["loaders.harness.leaderboard.submit"]
-        monkeypatch.setattr(module, "read_metadata", lambda path, record=record: record)
+        monkeypatch.setattr(
+            "loaders.harness.checkpoints.files.read_metadata", lambda path, record=record: record
+        )
         assert trained_on_outliers(trained) == found
     learning = {name for name, spec in DETECTORS.items() if "ood-val" in spec.splits}
     assert learning == FITTED_ON_OUTLIERS
