@@ -215,8 +215,9 @@ class About(BaseModel):
             "url": self.url or "",
             "note": _bibtex_text(described),
         }
+        fields = {name: value for name, value in fields.items() if value}
         width = max(map(len, fields))
-        lines = ",\n".join(f"  {name:<{width}} = {{{value}}}" for name, value in fields.items() if value)
+        lines = ",\n".join(f"  {name:<{width}} = {{{value}}}" for name, value in fields.items())
         return f"@misc{{{key},\n{lines}\n}}"
 
 

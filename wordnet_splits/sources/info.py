@@ -82,7 +82,7 @@ def _declared_info(declaration: Declaration) -> SourceInfo:
         size="",
         how=f"it is declared in {declaration.file}",
         tree="",
-        bibtex=declaration.bibtex or declaration.about.bibtex(declaration.name, title),
+        bibtex=declaration.bibtex or declaration.about.bibtex(f"{declaration.name}-dataset", title),
     )
 
 

@@ -137,9 +137,8 @@ def test_croissant_and_the_site(tmp_path: Path) -> None:
     assert described["datePublished"].startswith("2026-11-23")
     assert "changelog" not in described["rai:dataReleaseMaintenancePlan"]
     assert "ada@example.org" in described["rai:dataReleaseMaintenancePlan"]
-    assert index_entry(manifest)["about"]["authors"] == [
-        "Ada Lovelace (https://orcid.org/0000-0002-1825-0097)"
-    ]
+    (author,) = index_entry(manifest)["about"]["authors"]
+    assert (author["name"], author["orcid"]) == ("Ada Lovelace", "0000-0002-1825-0097")
 
 
 def test_a_declared_dataset_has_it_too() -> None:
@@ -148,7 +147,7 @@ def test_a_declared_dataset_has_it_too() -> None:
     declared = parse_declaration({**table, "about": {"licence": "MIT", "authors": authors}}, "dataset.toml")
     info = _declared_info(declared)
     assert info.licence == "MIT"
-    assert "Lovelace, Ada" in info.bibtex
+    assert info.bibtex.startswith("@misc{mypics-dataset,\n  author = {Lovelace, Ada},")
     assert 'about = { authors = [{ name = "Ada Lovelace" }], licence = "MIT" }' in declared.as_toml("x.tsv")
     with pytest.raises(ValueError, match=r"dataset\.toml: is malformed at about\.licence: .*SPDX"):
         parse_declaration({**table, "about": {"licence": "?"}}, "dataset.toml")
