@@ -33,8 +33,9 @@ from wordnet_splits.checks.verify import verify_benchmark
 from wordnet_splits.finding import is_path, load_manifest
 from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import GroupRow
-from wordnet_splits.propose.catalog_maker import Ask, MadeCatalog, make_catalog, was_made
+from wordnet_splits.propose.catalog_maker import Ask, make_catalog, was_made
 from wordnet_splits.propose.classes import classes_below, origin_of
+from wordnet_splits.propose.model import is_unconfirmed
 from wordnet_splits.recipe.drafting import parse_group
 from wordnet_splits.reports.make_inventory import make_inventory
 from wordnet_splits.reports.new_recipe import check_new_name, new_recipe
@@ -142,8 +143,7 @@ def make_benchmark(
     file, source = _known_source(known, of, dataset.name)
     if source != dataset.name:  # a wrong one is refused before anything is asked
         _KnownClasses.parse(known, file, source)
-    catalog = _catalog(folder, dataset, ask, accept, steps)
-    unsure = () if catalog is None else catalog.unsure
+    unsure = _catalog(folder, dataset, ask, accept, steps)
     if unsure and not accept:
         return FolderBenchmark(name, out, steps.steps, unsure)
     known_classes = _KnownClasses.parse(known, file, source)
@@ -187,8 +187,9 @@ def make_benchmark(
     problems = [f"{p.kind}: {p.detail}" for p in verification.problems[:SHOWN_PROBLEMS]]
     steps.end(*(problems or ["agrees with its rules and the pictures"]))
 
-    steps.begin("site", built, "--out", out / "site")
-    site = make_site(out / "site", [built], progress=progress)
+    pages = out / "site" / name
+    steps.begin("site", built, "--out", pages)
+    site = make_site(pages, [built], progress=progress)
     page = site.out / "index.html"
     steps.end(f"open {page}")
     return FolderBenchmark(name, out, steps.steps, unsure, chosen, verification.ok, page)
@@ -217,33 +218,36 @@ def _declare(folder: Path, name: str, steps: _Steps) -> Declaration:
 
 def _catalog(
     folder: Path, dataset: Declaration, ask: Ask | None, accept: bool, steps: _Steps
-) -> MadeCatalog | None:
-    """Make the catalog; one that was written by hand stays, and None is returned."""
-    path = folder / dataset.catalog_file.relative_to(folder.absolute())  # DataError for one not below
-    if path.exists() and not was_made(read_catalog(path)):
-        steps.end(f"{path} was not made by `catalog make`, and stays as it is")
-        return None
-    steps.begin("catalog", "make", "--root", folder, "--out", path)
-    made = make_catalog(classes_below(folder), path, ask=ask, origin=f"of {origin_of(folder)}")
-    mapped = sum(bool(row.wnids) for row in made.decisions)
-    steps.end(
-        f"{path}: {counted(len(made.decisions), 'class')}, {mapped:,} with a synset, "
-        f"{made.asked:,} answered now",
-        *made.classes.notes,
-        *(_unsure(made, accept) if made.unsure else ()),
-    )
-    return made
+) -> Sequence[str]:
+    """Make the catalog, unless another was written by hand; return the ids of its unconfirmed classes."""
+    path = folder / dataset.catalog_file.relative_to(folder.absolute())
+    if path.exists() and not was_made(catalog := read_catalog(path)):
+        unsure = tuple(item.class_id for item in catalog if is_unconfirmed(item))
+        lines = [f"{path} was not made by `catalog make`, and stays as it is"]
+    else:
+        steps.begin("catalog", "make", "--root", folder, "--out", path)
+        made = make_catalog(classes_below(folder), path, ask=ask, origin=f"of {origin_of(folder)}")
+        mapped, unsure = sum(bool(row.wnids) for row in made.decisions), made.unsure
+        lines = [
+            f"{path}: {counted(len(made.decisions), 'class')}, {mapped:,} with a synset, "
+            f"{made.asked:,} answered now",
+            *made.classes.notes,
+        ]
+    steps.end(*lines, *_unsure(path, unsure, accept))
+    return unsure
 
 
-def _unsure(catalog: MadeCatalog, accept: bool) -> list[str]:
+def _unsure(path: Path, unsure: Sequence[str], accept: bool) -> list[str]:
     """Return lines on the classes that nobody confirmed: what is accepted, or what is to be answered."""
-    taxonomy = load()
-    rows = [row for row in catalog.rows() if row["class_id"] in catalog.unsure]
+    if not unsure:
+        return []
+    taxonomy, catalog = load(), read_catalog(path)
+    rows = [catalog[class_id] for class_id in unsure]
+    mapped = sum(bool(row.wnids) for row in rows)
     if accept:
-        mapped = sum(bool(row["wnid"]) for row in rows)
         headings = [
             f"accepted without confirmation: {counted(mapped, 'synset')}; `freeze` and `hub publish` refuse "
-            f"the benchmark until {catalog.out} says `hand` for `proposed` there"
+            f"the benchmark until {path} says `hand` for `proposed` there"
         ] * bool(mapped)
         without = len(rows) - mapped
         headings += [f"accepted without a synset, so in no group: {counted(without, 'class')}"] * bool(
@@ -251,16 +255,14 @@ def _unsure(catalog: MadeCatalog, accept: bool) -> list[str]:
         )
     else:
         headings = [
-            f"{counted(len(rows), 'class')} to be confirmed on a terminal by the same command, or in "
-            f"{catalog.out} (`hand` as `mapped`); --accept goes on without"
+            f"{counted(len(rows), 'class')} to be confirmed on a terminal by the same command, or in {path} "
+            "(`hand` as `mapped`); --accept goes on without"
         ]
-    lines = [
-        f"  {row['class_id']}: "
-        + (f"{row['wnid']} ({taxonomy.first_definition(row['wnid'])})" if row["wnid"] else "no synset")
-        + f", confidence {row['confidence']:.2f}: {row['reason']}"
-        for row in rows
+    glosses = (" ".join(f"{w} ({taxonomy.first_definition(w)})" for w in row.wnids) for row in rows)
+    return headings + [
+        f"  {row.class_id}: {gloss or 'no synset'}; {row.why}"
+        for row, gloss in zip(rows, glosses, strict=True)
     ]
-    return [*headings, *lines]
 
 
 def _known_source(known: str, of: str | None, dataset: str) -> tuple[Path | None, str]:

@@ -40,6 +40,7 @@ LEFT_OUT = {
 }
 """Operator of a refusal, and whether it holds -> reason."""
 NO_GROUP = "refused by the rule"
+SHOWN_LEFT_OUT = 20
 REASONS = (*LEFT_OUT.values(), NO_GROUP)
 """Order of reasons: of several groups' the first is given."""
 OVERLAPS = {"class": "equal classes", "ancestry": "classes one above the other", "digest": "equal pictures"}
@@ -229,11 +230,13 @@ def _left_out(membership: Membership) -> list[str]:
         reason, (group, verdict) = min(map(_reason, refusals), key=lambda pair: REASONS.index(pair[0]))
         why = sentence(verdict, source=key[0], class_id=key[1], group=group.name, context=membership.context)
         by_reason.setdefault((groups, reason), []).append((key, why))
-    return [
-        f"{join_names(groups)}: {counted(len(keys), 'class')} left out, {reason}, "
-        f"such as {keys[0][0][1]}: {keys[0][1]}"
-        for (groups, reason), keys in by_reason.items()
-    ]
+    sentences = []
+    for (groups, reason), classes in by_reason.items():
+        ids = [class_id for (_, class_id), _ in classes]
+        more = f" and {len(ids) - SHOWN_LEFT_OUT:,} more" if len(ids) > SHOWN_LEFT_OUT else ""
+        left_out = f"{join_names(groups)}: {counted(len(ids), 'class')} left out, {reason}: "
+        sentences.append(f"{left_out}{', '.join(ids[:SHOWN_LEFT_OUT])}{more}; {ids[0]}: {classes[0][1]}")
+    return sentences
 
 
 def _reason(refusal: tuple[Group, Verdict]) -> tuple[str, tuple[Group, Verdict]]:

@@ -13,6 +13,7 @@ from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
 from wordnet_splits import folder_benchmark
 from wordnet_splits.finding import load_manifest
+from wordnet_splits.making import Build
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.site import Site
 
@@ -51,14 +52,14 @@ def test_one_command_goes_from_pictures_to_pages_and_each_step_is_a_command(comm
     known = "cifar100:fox,camel,bottle,kangaroo"
     done = command("benchmark", "My pics", "--known", known, "--out", "made")
     assert done.code == 0, done.err
-    assert Path("made/site/index.html").is_file()
+    assert Path("made/site/my-pics/index.html").is_file()
     assert roles("made/my-pics") == {
         "near": {"teapot", "zebra"},
         "far": {"golden retriever", "acoustic guitar"},
         "excluded": {"kangaroo"},
     }
     assert (
-        "equal to an ID class, or above or below one, such as kangaroo: not near-my-pics: kangaroo"
+        "equal to an ID class, or above or below one: kangaroo; kangaroo: not near-my-pics: kangaroo is"
         in done.out
     )
     assert "chosen" in done.out
@@ -113,6 +114,39 @@ def test_the_same_command_goes_on_where_it_stopped(command: Command, monkeypatch
     done = command(*words)
     assert done.code == 2
     assert "differs from what would be written now" in json.loads(done.out)["error"]["what"]
+
+
+@pytest.mark.usefixtures("no_pages")
+def test_a_catalog_by_hand_stays_and_its_unconfirmed_synsets_are_said(command: Command) -> None:
+    own.class_folders(Path("pics"), SURE[:4], {"test": 1})
+    own.declare(Path("pics"), "mypics", "folders")
+    own.catalog(Path("pics/mypics.tsv"), SURE[:4], {"test": 1})
+    words = ("benchmark", "pics", "--known", "cifar100", "--out", "made")
+    text = Path("pics/mypics.tsv").read_text("utf-8").replace("\texact\t", "\tproposed\t", 1)
+    Path("pics/mypics.tsv").write_text(text, "utf-8")
+    done = command(*words)
+    assert done.code == 3
+    assert "pics/mypics.tsv was not made by `catalog make`, and stays as it is" in done.out
+    assert "1 class to be confirmed" in done.out
+    Path("pics/mypics.tsv").write_text(text.replace("\tproposed\t", "\thand\tchecked", 1), "utf-8")
+    assert command(*words).code == 0
+    assert "catalog make --root" not in command(*words).out
+
+
+@pytest.mark.usefixtures("no_pages")
+def test_a_build_that_does_not_agree_is_said(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    own.class_folders(Path("pics"), SURE[:4], {"": 1})
+    build = folder_benchmark.build_benchmark
+
+    def altered(*arguments: Any, **options: Any) -> Build:
+        built = build(*arguments, **options)
+        own.picture(99).save("pics/zebra/picture 0.png")
+        return built
+
+    monkeypatch.setattr(folder_benchmark, "build_benchmark", altered)
+    done = command("benchmark", "pics", "--known", "cifar100:fox,camel", "--out", "made")
+    assert done.code == 1
+    assert "  altered: " in done.out
 
 
 @pytest.mark.usefixtures("no_pages")

@@ -87,9 +87,12 @@ def test_it_says_what_the_thresholds_leave_out_and_the_margins(command: Command)
     counts = thresholds("cifar100", KNOWN, of="cifar100")
     between = set(counts.at(0.4)["near"]) - set(counts.at(0.6)["near"])
     (left_out,) = made["left_out"]
-    side = f"{len(between)} classes left out, on the wrong side of the threshold, such as "
+    side = f"{len(between)} classes left out, on the wrong side of the threshold: "
     assert left_out.startswith(f"near-cifar100 and far-cifar100: {side}")
-    assert left_out.removeprefix(f"near-cifar100 and far-cifar100: {side}").split(":")[0] in between
+    shown = left_out.removeprefix(f"near-cifar100 and far-cifar100: {side}").partition("; ")[0]
+    names, _, more = shown.partition(" and ")
+    assert set(names.split(", ")) <= between
+    assert more == f"{len(between) - 20} more"
     margins = {row["class_id"]: row["margin"] for row in made["evidence"]}
     (squirrel,) = [row["value"] for row in counts.rows() if row["class_id"] == "squirrel"]
     assert margins["squirrel"] == f"{squirrel - 0.6:.4g} above the bound 0.6"
