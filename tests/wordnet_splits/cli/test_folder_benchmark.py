@@ -13,7 +13,7 @@ from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
 from wordnet_splits import folder_benchmark
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import Build
+from wordnet_splits.making import Build, build_benchmark
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.site import Site
 
@@ -118,10 +118,10 @@ def test_the_same_command_goes_on_where_it_stopped(command: Command, monkeypatch
 
 @pytest.mark.usefixtures("no_pages")
 def test_a_catalog_by_hand_stays_and_its_unconfirmed_synsets_are_said(command: Command) -> None:
-    own.class_folders(Path("pics"), SURE[:4], {"test": 1})
+    own.class_folders(Path("pics"), SURE[:4], {"train": 1, "test": 1})
     own.declare(Path("pics"), "mypics", "folders")
-    own.catalog(Path("pics/mypics.tsv"), SURE[:4], {"test": 1})
-    words = ("benchmark", "pics", "--known", "cifar100", "--out", "made")
+    own.catalog(Path("pics/mypics.tsv"), SURE[:4], {"train": 1, "test": 1})
+    words = ("benchmark", "pics", "--known", "cifar100:fox,camel", "--out", "made")
     text = Path("pics/mypics.tsv").read_text("utf-8").replace("\texact\t", "\tproposed\t", 1)
     Path("pics/mypics.tsv").write_text(text, "utf-8")
     done = command(*words)
@@ -129,14 +129,15 @@ def test_a_catalog_by_hand_stays_and_its_unconfirmed_synsets_are_said(command: C
     assert "pics/mypics.tsv was not made by `catalog make`, and stays as it is" in done.out
     assert "1 class to be confirmed" in done.out
     Path("pics/mypics.tsv").write_text(text.replace("\tproposed\t", "\thand\tchecked", 1), "utf-8")
-    assert command(*words).code == 0
-    assert "catalog make --root" not in command(*words).out
+    done = command(*words)
+    assert done.code == 0
+    assert "catalog make --root" not in done.out
 
 
 @pytest.mark.usefixtures("no_pages")
 def test_a_build_that_does_not_agree_is_said(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     own.class_folders(Path("pics"), SURE[:4], {"": 1})
-    build = folder_benchmark.build_benchmark
+    build = build_benchmark
 
     def altered(*arguments: Any, **options: Any) -> Build:
         built = build(*arguments, **options)
