@@ -85,6 +85,8 @@ def _predicate(rule: Expression, *, negated: bool = False) -> str:
     clause = _clause(rule)
     if not negated:
         return clause
+    if operator == "rest":
+        return "are in an earlier set"
     return f"are not {clause.removeprefix('are ')}" if clause.startswith("are ") else f"do not {clause}"
 
 
@@ -125,7 +127,8 @@ def _slice_words(part: Slice) -> str:
 def _operand_words(operand: Operand, quantifier: str = "a class of") -> str:
     if operand.kind != "ids":
         return f"{quantifier} {KINDS[operand.kind]}{operand.name}"
-    return operand.ids[0] if len(operand.ids) == 1 else f"one of {_join(operand.ids)}"
+    some = {"every class of": "each of", "the nearest class of": "the nearest of"}.get(quantifier, "one of")
+    return operand.ids[0] if len(operand.ids) == 1 else f"{some} {_join(operand.ids)}"
 
 
 def _join(names: Sequence[str]) -> str:

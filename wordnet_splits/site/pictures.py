@@ -45,7 +45,7 @@ class Samples:
     Attributes
     ----------
     files : files of the pictures below the site, by class.
-    credits : title, licence and address of each source that is shown.
+    credits : title, authors, licence and address of each source that is shown.
     withheld : a sentence for each source that is not shown.
     """
 
@@ -93,9 +93,7 @@ def write_samples(manifest: Manifest, site: Path, roots: Roots | None, per_class
                 samples.withheld.append(f"No pictures of {name} are shown: its files were not at hand.")
             else:
                 samples.files.update(_write_source(manifest, opened[name], site, per_class))
-                terms = info.licence or "shown by the author of the benchmark"
-                credit = {"source": name, "title": info.title, "licence": terms, "url": info.url}
-                samples.credits.append(credit)
+                samples.credits.append(_credit(info, manifest.own.get(name)))
     return samples
 
 
@@ -112,6 +110,18 @@ def _may_show(info: SourceInfo, declaration: Declaration | None, authors: Sequen
             return declaration.layout != "hub" and not declaration.about.authors
     licence = info.licence.partition(" (")[0].lower().replace(" ", "-")
     return licence in REDISTRIBUTABLE or info.licence.startswith(GENERATED)
+
+
+def _credit(info: SourceInfo, declaration: Declaration | None) -> dict[str, str]:
+    """Return what is said of a source beside its pictures."""
+    authors = declaration.about.authors if declaration is not None else ()
+    return {
+        "source": info.name,
+        "title": info.title,
+        "authors": "; ".join(author.full_name for author in authors),
+        "licence": info.licence or "no licence stated",
+        "url": info.url,
+    }
 
 
 def _write_source(

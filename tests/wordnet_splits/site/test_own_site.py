@@ -33,12 +33,14 @@ def splits(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
 def make(splits: Command) -> Callable[[str], None]:
     """A function that builds ``build/mine`` from pictures with more keys in their declaration."""
 
-    def build(more: str = "") -> None:
+    def build(more: str = "", about: str = "") -> None:
         own.class_folders(Path("pics"), CLASSES, {"train": 1, "test": 3})
         own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 1, "test": 3})
         own.declare(Path("pics"), "mypics", "folders", more)
         id_classes = "mypics:golden retriever,teapot"
         assert splits("new", "mine", "--id", id_classes, "--near", "mypics", *ROOT).code == 0
+        recipe = Path("mine.toml").read_text("utf-8")
+        Path("mine.toml").write_text(f"{recipe}\n{about}", "utf-8")
         assert splits("build", "mine.toml", *ROOT).code == 0
 
     return build
@@ -117,6 +119,23 @@ def test_pictures_are_shown_as_the_licence_allows(
         (sentence,) = page["withheld"]
         assert sentence.startswith(said)
         assert page["credits"] == []
+
+
+@pytest.mark.parametrize(("author", "shown"), [("Ada Lovelace", True), ("Charles Babbage", False)])
+def test_pictures_of_the_author_are_shown_under_any_licence(
+    splits: Command, make: Callable[..., None], author: str, shown: bool
+) -> None:
+    terms = 'licence = "CC-BY-NC-4.0"'
+    make(
+        f'[about]\nauthors = [{{ name = "Ada Lovelace" }}]\n{terms}\n',
+        f'[about]\nauthors = [{{ name = "{author}" }}, {{ name = "Example Lab", organisation = true }}]\n',
+    )
+    assert splits("site", "./build/mine", "--out", "pages", *ROOT).code == 0
+    page = read(Path("pages"), "benchmark/mine")
+    assert [credit["authors"] for credit in page["credits"]] == ["Ada Lovelace"] * shown
+    assert len(page["withheld"]) == (not shown)
+    (about,) = read(Path("pages"), "index")["benchmarks"]
+    assert [one["name"] for one in about["about"]["authors"]] == [author, "Example Lab"]
 
 
 def test_a_source_without_a_fitting_licence_is_said(splits: Command) -> None:

@@ -85,8 +85,8 @@
     );
   };
 
-  site.credit = ({ source, title, licence, url }) =>
-    site.el("p", { class: "note" }, `${source}: `, site.outward(title, url), `, ${licence}. Resized to 64 × 64 pixels.`);
+  site.credit = ({ source, title, authors, licence, url }) =>
+    site.el("p", { class: "note" }, `${source}: `, site.outward(title, url), authors && ` by ${authors}`, `, ${licence}. Resized to 64 × 64 pixels.`);
 
   function pictures({ name }, data) {
     const rows = data.pictures.flatMap((files, row) => (files.length ? [row] : []));
@@ -114,6 +114,9 @@
   function groups(about) {
     const rows = site.rows(about.groups);
     const splits = ["classes", "train", "val", "test"].filter((split) => rows.some((row) => row.split === split));
+    const caption = rows.some((row) => row.published !== null)
+      ? "Ours, and below it the paper's count where that is published"
+      : "Classes and images of each set";
     const byGroup = Map.groupBy(rows, (row) => row.group);
     const columns = [
       { title: "Set", key: ([group]) => group },
@@ -131,7 +134,7 @@
     );
     return site.section(
       "Sets",
-      site.table(columns, [...byGroup], { caption: "Ours, and below it the paper's count where that is published" }),
+      site.table(columns, [...byGroup], { caption }),
       notes.length ? site.list(notes) : null,
     );
   }

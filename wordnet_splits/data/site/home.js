@@ -32,7 +32,7 @@
       "li",
       {},
       site.link(about.name, "benchmark", about.name),
-      site.el("p", {}, about.title),
+      site.el("p", {}, about.title || about.about.description),
       site.el("p", { class: "note" }, versionAndState(about)),
     );
 
@@ -41,7 +41,7 @@
       "li",
       {},
       site.el("h3", {}, site.link(about.name, "benchmark", about.name)),
-      site.el("p", {}, about.title),
+      site.el("p", {}, about.title || about.about.description),
       site.roleBar(about.roles),
       site.el("p", { class: "counts" }, site.roleCounts(about.roles)),
       site.el("p", { class: "note" }, versionAndState(about)),
