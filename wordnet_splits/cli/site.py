@@ -67,6 +67,8 @@ def write_site(
     noun = "benchmark" if number == 1 else "benchmarks"
     size = f"{number} {noun}, {site.files} files, {site.bytes / MiB:.1f} MiB"
     print_result(site, json, lambda: to_stdout(f"{size}: open {site.out / 'index.html'}"))
+    for sentence in site.withheld:
+        to_stderr(f"note: {sentence}")
     for page, option in (("leaderboard", "--results"), ("audit", "--audit")):
         if page not in site.pages and not benchmarks:
             to_stderr(f"note: no page of the {page}: there is no checkout here, and no {option}")

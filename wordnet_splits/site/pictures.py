@@ -82,12 +82,18 @@ def write_samples(manifest: Manifest, site: Path, roots: Roots | None, per_class
     samples = Samples()
     sources = sorted({manifest.source_of(group) for _, group in manifest.parts})
     relevant = {name: root for name, root in (roots or {}).items() if name in sources}
-    opened = open_sources(sources, relevant, manifest.own)
     with using_sources(manifest.own):
-        for name in sources:
-            info = source_info(name)
-            if not _may_show(info, manifest.own.get(name), manifest.data.about.authors):
-                terms = f"its licence ({info.licence}) does not allow it" if info.licence else "it has none"
+        infos = {name: source_info(name) for name in sources}
+        authors = manifest.data.about.authors
+        shown = {name for name, info in infos.items() if _may_show(info, manifest.own.get(name), authors)}
+        opened = open_sources(sorted(shown | set(relevant)), relevant, manifest.own)
+        for name, info in infos.items():
+            if name not in shown:
+                terms = (
+                    f"its licence ({info.licence}) does not allow it"
+                    if info.licence
+                    else "it states no licence"
+                )
                 samples.withheld.append(f"No pictures of {name} are shown: {terms}.")
             elif name not in opened:
                 samples.withheld.append(f"No pictures of {name} are shown: its files were not at hand.")

@@ -44,6 +44,7 @@ class Site(Jsonable):
     ----------
     pages : pages beside those of the benchmarks: ``distances``, ``audit``, ...
     files, bytes : number of files, and their size.
+    withheld : a sentence for each source of which no pictures are shown, where pictures were asked for.
     """
 
     out: Path
@@ -51,6 +52,7 @@ class Site(Jsonable):
     pages: tuple[str, ...]
     files: int
     bytes: int
+    withheld: tuple[str, ...] = ()
 
 
 def make_site(
@@ -100,10 +102,12 @@ def make_site(
             check_roots(roots, loaded)
             per_class = (PICTURES_PER_CLASS if roots else 0) if pictures is None else pictures
             synsets = SynsetNumbers(load())
-            index = []
+            index: list[dict[str, Any]] = []
+            withheld: dict[str, None] = {}  # in order, without repetition
             with progress.task("benchmarks", total=len(loaded)) as task:
                 for manifest in loaded:
                     samples = write_samples(manifest, folder, roots, per_class) if per_class else Samples()
+                    withheld.update(dict.fromkeys(samples.withheld))
                     page = benchmark_page(manifest, synsets, samples)
                     _write(folder, f"benchmark/{manifest.name}", page)
                     index.append({**index_entry(manifest), "download": write_download(manifest, folder)})
@@ -120,7 +124,7 @@ def make_site(
             _write(folder, "index", {**about, "has": list(pages)})
             paths = [path for path in folder.rglob("*") if path.is_file()]
             size = sum(path.stat().st_size for path in paths)
-    return Site(target, tuple(m.name for m in loaded), tuple(pages), len(paths), size)
+    return Site(target, tuple(m.name for m in loaded), tuple(pages), len(paths), size, tuple(withheld))
 
 
 def _check_folder(target: Path) -> None:

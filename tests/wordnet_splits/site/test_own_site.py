@@ -109,8 +109,9 @@ def test_pictures_are_shown_as_the_licence_allows(
     splits: Command, make: Callable[..., None], licence: str, said: str | None
 ) -> None:
     make(f"licence = {json.dumps(licence)}\n")
-    assert splits("site", "./build/mine", "--out", "pages", *ROOT).code == 0
+    made = splits("site", "./build/mine", "--out", "pages", *ROOT)
     page: dict[str, Any] = read(Path("pages"), "benchmark/mine")
+    assert made.err == "".join(f"note: {sentence}\n" for sentence in page["withheld"])
     assert bool(list(Path("pages").rglob("*.png"))) == (said is None)
     if said is None:
         assert page["withheld"] == []
@@ -121,11 +122,18 @@ def test_pictures_are_shown_as_the_licence_allows(
         assert page["credits"] == []
 
 
-@pytest.mark.parametrize(("author", "shown"), [("Ada Lovelace", True), ("Charles Babbage", False)])
+@pytest.mark.parametrize(
+    ("author", "terms", "shown"),
+    [
+        ("Ada Lovelace", 'licence = "CC-BY-NC-4.0"', True),
+        ("Charles Babbage", 'licence = "CC-BY-NC-4.0"', False),
+        ("Charles Babbage", "", False),
+        ("Charles Babbage", 'licence = "CC-BY-4.0"', True),
+    ],
+)
 def test_pictures_of_the_author_are_shown_under_any_licence(
-    splits: Command, make: Callable[..., None], author: str, shown: bool
+    splits: Command, make: Callable[..., None], author: str, terms: str, shown: bool
 ) -> None:
-    terms = 'licence = "CC-BY-NC-4.0"'
     make(
         f'[about]\nauthors = [{{ name = "Ada Lovelace" }}]\n{terms}\n',
         f'[about]\nauthors = [{{ name = "{author}" }}, {{ name = "Example Lab", organisation = true }}]\n',
@@ -134,6 +142,7 @@ def test_pictures_of_the_author_are_shown_under_any_licence(
     page = read(Path("pages"), "benchmark/mine")
     assert [credit["authors"] for credit in page["credits"]] == ["Ada Lovelace"] * shown
     assert len(page["withheld"]) == (not shown)
+    assert terms or page["withheld"] == ["No pictures of mypics are shown: it states no licence."]
     (about,) = read(Path("pages"), "index")["benchmarks"]
     assert [one["name"] for one in about["about"]["authors"]] == [author, "Example Lab"]
 
