@@ -17,21 +17,21 @@ EQUAL = {"overlaps": "source:cifar10", "relation": "equal"}
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        (NEAR, "the classes of x that share a direct hypernym with a class of the set known"),
-        ({"not": NEAR}, "the classes of x that do not share a direct hypernym with a class of the set known"),
-        ({"not": {"not": EQUAL}}, "the classes of x that equal a class of cifar10"),
+        (NEAR, "that share a direct hypernym with a class of the set known"),
+        ({"not": NEAR}, "that do not share a direct hypernym with a class of the set known"),
+        ({"not": {"not": EQUAL}}, "that equal a class of cifar10"),
         (
             {"not": {"any": [EQUAL, {"rest": True}]}},
-            "the classes of x that do not equal a class of cifar10, and are in an earlier set",
+            "that do not equal a class of cifar10, and are in an earlier set",
         ),
         (
             {"all": [{"listed": ["a", "b"]}, {"any": [NEAR, {"not": {"listed": "list:l"}}]}]},
-            "the classes of x that are one of a, b, and (share a direct hypernym with a class of the set known, "
+            "that are one of a, b, and (share a direct hypernym with a class of the set known, "
             "or are not in the list l)",
         ),
         (
             {"clear_of": {"with": ["a", "b"]}},
-            "the classes of x that are clear of each of a, b in keywords and synsets",
+            "that are clear of each of a, b in keywords and synsets",
         ),
         ({"draw": 2, "within": "superclass"}, "2 classes of each superclass of x, drawn at random"),
         (
@@ -40,26 +40,26 @@ EQUAL = {"overlaps": "source:cifar10", "relation": "equal"}
         ),
         (
             {"similarity": {"to": "group:known", "measure": "mean", "below": 0.5}},
-            "the classes of x that have a similarity (mean) of less than 0.5 to the nearest class of the set known",
+            "that have a similarity (mean) of less than 0.5 to the nearest class of the set known",
         ),
         (
             {"keyword_overlap": {"with": "source:cifar10", "match": "lemma"}},
-            "the classes of x that have a keyword in their name that reaches a class of cifar10 or its relatives "
+            "that have a keyword in their name that reaches a class of cifar10 or its relatives "
             "(a keyword is a whole lemma)",
         ),
         (
             {"slice": {"of": ["dog"], "half": "first"}},
-            "the classes of x that are in the first half of the sorted classes below dog",
+            "that are in the first half of the sorted classes below dog",
         ),
         (
             {"siblings": {"half": "first"}},
-            "the classes of x that are in the first half of the classes of the same parents "
+            "that are in the first half of the classes of the same parents "
             "(the middle class of an odd number is in the second half)",
         ),
     ],
 )
 def test_rules_are_read_as_sentences(rule: dict[str, Any], words: str) -> None:
-    assert rule_words(ClassRule.model_validate(rule), "x") == words
+    assert rule_words(ClassRule.model_validate(rule), "x").removeprefix("the classes of x ") == words
 
 
 def test_a_negation_of_a_compound_keeps_its_meaning() -> None:
