@@ -60,6 +60,12 @@ def export(
     out: Annotated[Path, typer.Option(help="Folder to create; nothing is overwritten.")],
     root: RootOptions = None,
     copies: Annotated[bool, typer.Option("--copies", help="Copy files instead of linking to them.")] = False,
+    paths: Annotated[
+        str, typer.Option(help="Paths in lists: tree, or disk for SOURCE/PATH below its root.")
+    ] = "tree",
+    links: Annotated[
+        bool, typer.Option("--links", help="Beside lists of paths, write images/ with a link at each path.")
+    ] = False,
     ids_only: Annotated[bool, typer.Option("--ids-only", help="Write no pictures (hub).")] = False,
     group: OnlyGroups = None,
     split: OnlySplits = None,
@@ -78,6 +84,8 @@ def export(
         out,
         roots=parse_roots(root or [], declarations_of(benchmark, manifests=manifests)),
         copies=copies,
+        paths=paths,
+        links=links,
         ids_only=ids_only,
         allow_missing=allow_missing,
         groups=group or (),

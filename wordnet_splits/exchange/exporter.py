@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +14,8 @@ from wordnet_splits.base.errors import OutputError, SplitsError, unknown
 from wordnet_splits.base.files import locked, replacing_folder
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.catalog.declarations import using_sources
-from wordnet_splits.exchange.formats.registry import get_format
+from wordnet_splits.exchange.disk_paths import PATHS, PathKind
+from wordnet_splits.exchange.formats.registry import PATH_LISTS, get_format
 from wordnet_splits.exchange.results import Exported
 from wordnet_splits.exchange.sidecar import write_sidecar
 from wordnet_splits.exchange.tasks import ExportTask
@@ -31,6 +33,8 @@ def export_benchmark(
     *,
     roots: Roots | None = None,
     copies: bool = False,
+    paths: str = "tree",
+    links: bool = False,
     ids_only: bool = False,
     allow_missing: bool = False,
     groups: Collection[str] = (),
@@ -46,7 +50,11 @@ def export_benchmark(
     format : one of `format_names`.
     out : folder to create; it must not exist, or be empty.
     roots : folder of each source, for formats with pictures; in lists, they decide the extensions of paths.
-    copies : copy files instead of linking to them (``imagefolder``).
+    copies : copy files instead of linking to them (``imagefolder``, ``links``).
+    paths : in lists of paths, ``disk`` for ``<source>/<path below its root>`` as files lie there; ``tree``
+        for those of ``imagefolder``, or the other project's own if these are known.
+    links : beside lists of paths, write ``images/`` with a link at each path, or a file for a picture without
+        a file of its own.
     ids_only : write no pictures (``hub``).
     allow_missing : leave out images missing from a root, or whose source has no root, instead of raising.
     groups, splits : write only these; all when empty. A part of a benchmark is written without a sidecar,
@@ -59,11 +67,16 @@ def export_benchmark(
     SourceError, MissingImageError : pictures are missing, without ``allow_missing``.
     """
     exchange_format = get_format(format)
+    if paths not in PATHS:
+        raise unknown("kind of paths", paths, PATHS)
+    if format not in PATH_LISTS and (links or paths != "tree"):
+        hint = f"leave out paths and links, or export as {' or '.join(PATH_LISTS)}"
+        raise SplitsError("is not a list of paths", where=format, hint=hint)
     manifest = load_manifest(benchmark, manifests)
     if groups or splits:
         manifest = _part(manifest, groups, splits)
     out = Path(out).absolute()
-    pictures = exchange_format.pictures and not ids_only
+    pictures = (exchange_format.pictures and not ids_only) or links or paths == "disk"
     names = {manifest.source_of(group) for _, group in manifest.parts}
     if not pictures:  # only these roots, so that a list is the same on every machine
         names &= set(roots or {})
@@ -72,6 +85,8 @@ def export_benchmark(
         format,
         open_sources(sorted(names), roots, manifest.own),
         copies=copies,
+        paths=paths,
+        links=links,
         ids_only=ids_only,
         allow_missing=allow_missing,
         progress=progress or Silent(),
@@ -83,7 +98,7 @@ def export_benchmark(
             with using_sources(manifest.own):
                 exchange_format.write(task, folder)
             if not (groups or splits):
-                write_sidecar(manifest, format, folder)
+                write_sidecar(manifest, format, folder, cast(PathKind, paths))
             carried = manifest.data.fingerprints.sources
             if groups or splits:
                 of_part = set(manifest.classes["source"].to_pylist())

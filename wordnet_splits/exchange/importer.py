@@ -12,6 +12,7 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.exchange.archives.facets import import_facets, merged_groups
 from wordnet_splits.exchange.archives.kim_archive import import_archive
+from wordnet_splits.exchange.disk_paths import DiskPaths
 from wordnet_splits.exchange.formats.registry import ARCHIVES, get_format
 from wordnet_splits.exchange.recipe_from_lists import benchmark_from_lists
 from wordnet_splits.exchange.resolve import Resolved, resolve, unmatched_message
@@ -23,7 +24,8 @@ from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import BuildOptions
 from wordnet_splits.manifest import read_manifest, write_manifest
 from wordnet_splits.manifest.tables import ROLES, SPLITS
-from wordnet_splits.sources import source_names
+from wordnet_splits.packed.reading import no_root
+from wordnet_splits.sources import Source, source_class, source_names
 from wordnet_splits.sources.roots import Roots
 
 
@@ -73,15 +75,22 @@ def import_benchmark(
     with using_sources(read_export_declarations(path, sidecar)):
         _check(split, roles or {}, [*(sources or {}).values(), *([source] if source else [])])
         group_sources = {} if sidecar is None else {g.name: g.source for g in sidecar.full_recipe().group}
+        disk_paths = DiskPaths(options.roots, format)
+        if sidecar is not None and sidecar.paths == "disk":
+            for name in sorted({name for name in group_sources.values() if source_class(name).rooted}):
+                if name not in options.roots:
+                    raise no_root(name, next(g for g, n in group_sources.items() if n == name))
         entries = exchange_format.read(ImportTask(path, sidecar, split, roles or {}))
-        resolved = resolve(entries, format, {**group_sources, **(sources or {})}, fallback=source)
+        resolved = resolve(
+            entries, format, {**group_sources, **(sources or {})}, fallback=source, disk_paths=disk_paths
+        )
         if resolved.unmatched and not allow_missing:
             hint = "say --source GROUP=NAME, or leave them out with --allow-missing"
             raise DataError(unmatched_message(resolved), where=str(path), hint=hint)
         if not resolved.images:
             raise DataError("lists no image", where=str(path))
         if sidecar is not None:
-            return _restore(sidecar, resolved, format, out, options)
+            return _restore(sidecar, resolved, format, out, options, disk_paths.sources)
         imported = benchmark_from_lists(
             resolved.images, path, out, name=name, roles=roles or {}, options=options
         )
@@ -109,7 +118,12 @@ def _with_overlap(imported: Imported, merged: Mapping[str, str]) -> Imported:
 
 
 def _restore(
-    sidecar: Sidecar, resolved: Resolved, format_name: str, out: Path, options: BuildOptions
+    sidecar: Sidecar,
+    resolved: Resolved,
+    format_name: str,
+    out: Path,
+    options: BuildOptions,
+    sources: Mapping[str, Source],
 ) -> Imported:
     manifest, problems = restore(sidecar, resolved.images, options)
     folder = out / manifest.name
@@ -121,7 +135,7 @@ def _restore(
         folder,
         read_manifest(folder),
         expected=sidecar.fingerprint,
-        differences=differences(sidecar, resolved.images, manifest, format_name),
+        differences=differences(sidecar, resolved.images, manifest, format_name, sources),
         unmatched=resolved.unmatched,
         problems=problems,
     )

@@ -12,6 +12,7 @@ from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.catalog import catalog_names, load_catalog
 from wordnet_splits.catalog.declarations import declared_sources
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.exchange.disk_paths import DiskPaths
 from wordnet_splits.exchange.entries import MAX_ENTRIES, ListEntry
 from wordnet_splits.exchange.official_paths import find_image
 from wordnet_splits.exchange.tree_paths import parse_tree_path
@@ -31,7 +32,12 @@ class Resolved:
 
 
 def resolve(
-    entries: Iterable[ListEntry], format_name: str, sources: Mapping[str, str], *, fallback: str | None = None
+    entries: Iterable[ListEntry],
+    format_name: str,
+    sources: Mapping[str, str],
+    *,
+    fallback: str | None = None,
+    disk_paths: DiskPaths | None = None,
 ) -> Resolved:
     """Resolve entries to images.
 
@@ -39,6 +45,7 @@ def resolve(
     ----------
     sources : source of each group whose paths do not tell it.
     fallback : source of the other groups.
+    disk_paths : images by their paths on disk.
 
     Raises
     ------
@@ -52,7 +59,7 @@ def resolve(
             raise DataError(f"more than {MAX_ENTRIES:,} images", hint="import it in parts")
         if (letters := max(len(entry.path), len(entry.image_id or ""))) > MAX_PATH_LENGTH:
             raise DataError(f"a path of {letters:,} letters", where=f"{entry.group} {entry.split}")
-        image = _image(entry, format_name, sources, fallback, classes_of)
+        image = _image(entry, format_name, sources, fallback, classes_of, disk_paths)
         if image is None:
             resolved.unmatched.append(entry)
             continue
@@ -72,10 +79,16 @@ def _image(
     sources: Mapping[str, str],
     fallback: str | None,
     classes_of: Callable[[str], ImageClasses | None],
+    disk_paths: DiskPaths | None,
 ) -> ListEntry | None:
     """Return the entry with source, image_id and class_id, None if it names no image of a known source."""
     image_id, folder, source = entry.image_id, entry.class_id, entry.source
-    if image_id is None and (official := find_image(format_name, entry.path)) is not None:
+    on_disk = None
+    if image_id is None and disk_paths is not None:
+        on_disk = disk_paths.find(entry.path, sources.get(entry.group, fallback))
+    if on_disk is not None:
+        source, image_id = on_disk
+    elif image_id is None and (official := find_image(format_name, entry.path)) is not None:
         source, image_id, folder = official
     elif image_id is None and (tree_path := parse_tree_path(entry.path)) is not None:
         folder, image_id = tree_path.class_id, tree_path.image_id

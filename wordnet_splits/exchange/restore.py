@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow.compute as pc
 
@@ -20,7 +20,7 @@ from wordnet_splits.making.run import missing_error, read_pixels
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.manifest.tables import CUT_ORDER
 from wordnet_splits.recipe import Group
-from wordnet_splits.sources import open_source
+from wordnet_splits.sources import Source, open_source
 from wordnet_splits.taxonomy import load
 
 Images = dict[str, dict[str, bytes | None]]
@@ -57,9 +57,16 @@ def restore(
 
 
 def differences(
-    sidecar: Sidecar, images: Sequence[ListEntry], manifest: Manifest, format_name: str
+    sidecar: Sidecar,
+    images: Sequence[ListEntry],
+    manifest: Manifest,
+    format_name: str,
+    sources: Mapping[str, Source],
 ) -> list[str]:
-    """Return the differences from the exported benchmark as sentences; unknown pixels are not compared."""
+    """Return the differences from the exported benchmark as sentences; unknown pixels are not compared.
+
+    ``sources`` are those whose paths on disk the lists have.
+    """
     data = manifest.data
     restored = {(row.split, row.group): row for row in manifest.data.fingerprints.images}
     exported = {(row.split, row.group): row for row in sidecar.parts}
@@ -78,7 +85,7 @@ def differences(
         )
     if sidecar.format != format_name:
         sentences.append(f"was exported as {sidecar.format}")
-    elif count := _count_altered(images, ExportTask(manifest, format_name, {})):
+    elif count := _count_altered(images, _export_task(sidecar, manifest, format_name, sources)):
         sentences.append(f"{count:,} images have another path, label, role, group or view than was exported")
     if data.fingerprints.classes != sidecar.classes:
         sentences.append("the rules give other classes")
@@ -91,6 +98,15 @@ def differences(
             if listed[group] != set(manifest.classes.filter(at)["class_id"].to_pylist()):
                 sentences.append(f"{group} has other classes")
     return sorted(sentences)
+
+
+def _export_task(
+    sidecar: Sidecar, manifest: Manifest, format_name: str, sources: Mapping[str, Source]
+) -> ExportTask:
+    on_disk = sidecar.paths == "disk"
+    return ExportTask(
+        manifest, format_name, dict(sources) if on_disk else {}, paths=sidecar.paths, links=on_disk
+    )
 
 
 def _count_altered(images: Sequence[ListEntry], task: ExportTask) -> int:

@@ -24,6 +24,7 @@ from wordnet_splits.base.schemas import (
     write_sealed,
 )
 from wordnet_splits.catalog.declarations import Declaration
+from wordnet_splits.exchange.disk_paths import PathKind
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.carried import altered_files, carried_names, read_carried
 from wordnet_splits.manifest.data import Declared, MissingRow, PartRow, SourceRow
@@ -42,6 +43,7 @@ class Sidecar(StrictModel):
         awaits its source.
     parts : fingerprints of each exported (split, group).
     missing : images that were left out.
+    paths : kind of paths in lists, of `disk_paths.PATHS`.
     sources : files of the users' datasets that the export carries.
     """
 
@@ -55,6 +57,7 @@ class Sidecar(StrictModel):
     fingerprint: Sha256 | None
     parts: list[PartRow]
     missing: list[MissingRow]
+    paths: PathKind = "tree"
     sources: list[SourceRow] = Field(default_factory=list)
 
     def full_recipe(self) -> Recipe:
@@ -62,7 +65,7 @@ class Sidecar(StrictModel):
         return validate(Recipe, self.recipe.as_dict(), where=f"the recipe in {NAME}")
 
 
-def write_sidecar(manifest: Manifest, format_name: str, folder: Path) -> None:
+def write_sidecar(manifest: Manifest, format_name: str, folder: Path, paths: PathKind = "tree") -> None:
     """Write the file of a manifest. Raises OutputError."""
     data = manifest.data
     content = Sidecar(
@@ -76,9 +79,10 @@ def write_sidecar(manifest: Manifest, format_name: str, folder: Path) -> None:
         fingerprint=data.fingerprint,
         parts=data.fingerprints.images,
         missing=data.missing,
+        paths=paths,
         sources=data.fingerprints.sources,
     )
-    without = None if content.sources else {"sources"}
+    without = {*(() if content.sources else ("sources",)), *(("paths",) if paths == "tree" else ())}
     dumped = content.model_dump(by_alias=True, exclude=without)
     write_sealed(folder / NAME, {**dumped, "recipe": data.recipe.as_dict()})
 

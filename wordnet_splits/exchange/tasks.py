@@ -11,9 +11,12 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from wordnet_splits.base.errors import MissingImageError, Problem, SourceError
+from wordnet_splits.base.errors import DataError, MissingImageError, Problem, SourceError
+from wordnet_splits.base.files import writing
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.untrusted import LARGEST_IMAGE, open_untrusted
+from wordnet_splits.base.untrusted import LARGEST_IMAGE, open_untrusted, read_image
+from wordnet_splits.exchange.disk_paths import disk_path, encoded_path
 from wordnet_splits.exchange.official_paths import official_path
 from wordnet_splits.exchange.sidecar import Sidecar
 from wordnet_splits.exchange.tree_paths import CaseClashes, tree_path
@@ -69,6 +72,17 @@ class Picture(NamedTuple):
     extension: str
     file: Path | None = None
 
+    def write(self, path: Path, *, copies: bool) -> None:
+        """Write the picture to a new path: a link to its file, if it has one, or with ``copies`` a file."""
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if self.file is not None and not copies:
+                path.symlink_to(self.file)
+                return
+            data = self.data if self.file is None else read_image(self.file, self.file.parent.resolve())
+            with path.open("xb") as file:
+                file.write(data)
+
 
 @dataclass
 class ExportTask:
@@ -78,6 +92,8 @@ class ExportTask:
     ----------
     copies : write pictures even if a link to the root's file would do.
     ids_only : leave pictures out, if the format can.
+    paths : paths in lists, of `disk_paths.PATHS`.
+    links : write the pictures of lists below ``images/``, at their paths.
     problems : images missing from a root; filled while pictures are read.
     images : number of images written so far.
     """
@@ -87,6 +103,8 @@ class ExportTask:
     sources: dict[str, Source]
     copies: bool = False
     ids_only: bool = False
+    paths: str = "tree"
+    links: bool = False
     allow_missing: bool = False
     progress: Progress = field(default_factory=Silent)
     problems: list[Problem] = field(default_factory=list)
@@ -126,22 +144,56 @@ class ExportTask:
                         raise SourceError(f"{row['source']} has no root")
                     yield reader.picture(number, row, links=links)
                 except (SourceError, OSError) as error:
-                    self._leave_out(row, error)
+                    self.leave_out(row, error)
 
-    def path(self, row: ImageRow) -> str:
+    def path(self, row: ImageRow, extension: str = "") -> str:
         """Return the other project's own path of an image if it is known, else its path in our tree.
 
-        In our tree the extension follows the content, as far as it is known without decoding: PNG for
-        pictures that are rendered or stored losslessly, the format of the file under a root, JPEG otherwise.
+        With ``paths="disk"``, return its path on disk; with ``links``, that of our tree if it has no file of
+        its own. Without ``extension``, that of our tree follows the content, as far as it is known without
+        decoding: PNG for pictures that are rendered or stored losslessly, the format of the file under a
+        root, JPEG otherwise.
+
+        Raises
+        ------
+        DataError : ``paths="disk"`` without ``links``, and no file has the path.
+        SourceError, MissingImageError : ``paths="disk"``, and the root or the file is absent.
         """
-        return self._official_path(row) or self.tree_path(row, self._extension(row) or DEFAULT_EXTENSION)
+        if self.paths == "disk" and (path := self._disk_path(row)) is not None:
+            return path
+        extension = extension or self._extension(row) or DEFAULT_EXTENSION
+        if self.paths == "disk":
+            return self.tree_path(row, extension)
+        return self._official_path(row) or self.tree_path(row, extension)
 
     def possible_paths(self, row: ImageRow) -> tuple[str, ...]:
         """Return every path that an export may write for an image, depending on the roots at hand."""
-        if official := self._official_path(row):
+        if self.paths == "disk" and (path := self._disk_path(row)) is not None:
+            return (path,)
+        if self.paths != "disk" and (official := self._official_path(row)):
             return (official,)
         extension = self._extension(row)
         return tuple(self.tree_path(row, e) for e in ([extension] if extension else FILE_EXTENSIONS))
+
+    def _disk_path(self, row: ImageRow) -> str | None:
+        """Return the path of an image on disk as the format holds it, None if it has no file of its own."""
+        source = self.sources.get(row["source"])
+        if source is None and source_class(row["source"]).rooted:
+            raise no_root(row["source"], row["group"])
+        raw = source is not None and row["view"] == RAW_VIEW
+        path = disk_path(source, row["image_id"]) if source is not None and raw else None
+        encoded = None if path is None else encoded_path(path, self.format)
+        if not self.links and encoded is None:
+            reason = f"{printable(row['image_id'])} of {row['source']} has no file of its own on disk"
+            raise DataError(
+                reason, where=row["group"], hint="write the pictures with --links, or leave out the group"
+            )
+        if not self.links and encoded != path:
+            reason = f"{self.format} cannot hold the path {printable(path)!r}, which has a blank"
+            raise DataError(
+                reason, where=row["group"], hint="write the pictures with --links, or rename the file"
+            )
+        return encoded
 
     def _official_path(self, row: ImageRow) -> str | None:
         if row["view"] != RAW_VIEW:
@@ -170,7 +222,8 @@ class ExportTask:
             self._case_clashes[part] = CaseClashes.of(self.manifest.parts[part]())
         return tree_path(*part, row["class_id"], row["image_id"], extension, self._case_clashes[part])
 
-    def _leave_out(self, row: ImageRow, error: Exception) -> None:
+    def leave_out(self, row: ImageRow, error: Exception) -> None:
+        """Note an image that is missing; raise the error without ``allow_missing``."""
         if not self.allow_missing:
             raise error
         self.images -= 1

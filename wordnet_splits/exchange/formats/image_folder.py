@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.files import writing
 from wordnet_splits.base.names import printable
-from wordnet_splits.base.untrusted import read_image
 from wordnet_splits.exchange.entries import ListEntry, slug
 from wordnet_splits.exchange.tasks import DEFAULT_EXTENSION, ExportTask, ImportTask
 from wordnet_splits.manifest.tables import SPLITS
@@ -32,16 +30,7 @@ class ImageFolderTree:
             (folder / part[0] / part[1]).mkdir(parents=True)
             for picture in task.pictures(part, table, links=True):
                 path = folder / task.tree_path(picture.row, picture.extension or DEFAULT_EXTENSION)
-                data = picture.data
-                with writing(path):
-                    path.parent.mkdir(exist_ok=True)
-                    if picture.file is not None and not task.copies:
-                        path.symlink_to(picture.file)
-                        continue
-                    if picture.file is not None:
-                        data = read_image(picture.file, picture.file.parent.resolve())
-                    with path.open("xb") as file:
-                        file.write(data)
+                picture.write(path, copies=task.copies)
 
     def read(self, task: ImportTask) -> Iterator[ListEntry]:
         """Yield the files of ``<split>/<group>/<class>/``, or of one dataset's ``<class>/``.

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from wordnet_splits.base.errors import DataError
+import pyarrow as pa
+
+from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.text_formats import csv_rows
 from wordnet_splits.base.untrusted import read_text
@@ -19,9 +21,12 @@ from wordnet_splits.exchange.entries import (
     parse_label,
     split_and_group,
 )
-from wordnet_splits.exchange.tasks import NEGATIVE, UNKNOWN, ExportTask, ImportTask
+from wordnet_splits.exchange.tasks import NEGATIVE, UNKNOWN, ExportTask, ImageRow, ImportTask
+from wordnet_splits.manifest import Part
 from wordnet_splits.manifest.tables import SPLITS
 
+IMAGES: Final = "images"
+"""Folder of the pictures of an export with ``links``."""
 GROUPS: Final = {NEGATIVE: ("negative", "external"), UNKNOWN: ("unknown", "far")}
 """Label -> group and role in openset-imagenet's lists; other labels are group ``known``, role ID."""
 
@@ -39,7 +44,8 @@ class OpenOOD:
     def write(self, task: ExportTask, folder: Path) -> None:
         """Write ``<split>_<group>.txt`` for each part."""
         for (split, group), table in task.tables():
-            lines = (f"{task.path(row)} {task.label(row)}\n" for row in task.rows(table))
+            listed = _listed(task, (split, group), table, folder)
+            lines = (f"{path} {task.label(row)}\n" for path, row in listed)
             write_text(folder / f"{split}_{group}.txt", "".join(lines))
 
     def read(self, task: ImportTask) -> Iterator[ListEntry]:
@@ -68,9 +74,10 @@ class OpensetImagenet:
     def write(self, task: ExportTask, folder: Path) -> None:
         """Write ``<split>.csv``."""
         texts = {split: io.StringIO() for split, _ in task.manifest.parts}
-        for (split, _), table in task.tables():
+        for (split, group), table in task.tables():
             rows = csv.writer(texts[split], lineterminator="\n")
-            rows.writerows((task.path(row), task.label(row)) for row in task.rows(table))
+            listed = _listed(task, (split, group), table, folder)
+            rows.writerows((path, task.label(row)) for path, row in listed)
         for split, text in texts.items():
             write_text(folder / f"{split}.csv", text.getvalue())
 
@@ -86,3 +93,20 @@ class OpensetImagenet:
                 label = parse_label(cells[1].strip(), where)
                 group, role = GROUPS.get(label, ("known", "id"))
                 yield ListEntry(split, group, cells[0].strip(), label, role=role)
+
+
+def _listed(task: ExportTask, part: Part, table: pa.Table, folder: Path) -> Iterator[tuple[str, ImageRow]]:
+    """Yield path and row of each image; with ``task.links`` write its picture below ``images/``, too."""
+    if task.links:
+        for picture in task.pictures(part, table, links=True):
+            path = task.path(picture.row, picture.extension)
+            picture.write(folder / IMAGES / path, copies=task.copies)
+            yield path, picture.row
+        return
+    for row in task.rows(table):
+        try:
+            path = task.path(row)
+        except SourceError as error:
+            task.leave_out(row, error)
+            continue
+        yield path, row

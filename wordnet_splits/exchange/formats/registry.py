@@ -44,6 +44,9 @@ FORMATS: Final = {
 }
 """Name -> module of this package and class in it."""
 
+PATH_LISTS: Final = tuple(name for name, kind in FORMATS.items() if kind.startswith("path_lists:"))
+"""Formats that list paths of pictures."""
+
 ARCHIVES: Final = ("facets", "kim-archive")
 """Archives of papers' authors, which can only be read, and have splits, roles and sources of their own."""
 
