@@ -32,7 +32,6 @@ def add_commands(app: typer.Typer) -> None:
     examples = [
         "wordnet-splits audit ssb-hard",
         "wordnet-splits audit imagenet-r --against tiny-imagenet --json",
-        "wordnet-splits audit caltech256 --out caltech256.html",
     ]
     add_command(app, "audit", audit_classes, examples)
     examples = [
