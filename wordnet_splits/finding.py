@@ -1,9 +1,9 @@
 """Names, paths and addresses of benchmarks, resolved to a `Manifest` or a `Recipe`.
 
 A name is that of a frozen benchmark, in the first of these folders that has it: the folder given, the one in
-``WORDNET_SPLITS_MANIFESTS``, the checkout, the installed package. An address, on the Hub
-(``hf://datasets/ORG/NAME@v1/BENCHMARK``) or of a published folder (``https://HOST/FOLDER/BENCHMARK``), is
-pulled and verified on first use.
+``WORDNET_SPLITS_MANIFESTS``, the checkout, the installed package; ``mine@v1`` is an earlier version of it. An
+address, on the Hub (``hf://datasets/ORG/NAME@v1/BENCHMARK``) or of a published folder
+(``https://HOST/FOLDER/BENCHMARK``), is pulled and verified on first use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wordnet_splits.catalog.declarations import Declaration, merge_declarations
 from wordnet_splits.hub.address import SCHEME, Address, FolderAddress, is_address, parse_address, web_address
 from wordnet_splits.manifest import Manifest, read_manifest
 from wordnet_splits.manifest.diff import contradictions
-from wordnet_splits.manifest.folders import manifest_folders, manifest_names, shipped_data
+from wordnet_splits.manifest.folders import frozen_folder, frozen_folders, manifest_names, shipped_data
 from wordnet_splits.manifest.reading import Check, read_declarations
 from wordnet_splits.recipe import Recipe, class_set_names, declared_by, load_recipe, recipe_names
 
@@ -49,10 +49,10 @@ def find_manifest(name: str | Path, manifests: Path | None = None) -> Path:
             hint = "give a folder written by `build`"
             raise ManifestError("no manifest.json here", where=str(path), hint=hint)
         raise unknown_benchmark("manifest", str(name), manifest_names(manifests))
-    for folder in manifest_folders(manifests):
-        if name and (folder / name / "manifest.json").is_file():
-            return folder / name
-    raise unknown_benchmark("manifest", str(name), manifest_names(manifests))
+    folder = frozen_folder(str(name), manifests)
+    if folder is None:
+        raise unknown_benchmark("manifest", str(name), frozen_folders(manifests, earlier=True))
+    return folder
 
 
 def _pulled_folder(text: str) -> Path:
@@ -141,7 +141,7 @@ def find_recipe(benchmark: Recipe | Manifest | str | Path, manifests: Path | Non
     assert isinstance(benchmark, str | Path)
     if _has_manifest(benchmark, manifests):
         return load_recipe(load_manifest(benchmark, manifests))
-    names = {*recipe_names(), *class_set_names(), *manifest_names(manifests)}
+    names = {*recipe_names(), *class_set_names(), *frozen_folders(manifests, earlier=True)}
     raise unknown_benchmark("benchmark", str(benchmark), names)
 
 
@@ -181,4 +181,4 @@ def _names_recipe(benchmark: Recipe | Manifest | str | Path) -> bool:
 def _has_manifest(name: str | Path, manifests: Path | None) -> bool:
     if is_path(name):
         return is_address(name) or (Path(name) / "manifest.json").is_file()
-    return name in manifest_names(manifests)
+    return frozen_folder(str(name), manifests) is not None

@@ -24,7 +24,7 @@ from wordnet_splits.catalog.lists import available_lists, find_list
 from wordnet_splits.finding import is_path, load_manifest
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.folders import manifest_names
+from wordnet_splits.manifest.folders import frozen_folder, manifest_names
 from wordnet_splits.manifest.reading import Check
 from wordnet_splits.propose.model import is_unconfirmed
 from wordnet_splits.recipe import class_set_names, load_recipe
@@ -149,9 +149,9 @@ def load_class_list(
 
 def is_group(name: str, manifests: Path | None) -> bool:
     """Say whether ``BENCHMARK:GROUP`` names a group of a benchmark."""
-    benchmark, colon, _ = name.rpartition(":")
+    benchmark = name.rpartition(":")[0]
     of_path = is_path(benchmark) and not Path(name).exists()  # a file's name may have a colon, too
-    return bool(colon) and (of_path or benchmark in manifest_names(manifests))
+    return of_path or frozen_folder(benchmark, manifests) is not None
 
 
 def _is_catalog(path: Path) -> bool:

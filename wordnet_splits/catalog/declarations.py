@@ -222,11 +222,14 @@ def merge_declarations(sets: Iterable[Mapping[str, Declaration]]) -> dict[str, D
 def _check_same(a: Declaration, b: Declaration) -> None:
     difference = _difference(a, b)
     if difference is not None:
+        hint = "give one of them another name, build again if the benchmark is out of date, "
+        hint += "or take one benchmark at a time"
+        carried = [declaration.file.parent.name == "sources" for declaration in (a, b)]
+        if any(carried):
+            other = b.file if carried[0] else a.file
+            hint += f"; for a benchmark as it was built, move {other} away, and give a root with its pictures"
         raise DataError(
-            f"declares another dataset {a.name!r} than {a.file}: {difference}",
-            where=str(b.file),
-            hint="give one of them another name, build again if the benchmark is out of date, "
-            "or take one benchmark at a time",
+            f"declares another dataset {a.name!r} than {a.file}: {difference}", where=str(b.file), hint=hint
         )
 
 

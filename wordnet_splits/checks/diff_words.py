@@ -20,6 +20,7 @@ ClassKey = tuple[str, str]
 """(source, class_id)."""
 EXAMPLES: Final = 3
 """Classes whose evidence is shown before and after."""
+UNSET: Final = "not set"
 LONGEST_VALUES: Final = 200
 """Most letters of the values of a recipe's key that a sentence shows."""
 
@@ -107,7 +108,9 @@ def describe_diff(a: Manifest, b: Manifest) -> DescribedDiff:
     classes, moves = difference.classes, image_moves(difference.images)
     renames = find_renames(classes, moves)
     new_names = {(r.source, r.before): r.after for r in renames}
+    versions = [f"version was {a.version}, is {b.version}"] if a.version != b.version else []
     words = [
+        *versions,
         *(rename.sentence for rename in renames),
         *_class_sentences(classes, moves, renames),
         *_image_sentences(classes, moves, new_names),
@@ -190,14 +193,14 @@ def _recipe_sentences(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[st
             if groups_a[name].get(key) != groups_b[name].get(key)
         )
         for key in others:
-            yield f"{key} of {name} was {groups_a[name].get(key)}, is {groups_b[name].get(key)}"
+            yield f"{key} of {name} was {groups_a[name].get(key, UNSET)}, is {groups_b[name].get(key, UNSET)}"
     for name in sorted(groups_a.keys() - groups_b.keys()):
         yield f"the group {name} was removed"
     for name in sorted(groups_b.keys() - groups_a.keys()):
         yield f"the group {name} was added: {_rule(groups_b[name].get('classes'))}"
-    for key in sorted((a.keys() | b.keys()) - {"group"}):
+    for key in sorted((a.keys() | b.keys()) - {"group", "version"}):
         if a.get(key) != b.get(key):
-            values = f"was {a.get(key)}, is {b.get(key)}"
+            values = f"was {a.get(key, UNSET)}, is {b.get(key, UNSET)}"
             yield f"{key} {values if len(values) <= LONGEST_VALUES else 'of the recipe differs'}"
 
 

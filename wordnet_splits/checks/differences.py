@@ -29,7 +29,7 @@ def folder_problems(manifest: Manifest) -> Iterator[LocatedProblem]:
     """Yield the problems of a manifest's folder: its name, stray files, unreadable tables, stale metadata."""
     folder = manifest.folder
     assert folder is not None
-    if folder.resolve().name != manifest.name:
+    if folder.resolve().name not in (manifest.name, f"{manifest.name}@v{manifest.version}"):
         yield of_whole("name", f"the folder {folder.name} holds the manifest of {manifest.name}")
     files = manifest_files(manifest.data)
     expected = [*files, *(path.relative_to(folder).as_posix() for path in companions(folder))]

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from wordnet_splits.base.errors import ManifestError
-from wordnet_splits.base.files import locked, restore
+from wordnet_splits.base.files import locked, replacing_folder, restore, write_text
 from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog.catalog import CatalogClass, load_declared_catalog
 from wordnet_splits.catalog.declarations import declared_sources
 from wordnet_splits.manifest import Manifest, Part, altered, read_manifest, write_manifest
 from wordnet_splits.manifest.diff import changed_values, diff_manifests
+from wordnet_splits.manifest.folders import CHANGELOG
 from wordnet_splits.propose.model import is_unconfirmed
 from wordnet_splits.recipe import is_shipped, load_recipe
 from wordnet_splits.rules.evidence import counted
 
-RAISE_VERSION = "raise `version` in the recipe and say why in the changelog"
+RAISE_VERSION = "raise `version` in the recipe and say why: `freeze -m WHY`"
 
 
 @dataclass(frozen=True)
@@ -36,30 +39,80 @@ class Frozen(Tabular):
         return [{**vars(self), "folder": str(self.folder), "absent": list(self.absent)}]
 
 
-def freeze(manifest: Manifest, *, manifests: Path) -> Frozen:
+def freeze(manifest: Manifest, *, manifests: Path, message: str | None = None) -> Frozen:
     """Copy a verified build with nothing missing into ``manifests``.
+
+    An earlier version of a benchmark that is not shipped stays, as ``NAME@v1``.
 
     Under one version only nulls may be filled: a value that changes needs ``version + 1`` in the recipe.
     The provenance of an existing manifest stays where no fingerprint changes.
 
+    Parameters
+    ----------
+    message : what changed, and why; a line for this version in ``CHANGELOG.md`` beside the manifest.
+
     Raises
     ------
     ManifestError : the build is incomplete, local, of another seed, damaged, changes a frozen value, or holds
-        a class whose proposed synset nobody confirmed.
+        a class whose proposed synset nobody confirmed; or a later version is frozen.
     """
     check_final(manifest, never="frozen")
+    if message is not None and not message.strip():
+        raise ManifestError("the message is empty", where=manifest.name, hint="say what changed, and why")
+    shipped = is_shipped(load_recipe(manifest))
     folder = manifests / manifest.name
     with locked(folder, busy="another `freeze` is writing here"):
         restore(folder)
         if (folder / "manifest.json").is_file():
             before = read_manifest(folder, check="all", older=True)
             check_succession(before, manifest)
+            if before.version < manifest.version and not shipped:
+                _keep(folder, before, manifests)
             if before.data.fingerprints == manifest.data.fingerprints:
                 provenance = {"provenance": before.data.provenance}
                 manifest = replace(manifest, data=manifest.data.model_copy(update=provenance))
         written = write_manifest(manifest, manifests)
-    absent = () if is_shipped(load_recipe(manifest)) else manifest.data.about.absent
+        if message is not None:
+            _add_change(written, manifest, " ".join(message.split()))
+    absent = () if shipped else manifest.data.about.absent
     return Frozen(manifest.name, manifest.version, manifest.fingerprint, written, absent)
+
+
+def _keep(folder: Path, before: Manifest, manifests: Path) -> None:
+    """Copy the frozen version in a folder to ``NAME@v1`` beside it, unless it is there already."""
+    kept = manifests / f"{before.name}@v{before.version}"
+    with locked(kept, busy="another `freeze` is writing here"):
+        restore(kept)
+        if (kept / "manifest.json").is_file():
+            if read_manifest(kept, older=True).data.fingerprints == before.data.fingerprints:
+                return
+            hint = f"move {kept} away, or raise the version"
+            raise ManifestError(f"another version {before.version} is kept", where=str(kept), hint=hint)
+        with replacing_folder(kept) as part:
+            shutil.copytree(folder, part, dirs_exist_ok=True)
+
+
+def _add_change(folder: Path, manifest: Manifest, message: str) -> None:
+    """Add a line to the changelog beside a manifest, unless it is the last one; the latest is last."""
+    line = f"version {manifest.version}: {message}"
+    changes = changes_of(replace(manifest, folder=folder))
+    if line not in changes:
+        lines = "".join(f"- {change}\n" for change in [*changes, line])
+        write_text(folder / CHANGELOG, f"# Changes of {manifest.name}\n\n{lines}")
+
+
+def changes_of(manifest: Manifest) -> list[str]:
+    """Return the lines of the changelog beside a manifest, ``version 2: why``; none without a changelog.
+
+    Raises
+    ------
+    ManifestError : it is not a text of at most 16 MiB.
+    """
+    path = None if manifest.folder is None else manifest.folder / CHANGELOG
+    if path is None or not path.is_file():
+        return []
+    lines = read_text(path, error=ManifestError).splitlines()
+    return [line.removeprefix("- ") for line in lines if line.startswith("- ")]
 
 
 def check_final(manifest: Manifest, *, never: str) -> None:
@@ -129,8 +182,14 @@ def check_confirmed(manifest: Manifest, *, never: str) -> None:
 
 
 def check_succession(before: Manifest, after: Manifest) -> None:
-    """Raise ManifestError if ``after`` changes a frozen value of ``before`` under the same version."""
-    if after.version != before.version:
+    """Raise ManifestError if ``after`` changes a frozen value under its version, or is of an earlier one."""
+    if after.version < before.version:
+        raise ManifestError(
+            f"version {before.version} is frozen, and this is version {after.version}",
+            where=after.name,
+            hint="raise `version` in the recipe; an earlier version is NAME@v1, and stays as it is",
+        )
+    if after.version > before.version:
         return
     lost = [f"{s}/{g}" for s, g in before.parts.keys() - after.parts.keys()]
     shared = _only(before, set(before.parts)), _only(after, set(before.parts) & set(after.parts))

@@ -28,8 +28,11 @@ def buildable() -> tuple[str, ...]:
 
 
 def benchmark_folders(manifests: Path | None = None) -> dict[str, Path | None]:
-    """Return the frozen folder of each benchmark by name, sorted; None for a recipe that is not frozen."""
-    return dict(sorted({**dict.fromkeys(recipe_names()), **frozen_folders(manifests)}.items()))
+    """Return the frozen folder of each benchmark by name, sorted; None for a recipe that is not frozen.
+
+    An earlier version that `freeze` kept is ``NAME@v1``.
+    """
+    return dict(sorted({**dict.fromkeys(recipe_names()), **frozen_folders(manifests, earlier=True)}.items()))
 
 
 @dataclass(frozen=True)
@@ -74,17 +77,17 @@ def list_benchmarks(manifests: Path | None = None) -> Listing:
     folders = benchmark_folders(manifests)
     return Listing(
         tuple(
-            _unfrozen(load_recipe(name)) if folder is None else _frozen(read_manifest(folder))
+            _unfrozen(load_recipe(name)) if folder is None else _frozen(name, read_manifest(folder))
             for name, folder in folders.items()
         )
     )
 
 
-def _frozen(manifest: Manifest) -> ListedBenchmark:
+def _frozen(name: str, manifest: Manifest) -> ListedBenchmark:
     declared = manifest.data.recipe
     groups = tuple(manifest.groups)
     return ListedBenchmark(
-        manifest.name, manifest.version, declared.title, declared.paper, groups, manifest.fingerprint
+        name, manifest.version, declared.title, declared.paper, groups, manifest.fingerprint
     )
 
 

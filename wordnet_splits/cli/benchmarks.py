@@ -147,14 +147,21 @@ def freeze_benchmarks(
     all_: Annotated[bool, typer.Option("--all", help="Freeze every build in the folder.")] = False,
     built: Annotated[Path, typer.Option(help="Folder that `build` wrote.")] = Path("build"),
     manifests: Annotated[Path, typer.Option(help="Folder of frozen manifests.")] = Path("manifests"),
+    message: Annotated[
+        str | None,
+        typer.Option("-m", "--message", help="What changed and why: for CHANGELOG.md and the card."),
+    ] = None,
     json: Json = False,
 ) -> int:
-    """Copy verified builds with nothing missing into the frozen manifests."""
+    """Copy verified builds with nothing missing into the frozen manifests.
+
+    An earlier version of your own benchmark stays beside the new one, as NAME@v1.
+    """
     from wordnet_splits.checks.freeze import freeze
 
     builds = sorted(f.parent.name for f in built.glob("*/manifest.json") if "@" not in f.parent.name)
     names = _names_or_all(names, all_, builds, where=f"builds in {built}")
-    frozen = [freeze(_find_build(name, built), manifests=manifests) for name in names]
+    frozen = [freeze(_find_build(name, built), manifests=manifests, message=message) for name in names]
     rows = [{"name": f.name, "out": str(f.folder), "absent": list(f.absent)} for f in frozen]
     print_result({"frozen": rows}, json)
     for manifest in () if json else frozen:

@@ -14,14 +14,14 @@ from wordnet_splits.base.parquet import LARGEST_TABLE
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.text_formats import read_json
-from wordnet_splits.base.untrusted import path_below
+from wordnet_splits.base.untrusted import LARGEST_TEXT, path_below
 from wordnet_splits.hub.address import Address, FolderAddress
 from wordnet_splits.hub.repository import Repository, benchmarks_among
 from wordnet_splits.manifest import Manifest, read_manifest
 from wordnet_splits.manifest.carried import carried_files
 from wordnet_splits.manifest.data import check_data
 from wordnet_splits.manifest.diff import changed_values
-from wordnet_splits.manifest.folders import shipped_data
+from wordnet_splits.manifest.folders import CHANGELOG, shipped_data
 from wordnet_splits.manifest.manifest import manifest_files
 
 Verify = Callable[[Manifest], Sequence[Problem]]
@@ -208,6 +208,8 @@ def _receive(
     for carried in carried_files(data.fingerprints.sources):
         fetch(carried.path, carried.largest)
     received = {path: fetch(path) for path in manifest_files(data)}
+    if f"{name}/{CHANGELOG}" in files:
+        received[CHANGELOG] = fetch(CHANGELOG, LARGEST_TEXT)
     manifest = read_manifest(incoming / name)
     _check(manifest, name, repository.where(name, commit=commit), verify)
     with replacing_folder(folder / name) as part:

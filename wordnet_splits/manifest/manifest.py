@@ -25,7 +25,7 @@ from wordnet_splits.manifest.carried import carried_files, write_carried
 from wordnet_splits.manifest.data import GroupRow, ManifestData
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA
 
-COMPANIONS: Final = frozenset({"croissant.json", "README.md", ".gitattributes", ".gitignore"})
+COMPANIONS: Final = frozenset({"croissant.json", "CHANGELOG.md", "README.md", ".gitattributes", ".gitignore"})
 DVC: Final = ".dvc"
 Part = tuple[str, str]
 """(split, group): one image table."""

@@ -10,6 +10,7 @@ from wordnet_splits.base.about import About, Author
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.tabular import markdown_table, markdown_text
 from wordnet_splits.catalog.declarations import merge_declarations, using_sources
+from wordnet_splits.checks.freeze import changes_of
 from wordnet_splits.fetching.published import SUMS
 from wordnet_splits.hub.address import MAIN, Address
 from wordnet_splits.manifest import GroupRow, Manifest
@@ -134,6 +135,7 @@ def _benchmark(manifest: Manifest) -> str:
     lines = [f"### {manifest.name}", "", markdown_text(recipe.title or "A benchmark."), ""]
     lines += _about(recipe.about)
     lines += [f"- version {manifest.version}, fingerprint `{manifest.fingerprint or 'none yet: see below'}`"]
+    lines += [f"- {markdown_text(change)}" for change in changes_of(manifest)]
     taxonomy = data.taxonomy
     decided_by = markdown_text(f"{taxonomy.name} {taxonomy.version}")
     lines += [f"- decided by {decided_by}, hierarchy `{taxonomy.hierarchy}`"]

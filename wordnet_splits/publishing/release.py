@@ -18,6 +18,7 @@ from wordnet_splits.checks.verify import verify_benchmark
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import run_for_each
 from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.folders import CHANGELOG, version_of
 from wordnet_splits.manifest.manifest import manifest_files
 from wordnet_splits.manifest.packaged import whole_folder
 from wordnet_splits.publishing.attribution import check_attributed
@@ -147,7 +148,8 @@ def folders_at(parents: Sequence[Path]) -> list[Path]:
 
 
 def _below(folder: Path) -> list[Path]:
-    return sorted(file.parent for file in folder.glob("*/manifest.json") if file.is_file())
+    files = (file for file in folder.glob("*/manifest.json") if file.is_file())
+    return sorted(file.parent for file in files if version_of(file.parent.name) is None)
 
 
 def _check(verification: Verification, folder: Path) -> None:
@@ -163,4 +165,7 @@ def _check(verification: Verification, folder: Path) -> None:
 
 def _files_of(manifest: Manifest) -> dict[str, Path]:
     folder = whole_folder(manifest)
-    return {f"{manifest.name}/{name}": folder / name for name in manifest_files(manifest.data)}
+    names = manifest_files(manifest.data)
+    if (folder / CHANGELOG).is_file():
+        names.append(CHANGELOG)
+    return {f"{manifest.name}/{name}": folder / name for name in names}

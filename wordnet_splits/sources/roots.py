@@ -11,7 +11,7 @@ Relative paths in it are relative to the file.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
 import platformdirs
@@ -80,9 +80,11 @@ def declare_roots(roots: Roots | None = None) -> None:
         if key.startswith(VARIABLE_PREFIX) and value:
             root = expand_home(value, where=key)
             declared = declared_name(root)
-            if declared is not None and root_variable(declared) == key:
+            # a root of the command line may be of another version of the dataset than the variable's
+            overridden = declared in (roots or {})
+            if declared is not None and root_variable(declared) == key and not overridden:
                 register_declaration(root, declared)
-    read_roots_file()
+    read_roots_file(overridden=roots or {})
 
 
 def all_roots(roots: Roots | None = None) -> dict[str, Path]:
@@ -101,13 +103,13 @@ def all_roots(roots: Roots | None = None) -> dict[str, Path]:
     return {name: root for name, root in resolved if root is not None}
 
 
-def read_roots_file(path: Path | None = None) -> dict[str, Path]:
-    """Return the roots of ``roots.toml``, none if there is no such file."""
+def read_roots_file(path: Path | None = None, *, overridden: Container[str] = ()) -> dict[str, Path]:
+    """Return the roots of ``roots.toml`` except of overridden sources, none if there is no such file."""
     path = path or roots_file()
     if not os.path.lexists(path):
         return {}
     table = read_toml(path, error=SourceError)
-    return {name: _root(name, value, path) for name, value in table.items()}
+    return {name: _root(name, value, path) for name, value in table.items() if name not in overridden}
 
 
 def _root(name: str, value: object, path: Path) -> Path:
