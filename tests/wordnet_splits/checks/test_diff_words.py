@@ -11,6 +11,8 @@ from tests.made_manifests import altered, made_manifest
 from wordnet_splits.checks.diff_words import describe_diff
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA, class_table
+from wordnet_splits.rules.model import ClassRule
+from wordnet_splits.rules.words import rule_words
 
 Picture = tuple[str, int]
 """(class, number): pictures of one number have the same bytes."""
@@ -113,9 +115,11 @@ def test_rules_and_evidence_that_differ_are_said() -> None:
         'evidence of mug was "mug is near by name", is "mug is near by a parent"',
     ]
     assert describe_diff(a, b).same, "classes and images are the same"
+    rules = {"listed": ["mug"]}, {"rest": True, "draw": 1}
     a, b = (
         altered(made, recipe={"name": "made", "group": [{"name": "near", "classes": rule}]})
-        for made, rule in ((a, {"listed": ["mug"]}), (b, {"rest": True, "draw": 1}))
+        for made, rule in zip((a, b), rules, strict=True)
     )
-    taken = "1 classes, drawn from: all that no earlier group took"
-    assert words(a, b)[0] == f'the rule of near was "the classes named: mug", is "{taken}"'
+    before, after = (rule_words(ClassRule.model_validate(rule)) for rule in rules)
+    assert words(a, b)[0] == f'the rule of near was "{before}", is "{after}"'
+    assert "mug" in before
