@@ -81,6 +81,8 @@ def write_samples(manifest: Manifest, site: Path, roots: Roots | None, per_class
     """
     samples = Samples()
     sources = sorted({manifest.source_of(group) for _, group in manifest.parts})
+    for name in sorted({row.source for row in manifest.groups}.difference(sources)):
+        samples.withheld.append(f"No pictures of {name} are shown: its image ids are not known yet.")
     relevant = {name: root for name, root in (roots or {}).items() if name in sources}
     with using_sources(manifest.own):
         infos = {name: source_info(name) for name in sources}

@@ -153,6 +153,11 @@ def test_a_source_without_a_fitting_licence_is_said(splits: Command) -> None:
         "No pictures of cifar100 are shown: its licence (none stated; the publisher asks for citation of the "
         "report) does not allow it."
     ]
+    make_site("others", ["optimizers-fashion"], pictures=1)
+    assert read(Path("others"), "benchmark/optimizers-fashion")["withheld"][:2] == [
+        "No pictures of fashion-mnist are shown: its image ids are not known yet.",
+        "No pictures of omniglot are shown: its image ids are not known yet.",
+    ]
     assert [credit["source"] for credit in read(Path("pages"), "benchmark/digits")["credits"]] == [
         *("digits", "gaussian", "uniform")
     ]
