@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wordnet_splits.audit.report import Audit, AuditedClass, AuditedLists
 
 TEMPLATE = Path(__file__).parent.parent / "data" / "audit.html"
-COLUMNS = ("class", "relation", "known class", "edges", "path", "similarity", "kin")
+COLUMNS = ("class", "relation", "known class", "edges", "path", "similarity to nearest", "kin")
 PICTURES_PER_CLASS = 2
 THUMBNAIL_SIZE = 96
 """Longer side of a picture on the page, in pixels."""

@@ -19,7 +19,7 @@ from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.taxonomy import load
 
-NAMES = ["golden retriever", "zebra", "teapot", "zzqq"]
+NAMES = ["golden retriever", "zebra", "teapot"]
 
 
 @pytest.fixture
@@ -37,6 +37,16 @@ def catalog_file(tmp_path: Path) -> Path:
         lines = ["\t".join(rows[name]) if line.startswith(f"{name}\t") else line for line in lines]
     path.write_text("\n".join(lines) + "\n", "utf-8")
     return path
+
+
+@pytest.fixture
+def pics(own_datasets_forgotten: None, tmp_path: Path) -> Path:
+    """The root of a declared dataset."""
+    root = tmp_path / "pics"
+    own.class_folders(root, NAMES, {"train": 3, "test": 2})
+    own.catalog(root / "mypics.tsv", NAMES, {"train": 3, "test": 2})
+    own.declare(root, "mypics", "folders")
+    return root
 
 
 def test_a_catalog_is_read_with_its_synsets_as_they_were_confirmed(catalog_file: Path) -> None:
@@ -98,17 +108,10 @@ def test_a_page_names_the_path_and_escapes_what_it_shows(tmp_path: Path) -> None
 
 
 def test_a_page_has_pictures_of_both_sides_where_roots_are_given(
-    own_datasets_forgotten: None,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    pics: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     command = Command(capsys, monkeypatch, tmp_path)
-    pics = tmp_path / "pics"
-    own.class_folders(pics, NAMES[:3], {"train": 3, "test": 1})
-    own.catalog(pics / "mypics.tsv", NAMES[:3], {"train": 3, "test": 1})
-    own.declare(pics, "mypics", "folders")
-    (pics / "train" / "zebra" / "picture 0.png").write_bytes(b"no picture")
+    (pics / "test" / "zebra" / "picture 0.png").write_bytes(b"no picture")
     report = ws.audit_classes("mypics", "mypics", roots={"mypics": pics})
     report.write(tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text("utf-8")
@@ -121,16 +124,9 @@ def test_a_page_has_pictures_of_both_sides_where_roots_are_given(
 
 
 def test_a_group_of_a_new_benchmark_is_a_list_with_pictures(
-    own_datasets_forgotten: None,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    pics: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     command = Command(capsys, monkeypatch, tmp_path)
-    pics = tmp_path / "pics"
-    own.class_folders(pics, NAMES[:3], {"train": 3, "test": 2})
-    own.catalog(pics / "mypics.tsv", NAMES[:3], {"train": 3, "test": 2})
-    own.declare(pics, "mypics", "folders")
     root = ("--root", f"mypics={pics}")
     known, far = "mypics:golden retriever,zebra", "mypics:teapot"
     assert command("new", "mine", "--id", known, "--far", far, *root).code == 0
