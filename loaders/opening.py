@@ -139,7 +139,7 @@ def _from_roots(
     packed: bool,
 ) -> dict[Part, OpenedPart]:
     source_of = {part: manifest.source_of(part[1]) for part in tables}
-    sources = open_sources(list(source_of.values()), roots, manifest.own)
+    sources = open_sources(list(source_of.values()), roots, manifest.declarations)
     opened = {}
     for part, name in source_of.items():
         if name not in sources and not allow_missing:

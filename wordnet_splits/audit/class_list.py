@@ -183,8 +183,8 @@ def _of_manifest(manifest: Manifest, group: str) -> tuple[ListedClass, ...]:
         raise unknown("group", group, groups, where=manifest.name)
     of_group = [row for row in rows if row["group"] == group]
     catalogs = {
-        source: load_declared_catalog(manifest.own[source])
-        if source in manifest.own
+        source: load_declared_catalog(manifest.declarations[source])
+        if source in manifest.declarations
         else load_catalog(source)
         for source in {row["source"] for row in of_group}
     }

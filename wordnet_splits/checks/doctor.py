@@ -155,8 +155,8 @@ def carried_declarations(benchmarks: Benchmarks) -> dict[str, Declaration]:
     declarations: dict[str, Declaration] = {}
     for benchmark in benchmarks.values():
         if isinstance(benchmark, Manifest):
-            with contextlib.suppress(SplitsError), using_sources(benchmark.own):
-                declarations = merge_declarations([declarations, benchmark.own])
+            with contextlib.suppress(SplitsError), using_sources(benchmark.declarations):
+                declarations = merge_declarations([declarations, benchmark.declarations])
     return declarations
 
 

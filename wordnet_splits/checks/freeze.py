@@ -149,7 +149,7 @@ def unconfirmed_classes(manifest: Manifest) -> dict[str, list[str]]:
     columns = manifest.classes.select(["source", "class_id", "role"]).to_pylist()
     grouped = {(row["source"], row["class_id"]) for row in columns if row["role"] != "excluded"}
     unconfirmed = {}
-    for name, declared in manifest.own.items():
+    for name, declared in manifest.declarations.items():
         catalog = load_declared_catalog(declared)
         classes = [c for c in catalog if (name, c.class_id) in grouped and is_unconfirmed(c)]
         if classes:
@@ -171,7 +171,7 @@ def check_confirmed(manifest: Manifest, *, never: str) -> None:
     """
     for name, classes in unconfirmed_classes(manifest).items():
         # the catalog to edit is that of the dataset, if it is known here, not the copy in the manifest
-        declared = declared_sources().get(name, manifest.own[name])
+        declared = declared_sources().get(name, manifest.declarations[name])
         raise ManifestError(
             f"{manifest.name} is never {never} while nobody has confirmed the synsets proposed for "
             f"{counted(len(classes), 'class')} of {name}: {'; '.join(classes)}",

@@ -97,7 +97,7 @@ def report_leaks(manifest: Manifest) -> LeakReport:
     ManifestError : the recipe in ``manifest.json`` is malformed.
     """
     recipe = load_recipe(manifest)
-    with using_sources(manifest.own):
+    with using_sources(manifest.declarations):
         leaks_found = class_leaks(_membership(manifest, recipe), load())
         leaks_found += digest_leaks(recipe, [read_table() for read_table in manifest.parts.values()])
     recorded: dict[tuple[str, str, str], LeakRow] = {

@@ -117,7 +117,7 @@ def _verify(
     options = replace(options, local=frozen.name.endswith("@local"))
     if carried := altered_sources(frozen):
         return _verification(frozen, [of_whole("fingerprint", text) for text in carried])
-    with using_sources(frozen.own):
+    with using_sources(frozen.declarations):
         declare_roots(options.roots)
         recipe = recipe_for(frozen)
         if out is not None and (equal := _equal_build(frozen, recipe, options, out, taxonomy)):

@@ -203,7 +203,7 @@ def verify_benchmarks(
     where = f"frozen manifests in {manifests}" if manifests else "frozen manifests"
     names = _names_or_all(names, all_ or not names, manifest_names(manifests), where=where)
     frozen = [load_manifest(name, manifests, check="none") for name in names]
-    roots = parse_roots(root or [], merge_declarations(manifest.own for manifest in frozen))
+    roots = parse_roots(root or [], merge_declarations(manifest.declarations for manifest in frozen))
     results = []
     for result in run_for_each(
         verify_benchmark,

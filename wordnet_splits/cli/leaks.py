@@ -65,7 +65,7 @@ def show_leaks(
     from wordnet_splits.finding import load_manifest
 
     manifest = load_manifest(name, manifests)
-    roots = parse_roots(root or [], manifest.own)
+    roots = parse_roots(root or [], manifest.declarations)
     exact = report_leaks(manifest)
     alike = None
     if near:

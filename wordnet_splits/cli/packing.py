@@ -70,7 +70,7 @@ def pack_benchmark(
     result = pack(
         manifest,
         _out(benchmark, out),
-        roots=parse_roots(root or [], manifest.own),
+        roots=parse_roots(root or [], manifest.declarations),
         groups=group or (),
         splits=split or (),
         allow_missing=allow_missing,

@@ -123,7 +123,7 @@ def find_near_duplicates(
     if not 0 <= threshold <= MAX_THRESHOLD:
         raise SplitsError(f"the threshold must be 0 to {MAX_THRESHOLD} bits, not {threshold}")
     report = NearReport(threshold)
-    with using_sources(manifest.own):
+    with using_sources(manifest.declarations):
         sets = _sets_at_hand(manifest, roots, report)
         names = sorted({s for table in sets.values() for s in _values(table, "source")})
         opened = [open_source(n, roots.get(n) if source_class(n).rooted else None) for n in names]

@@ -83,7 +83,7 @@ def export_benchmark(
     task = ExportTask(
         manifest,
         format,
-        open_sources(sorted(names), roots, manifest.own),
+        open_sources(sorted(names), roots, manifest.declarations),
         copies=copies,
         paths=paths,
         links=links,
@@ -95,7 +95,7 @@ def export_benchmark(
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise OutputError("is there already", where=str(out), hint="give --out a new or empty folder")
         with replacing_folder(out) as folder:
-            with using_sources(manifest.own):
+            with using_sources(manifest.declarations):
                 exchange_format.write(task, folder)
             if not (groups or splits):
                 write_sidecar(manifest, format, folder, cast(PathKind, paths))
@@ -103,7 +103,7 @@ def export_benchmark(
             if groups or splits:
                 of_part = set(manifest.classes["source"].to_pylist())
                 carried = [row for row in carried if row.name in of_part]
-            write_carried(manifest.own, carried, folder)
+            write_carried(manifest.declarations, carried, folder)
     awaiting = [
         f"{row.group} {row.split}"
         for row in manifest.groups

@@ -1,4 +1,4 @@
-"""From what the rules decide and the images taken to a manifest: tables, leaks, fingerprints, counts."""
+"""Assembly of a manifest from classes and images: tables, leaks, fingerprints, counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wordnet_splits.making.class_table import Labels, build_class_table, labels_
 from wordnet_splits.making.identical import drop_identical
 from wordnet_splits.making.images import Selection
 from wordnet_splits.making.inversions import NEARNESS, inversions
-from wordnet_splits.making.known_leaks import judge
+from wordnet_splits.making.known_leaks import set_severities
 from wordnet_splits.making.leaks import (
     Leak,
     check_once,
@@ -39,7 +39,7 @@ from wordnet_splits.taxonomy import Taxonomy
 
 @dataclass(frozen=True)
 class Rules:
-    """What a recipe's rules decide of the classes, and the leaks between classes."""
+    """The classes of each group by the rules of a recipe, and the leaks between them."""
 
     recipe: Recipe
     seed: int
@@ -48,7 +48,7 @@ class Rules:
 
 
 def decide(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Rules:
-    """Decide the classes of every group. Raises RecipeError where a rule cannot be kept."""
+    """Decide the classes of every group. Raises RecipeError for a rule that cannot be satisfied."""
     membership = decide_membership(recipe, seed, taxonomy)
     leaks = class_leaks(membership, taxonomy)
     if recipe.drop_leaks:
@@ -66,13 +66,14 @@ def assemble(
     resampled: bool = False,
     strict: bool = True,
 ) -> tuple[Manifest, list[Leak]]:
-    """Return the manifest of the images taken, and its leaks.
+    """Return the manifest of the selected images, and its leaks.
 
     Parameters
     ----------
-    missing : images that a root lacks, which ``selections`` no longer hold.
-    resampled : the seed is another than the recipe's.
-    strict : raise RecipeError for a leak that the recipe does not name, where it is the recipe's own draw.
+    missing : images that a root lacks; ``selections`` do not contain them.
+    resampled : whether the seed is not the recipe's.
+    strict : raise RecipeError for a leak that the recipe does not name, unless images are resampled or
+        missing.
     """
     recipe = rules.recipe
     if recipe.drop_leaks:
@@ -85,7 +86,8 @@ def assemble(
     check_once(list(tables.values()), recipe.name)
     leaks = [*rules.leaks, *digest_leaks(recipe, list(tables.values()))]
     undigested = {s.group.name for s in selections if s.awaiting is not None or len(s.digests) < s.count}
-    judge(recipe, leaks, unknown_digests=undigested, strict=strict and not resampled and not missing)
+    strict = strict and not resampled and not missing
+    set_severities(recipe, leaks, unknown_digests=undigested, strict=strict)
     of_leaks = leak_evidence(rules.membership, leaks, taxonomy)
     classes = build_class_table(rules.membership, labels, taxonomy, of_leaks)
     local = any(s.local for s in selections)
@@ -115,12 +117,12 @@ def assemble(
             "pyarrow": pa.__version__,
         },
     }
-    parts: dict[Part, Callable[[], pa.Table]] = {part: partial(_given, t) for part, t in tables.items()}
-    return Manifest(check_data(data, recipe.name), classes, parts, own=declarations), leaks
+    parts: dict[Part, Callable[[], pa.Table]] = {part: partial(_identity, t) for part, t in tables.items()}
+    return Manifest(check_data(data, recipe.name), classes, parts, declarations=declarations), leaks
 
 
 def _inverted(classes: pa.Table) -> dict[str, str]:
-    """Say of each far group that holds classes nearer than the usual near one, how many."""
+    """Return a sentence for each far group with classes nearer to ID than the median near class."""
     columns = classes.select(["source", "group", "class_id", "role", NEARNESS])
     sentences: dict[str, list[str]] = {}
     for inversion in inversions(columns.to_pylist()):
@@ -128,7 +130,7 @@ def _inverted(classes: pa.Table) -> dict[str, str]:
     return {group: "; ".join(clauses) for group, clauses in sentences.items()}
 
 
-def _given(table: pa.Table) -> pa.Table:
+def _identity(table: pa.Table) -> pa.Table:
     return table
 
 
@@ -174,7 +176,7 @@ def _table(selection: Selection, labels: Labels) -> pa.Table:
 
 
 def _left_out(selection: Selection) -> str:
-    """Say why images are left out, and how many."""
+    """Return the number of images left out, with the reasons."""
     reasons = {
         "for showing a class of another role, or of none, besides": selection.mixed,
         "as another set, split or class holds the same picture": selection.copies,
@@ -190,7 +192,7 @@ def group_rows(
 ) -> list[dict[str, Any]]:
     """Return a row for the classes and each split of every group: published, expected, actual, status.
 
-    ``inverted`` says of a far group that some of its classes are nearer than near ones.
+    ``inverted`` has a sentence for each far group with classes nearer to ID than near ones.
     """
     at = {(s.group.name, s.split): s for s in selections}
     rows = []

@@ -1,4 +1,4 @@
-"""The class table: every class of every source of a recipe, its role, its evidence and how near it is."""
+"""The class table: the classes of a recipe's sources with role, evidence and distance to ID."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.making.membership import Membership
-from wordnet_splits.making.nearest_class import standings
+from wordnet_splits.making.nearest_class import nearness_clauses
 from wordnet_splits.manifest.tables import class_table
 from wordnet_splits.recipe import Group
 from wordnet_splits.rules import Key, Verdict, sentence
@@ -18,23 +18,23 @@ from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
 
 MEASURES = {"distance": "distance", "path": "path", "wup": "wup_wn", "lch": "lch", "mean": "mean"}
-"""Measure of each distance column that holds one."""
+"""Similarity measure of each numeric distance column."""
 
 DISTANCE_COLUMNS = ("own_wnid", "nearest_wnid", "nearest_id", "lcs", *MEASURES)
 
 PAIRS = 512
-"""Classes compared at a time; memory grows with its square."""
+"""Pairs of synsets compared at a time; memory grows with the square."""
 
 
 Labels = Mapping[Key, int]
-"""The label of each class that the classifier has."""
+"""Label of each class that the classifier has an output for."""
 
 
 def labels_of(membership: Membership) -> Labels:
     """Return the label of every ID class: 0..K-1 in the publishers' order, groups in file order.
 
-    A group that is not ``labelled`` has none: the classifier has no output for its classes. ``csid`` classes
-    carry the label of the ID class with the same synset.
+    Groups that are not ``labelled`` have none. ``csid`` classes have the label of the ID class with the same
+    synset.
     """
     labels: dict[Key, int] = {}
     by_wnid: dict[str, int] = {}
@@ -60,7 +60,7 @@ def build_class_table(
 ) -> pa.Table:
     """Return the class table: every catalog class of every source of the recipe.
 
-    ``leaks`` is what the evidence of a class adds about its leaks.
+    ``leaks`` are clauses about the leaks of classes, to be added to their evidence.
     """
     leaks = leaks or {}
     id_keys = [
@@ -90,8 +90,8 @@ def build_class_table(
                 )
             rows.append(_joined(refusals))
     _add_distances(rows, id_keys, taxonomy)
-    for row, standing in zip(rows, standings(rows, taxonomy), strict=True):
-        row["evidence"] = f"{row['evidence']}; {standing}"
+    for row, clause in zip(rows, nearness_clauses(rows, taxonomy), strict=True):
+        row["evidence"] = f"{row['evidence']}; {clause}"
         leak = leaks.get((str(row["source"]), str(row["class_id"])))
         if leak is not None and row["role"] != "excluded":
             row["evidence"] = f"{row['evidence']}; {leak}"
@@ -99,7 +99,7 @@ def build_class_table(
 
 
 def _joined(refusals: Sequence[dict[str, Any]]) -> dict[str, object]:
-    """Return one row of a class that several groups refused: every rule, every sentence, all evidence."""
+    """Merge the rows of a class that several groups refused: all rules, sentences and evidence."""
     row = dict(refusals[-1])
     row["rule"] = "; ".join(dict.fromkeys(r["rule"] for r in refusals))
     row["evidence"] = "; ".join(r["evidence"] for r in refusals)
@@ -128,7 +128,7 @@ def _row(
 
 
 def _add_distances(rows: Sequence[dict[str, object]], id_keys: Sequence[Key], taxonomy: Taxonomy) -> None:
-    """Fill the distance columns: the pair with the nearest other ID class, by the greatest mean score."""
+    """Add the distance columns: those of the pair with the nearest other ID class."""
     classes = {
         (str(r["source"]), str(r["class_id"])): load_catalog(str(r["source"]))[str(r["class_id"])]
         for r in rows
@@ -151,7 +151,7 @@ def nearest_id_pairs(
     if not id_pairs or not wnids:
         return {}
     scores = similarity.similarity_matrix("mean", wnids, [wnid for _, wnid, _ in id_pairs], taxonomy)
-    nearest_columns = scores.argmax(axis=1)  # the first of equals has the smallest class, then synset
+    nearest_columns = scores.argmax(axis=1)  # ties: the first, which has the smallest class, then synset
     row_of = {w: n for n, w in enumerate(wnids)}
     columns_of: dict[Key, list[int]] = {}
     for column, (class_id, _, source) in enumerate(id_pairs):
@@ -188,7 +188,7 @@ def nearest_id_pairs(
 def _compare_pairs(
     pairs: Sequence[tuple[str, str]], taxonomy: Taxonomy
 ) -> dict[tuple[str, str], dict[str, object]]:
-    """Return LCS and measures of each pair of synsets, equal to those of `similarity.compare`."""
+    """Return the LCS and the measures of each pair of synsets, as of `similarity.compare`."""
     (rows, row), (columns, column) = (
         np.unique([pair[side] for pair in pairs], return_inverse=True) for side in (0, 1)
     )

@@ -1,8 +1,8 @@
-"""Reading what a manifest names: digests of images under a root, and what is absent, damaged or altered.
+"""Digests of the images under a root, and problems of absent, damaged or altered images.
 
 Work is cut into chunks, done here or by worker processes, and journalled, so that Ctrl-C loses at most
-the chunks in flight. What is wrong with one image is a problem of the list; what is wrong with the root
-(a truncated pickle, an archive that leaves its folder) is an error and ends the reading.
+the chunks in flight. A fault of an image is a problem in the result; a fault of the root (a truncated pickle,
+an archive that leaves its folder) is an error and ends the reading.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from wordnet_splits.sources.stamps import stamps
 CHUNK = 128
 _LINE = re.compile("(.+)\t([0-9a-f]{64})\t([0-9]{1,20})")
 ABSENT = (KeyError, FileNotFoundError, NotADirectoryError, type(None))
-"""What a source raises where an image is absent."""
+"""Exceptions that a source raises for an absent image."""
 
 
 ReadImage = tuple[str, bytes | None, str]
-"""Of one image: problem kind or "", digest, detail."""
+"""Kind of problem or "", digest, and detail of an image."""
 
 
 def read_digests(
     source: Source,
     classes: Mapping[str, str],
-    known: Mapping[str, bytes],
+    published: Mapping[str, bytes],
     *,
     workers: int = 1,
     journal: Path | None = None,
     progress: Progress | None = None,
 ) -> tuple[dict[str, bytes], list[Problem]]:
-    """Read every image and return the digests, and a problem for each image that is not as it should be.
+    """Read images and return their digests, and a problem for each absent, damaged or altered image.
 
     Parameters
     ----------
-    classes : class id by image id: what to read.
-    known : 32-byte digests known beforehand; other pixels under that id are ``altered``.
-    workers : processes; the result does not depend on it.
-    journal : file that remembers digests between interrupted runs, while the files that they are of keep
-        their sizes and times; the caller removes it.
+    classes : class id of each image to read, by image id.
+    published : known 32-byte digests; an image with another digest is ``altered``.
+    workers : number of processes; the result does not depend on it.
+    journal : file with the digests of interrupted runs, used while image files keep their sizes and times;
+        the caller removes it.
 
     Raises
     ------
@@ -58,15 +58,15 @@ def read_digests(
     OutputError : the journal cannot be written.
     """
     ids = sorted(classes)
-    written = _Journal(journal, source, [i for i in ids if i not in known])
-    digests = written.replay()
+    journalled = _Journal(journal, source, [i for i in ids if i not in published])
+    digests = journalled.replay()
     # an altered image is read again: it may have been repaired since
-    digests = {i: d for i, d in digests.items() if i in classes and known.get(i, d) == d}
+    digests = {i: d for i, d in digests.items() if i in classes and published.get(i, d) == d}
     todo = [i for i in ids if i not in digests]
     problems: list[Problem] = []
     chunks = [todo[n : n + CHUNK] for n in range(0, len(todo), CHUNK)]
     task_name = f"reading {source.name}"
-    written.begin(digests)
+    journalled.begin(digests)
     with (
         (progress or Silent()).task(task_name, len(todo)) as task,
         closing(run_jobs(digest_chunk, ((source, c) for c in chunks), workers, name=chunk_name)) as done,
@@ -77,9 +77,9 @@ def read_digests(
                     digests[image_id] = digest
                 if kind:
                     problems.append(Problem(kind, source.name, classes[image_id], image_id, detail))
-            written.add(chunk, digests)
+            journalled.add(chunk, digests)
             task.advance(len(chunk))
-    for image_id, digest in known.items():
+    for image_id, digest in published.items():
         if image_id in digests and digests[image_id] != digest:
             problems.append(_altered(source, classes[image_id], image_id))
             del digests[image_id]
@@ -104,7 +104,7 @@ def digest_chunk(job: tuple[Source, list[str]]) -> list[ReadImage]:
 
 
 def chunk_name(job: tuple[Source, list[str]]) -> str:
-    """Return what to call some images of a source."""
+    """Return the name of a chunk for errors."""
     source, ids = job
     return f"{source.name} {ids[0]} to {ids[-1]}"
 
@@ -136,7 +136,7 @@ def _read(source: Source, image_id: str) -> ReadImage:
 
 
 class _Journal:
-    """Digests on disk as soon as they are known; those of ``ids`` with the stamp of the file they are of."""
+    """File of digests, written chunk by chunk; those of ``ids`` have the stamp of their image file."""
 
     def __init__(self, path: Path | None, source: Source, ids: Sequence[str]) -> None:
         self._path = path
@@ -159,12 +159,12 @@ class _Journal:
         }
 
     def begin(self, digests: Mapping[str, bytes]) -> None:
-        """Start the file anew with what is known."""
+        """Start the file again with the digests so far."""
         if self._path is not None:
             write_text(self._path, "".join([self._header + "\n", *self._lines(digests, digests)]))
 
     def add(self, ids: Iterable[str], digests: Mapping[str, bytes]) -> None:
-        """Enter the digests of some images."""
+        """Append the digests of a chunk."""
         if self._path is not None:
             append_text(self._path, "".join(self._lines(ids, digests)))
 

@@ -1,4 +1,4 @@
-"""How many images a split will hold, from published counts alone."""
+"""Number of images that a split will have, from published counts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from wordnet_splits.sources import source_class
 
 
 def expected_count(plan: SplitPlan, plans: Sequence[SplitPlan], populations: Populations) -> int | None:
-    """Return how many images a split that is drawn will hold; None where published counts do not say.
+    """Return the number of images of a drawn split; None if published counts do not tell.
 
-    ``rest`` counts what the group's other splits, among ``plans``, leave of the same pool.
+    ``rest`` is the pool without the images of the group's other splits in ``plans``.
     """
     rule, source = plan.rule, plan.group.source
     if rule.per_class is not None:
@@ -33,16 +33,16 @@ def expected_count(plan: SplitPlan, plans: Sequence[SplitPlan], populations: Pop
                 i not in elsewhere for c in plan.classes for i in other_plan.listed.get((source, c), ())
             )
         elif other_plan.rule.from_ == rule.from_:
-            taken_count = expected_count(other_plan, plans, populations)
-            if taken_count is None:
+            other_count = expected_count(other_plan, plans, populations)
+            if other_count is None:
                 return None
-            left -= taken_count
+            left -= other_count
     return left
 
 
 def _pool_size(source: str, splits: Sequence[str], members: Sequence[str]) -> int | None:
     if source_class(source).multilabel:
-        return None  # which of its images show classes of one role only, published counts do not say
+        return None  # published counts do not tell how many images show classes of one role only
     catalog = load_catalog(source)
     total, member_ids = 0, set(members)
     for split in splits:
@@ -58,6 +58,6 @@ def _pool_size(source: str, splits: Sequence[str], members: Sequence[str]) -> in
             shared.add(name)
         for name in shared:
             if any(c.class_id not in member_ids for c in catalog if c.count_group == name):
-                return None  # only part of a sum is asked for
+                return None  # only part of the sum is needed
             total += catalog.group_counts(split)[name]
     return total

@@ -1,4 +1,4 @@
-"""Which images each split of a group takes: a published list, a cut of a population, or generated noise."""
+"""Selection of the images of each split: a published list, a draw from a population, or generated noise."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from wordnet_splits.sources.noise import NoiseId
 
 @dataclass
 class Selection:
-    """The images of one (group, split), or what they wait for.
+    """The images of a (group, split), or the source that they await.
 
-    ``drawn_from`` is how many images each class has to draw from, ``population`` their sum. Left out are
-    ``mixed`` images, which show a class of another role, too, and ``copies``, which are held elsewhere.
+    ``drawn_from`` is the number of images of each class to draw from, ``population`` their sum. ``mixed``
+    images, which also show a class of another role, and ``copies`` of images elsewhere are left out.
     """
 
     group: Group
@@ -39,19 +39,19 @@ class Selection:
 
     @property
     def count(self) -> int:
-        """Return the number of images taken."""
+        """The number of selected images."""
         return sum(map(len, self.images.values()))
 
 
 @dataclass(frozen=True)
 class Shortfall:
-    """A class of which fewer images are there than a split is to take."""
+    """A class with fewer images than a split takes."""
 
     group: str
     split: str
     class_id: str
-    wanted: int
-    taken: int
+    requested: int
+    available: int
 
 
 def select_images(
@@ -69,20 +69,21 @@ def select_images(
     Parameters
     ----------
     classes : class ids of each group.
-    sources : opened source by name, where a root is at hand.
-    local : draw from what a root holds where its counts are unknown or differ.
-    shortfalls : where classes with too few images are noted, and taken whole, instead of raising.
+    sources : opened sources with a root, by name.
+    local : draw from the images of a root even if its counts are unknown or differ.
+    shortfalls : list to which classes with too few images are added, of which all images are taken; by
+        default they raise.
 
     Raises
     ------
-    RecipeError : an image rule cannot be kept.
+    RecipeError : an image rule cannot be satisfied.
     """
     plans = plan_images(recipe, seed, classes)
     most, roles = _most(plans), _roles(recipe, classes)
     populations = Populations(sources, recipe.draw, seed, most, roles, local=local, progress=progress)
     taken_ids: dict[str, set[str]] = defaultdict(set)
     selections: dict[tuple[str, str], Selection] = {}
-    # what a list or an `all` names is fixed whatever the draws: it goes first, so that `rest` excludes it
+    # the images of a list or of `all` do not depend on draws: they go first, so that `rest` excludes them
     for plan in sorted(plans, key=lambda r: 0 if r.rule.list_ is not None else 2 if r.rule.rest else 1):
         group, split = plan.group, plan.split
         already = taken_ids[group.source]
@@ -111,9 +112,9 @@ def _roles(recipe: Recipe, classes: Mapping[str, Sequence[str]]) -> Roles:
 
 
 def _most(plans: Sequence[SplitPlan]) -> Most:
-    """Return the number of images that all plans together can need of each class: the listed ones, too.
+    """Return the number of images that all plans together can need of each class.
 
-    A draw passes over listed images, so that it may reach as many further.
+    Listed images count, too: a draw passes over them.
     """
     listed: Counter[tuple[str, str]] = Counter()
     for images in {r.rule.list_: r.listed for r in plans}.values():

@@ -1,4 +1,4 @@
-"""Draws that came out inverted: a far group that holds classes nearer to ID than the usual near one."""
+"""Inversions: far groups with classes nearer to ID than the median class of a near group."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 TableRow = Mapping[str, Any]
 NEARNESS = "mean"
-"""The column of the class table by which the nearest ID class is chosen; greater is nearer."""
+"""Column of the class table by which the nearest ID class is found; greater is nearer."""
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,10 @@ class Inversion:
     Attributes
     ----------
     far, near : the groups.
-    nearer : how many classes of the far group are nearer.
-    classes : how many classes it has that have a distance.
-    median : the nearness of the near group's median class, in 0..1.
-    nearest : the far group's nearest class, and
-    value : its nearness.
+    nearer : number of classes of the far group that are nearer.
+    classes : number of its classes that have a distance.
+    median : nearness of the near group's median class, in 0..1.
+    nearest, value : the far group's nearest class, and its nearness.
     """
 
     far: str
@@ -36,7 +35,7 @@ class Inversion:
     value: float
 
     def sentence(self) -> str:
-        """Return it in words, of the far group."""
+        """Return the inversion in words, with the far group as subject."""
         verb = "is" if self.nearer == 1 else "are"
         return (
             f"{self.nearer:,} of {self.classes:,} classes {verb} nearer to ID than the median of the near "

@@ -1,4 +1,4 @@
-"""Holding the leaks of a build to those that its recipe names."""
+"""Comparison of the leaks of a build with the known leaks of its recipe."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from wordnet_splits.recipe import Group, KnownLeak, Recipe, recipe_names
 from wordnet_splits.rules.evidence import counted
 
 
-def judge(
+def set_severities(
     recipe: Recipe, leaks: Sequence[Leak], *, unknown_digests: Collection[str], strict: bool = True
 ) -> None:
-    """Set each leak's severity and reason; raise RecipeError for one that the recipe must name.
+    """Set each leak's severity and reason. Raises RecipeError for a leak that the recipe must name.
 
     Parameters
     ----------
-    unknown_digests : groups of which a digest is not known, so that a named digest leak may not show yet.
-    strict : compare with the leaks that the recipe names; False for another draw, or one with images left
-        out, which the recipe's author did not see: there a leak not named is only marked ``unnamed``. So is a
-        picture that a shipped benchmark holds twice in ID, of a source whose digests we have never seen.
+    unknown_digests : groups with unknown digests, whose named digest leaks may not be found yet.
+    strict : compare with the leaks that the recipe names. False for another draw, or one with images left
+        out, which the recipe's author did not see: there an unnamed leak is only marked ``unnamed``. So is
+        always a picture that a shipped benchmark has twice in ID.
     """
     groups = {g.name: g for g in recipe.group}
     leaks_by_entry: dict[int, list[Leak]] = {n: [] for n in range(len(recipe.known_leak))}
@@ -54,7 +54,7 @@ def _unnamed(leak: Leak) -> str:
 def _remedy(recipe: Recipe, leak: Leak) -> str:
     entry = f'kind = "{leak.kind}", a = "{as_operand(leak.a)}", b = "{as_operand(leak.b)}"'
     change = "remove the copies" if leak.kind == "digest" else "change the rule"
-    drop = "" if recipe.drop_leaks else ", set drop_leaks = true,"  # which has taken out what it can
+    drop = "" if recipe.drop_leaks else ", set drop_leaks = true,"  # it has already removed all that it can
     return f"{change}{drop} or name them in [[known_leak]]: {entry}, count = {len(leak.pairs)}, and a reason"
 
 
@@ -71,7 +71,7 @@ def _serious(groups: Mapping[str, Group], leak: Leak) -> bool:
 
 
 def _covers(operand: str, name: str, groups: Mapping[str, Group]) -> bool:
-    """Say whether an operand of a known leak means a set: itself, or any of the source it names."""
+    """Say whether an operand of a known leak means a set: by its name or by its source."""
     of_source = name in groups and operand == f"source:{groups[name].source}"
     return operand in (name, as_operand(name)) or of_source
 
@@ -81,7 +81,7 @@ def _matches(entry: KnownLeak, leak: Leak, groups: Mapping[str, Group]) -> bool:
 
 
 def _orders(entry: KnownLeak, leak: Leak, groups: Mapping[str, Group]) -> list[bool]:
-    """Return the ways in which an entry's ``a`` and ``b`` are a leak's: as they stand (False), swapped."""
+    """Return the orders in which an entry's ``a`` and ``b`` fit a leak: False as they are, True swapped."""
     ends = ((leak.a, leak.b, False), (leak.b, leak.a, True))
     return [s for a, b, s in ends if _covers(entry.a, a, groups) and _covers(entry.b, b, groups)]
 
@@ -93,16 +93,16 @@ def _check_extent(
     groups: Mapping[str, Group],
     unknown_digests: Collection[str],
 ) -> None:
-    """Raise RecipeError where a known leak names other pairs, or another number, than there are.
+    """Raise RecipeError if a known leak has other pairs, or another number, than were found.
 
-    Fewer are fine while digests of the groups are unknown, and in a variant that drops leaks.
+    Fewer may be found while digests of the groups are unknown, and in a variant that drops leaks.
     """
     between = f"{entry.a} and {entry.b}"
-    fewer_may_be = recipe.drop_leaks or (
+    may_be_fewer = recipe.drop_leaks or (
         entry.kind == "digest"
         and any(_covers(o, name, groups) for o in (entry.a, entry.b) for name in unknown_digests)
     )
-    if not leaks and not fewer_may_be:
+    if not leaks and not may_be_fewer:
         raise RecipeError(
             f"known_leak {entry.kind} between {between} matches nothing",
             where=recipe.name,
@@ -110,7 +110,7 @@ def _check_extent(
         )
     pairs = {p[::-1] if _orders(entry, leak, groups)[0] else p for leak in leaks for p in leak.pairs}
     if entry.count is not None:
-        if len(pairs) > entry.count or (len(pairs) < entry.count and not fewer_may_be):
+        if len(pairs) > entry.count or (len(pairs) < entry.count and not may_be_fewer):
             raise RecipeError(
                 f"{counted(len(pairs), f'{entry.kind} leak')} between {between}, "
                 f"the recipe names {entry.count}",
@@ -120,7 +120,7 @@ def _check_extent(
         return
     named_pairs = set(entry.classes or ())
     unnamed, idle = sorted(pairs - named_pairs), sorted(named_pairs - pairs)
-    if unnamed or (idle and not fewer_may_be):
+    if unnamed or (idle and not may_be_fewer):
         reason = f"{unnamed[0]} is not named" if unnamed else f"{idle[0]} matches nothing"
         raise RecipeError(
             f"known_leak {entry.kind} between {between}: {reason}",

@@ -2,14 +2,13 @@
 
 Between an ID or external group and any other, a class of equal synsets, ancestry or an identical picture is
 an error, unless the recipe names it (or says it ``reproduces`` somebody's benchmark); so is a picture that an
-ID group holds in two splits or in two classes. The rest is recorded, with a reason where the recipe names it:
-ancestry between ID and near of one source, for near is near by design; anything between two OOD test groups;
-a far class that our own catalog contradicts, because it lies below a parent of a class of an ID source
-(``sibling``) or has the synset of a class left out.
+ID group has in two splits or in two classes. Other leaks are recorded, with the recipe's reason if it names
+them: ancestry between ID and near of one source, which is near by design; leaks between two OOD test groups;
+far classes that the catalog contradicts, since they lie below a parent of a class of an ID source
+(``sibling``) or have the synset of an excluded class.
 
-Nothing lies below a class whose catalog maps it to something wider than its name means: *marbled newt*,
-filed under newt, is not above the other newts. Two such classes of one synset are equal only if they have one
-name.
+No class lies below one that its catalog maps to a ``wider`` synset: *marbled newt*, mapped to newt, is not
+above the other newts. Two such classes of one synset are equal only if they have the same name.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ CLASS_KINDS = ("class", "ancestry", "sibling")
 """Kinds of leaks between classes, the closest kin first."""
 TRAINING_ROLES = frozenset({"id", "external"})
 KEPT_FIRST = ("id", "csid", "near", "far", "external")
-"""Of two classes that leak, ``drop_leaks`` removes the one whose role stands later here."""
+"""Roles in the order in which ``drop_leaks`` keeps one of two classes that leak."""
 
 
 @dataclass
 class Leak:
-    """What two sets share. ``pairs`` holds image ids for kind digest, else class ids.
+    """Leak between two sets: ``pairs`` of image ids for kind digest, else of class ids.
 
-    ``a`` and ``b`` are groups; ``source:NAME`` is what no group took of a source.
+    ``a`` and ``b`` are groups, or ``source:NAME`` for the classes of a source in no group.
     """
 
     kind: str
@@ -56,7 +55,7 @@ class Leak:
     certain: bool = True
 
     def as_dict(self) -> dict[str, object]:
-        """Return the leak as ``manifest.json`` holds it."""
+        """Return the leak as in ``manifest.json``."""
         return {
             "kind": self.kind,
             "a": as_operand(self.a),
@@ -77,7 +76,7 @@ class Leak:
 
 @dataclass(frozen=True)
 class ClassSet:
-    """Classes that leaks are sought among: those of a group, or what no group took of a source."""
+    """Classes to compare: those of a group, or those of a source in no group."""
 
     name: str
     role: str
@@ -97,7 +96,7 @@ class ClassSet:
 
 
 def class_sets(membership: Membership) -> list[ClassSet]:
-    """Return the groups in file order, then what is left of the sources of ID and far groups."""
+    """Return the groups in file order, then the remaining classes of the sources of ID and far groups."""
     recipe = membership.recipe
     sets = [_class_set(g.name, g.role, g.source, membership.groups[g.name]) for g in recipe.group]
     for source in sorted({g.source for g in recipe.group if g.role in ("id", "far")}):
@@ -114,10 +113,10 @@ def _class_set(name: str, role: str, source: str, classes: Iterable[str]) -> Cla
 def class_leaks(membership: Membership, taxonomy: Taxonomy) -> list[Leak]:
     """Return the leaks of classes between every two sets, in the order of `class_sets`.
 
-    Kind ``class`` is an equal synset (or the same class), as `are_same_class` has it, ``ancestry`` one above
-    the other. ``sibling`` is sought between a far group and the classes of an ID source: a far class below a
-    direct hypernym of one, named once for each set, with the class fewest edges away. Shifted copies of ID
-    classes are passed over: what they share is what the ID classes share.
+    Kind ``class`` is an equal synset (or the same class), by `are_same_class`; ``ancestry`` one above the
+    other; ``sibling`` a far class below a direct hypernym of a class of an ID source, paired with the class
+    fewest edges away, once for each set. Shifted copies of ID classes are skipped: they have the leaks of the
+    ID classes.
     """
     sets = [class_set for class_set in class_sets(membership) if class_set.role != "csid"]
     domain = {g.source for g in membership.recipe.groups_with_role("id")}
@@ -155,7 +154,7 @@ def _shared_classes(
 def _upwards(
     pairs: Iterable[tuple[str, str]], above: Mapping[str, Mapping[str, int]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield (ancestor, class id) pairs, the synsets themselves among the ancestors."""
+    """Yield (ancestor, class id) pairs, including the synsets themselves."""
     return ((up, c) for wnid, c in pairs for up in above[wnid])
 
 
@@ -174,9 +173,9 @@ def _siblings(
     taxonomy: Taxonomy,
     closer: Iterable[tuple[str, str]],
 ) -> list[tuple[str, str]]:
-    """Return (far class, nearest class of ``id_side`` with a parent above it), kin in ``closer`` aside.
+    """Return (far class, nearest class of ``id_side`` with a parent above it) pairs, except ``closer`` kin.
 
-    A far class that is mapped to something wider lies below its own synset, too.
+    A far class mapped to a wider synset also lies below that synset.
     """
     children: dict[str, str] = {}  # a parent -> the first of its classes
     for wnid, c in id_side.wnids:
@@ -212,7 +211,7 @@ def digest_leaks(recipe: Recipe, tables: Sequence[pa.Table]) -> list[Leak]:
     order = {g.name: n for n, g in enumerate(recipe.group)}
     pairs_between: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     for copies in holders.values():
-        for groups, pair in _telling_pairs(copies, order).items():
+        for groups, pair in _example_pairs(copies, order).items():
             pairs_between[groups].add(pair)
     return [
         Leak("digest", a, b, sorted(pairs), certain=not incomplete & {a, b})
@@ -223,7 +222,7 @@ def digest_leaks(recipe: Recipe, tables: Sequence[pa.Table]) -> list[Leak]:
 
 
 class Copy(NamedTuple):
-    """Where a picture is held."""
+    """A copy of a picture."""
 
     group: str
     split: str
@@ -231,12 +230,12 @@ class Copy(NamedTuple):
     class_id: str
 
 
-def _telling_pairs(
+def _example_pairs(
     copies: Iterable[Copy], order: Mapping[str, int]
 ) -> dict[tuple[str, str], tuple[str, str]]:
-    """Return a pair of images for every two groups that hold a picture, the first image of each.
+    """Return a pair of images for every two groups that have a picture: the first image of each.
 
-    For a group by itself: the first image, and the next one that is of another split or class.
+    Within a group: the first image, and the next one of another split or class.
     """
     first_copies: dict[str, Copy] = {}
     pairs: dict[tuple[str, str], tuple[str, str]] = {}
@@ -250,7 +249,7 @@ def _telling_pairs(
 
 
 def check_once(tables: Sequence[pa.Table], where: str) -> None:
-    """Raise RecipeError where one (source, image_id) is in two splits or groups."""
+    """Raise RecipeError if an image is in two splits or groups."""
     by_source: dict[str, list[pa.Table]] = defaultdict(list)
     for table in tables:
         if table.num_rows:
@@ -272,7 +271,7 @@ def check_once(tables: Sequence[pa.Table], where: str) -> None:
 
 
 def _repeated(columns: Iterable[pa.Array | pa.ChunkedArray]) -> pa.Array:
-    """Return the values that several columns hold, or one several times."""
+    """Return the values that occur more than once in the columns."""
     chunks = [chunk for column in columns for chunk in getattr(column, "chunks", [column])]
     if not chunks:
         return pa.array([])
@@ -285,11 +284,11 @@ def _columns(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
 
 
 def drop_leaking(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> None:
-    """Take the classes that leak out of their groups, as ``drop_leaks`` says, each with the reason.
+    """Remove the classes that leak from their groups, for ``drop_leaks``, and note the reasons.
 
-    An equal class or ancestry between an ID or external group and any other is dropped, near classes above
-    or below an ID class included. The class goes whose role stands later in `KEPT_FIRST`, of two of one role
-    that of the later group; leaks to ID go first, so that nothing else is dropped on their account.
+    One of two equal or related classes of an ID or external group and any other is removed, also near classes
+    above or below an ID class: the one whose role is later in `KEPT_FIRST`, or whose group is later. Leaks to
+    ID are removed first, so that no class is removed for one that is itself removed.
     """
     groups = {g.name: g for g in membership.recipe.group}
     members = {class_set.name: class_set.members for class_set in class_sets(membership)}
@@ -318,9 +317,9 @@ def drop_leaking(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxono
 
 
 def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> dict[Key, str]:
-    """Return what the evidence of a class adds about its leaks, closest kin first, with the recipe's reasons.
+    """Return clauses about the leaks of each class, closest kin first, with the recipe's reasons.
 
-    A sibling is mentioned for the far class only: it says nothing against the other.
+    A sibling is mentioned in the evidence of the far class only.
     """
     sets = {class_set.name: class_set for class_set in class_sets(membership)}
     clauses: dict[Key, dict[tuple[str, str, str], list[tuple[ClassSet, str]]]]
@@ -328,8 +327,8 @@ def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxon
     for leak in sorted(
         (k for k in leaks if k.kind != "digest"), key=lambda leak: CLASS_KINDS.index(leak.kind)
     ):
-        for mine, other_name, swapped in ((leak.a, leak.b, False), (leak.b, leak.a, True)):
-            class_set_a, class_set_b = sets[mine], sets[other_name]
+        for name_a, name_b, swapped in ((leak.a, leak.b, False), (leak.b, leak.a, True)):
+            class_set_a, class_set_b = sets[name_a], sets[name_b]
             if class_set_a.role == "excluded" or (leak.kind == "sibling" and class_set_a.role != "far"):
                 continue
             for pair in leak.pairs:
@@ -344,14 +343,14 @@ def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxon
 
 def _clause(severity: str, relation: str, reason: str, kin: Sequence[tuple[ClassSet, str]]) -> str:
     kind = {"known": "known leak", "unnamed": "leak that the recipe does not name"}.get(severity, "leak")
-    names = [_called(others, class_id) for others, class_id in kin[:NAMED]]
+    names = [_described(class_set, class_id) for class_set, class_id in kin[:NAMED]]
     remainder = [f"{len(kin) - NAMED:,} more"] if len(kin) > NAMED else []
     return f"{kind}: it {relation} {join_names([*names, *remainder])}" + (
         f" ({reason.rstrip('.')})" if reason else ""
     )
 
 
-def _called(group: ClassSet, class_id: str) -> str:
+def _described(group: ClassSet, class_id: str) -> str:
     role = "ID" if group.role == "id" else group.role
     return f"the {role} class {load_catalog(group.source)[class_id].name.replace('_', ' ')}"
 
@@ -366,15 +365,15 @@ def _relation(kind: str, item: CatalogClass, related: CatalogClass, taxonomy: Ta
 
 
 def trains(a: Group, b: Group) -> bool:
-    """Say whether one of two groups is trained on, so that what they share matters."""
+    """Say whether one of two groups is used in training, so that their leaks matter."""
     return a.name != b.name and "csid" not in (a.role, b.role) and bool({a.role, b.role} & TRAINING_ROLES)
 
 
 def inside_id(a: Group, b: Group) -> bool:
-    """Say whether what two groups share is within one of ID, so that a picture has two splits or classes."""
+    """Say whether both are the same ID group, in which a picture has two splits or classes."""
     return a.name == b.name and a.role == "id"
 
 
 def as_operand(name: str) -> str:
-    """Return a set as a known leak and ``manifest.json`` name it."""
+    """Return the name of a set in known leaks and in ``manifest.json``."""
     return name if name.startswith("source:") else f"group:{name}"

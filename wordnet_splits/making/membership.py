@@ -1,7 +1,7 @@
-"""From a recipe to its classes: which group takes each class, and why.
+"""Membership of classes in the groups of a recipe, with the evidence.
 
-Groups take classes in file order; a class taken is not offered again unless the group says ``reuse``.
-A class of no group is ``excluded`` and keeps the evidence of every rule that refused it.
+Groups take classes in file order; a class is offered again only to groups with ``reuse``. A class of no group
+is ``excluded`` and keeps the evidence of every rule that refused it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from wordnet_splits.taxonomy import Taxonomy
 
 @dataclass
 class Membership:
-    """The classes of every group, and why.
+    """The classes of every group, with the verdicts of the rules.
 
     Attributes
     ----------
     groups : class ids of each group.
-    verdicts : of each class taken, by (group, class).
-    refusals : of each class that no group took, every group that refused it, in file order.
-    removed : classes that ``drop_leaks`` took out again, with that group and the reason.
+    verdicts : verdict on each accepted class, by (group, class).
+    refusals : groups that refused a class, in file order, with their verdicts.
+    removed : classes that ``drop_leaks`` removed, with their group and the reason.
     """
 
     recipe: Recipe
@@ -45,7 +45,7 @@ class Membership:
 
 
 def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membership:
-    """Return which classes each group takes.
+    """Decide the classes of each group.
 
     Raises
     ------

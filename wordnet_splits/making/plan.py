@@ -1,4 +1,4 @@
-"""What each split of each group asks for, looked up once: published lists, publishers' splits, shares."""
+"""Plans of the images of each split: published lists, publishers' splits, and number of each class."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from wordnet_splits.manifest.tables import CUT_ORDER
 from wordnet_splits.recipe import Group, ImageRule, Recipe
 
 ListedImages = Mapping[tuple[str, str], Sequence[str]]
-"""(source, class id) -> the images of a published list."""
+"""Images of a published list by (source, class id)."""
 
 
 @dataclass(frozen=True)
 class SplitPlan:
-    """Which images one split of one group takes.
+    """Plan of the images of a split.
 
     Attributes
     ----------
     classes : the group's class ids.
-    pool : the publisher's splits to draw from; none where a list or a generator gives the images.
-    quota : how many images of each class to draw, None for all that are left.
-    listed : the images of the published list, empty without one.
+    pool : the publisher's splits to draw from; empty for listed and generated images.
+    quota : number of images of each class to draw; None for all that remain.
+    listed : the images of the published list; empty without a list.
     """
 
     group: Group
@@ -70,7 +70,7 @@ def plan_images(recipe: Recipe, seed: int, classes: Mapping[str, Sequence[str]])
         plans.append(SplitPlan(group, split, where, members, pool, quota if pool else {}, listed))
     for name, listed in lists.items():
         users = [r for r in plans if r.rule.list_ == name]
-        if recipe.drop_leaks:  # the classes dropped are of no group: the list is cut to what is left
+        if recipe.drop_leaks:  # the list may have images of the classes that were dropped
             break
         for source, class_id in listed.keys() - {(r.group.source, c) for r in users for c in r.classes}:
             raise RecipeError(

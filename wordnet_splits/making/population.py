@@ -1,12 +1,11 @@
-"""The images that a draw chooses from: the ids of a source's split, or the reason why they are not known.
+"""Populations: the images of a source's split that draws choose from, or the reason why they are unknown.
 
-A population is an inventory, or a scan of a root whose counts equal the catalog's.  What a root merely
-happens to hold is never one, except on request (``local``), and then the result is named ``NAME@local``:
-of an inventory it is what the root holds of it.
-Of a scan only the ids are kept that can be drawn, so that the ten million of LSUN fit.
+A population is an inventory, or a scan of a root whose counts equal the catalog's. The images of an
+incomplete root are one only on request (``local``), and the result is then named ``NAME@local``. Of a scan
+only the ids that can be drawn are stored, so that the ten million of LSUN fit in memory.
 
-An image that shows several classes is in a population only where all of them have the roles of its own class
-in the benchmark: a mixed image would be neither ID nor OOD.
+An image that shows several classes is in a population only if all of them have the same roles in the
+benchmark: a mixed image would be neither ID nor OOD.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ NO_POSITIONS = "the copy is not the publisher's file for file, so positions in i
 
 @dataclass(frozen=True)
 class Awaiting:
-    """A population whose ids are not known yet."""
+    """A population with unknown ids."""
 
     source: str
     reason: str
@@ -37,9 +36,9 @@ class Awaiting:
 
 @dataclass
 class Population:
-    """Image ids by class, the digests known without pixels, and how many images there are to draw from.
+    """Image ids by class, the digests in inventories, and the number of images to draw from.
 
-    ``mixed`` counts those left out because they show a class of another role, too.
+    ``mixed`` counts the images left out because they also show a class of another role.
     """
 
     images: dict[str, list[str]]
@@ -50,10 +49,10 @@ class Population:
 
 
 Roles = Mapping[tuple[str, str], frozenset[str]]
-"""The roles of each class of a benchmark, by (source, class id); none of a class of no group."""
+"""The roles of each class of a benchmark, by (source, class id); none for a class of no group."""
 
 Most = Mapping[str, Mapping[str, Mapping[str, int | None]]]
-"""How many images can be drawn of each class, by source and publisher's split; None for all of them."""
+"""Largest number of drawn images of each class, by source and publisher's split; None for all."""
 
 
 class Populations:
@@ -61,10 +60,10 @@ class Populations:
 
     Parameters
     ----------
-    sources : opened source by name, where a root is at hand.
-    draw, seed, most : what is to be drawn: of a scan, no more ids are kept.
-    roles : decides which images of several classes are mixed.
-    local : accept what a root holds where its counts are unknown or differ, or where it lacks images of an
+    sources : opened sources with a root, by name.
+    draw, seed, most : parameters of the draws, which limit the ids stored of a scan.
+    roles : roles of the classes, to find images of several classes that are mixed.
+    local : accept the images of a root if its counts are unknown or differ, or if it lacks images of an
         inventory.
     """
 
@@ -86,10 +85,10 @@ class Populations:
         self._progress = progress or Silent()
         self._cache: dict[tuple[str, str], Population | Awaiting] = {}
         self._scans: dict[str, dict[str, Population]] = {}
-        self._held: dict[str, frozenset[str]] = {}
+        self._ids: dict[str, frozenset[str]] = {}
 
     def of(self, source: str, splits: Iterable[str]) -> Population | Awaiting:
-        """Return the population of publishers' splits together, or what it waits for."""
+        """Return the population of publishers' splits together, or the source that it awaits."""
         parts = []
         for split in splits:
             part = self._of_split(source, split)
@@ -123,9 +122,9 @@ class Populations:
             table = load_inventory(source, split)
             assert table is not None
             opened = self._sources.get(source)
-            # where positions identify no image, what a root holds says nothing of the inventory's ids
+            # without the publisher's order, the positions in a root are not the ids of the inventory
             if self._local and opened is not None and opened.order == "published":
-                return self._held_of_table(source, table)
+                return self._of_root(source, table)
             return self._of_table(source, table)
         if source not in self._sources:
             return Awaiting(source, f"the image ids of {source} {split} are not known without the dataset")
@@ -138,7 +137,7 @@ class Populations:
         return Awaiting(source, difference or NO_POSITIONS)
 
     def _scan(self, source: str) -> dict[str, Population]:
-        """Scan the splits of a root that something is drawn from and that no inventory lists."""
+        """Scan the splits of a root that are drawn from and have no inventory."""
         if source not in self._scans:
             scanned_splits = [s for s in self._most[source] if s not in inventory_splits(source)]
             draws = {
@@ -166,16 +165,16 @@ class Populations:
                             draws[split, class_id].add(ids)
                     task.advance(batch.num_rows)
             images: dict[str, dict[str, list[str]]] = {s: {} for s in scanned_splits}
-            for (split, class_id), drawn_first in draws.items():
-                images[split][class_id] = drawn_first.ids()
+            for (split, class_id), first_images in draws.items():
+                images[split][class_id] = first_images.ids()
             self._scans[source] = {
                 s: Population(images[s], counts[s], mixed=mixed[s]) for s in scanned_splits
             }
         return self._scans[source]
 
-    def _held_of_table(self, source: str, table: pa.Table) -> Population:
-        """Return what a root holds of an inventory; the whole inventory where it holds none of it."""
-        root_ids = self._held_ids(source)
+    def _of_root(self, source: str, table: pa.Table) -> Population:
+        """Return the images of an inventory that a root has; the whole inventory if it has none."""
+        root_ids = self._root_ids(source)
         present = pa.array([i in root_ids for i in table["image_id"].to_pylist()], pa.bool_())
         if present.true_count in (0, table.num_rows):
             return self._of_table(source, table)
@@ -183,9 +182,9 @@ class Populations:
         population.local = True
         return population
 
-    def _held_ids(self, source: str) -> frozenset[str]:
-        """Return the image ids that a root holds in the splits that something is drawn from."""
-        if source not in self._held:
+    def _root_ids(self, source: str) -> frozenset[str]:
+        """Return the image ids of a root in the splits that are drawn from."""
+        if source not in self._ids:
             listed_splits = [s for s in self._most[source] if s in inventory_splits(source)]
             opened = self._sources[source]
             published = sum(n or 0 for s, n in opened.expected().items() if s in listed_splits)
@@ -194,8 +193,8 @@ class Populations:
                 for batch in opened.scan(listed_splits):
                     image_ids.update(batch.column("image_id").to_pylist())
                     task.advance(batch.num_rows)
-            self._held[source] = frozenset(image_ids)
-        return self._held[source]
+            self._ids[source] = frozenset(image_ids)
+        return self._ids[source]
 
     def _of_table(self, source: str, table: pa.Table) -> Population:
         images: dict[str, list[str]] = defaultdict(list)
@@ -213,14 +212,14 @@ class Populations:
         return Population(dict(images), counts, digest_by_id, mixed=mixed)
 
     def _is_mixed(self, source: str, class_id: str, also: Collection[str]) -> bool:
-        """Return whether an image shows a class of other roles than its own class has."""
+        """Say whether an image shows a class with other roles than those of its main class."""
         none: frozenset[str] = frozenset()
         class_roles = self._roles.get((source, class_id), none)
         return any(self._roles.get((source, further_class), none) != class_roles for further_class in also)
 
 
 def expand(source: str, splits: Iterable[str]) -> tuple[str, ...]:
-    """Return publishers' splits with ``all`` resolved; raise RecipeError for one that does not exist."""
+    """Return publishers' splits with ``all`` resolved. Raises RecipeError for an unknown split."""
     published_splits = load_catalog(source).splits
     requested = tuple(splits)
     if requested == ("all",):
@@ -234,7 +233,7 @@ def expand(source: str, splits: Iterable[str]) -> tuple[str, ...]:
 
 
 def count_difference(catalog: Catalog, split: str, counts: Mapping[str, int]) -> str | None:
-    """Say how a scan's counts differ from the catalog's, or None when they are equal.
+    """Return a sentence on how a scan's counts differ from the catalog's; None if they are equal.
 
     Classes whose counts are published only as a sum are compared by that sum.
     """

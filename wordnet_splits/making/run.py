@@ -1,4 +1,4 @@
-"""From a recipe to a manifest: classes, images, digests, leaks, fingerprints.
+"""Builds: from a recipe to a manifest.
 
 `build_benchmark` reads inventories, lists and roots, never ``manifests/``.
 """
@@ -29,15 +29,15 @@ from wordnet_splits.taxonomy import Taxonomy, load
 
 @dataclass
 class Build:
-    """What a build made, and what was wrong.
+    """Result of a build.
 
     Attributes
     ----------
     problems : images that are missing, unreadable or altered under a root, and so left out.
     unexpected : names under a root that are not ids of its source, and how often each.
-    unread : sources of which no picture was read although a root is given, and why.
+    unread : sources with a root of which no image was read, and why.
     unnamed : leaks of another draw, or of one with images left out, that the recipe does not name.
-    folder : where the manifest was written, if it was.
+    folder : folder that the manifest was written to, if any.
     """
 
     manifest: Manifest
@@ -50,7 +50,7 @@ class Build:
 
 @dataclass
 class BuildOptions:
-    """How to build: see `build_benchmark`."""
+    """Options of `build_benchmark`."""
 
     roots: Roots = field(default_factory=dict)
     seed: int | None = None
@@ -78,11 +78,11 @@ def build_benchmark(
     Parameters
     ----------
     recipe : a recipe, the name of a shipped one, the path of a TOML file, or a manifest with a recipe.
-    roots : folder of each source at hand; the others' pixels are not looked at.
-    out : folder to write ``<name>/`` into; nothing is written when None.
+    roots : folders of sources; images of other sources are not read.
+    out : folder to write ``<name>/`` into; None to write nothing.
     seed : another seed than the recipe's; the result is named ``NAME@seed=N`` and is never frozen.
-    allow_missing : leave out what a root lacks instead of raising; the result is not ``complete``.
-    local : draw from what a root holds where its counts are unknown or differ, or it lacks images; the
+    allow_missing : leave out images that a root lacks instead of raising; the result is not ``complete``.
+    local : draw from the images of a root even if its counts are unknown or differ, or it lacks images; the
         result is named ``NAME@local`` and is never frozen.
     workers : processes that read images; the result does not depend on it.
 
@@ -107,8 +107,8 @@ def _build(recipe: Recipe, options: BuildOptions, out: Path | None, taxonomy: Ta
         options.journal = out / f".{label}.journal"
         result = build_recipe(recipe, options, taxonomy)
         result.folder = write_manifest(result.manifest, out)
-        result.manifest = read_manifest(result.folder)  # image tables are read when asked for, not kept
-        # after an error, whatever it is, the journal stays, and the next build goes on from it
+        result.manifest = read_manifest(result.folder)  # reads image tables on demand
+        # after any error the journal stays, and the next build continues from it
         shutil.rmtree(options.journal, ignore_errors=True)
     return result
 
@@ -135,11 +135,11 @@ def build_recipe(recipe: Recipe, options: BuildOptions, taxonomy: Taxonomy | Non
 def unreadable_by_position(
     selections: Sequence[Selection], sources: Mapping[str, Source], options: BuildOptions
 ) -> dict[str, str]:
-    """Return the sources in which a position identifies no image, and why; only a local build may hold one.
+    """Return the sources in which positions identify no image, with the reason.
 
     Raises
     ------
-    SourceError : pixels are wanted of such a copy.
+    SourceError : the images of such a source are needed, and the build is not local.
     """
     reasons = {}
     for name, source in sources.items():
@@ -158,9 +158,9 @@ def unreadable_by_position(
 def read_pixels(
     selections: list[Selection], sources: Mapping[str, Source], options: BuildOptions
 ) -> list[Problem]:
-    """Read the selected images that a root or a generator gives, fill their digests and drop bad ones.
+    """Read the selected images of roots and generators, set their digests and drop bad images.
 
-    Returns one problem for each image that is missing, unreadable or altered.
+    Returns a problem for each image that is missing, unreadable or altered.
     """
     problems: list[Problem] = []
     batches: dict[str, tuple[Source, list[Selection]]] = {}
@@ -177,7 +177,7 @@ def read_pixels(
         classes = {i: c for s in of_source for c, ids in s.images.items() for i in ids}
         digests_before = {i: d for s in of_source for i, d in s.digests.items()}
         if not source.rooted and digests_before.keys() == classes.keys():
-            continue  # embedded images, proved by their inventory
+            continue  # embedded images, whose digests are in an inventory
         digests, unread = read_digests(
             source,
             classes,
@@ -204,13 +204,13 @@ def generated_source(group: Group) -> Source | None:
     return open_source(group.source, shape=group.noise.shape, seed=group.noise.seed)
 
 
-def unexpected_names(sources: Mapping[str, Source], lacking: Collection[str]) -> dict[str, dict[str, int]]:
+def unexpected_names(sources: Mapping[str, Source], incomplete: Collection[str]) -> dict[str, dict[str, int]]:
     """Return the names under each root that are not ids of its source, and how often each.
 
-    The roots of ``lacking`` sources are looked through where no scan has: images with other names are a
-    likely reason why so many are missing.
+    The roots of ``incomplete`` sources are scanned, unless they have been: files with other names often
+    explain why images are missing.
     """
-    for name in sorted(sources.keys() & lacking):
+    for name in sorted(sources.keys() & incomplete):
         if not sources[name].unexpected:
             with suppress(SplitsError):
                 sources[name].count()
@@ -223,7 +223,7 @@ def missing_error(
     sources: Mapping[str, Source],
     where: str,
 ) -> MissingImageError:
-    """Return the error that names what a build without ``allow_missing`` did not find."""
+    """Return the error about the images that a build without ``allow_missing`` lacks."""
     clauses = []
     for name, kind in sorted({(p.source, p.kind) for p in problems}):
         of_kind = [p for p in problems if (p.source, p.kind) == (name, kind)]

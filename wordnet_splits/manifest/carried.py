@@ -1,7 +1,7 @@
-"""The datasets of a user's own that a manifest carries, so that it says all by itself what it means.
+"""Declared datasets that a manifest carries, so that it can be read without them.
 
-``sources/<name>.toml`` declares one, ``sources/<name>.tsv`` is its catalog, and its inventory, where there is
-one, ``sources/<name>.inventory.parquet``. ``manifest.json`` has the SHA-256 of each file.
+``sources/<name>.toml`` is the declaration, ``sources/<name>.tsv`` the catalog, and
+``sources/<name>.inventory.parquet`` the inventory, if any. ``manifest.json`` has the SHA-256 of each file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FOLDER: Final = "sources"
 
 @dataclass(frozen=True)
 class CarriedFile:
-    """A file of a carried dataset: its path in the manifest's folder, and the most bytes that are read."""
+    """A file of a carried dataset: its path in the manifest's folder, and the most bytes to read."""
 
     path: str
     sha256: str
@@ -51,15 +51,15 @@ def carried_files(rows: Sequence[SourceRow]) -> list[CarriedFile]:
     return carried
 
 
-def source_rows(own: Mapping[str, Declaration]) -> list[SourceRow]:
-    """Return what ``manifest.json`` says of the datasets that a new manifest is to carry.
+def source_rows(declarations: Mapping[str, Declaration]) -> list[SourceRow]:
+    """Return the rows of ``manifest.json`` for the datasets that a new manifest carries.
 
     Raises
     ------
     DataError : a catalog or an inventory cannot be read.
     """
     rows = []
-    for name, declared in sorted(own.items()):
+    for name, declared in sorted(declarations.items()):
         inventory = declared.inventory_file
         rows.append(
             SourceRow(
@@ -82,7 +82,7 @@ def read_carried(folder: Path, names: Iterable[str]) -> dict[str, Declaration]:
 
     Raises
     ------
-    ManifestError : a declaration is absent, malformed, not as it is written here, or of a source of ours.
+    ManifestError : a declaration is absent, malformed, not as it is written, or of a shipped source.
     """
     declarations = {}
     for name in names:
@@ -113,27 +113,30 @@ def altered_files(folder: Path, rows: Sequence[SourceRow]) -> Iterator[str]:
     for row in rows:
         inventory = f"{FOLDER}/{row.name}{INVENTORY}"
         if row.inventory is None and (folder / inventory).exists():
-            yield f"{inventory} is there, and manifest.json says that there is none"
+            yield f"{inventory} is not in manifest.json"
 
 
 def carried_problems(
-    folder: Path, rows: Sequence[SourceRow], own: Mapping[str, Declaration], classes: pa.Table
+    folder: Path, rows: Sequence[SourceRow], declarations: Mapping[str, Declaration], classes: pa.Table
 ) -> list[str]:
-    """Return what is wrong with the carried datasets: files that were altered, else what they say.
+    """Return the problems of the carried datasets: altered files, otherwise contradictions in them.
 
     Parameters
     ----------
-    own : what `read_carried` returns. classes : the class table, which holds every class of each catalog.
+    declarations : as of `read_carried`. classes : the class table, which has every class of each catalog.
     """
     listed: dict[str, set[str]] = {}
     for source, class_id in zip(*(classes[name].to_pylist() for name in ("source", "class_id")), strict=True):
         listed.setdefault(source, set()).add(class_id)
     problems = list(altered_files(folder, rows))
-    return problems or [p for name, d in own.items() for p in _says_wrong(d, listed.get(name, set()))]
+    if not problems:
+        for name, declared in declarations.items():
+            problems += _contradictions(declared, listed.get(name, set()))
+    return problems
 
 
-def _says_wrong(declared: Declaration, listed: set[str]) -> Iterator[str]:
-    """Yield what the files of one dataset say that cannot be; ``listed`` are its classes in the manifest."""
+def _contradictions(declared: Declaration, listed: set[str]) -> Iterator[str]:
+    """Yield the contradictions in the files of a dataset; ``listed`` are its classes in the manifest."""
     stem = f"{FOLDER}/{declared.name}"
     try:
         catalog = load_declared_catalog(declared)
@@ -144,31 +147,29 @@ def _says_wrong(declared: Declaration, listed: set[str]) -> Iterator[str]:
     if difference := listed.symmetric_difference(c.class_id for c in catalog):
         yield f"{stem}.tsv: {min(difference)!r} is not both in the catalog and in the class table"
     for split, table in tables:
-        shown = set(table["class_id"].unique().to_pylist())
+        classes = set(table["class_id"].unique().to_pylist())
         if "also" in table.column_names:
-            shown |= set(pc.unique(pc.list_flatten(table["also"])).to_pylist())
-        if split not in catalog.splits or not shown <= listed:
-            stray = split if split not in catalog.splits else min(shown - listed)
+            classes |= set(pc.unique(pc.list_flatten(table["also"])).to_pylist())
+        if split not in catalog.splits or not classes <= listed:
+            stray = split if split not in catalog.splits else min(classes - listed)
             yield f"{stem}{INVENTORY}: {stray!r} is not in the catalog"
 
 
-def write_carried(own: Mapping[str, Declaration], rows: Sequence[SourceRow], folder: Path) -> None:
+def write_carried(declarations: Mapping[str, Declaration], rows: Sequence[SourceRow], folder: Path) -> None:
     """Write the datasets that a manifest carries into its folder.
 
     Raises
     ------
-    ManifestError : a file is not the one that the manifest was made with.
+    ManifestError : a file changed since the manifest was built.
     """
     for row in rows:
-        declared, stem = own[row.name], folder / FOLDER / row.name
+        declared, stem = declarations[row.name], folder / FOLDER / row.name
         write_text(stem.with_name(f"{row.name}.toml"), _text(declared))
         shutil.copyfile(declared.catalog_file, stem.with_name(f"{row.name}.tsv"))
         if row.inventory is not None:
             shutil.copyfile(declared.inventory_file, stem.with_name(row.name + INVENTORY))
     for problem in altered_files(folder, rows):
-        raise ManifestError(
-            f"{problem}: it has changed meanwhile", where=str(folder), hint="do the same again"
-        )
+        raise ManifestError(f"{problem}: it has changed meanwhile", where=str(folder), hint="try again")
 
 
 def _text(declared: Declaration) -> str:

@@ -1,4 +1,4 @@
-"""The one schema of ``manifest.json``: every field typed, none unknown, none contradicting another."""
+"""Schema of ``manifest.json``: typed fields that do not contradict each other."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PartRow(StrictModel):
 
 
 class SourceRow(StrictModel):
-    """A dataset of the author's own that the manifest carries: SHA-256 of its files, as they are."""
+    """A declared dataset that the manifest carries: SHA-256 of its files."""
 
     name: Name
     declaration: Sha256
@@ -46,9 +46,9 @@ class SourceRow(StrictModel):
 
 
 class Fingerprints(StrictModel):
-    """SHA-256 of the tables and of what is carried; those in all are None while a group awaits its source.
+    """SHA-256 of the tables and carried datasets; those in all are None while a group awaits its source.
 
-    ``evaluation`` covers what an evaluation reads beside the tables: transforms, normalise, roles and views.
+    ``evaluation`` covers the inputs of an evaluation beside the tables: transforms, normalise, roles, views.
     """
 
     classes: Sha256
@@ -65,10 +65,10 @@ class GroupRow(StrictModel):
 
     Attributes
     ----------
-    published, expected, actual : counts; None where nothing is published, or not known yet.
+    published, expected, actual : counts; None if not published or not known yet.
     status : ``complete``, ``awaiting SOURCE``, ``missing N``, or ``not frozen`` in a listing.
-    reason : why a source is awaited, which images are left out, or that far is nearer than near.
-    population : how many images a local draw chose from.
+    reason : why a source is awaited or images are left out, or which far classes are nearer than near ones.
+    population : number of images that a local draw chose from.
     """
 
     group: Name
@@ -91,7 +91,7 @@ class GroupRow(StrictModel):
 
 
 class LeakRow(StrictModel):
-    """What two sets share: ``group:NAME``, or ``source:NAME`` for what no group took of a source."""
+    """Leak between ``group:NAME``, or ``source:NAME`` for the classes that no group took, and another."""
 
     kind: Literal["class", "ancestry", "sibling", "digest"]
     a: str
@@ -103,13 +103,13 @@ class LeakRow(StrictModel):
 
     @property
     def sentence(self) -> str:
-        """Return it in words."""
+        """The leak in words."""
         why = f" ({self.reason})" if self.reason else ""
         return f"{self.kind}: {self.count:,} between {self.a} and {self.b}{why}"
 
 
 class MissingRow(StrictModel):
-    """An image that a root lacked, or held damaged or altered."""
+    """An image that was missing under a root, damaged or altered."""
 
     kind: str
     source: str
@@ -126,9 +126,9 @@ class Channels(StrictModel):
 
 
 class Declared(StrictModel):
-    """The recipe inside a manifest: what readers of manifests need of it.
+    """The recipe in a manifest, with the keys that readers of manifests need.
 
-    The rest is kept as it is; `wordnet_splits.recipe.load_recipe` returns the whole as a `Recipe`.
+    Other keys are not validated; `wordnet_splits.recipe.load_recipe` returns all as a `Recipe`.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -141,12 +141,12 @@ class Declared(StrictModel):
     normalise: Channels | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the recipe as ``manifest.json`` holds it."""
+        """Return the recipe as in ``manifest.json``."""
         return self.model_dump(exclude_unset=True)
 
 
 class TaxonomyRow(StrictModel):
-    """Which noun graph decided."""
+    """The noun graph that decided the classes."""
 
     name: str
     version: str
@@ -186,23 +186,23 @@ class ManifestData(StrictModel):
             raise ValueError(f"groups and fingerprints disagree on {odd[0]}/{odd[1]}")
         carried = [row.name for row in self.fingerprints.sources]
         if carried != sorted(set(carried)):
-            raise ValueError("the datasets carried are not sorted, or one is there twice")
+            raise ValueError("the carried datasets are not sorted, or one is repeated")
         if self.awaiting != sorted({row.source for row in self.groups if row.awaits}):
-            raise ValueError("awaiting is not what the groups await")
+            raise ValueError("awaiting differs from the sources that the groups await")
         if self.complete != (not self.missing and not self.awaiting):
-            raise ValueError("complete is true only where nothing is missing and nothing awaited")
+            raise ValueError("complete must be true exactly if nothing is missing or awaited")
         if self.fingerprint != self.fingerprints.images_in_all:
-            raise ValueError("fingerprint is not that of images_in_all")
+            raise ValueError("fingerprint differs from images_in_all")
         if (self.fingerprint is None) != bool(self.awaiting):
-            raise ValueError("all images together have a fingerprint exactly when no group awaits its source")
+            raise ValueError("fingerprint must be null exactly if a group awaits its source")
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the content as the file holds it."""
+        """Return the content of the file."""
         data = {**self.model_dump(by_alias=True, exclude={"about"}), "recipe": self.recipe.as_dict()}
         if self.about.as_dict():
             data["about"] = self.about.as_dict()
-        if not self.fingerprints.sources:  # of a benchmark of shipped sources alone nothing is said
+        if not self.fingerprints.sources:  # left out if all sources are shipped
             del data["fingerprints"]["sources"]
         return data
 
@@ -212,8 +212,7 @@ def check_data(data: object, where: str) -> ManifestData:
 
     Raises
     ------
-    ManifestError : another schema, or a key that is missing, unknown, holds something else, or contradicts
-        another.
+    ManifestError : another schema, or a key that is missing, unknown, of another type, or contradictory.
     """
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise ManifestError(

@@ -20,7 +20,7 @@ _IN_ALL = ("all images", "all pixels")
 
 @dataclass(frozen=True)
 class RowChanges:
-    """Rows that only one of two tables has, and rows that both have with other values, as ``a`` and ``b``."""
+    """Rows that only one of two tables has, and pairs of rows with other values, as ``a`` and ``b``."""
 
     only_a: list[TableRow] = field(default_factory=list)
     only_b: list[TableRow] = field(default_factory=list)
@@ -34,14 +34,14 @@ class RowChanges:
 
 @dataclass(frozen=True)
 class ManifestDiff(Tabular):
-    """What differs between the classes and between the images of two manifests."""
+    """Differences between the classes and between the images of two manifests."""
 
     classes: RowChanges
     images: RowChanges
 
     @property
     def same(self) -> bool:
-        """Say whether nothing differs."""
+        """Whether there are no differences."""
         return not self.classes.count + self.images.count
 
     def rows(self) -> Sequence[TableRow]:

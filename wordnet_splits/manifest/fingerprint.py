@@ -33,7 +33,7 @@ _HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
 
 
 def row_line(row: Mapping[str, Any]) -> str:
-    """Return one row as the text that is hashed."""
+    """Return a row as the text that is hashed."""
     return json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
@@ -46,7 +46,7 @@ def of_rows(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def of_classes(table: pa.Table) -> str:
-    """Return the fingerprint of a class table: what decides membership, not why."""
+    """Return the fingerprint of the columns of a class table that identify classes and roles."""
     return of_rows(table.select(list(CLASS_IDENTITY)).to_pylist())
 
 
@@ -56,12 +56,12 @@ def of_explanation(table: pa.Table) -> str:
 
 
 def of_evaluation(recipe: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]) -> str:
-    """Return the fingerprint of what an evaluation reads beside the tables.
+    """Return the fingerprint of the inputs of an evaluation beside the tables.
 
     Parameters
     ----------
-    recipe : as ``manifest.json`` holds it; of its keys ``transforms`` and ``normalise`` count.
-    groups : the rows ``groups`` of ``manifest.json``, in order; `EVALUATED` counts.
+    recipe : the recipe in ``manifest.json``; its keys ``transforms`` and ``normalise`` are used.
+    groups : the rows ``groups`` of ``manifest.json``, in order; the columns `EVALUATED` are used.
     """
     channels = recipe.get("normalise") or {}
     settings = {
@@ -117,10 +117,10 @@ class _State:
 
 
 def _lines(batch: pa.RecordBatch) -> tuple[memoryview, memoryview | None]:
-    """Return the rows of one batch as the text that is hashed, in UTF-8: without and with their digests.
+    """Return the rows of a batch as the hashed text, in UTF-8: without and with their digests.
 
-    Written by Arrow rather than through json.dumps, which takes a minute on a million rows; a test holds the
-    two equal on every character.
+    Arrow writes it, since json.dumps takes a minute on a million rows; a test compares the two on every
+    character.
     """
     if not batch.num_rows:
         return memoryview(b""), memoryview(b"")
@@ -151,7 +151,7 @@ def _as_json(column: pa.Array) -> pa.Array:
 
 
 def _utf8(column: pa.StringArray) -> npt.NDArray[np.uint8]:
-    """Return the bytes of a string column's values, one after the other; a slice shares a larger buffer."""
+    """Return the bytes of a string column's values; a slice shares a larger buffer."""
     _, offsets, text = column.buffers()
     ends = np.frombuffer(offsets, np.int32)
     return np.frombuffer(text or b"", np.uint8)[ends[column.offset] : ends[column.offset + len(column)]]

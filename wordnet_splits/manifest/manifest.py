@@ -1,7 +1,7 @@
 """Manifests: ``classes.parquet``, ``images/<split>/<group>.parquet``, ``manifest.json``.
 
-A benchmark of datasets of its author's own carries them in ``sources/`` (`wordnet_splits.manifest.carried`).
-A folder is read by `wordnet_splits.manifest.reading`, a name or an address found by `wordnet_splits.finding`.
+A benchmark of declared datasets carries them in ``sources/`` (`wordnet_splits.manifest.carried`). Folders are
+read by `wordnet_splits.manifest.reading`, names and addresses are resolved by `wordnet_splits.finding`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wordnet_splits.base.tabular import html_table
 from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.manifest import fingerprint
 from wordnet_splits.manifest.carried import carried_files, write_carried
-from wordnet_splits.manifest.data import GroupRow, ManifestData
+from wordnet_splits.manifest.data import GroupRow, ManifestData, PartRow
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA
 
 COMPANIONS: Final = frozenset({"croissant.json", "CHANGELOG.md", "README.md", ".gitattributes", ".gitignore"})
@@ -40,16 +40,16 @@ class Manifest:
     data : the content of ``manifest.json``.
     classes : the class table (`tables.CLASS_SCHEMA`).
     parts : functions returning the image table of each (split, group), in table order.
-    folder : where it was read from, None for one just built.
-    own : the datasets of its author's own that it was built from, by name; it carries them.
-    identity : identifies ``manifest.json`` as it was read: each build makes another.
+    folder : the folder that it was read from; None for a build in memory.
+    declarations : the declared datasets that it carries, by name.
+    identity : identity of the ``manifest.json`` that was read; each build writes another file.
     """
 
     data: ManifestData
     classes: pa.Table = field(repr=False)
     parts: dict[Part, Callable[[], pa.Table]] = field(default_factory=dict, repr=False)
     folder: Path | None = None
-    own: Mapping[str, Declaration] = field(default_factory=dict, repr=False)
+    declarations: Mapping[str, Declaration] = field(default_factory=dict, repr=False)
     identity: FileId | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -64,7 +64,7 @@ class Manifest:
 
     @property
     def groups(self) -> Sequence[GroupRow]:
-        """Return what is known of the classes and of each split of every group, in the recipe's order."""
+        """Return the rows for the classes and each split of every group, in the recipe's order."""
         return self.data.groups
 
     @property
@@ -79,12 +79,12 @@ class Manifest:
 
     @property
     def evaluation_fingerprint(self) -> str:
-        """Return the fingerprint of what an evaluation reads beside the images."""
+        """Return the fingerprint of the inputs of an evaluation beside the images."""
         return self.data.fingerprints.evaluation
 
     @property
     def sources_fingerprint(self) -> str | None:
-        """Return the fingerprint of the datasets that it carries, None where it carries none."""
+        """Return the fingerprint of the datasets that it carries, None if it carries none."""
         rows = self.data.fingerprints.sources
         return fingerprint.of_rows(row.model_dump() for row in rows) if rows else None
 
@@ -95,18 +95,16 @@ class Manifest:
         return pa.concat_tables(tables) if tables else IMAGE_SCHEMA.empty_table()
 
     def images_fingerprint(self, part: Part) -> str:
-        """Return the fingerprint of the images of one (split, group); KeyError where there is none."""
-        prints: dict[Part, str] = {
-            (row.split, row.group): row.images for row in self.data.fingerprints.images
-        }
-        return prints[part]
+        """Return the fingerprint of the images of a (split, group). Raises KeyError for an unknown one."""
+        return self._part_row(part).images
 
     def pixels_fingerprint(self, part: Part) -> str | None:
-        """Return the fingerprint of the pixels of one (split, group), None while a digest is unknown."""
-        prints: dict[Part, str | None] = {
-            (row.split, row.group): row.pixels for row in self.data.fingerprints.images
-        }
-        return prints[part]
+        """Return the fingerprint of the pixels of a (split, group), None while a digest is unknown."""
+        return self._part_row(part).pixels
+
+    def _part_row(self, part: Part) -> PartRow:
+        rows: dict[Part, PartRow] = {(row.split, row.group): row for row in self.data.fingerprints.images}
+        return rows[part]
 
     def class_names(self) -> list[str]:
         """Return the names of the ID classes in label order, all distinct.
@@ -123,7 +121,7 @@ class Manifest:
         return [name if times[name] == 1 else f"{name} ({class_id})" for name, class_id in in_order]
 
     def source_of(self, group: str) -> str:
-        """Return the source of a group; KeyError where there is none."""
+        """Return the source of a group. Raises KeyError for an unknown one."""
         return {row.group: row.source for row in self.groups}[group]
 
     def __repr__(self) -> str:
@@ -149,7 +147,7 @@ def manifest_files(data: ManifestData) -> list[str]:
 
 
 def companions(folder: Path) -> list[Path]:
-    """Return the files that may lie beside those of a manifest, sorted: of the Hub, Git and DVC."""
+    """Return the files of the Hub, Git and DVC in a manifest's folder, sorted."""
     return [
         path
         for path in sorted(folder.rglob("*"))
@@ -165,7 +163,7 @@ def part_path(folder: Path, part: Part) -> Path:
 def write_manifest(manifest: Manifest, out: Path) -> Path:
     """Write a manifest to ``out/<name>`` in one step and return that folder; companions in it stay.
 
-    To be called by the holder of the lock of that folder.
+    The caller holds the lock of that folder.
     """
     target = out / manifest.name
     with replacing_folder(target) as folder:
@@ -176,6 +174,6 @@ def write_manifest(manifest: Manifest, out: Path) -> Path:
         write_table(manifest.classes, folder / "classes.parquet")
         for part, table in manifest.parts.items():
             write_table(table(), part_path(folder, part))
-        write_carried(manifest.own, manifest.data.fingerprints.sources, folder)
+        write_carried(manifest.declarations, manifest.data.fingerprints.sources, folder)
         write_json(folder / "manifest.json", manifest.data.as_dict())
     return target

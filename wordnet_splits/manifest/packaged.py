@@ -1,8 +1,8 @@
-"""Manifests as the installed package holds them: image tables without digests, which are stored once.
+"""Manifests of the installed package: image tables without digests, which are stored once.
 
-Digests cannot be compressed, and the same image is in many benchmarks. In the wheel they are in the shipped
+Digests cannot be compressed, and many benchmarks have the same image. The wheel has them in the shipped
 inventories and in one ``digests.parquet`` beside the benchmarks (source, image_id, digest). `with_digests`
-puts them back when a table is read. ``tools/wheel.py`` writes this form.
+adds them when a table is read. ``tools/wheel.py`` writes this form.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DIGEST_SCHEMA = schema_of("source image_id digest:sha256")
 
 
 def with_digests(table: pa.Table, path: Path) -> pa.Table:
-    """Return the image table read from ``path`` with its digests, null where the image's digest is unknown.
+    """Return the image table read from ``path`` with its digests; an unknown digest is null.
 
     A table that has the column, or that is not the package's, is returned as it is.
     """
@@ -72,10 +72,10 @@ def _unpacked(folder: Path) -> tempfile.TemporaryDirectory[str]:
 
 
 def whole_folder(manifest: Manifest) -> Path:
-    """Return a folder with a manifest's files as they are published: its own, or a temporary copy.
+    """Return a folder with a manifest's files as they are published: its folder, or a temporary copy.
 
-    The installed package has image tables without digests; of these a copy is written, which is removed when
-    this process ends.
+    A manifest of the installed package, whose image tables have no digests, is copied; the copy is removed
+    when this process ends.
     """
     folder = manifest.folder
     assert folder is not None

@@ -23,9 +23,9 @@ from wordnet_splits.manifest.packaged import with_digests
 from wordnet_splits.manifest.tables import check_classes, check_images
 
 Check = Literal["all", "classes", "none"]
-"""What is compared with the fingerprints when a manifest is read."""
+"""Comparison with the fingerprints when a manifest is read."""
 MAX_READS = 5
-"""Times that a manifest is read anew because a build has replaced it meanwhile."""
+"""Most times that a manifest is read again because a build has replaced it meanwhile."""
 T = TypeVar("T")
 
 
@@ -34,11 +34,11 @@ def read_manifest(folder: Path, *, check: Check = "none", older: bool = False) -
 
     Parameters
     ----------
-    check : ``"all"`` recomputes everything that ``manifest.json`` says of the tables, here and again when a
-        table that has changed since is read (1.3 million rows take about two seconds, once per process);
-        ``"classes"`` recomputes the fingerprint of the classes alone and leaves the image tables unread;
-        ``"none"`` compares nothing (`altered` does).
-    older : read a manifest that was frozen before evaluations had a fingerprint, too, and compute that.
+    check : ``"all"`` recomputes all fingerprints and counts in ``manifest.json``, now and when a table that
+        has changed since is read (1.3 million rows take about two seconds, once per process); ``"classes"``
+        recomputes the fingerprint of the classes and leaves the image tables unread; ``"none"`` compares
+        nothing (`altered` does).
+    older : also read a manifest that was frozen before evaluations had a fingerprint, and compute it.
 
     Raises
     ------
@@ -75,8 +75,8 @@ def _read(folder: Path, older: bool) -> Manifest:
     images: dict[Part, Callable[[], pa.Table]] = {
         p: partial(_images, rows[p], part_path(folder, p)) for p in parts
     }
-    own = read_carried(folder, [row.name for row in data.fingerprints.sources])
-    return Manifest(data, classes, images, folder, own, identity)
+    declarations = read_carried(folder, [row.name for row in data.fingerprints.sources])
+    return Manifest(data, classes, images, folder, declarations, identity)
 
 
 def _read_and_check_all(folder: Path, older: bool) -> Manifest:
@@ -103,7 +103,7 @@ def _read_and_check_classes(folder: Path, older: bool) -> Manifest:
 
 
 def manifest_id(folder: Path) -> FileId | None:
-    """Return what identifies ``manifest.json``, None where there is none: another one after each build."""
+    """Return the identity of a folder's ``manifest.json``, which each build changes; None without one."""
     try:
         return file_id(folder / "manifest.json")
     except OSError:
@@ -121,7 +121,7 @@ def read_again(manifest: Manifest) -> Manifest:
 def while_steady(
     folder: Path, read: Callable[[], T], *, suspect: Callable[[T], bool] = lambda result: False
 ) -> T:
-    """Return what ``read`` makes of a manifest's folder, read again where a build replaced it meanwhile.
+    """Call ``read`` on a manifest's folder, again if a build replaced it meanwhile, and return the result.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def while_steady(
 
     Raises
     ------
-    ManifestError : of ``read``, about files that nobody replaced; or the folder is replaced all the time.
+    ManifestError : raised by ``read`` about files that nobody replaced; or the folder is replaced each time.
     """
     for _ in range(MAX_READS):
         before = manifest_id(folder)
@@ -141,13 +141,11 @@ def while_steady(
         else:
             if not suspect(result) or manifest_id(folder) == before:
                 return result
-    raise ManifestError(
-        "is being replaced all the time", where=str(folder), hint="wait for the builds to end"
-    )
+    raise ManifestError("is being replaced all the time", where=str(folder), hint="wait until the builds end")
 
 
 def _check_older(data: object, where: str) -> ManifestData:
-    """Return the content of a ``manifest.json`` as `check_data`, with the fingerprint of its evaluation."""
+    """Check the content of a ``manifest.json``; add the fingerprint of its evaluation if it has none."""
     prints = data.get("fingerprints") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(prints, dict) or "evaluation" in prints:
         return check_data(data, where)
@@ -157,7 +155,7 @@ def _check_older(data: object, where: str) -> ManifestData:
 
 
 def altered(manifest: Manifest) -> list[str]:
-    """Return a sentence for each fingerprint or count that the tables and files do not give."""
+    """Return a sentence for each fingerprint or count that differs from that of the tables and files."""
     stored = manifest.data.fingerprints
     carried = [] if manifest.folder is None else altered_sources(manifest)
     parts, whole = _prints(manifest)
@@ -192,14 +190,14 @@ def _evaluation(data: ManifestData) -> str:
 
 
 def altered_sources(manifest: Manifest) -> list[str]:
-    """Return a sentence for what is wrong with each dataset that a manifest read from a folder carries."""
+    """Return a sentence for each problem of the datasets that a manifest in a folder carries."""
     folder, rows = manifest.folder or Path(), manifest.data.fingerprints.sources
-    return carried_problems(folder, rows, manifest.own, manifest.classes)
+    return carried_problems(folder, rows, manifest.declarations, manifest.classes)
 
 
 _prints_of_file: dict[FileId, ImagePrints] = {}
 _prints_of_files: dict[tuple[FileId, ...], ImagePrints] = {}
-"""What was recomputed in this process, by what identifies the files."""
+"""Fingerprints recomputed in this process, by the identity of the files."""
 
 
 def _prints(manifest: Manifest) -> tuple[list[ImagePrints], ImagePrints]:

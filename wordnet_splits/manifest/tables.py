@@ -1,4 +1,4 @@
-"""The two tables of a manifest, as Arrow schemas and in their one order."""
+"""The class table and the image tables of a manifest: Arrow schemas and row order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wordnet_splits.manifest.data import GroupRow
 ROLES = ("id", "near", "far", "external", "csid", "excluded")
 SPLITS = ("train", "val", "test")
 CUT_ORDER = ("val", "test", "train")
-"""A class's order is cut in this sequence, so that a later count never moves an earlier split."""
+"""Order in which splits take a class's images, so that a later count does not change an earlier split."""
 
 VIA = pa.struct(
     [
@@ -65,7 +65,7 @@ IMAGE_SCHEMA = pa.schema(
 
 
 def class_table(rows: Iterable[Mapping[str, object]]) -> pa.Table:
-    """Return class rows as a table in its order."""
+    """Return class rows as a sorted table."""
     ordered = sorted(rows, key=lambda r: tuple(str(r[c]) for c in CLASS_ORDER))
     return pa.Table.from_pylist(ordered, schema=CLASS_SCHEMA)
 
@@ -81,13 +81,13 @@ def image_table(
     images: Mapping[str, Sequence[str]],
     digests: Mapping[str, bytes] | None = None,
 ) -> pa.Table:
-    """Return the images of one (split, group) in table order.
+    """Return the sorted image table of a (split, group).
 
     Parameters
     ----------
     labels : label of every class (the group's classes are its keys).
     images : image ids by class id.
-    digests : 32-byte digest by image id, where known.
+    digests : known 32-byte digests by image id.
     """
     classes = sorted(c for c in images if images[c])
     counts = [len(images[c]) for c in classes]
@@ -113,12 +113,12 @@ def image_table(
 
 
 def check_classes(table: pa.Table, where: str) -> pa.Table:
-    """Return a class table if it has just our columns, filled where they must be; else ManifestError."""
+    """Return a class table with exactly the columns of `CLASS_SCHEMA`, filled where required."""
     return _check(table, CLASS_SCHEMA, ("source", "class_id", "name", "role", "group", "label"), where)
 
 
 def check_images(table: pa.Table, row: GroupRow, where: str) -> pa.Table:
-    """Return the images of one (split, group) if they are those of ``row``; else ManifestError."""
+    """Return the image table of a (split, group) if it agrees with ``row``. Raises ManifestError."""
     table = _check(table, IMAGE_SCHEMA, [name for name in IMAGE_SCHEMA.names if name != "digest"], where)
     for name in ("source", "role", "group", "split", "view"):
         values = table[name].unique().to_pylist()

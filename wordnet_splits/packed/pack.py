@@ -78,7 +78,7 @@ def pack(
     """
     parts = _select_parts(manifest, groups, splits)
     names = {manifest.source_of(group) for _, group in parts}
-    sources = open_sources(sorted(names), roots, manifest.own)
+    sources = open_sources(sorted(names), roots, manifest.declarations)
     out = Path(out).absolute()
     with (
         files.writing(out),

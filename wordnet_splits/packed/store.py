@@ -123,7 +123,7 @@ def check_store(folder: Path | str, manifest: Manifest | None = None) -> list[Pr
     SourceError : there is no packed store, or its ``packed.json`` is malformed or was altered.
     """
     store = open_store(folder)
-    with using_sources({} if manifest is None else manifest.own):
+    with using_sources({} if manifest is None else manifest.declarations):
         problems = [p for part in sorted(store.parts) for p in _check_part(store, part, manifest)]
     if not store.parts:
         problems.append(Problem("damaged", "", None, None, f"{store.folder} has no images"))

@@ -38,7 +38,7 @@ def card_of(release: Release, address: Address | None) -> str:
 
     It starts with the metadata (licence, tags) and the text of the release's own ``README.md``.
     """
-    with using_sources(merge_declarations(manifest.own for manifest in release.benchmarks)):
+    with using_sources(merge_declarations(manifest.declarations for manifest in release.benchmarks)):
         return _card_of(release, address)
 
 

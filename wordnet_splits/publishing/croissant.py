@@ -85,7 +85,7 @@ def croissant_of(
     ------
     MissingPackageError : mlcroissant is not installed.
     """
-    with using_sources(manifest.own):
+    with using_sources(manifest.declarations):
         return _croissant_of(manifest, metadata or {}, url)
 
 
@@ -122,7 +122,7 @@ def _croissant_of(manifest: Manifest, settings: Mapping[str, Any], url: str | No
         ],
         record_sets=[_records(mlc, name, schemas[name]) for name in paths],
         data_collection=_collection(manifest),
-        data_collection_type=None if manifest.own else ["Secondary Data Analysis"],
+        data_collection_type=None if manifest.declarations else ["Secondary Data Analysis"],
         data_collection_missing_data=_missing(manifest),
         data_annotation_protocol=[f"{g.name}: {rule_words(g.classes)}" for g in recipe.group],
         data_use_cases=list(USES),
@@ -174,7 +174,7 @@ def _provenance(manifest: Manifest) -> dict[str, Any]:
 
 
 def _collection(manifest: Manifest) -> str:
-    kind = "datasets" if manifest.own else "published datasets"
+    kind = "datasets" if manifest.declarations else "published datasets"
     return f"Chosen from {kind} by rules over WordNet, which the description gives."
 
 

@@ -97,7 +97,7 @@ def collect_release(
     for folder, verification in zip(folders, verified, strict=True):
         _check(verification, folder)
     merge_declarations(
-        manifest.own for manifest in benchmarks.values()
+        manifest.declarations for manifest in benchmarks.values()
     )  # a name means one dataset in a repository
     files = {path: file for m in benchmarks.values() for path, file in _files_of(m).items()}
     readme = ""

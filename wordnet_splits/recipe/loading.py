@@ -79,7 +79,7 @@ def declared_by(recipe: Recipe | Manifest | str | Path) -> Mapping[str, Declarat
     Parameters are those of `load_recipe`; a file that does not exist declares none.
     """
     if isinstance(recipe, Manifest):
-        return recipe.own
+        return recipe.declarations
     if isinstance(recipe, Recipe):
         return recipe.declarations
     if str(recipe).endswith(".toml") and Path(recipe).exists():
@@ -124,7 +124,7 @@ def _from_manifest(manifest: Manifest) -> Recipe:
     recipe = validate(Recipe, data, where=where, error=ManifestError, hint="build it again")
     if manifest.folder is not None:
         recipe.remember_folder(manifest.folder.absolute().parent)
-    recipe.add_declarations(manifest.own)
+    recipe.add_declarations(manifest.declarations)
     return recipe
 
 

@@ -33,7 +33,7 @@ def index_entry(manifest: Manifest) -> dict[str, Any]:
     Benchmarks of one ``family`` build the same paper; those of one ``draw`` are variants of one benchmark.
     """
     recipe = load_recipe(manifest)
-    with using_sources(manifest.own):
+    with using_sources(manifest.declarations):
         rooted = sorted(name for name in recipe.sources if source_class(name).rooted)
     path = manifest.name if is_shipped(recipe) else f"./{manifest.name}"
     roots = "".join(f" --root {name}=DIR" for name in rooted)

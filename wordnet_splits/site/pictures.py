@@ -84,11 +84,11 @@ def write_samples(manifest: Manifest, site: Path, roots: Roots | None, per_class
     for name in sorted({row.source for row in manifest.groups}.difference(sources)):
         samples.withheld.append(f"No pictures of {name} are shown: its image ids are not known yet.")
     relevant = {name: root for name, root in (roots or {}).items() if name in sources}
-    with using_sources(manifest.own):
+    with using_sources(manifest.declarations):
         infos = {name: source_info(name) for name in sources}
         authors = manifest.data.about.authors
-        shown = {name for name, info in infos.items() if _may_show(info, manifest.own.get(name), authors)}
-        opened = open_sources(sorted(shown | set(relevant)), relevant, manifest.own)
+        shown = {name for name, info in infos.items() if _may_show(info, manifest.declarations.get(name), authors)}
+        opened = open_sources(sorted(shown | set(relevant)), relevant, manifest.declarations)
         for name, info in infos.items():
             if name not in shown:
                 terms = (
@@ -101,7 +101,7 @@ def write_samples(manifest: Manifest, site: Path, roots: Roots | None, per_class
                 samples.withheld.append(f"No pictures of {name} are shown: its files were not at hand.")
             else:
                 samples.files.update(_write_source(manifest, opened[name], site, per_class))
-                samples.credits.append(_credit(info, manifest.own.get(name)))
+                samples.credits.append(_credit(info, manifest.declarations.get(name)))
     return samples
 
 

@@ -11,7 +11,7 @@ import typer
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.catalog.declarations import Declaration, merge_declarations
 from wordnet_splits.finding import find_manifest
-from wordnet_splits.manifest import read_manifest
+from wordnet_splits.manifest.reading import read_declarations
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import Json, PackedOption, RootOptions
 from wordnet_splits.terminal.output import DONE, print_result, print_table, to_stderr, to_stdout
@@ -174,7 +174,7 @@ def report_results(
     declarations: dict[str, Declaration] = {}
     with suppress(SplitsError):  # without its benchmark the page has no thumbnails, and says so
         declarations = merge_declarations(
-            read_manifest(find_manifest(benchmark_of(folder))).own for folder in results if root
+            read_declarations(find_manifest(benchmark_of(folder))) for folder in results if root
         )
     path = report(
         results,

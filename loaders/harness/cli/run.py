@@ -231,7 +231,7 @@ def run_evaluation(
         sweep=sweep,
         metrics=metric_options(bootstrap, seed_boot, prevalences),
         transform=transform,
-        roots=parse_roots(root or [], manifest.own),
+        roots=parse_roots(root or [], manifest.declarations),
         packed=packed,
         allow_missing=allow_missing,
         store=store,

@@ -98,7 +98,7 @@ def export_detector(
         model=model,
         benchmark=manifest,
         transform=transform,
-        roots=parse_roots(root or [], manifest.own),
+        roots=parse_roots(root or [], manifest.declarations),
         packed=packed,
         store=store,
         batch_size=batch_size,

@@ -12,7 +12,7 @@ import typer
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.finding import find_manifest
-from wordnet_splits.manifest import read_manifest
+from wordnet_splits.manifest.reading import read_declarations
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import (
     BenchmarkOption,
@@ -81,7 +81,7 @@ def train(
         seeds=parse_seeds(seeds),
         optimizers=[] if optimizers == "all" else [name.strip() for name in optimizers.split(",")],
         start=start,
-        roots=parse_roots(root or [], read_manifest(find_manifest(benchmark)).own),
+        roots=parse_roots(root or [], read_declarations(find_manifest(benchmark))),
         packed=packed,
         device=device,
         precision=precision,

@@ -98,7 +98,7 @@ def _sources(about: About) -> list[str]:
         manifest = load_manifest(about.benchmark)
     except SplitsError:
         return []
-    with using_sources(manifest.own):
+    with using_sources(manifest.declarations):
         names = sorted({row.source for row in manifest.groups})
         return [name for name in names if source_class(name).rooted]
 

@@ -78,7 +78,7 @@ def licences_table(manifest: Manifest) -> Table:
     for row in manifest.groups:
         if row.split != "classes":
             groups.setdefault(row.source, {})[row.group] = None
-    with using_sources(manifest.own):
+    with using_sources(manifest.declarations):
         rows = []
         for name, of_source in sorted(groups.items()):
             info = source_info(name)
@@ -89,7 +89,7 @@ def licences_table(manifest: Manifest) -> Table:
 def bibtex_of(manifest: Manifest) -> str:
     """Return the BibTeX entries of a benchmark, the sources of its images and this program."""
     sources = sorted({row.source for row in manifest.groups})
-    return citation_of(manifest.name, manifest.data.recipe.paper, sources, manifest.own).bibtex
+    return citation_of(manifest.name, manifest.data.recipe.paper, sources, manifest.declarations).bibtex
 
 
 def manifest_of(draw: Draw) -> tuple[Manifest | None, str]:

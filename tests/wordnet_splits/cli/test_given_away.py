@@ -311,7 +311,7 @@ def test_a_variant_has_the_sources_of_its_base_and_its_own(author: Command) -> N
     )
     done = author("build", "more/variant.toml", *ROOT, "--root", "farpics=more/far")
     assert done.code == 0, done.err
-    assert set(load_manifest("build/variant").own) == {"mypics", "farpics"}
+    assert set(load_manifest("build/variant").declarations) == {"mypics", "farpics"}
 
 
 def test_new_says_what_the_recipe_cannot_declare(author: Command) -> None:
@@ -322,7 +322,7 @@ def test_new_says_what_the_recipe_cannot_declare(author: Command) -> None:
     assert "pics/dataset.toml" in note
     assert "[[source]]" not in Path("recipes/away.toml").read_text("utf-8")
     assert author("build", "recipes/away.toml", *ROOT).code == 0, "it is known beside the pictures"
-    assert load_manifest("build/away").own.keys() == {"mypics"}
+    assert load_manifest("build/away").declarations.keys() == {"mypics"}
 
 
 def test_shipped_benchmarks_say_nothing_of_sources() -> None:
@@ -334,5 +334,5 @@ def test_a_layout_that_is_not_installed_is_refused_when_images_are_read(
     stranger: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(layout._BUILT_IN, "folders")
-    assert load_manifest("./mine").own["mypics"].layout == "folders"
+    assert load_manifest("./mine").declarations["mypics"].layout == "folders"
     assert "unknown layout 'folders'" in stranger("verify", "./mine", *ROOT).error, "and exit code 2"
