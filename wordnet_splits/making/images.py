@@ -50,8 +50,8 @@ class Shortfall:
     group: str
     split: str
     class_id: str
-    requested: int
-    available: int
+    wanted: int
+    taken: int
 
 
 def select_images(
