@@ -12,14 +12,15 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog import load_catalog
@@ -44,7 +45,7 @@ BUILT_IN, NO_ROOT, BAD_ROOT, COMPLETE, INCOMPLETE = (
 
 @dataclass
 class SplitState:
-    """One publisher's split: images held under the root, of how many published (None where not known)."""
+    """A publisher's split: number of images under the root, and published; None if unknown."""
 
     split: str
     held: int | None
@@ -54,11 +55,14 @@ class SplitState:
 
 @dataclass
 class SourceState:
-    """One source: its ``state`` is built in, no root, bad root, complete or incomplete.
+    """A source and its root.
 
-    ``given_by`` is ``--root``, the environment variable or the path of ``roots.toml``; ``free`` the bytes
-    free on the root's volume; ``unexpected`` the names under the root that are not ids of the source, and how
-    often each.
+    Attributes
+    ----------
+    state : built in, no root, bad root, complete or incomplete.
+    given_by : ``--root``, the environment variable or the path of ``roots.toml``.
+    unexpected : names under the root that are not ids of the source, and how often each.
+    free : free bytes on the root's volume.
     """
 
     name: str
@@ -79,7 +83,7 @@ class SourceState:
 
 @dataclass
 class Awaited:
-    """What a group's images wait for; ``ready`` where a build with the roots at hand would fill it."""
+    """A source or list that images await; ``ready`` if a build with the roots at hand would add them."""
 
     group: str
     split: str
@@ -89,8 +93,10 @@ class Awaited:
 
 
 @dataclass
-class BenchmarkState:
-    """One benchmark: whether it is frozen, which images await what, and how far its pixels are at hand."""
+class BenchmarkState(Jsonable):
+    """A benchmark: whether it is frozen, what its images await, and the pixels at hand by source."""
+
+    derived: ClassVar = ("complete",)
 
     name: str
     frozen: bool
@@ -100,19 +106,19 @@ class BenchmarkState:
 
     @property
     def complete(self) -> bool:
-        """Say whether it is frozen down to its last image."""
+        """Whether all its images are frozen."""
         return self.frozen and not self.awaits and self.error is None
 
 
 @dataclass(frozen=True)
-class Diagnosis(Tabular):
-    """What `check_sources` found; a row is one publisher's split of a source."""
+class Diagnosis(Jsonable, Tabular):
+    """Result of `check_sources`; a row is a publisher's split of a source."""
 
     sources: Sequence[SourceState]
     benchmarks: Sequence[BenchmarkState]
 
     def of(self, sources: Collection[str]) -> Diagnosis:
-        """Return what concerns some sources: themselves, and the benchmarks that take images of one."""
+        """Return the part about some sources: these, and the benchmarks that take images from them."""
         users = [b for b in self.benchmarks if not b.pixels.keys().isdisjoint(sources)]
         return Diagnosis([s for s in self.sources if s.name in sources], users)
 
@@ -123,11 +129,6 @@ class Diagnosis(Tabular):
             for s in self.sources
             for split in s.splits
         ]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the diagnosis as ``sources check --json`` prints it."""
-        benchmarks = [{**asdict(b), "complete": b.complete} for b in self.benchmarks]
-        return {"sources": [asdict(s) for s in self.sources], "benchmarks": benchmarks}
 
 
 Benchmarks = Mapping[str, Manifest | Recipe | SplitsError]
@@ -206,7 +207,7 @@ def source_state(
     if root is None:
         return SourceState(name, NO_ROOT, splits=splits)
     state = SourceState(name, BAD_ROOT, str(root), _given_by(name, options or {}), splits=splits)
-    with contextlib.suppress(OSError):  # a root that does not exist: opening it says so
+    with contextlib.suppress(OSError):  # opening a root that does not exist gives the error
         state.free = shutil.disk_usage(root).free
     try:
         source = open_source(name, root)
@@ -282,11 +283,11 @@ def _benchmark_state(
 def _awaits(
     recipe: Recipe, manifest: Manifest | None, states: Mapping[str, SourceState]
 ) -> Iterator[Awaited]:
-    """Yield what the images of each (group, split) wait for, unless they are frozen."""
+    """Yield the sources and lists that the images of each (group, split) await, unless frozen."""
     frozen: frozenset[Part] = frozenset(manifest.parts if manifest else ())
     missing_lists = awaited_lists(recipe)
     for name in missing_lists:
-        reason = "not ours to ship: `import` makes it of what its authors give out"
+        reason = "it may not be shipped: `import` makes it from its authors' files"
         yield Awaited("", "", f"list {name}", False, reason)
     for group in recipe.group:
         for split, rule in group.images.items():
@@ -300,7 +301,7 @@ def _awaits(
 
 
 def _unlisted_splits(group: Group, rule: ImageRule) -> list[str]:
-    """Return the publisher's splits a rule draws from whose image ids no inventory holds."""
+    """Return the publisher's splits that a rule draws from and that have no inventory."""
     return [s for s in expand(group.source, rule.from_ or ()) if s not in inventory_splits(group.source)]
 
 
@@ -315,7 +316,7 @@ def _readiness(state: SourceState, split_state: SplitState) -> tuple[bool, str]:
 
 
 def _pixels(source: str, recipe: Recipe, states: Mapping[str, SourceState]) -> str:
-    """Say in a few words how far the pixels that a benchmark takes from a source are at hand."""
+    """Return the state of a source's pixels, or the number of images that a benchmark lacks of it."""
     state = states[source]
     if state.state in (BUILT_IN, NO_ROOT, BAD_ROOT):
         return state.state
@@ -325,13 +326,13 @@ def _pixels(source: str, recipe: Recipe, states: Mapping[str, SourceState]) -> s
 
 
 def held_text(split: SplitState) -> str:
-    """Return how many images of a split are at hand, of how many published (``?`` where not known)."""
+    """Return the number of images of a split at hand, of the published number (``?`` if unknown)."""
     count = "-" if split.held is None else f"{split.held:,}"
     return _of_split(split, f"{count} of {'?' if split.expected is None else f'{split.expected:,}'}")
 
 
 def lacking_text(split: SplitState) -> str:
-    """Return how many images of a split are not at hand, of how many published."""
+    """Return the number of images of a split that are not at hand, of the published number."""
     count = split.held or 0
     if split.expected is None:
         return _of_split(split, f"{count:,} at hand of an unknown number")
@@ -341,7 +342,7 @@ def lacking_text(split: SplitState) -> str:
 
 
 def _of_split(split: SplitState, text: str) -> str:
-    """Return ``text`` after the name of the split; a source of one split has no name for it but ``all``."""
+    """Return ``text`` after the name of the split, unless the source has only the split ``all``."""
     return text if split.split == "all" else f"{split.split} {text}"
 
 
@@ -359,7 +360,7 @@ def _splits_used(recipe: Recipe, source: str) -> tuple[str, ...]:
 
 @cache
 def _splits_listed(name: str, source: str) -> frozenset[str]:
-    """Return the publisher's splits that a list draws from; ids of no inventory may be of any without one."""
+    """Return the publisher's splits of a list's images, including all without inventory for unknown ids."""
     if name not in list_names():
         return frozenset()
     table = load_list(name)

@@ -1,16 +1,16 @@
-"""The leaks of a finished manifest, found again from its own tables, with every pair.
+"""Leaks of a finished manifest, computed again from its tables, with every pair.
 
-`build` refuses a leak that its recipe does not name, and records what it accepts as counts and examples.
-This finds the same leaks anew, from the class table and the digests, lists all pairs, and says where what is
-found is not what is recorded.
+`build` refuses a leak that its recipe does not name, and records counts and examples of the others. Here the
+leaks are computed from the class table and the digests, and compared with the recorded ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.making.leaks import Leak, class_leaks, digest_leaks
@@ -24,12 +24,14 @@ AS_RECORDED, NEW, CHANGED, GONE = "as recorded", "not recorded", "count differs"
 
 
 @dataclass(frozen=True)
-class FoundLeak:
-    """One kind of leak between two groups: ``pairs`` are class ids, or image ids for kind digest.
+class ComparedLeak(Jsonable):
+    """Leak of one kind between two groups: ``pairs`` are class ids, or image ids for kind digest.
 
     ``status`` is "as recorded", "not recorded", "count differs" or "recorded, not found"; ``severity`` and
     ``reason`` are as recorded ("known" with the recipe's reason, or "recorded").
     """
+
+    derived: ClassVar = ("count",)
 
     kind: str
     a: str
@@ -40,39 +42,40 @@ class FoundLeak:
     reason: str
     status: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the leak as ``leaks --json`` prints it."""
-        return {**vars(self), "count": len(self.pairs), "pairs": [list(p) for p in self.pairs]}
+    @property
+    def count(self) -> int:
+        """The number of pairs."""
+        return len(self.pairs)
 
 
 @dataclass(frozen=True)
 class LeakReport(Tabular):
-    """Every leak of a manifest; ``unchecked`` says of which sets identical pictures are not known yet."""
+    """The leaks of a manifest; ``unchecked`` are the sets without all digests."""
 
     name: str
-    leaks: Sequence[FoundLeak]
+    leaks: Sequence[ComparedLeak]
     unchecked: Sequence[dict[str, Any]]
 
     @property
     def ok(self) -> bool:
-        """Say whether every leak found is recorded, and every one recorded found."""
+        """Whether the leaks are those recorded."""
         return all(leak.status == AS_RECORDED for leak in self.leaks)
 
     @property
     def exact(self) -> int:
-        """Return how many pairs were found among what was compared."""
-        return sum(len(leak.pairs) for leak in self.leaks)
+        """The number of pairs of all leaks."""
+        return sum(leak.count for leak in self.leaks)
 
     @property
     def groups_not_compared(self) -> int:
-        """Return how many groups have pictures that were not, or not all, compared."""
+        """The number of groups with pictures that were not compared."""
         return len({row["group"] for row in self.unchecked})
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each pair."""
-        about = ("kind", "a", "b", "severity", "status", "reason")
+        shared = ("kind", "a", "b", "severity", "status", "reason")
         return [
-            {**{name: getattr(leak, name) for name in about}, "first": member, "second": second}
+            {**{name: getattr(leak, name) for name in shared}, "first": member, "second": second}
             for leak in self.leaks
             for member, second in leak.pairs
         ]
@@ -98,23 +101,23 @@ def report_leaks(manifest: Manifest) -> LeakReport:
     """
     recipe = load_recipe(manifest)
     with using_sources(manifest.declarations):
-        leaks_found = class_leaks(_membership(manifest, recipe), load())
-        leaks_found += digest_leaks(recipe, [read_table() for read_table in manifest.parts.values()])
+        leaks_now = class_leaks(_membership(manifest, recipe), load())
+        leaks_now += digest_leaks(recipe, [read_table() for read_table in manifest.parts.values()])
     recorded: dict[tuple[str, str, str], LeakRow] = {
         (row.kind, row.a.removeprefix("group:"), row.b.removeprefix("group:")): row
         for row in manifest.data.leaks
     }
-    leaks = [_compared(leak, recorded.pop((leak.kind, leak.a, leak.b), None)) for leak in leaks_found]
+    leaks = [_compared(leak, recorded.pop((leak.kind, leak.a, leak.b), None)) for leak in leaks_now]
     for (kind, a, b), row in recorded.items():
-        leaks.append(FoundLeak(kind, a, b, [], row.count, row.severity, row.reason, GONE))
+        leaks.append(ComparedLeak(kind, a, b, [], row.count, row.severity, row.reason, GONE))
     return LeakReport(manifest.name, leaks, _unchecked(manifest))
 
 
-def _compared(leak: Leak, row: LeakRow | None) -> FoundLeak:
+def _compared(leak: Leak, row: LeakRow | None) -> ComparedLeak:
     if row is None:
-        return FoundLeak(leak.kind, leak.a, leak.b, leak.pairs, None, "not recorded", "", NEW)
+        return ComparedLeak(leak.kind, leak.a, leak.b, leak.pairs, None, "not recorded", "", NEW)
     status = AS_RECORDED if row.count == len(leak.pairs) else CHANGED
-    return FoundLeak(leak.kind, leak.a, leak.b, leak.pairs, row.count, row.severity, row.reason, status)
+    return ComparedLeak(leak.kind, leak.a, leak.b, leak.pairs, row.count, row.severity, row.reason, status)
 
 
 def _membership(manifest: Manifest, recipe: Recipe) -> Membership:
@@ -127,7 +130,7 @@ def _membership(manifest: Manifest, recipe: Recipe) -> Membership:
 
 
 def _unchecked(manifest: Manifest) -> list[dict[str, Any]]:
-    """Return the sets whose images, or some of whose digests, are not known."""
+    """Return the sets with unknown images or digests."""
     rows = []
     for row in manifest.groups:
         part = (row.split, row.group)

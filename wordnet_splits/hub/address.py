@@ -24,7 +24,7 @@ _ADDRESS = re.compile(rf"({_PART}/{_PART})(?:@({_PART}))?(?:/([a-z0-9][a-z0-9-]*
 
 @dataclass(frozen=True)
 class Address:
-    """A dataset repository at a revision, and perhaps one benchmark of it.
+    """A dataset repository at a revision, or one benchmark of it.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Address:
 
     @property
     def folder(self) -> Path:
-        """Return where benchmarks of this revision are kept: in the user's cache."""
+        """The folder in the user's cache for benchmarks of this revision."""
         return pulled_folder() / f"{self.repo.replace('/', '--')}@{self.revision}"
 
 
@@ -104,16 +104,16 @@ def web_address(text: str, *, where: str) -> FolderAddress:
 
 
 def pulled_folder() -> Path:
-    """Return the folder of all that was pulled."""
+    """Return the folder of all pulled benchmarks."""
     return Path(platformdirs.user_cache_dir("wordnet-splits")) / "hub"
 
 
 def parse_address(text: str, *, where: str) -> Address:
-    """Return the address that a text names, with or without ``hf://datasets/``.
+    """Parse an address, with or without ``hf://datasets/``.
 
     Raises
     ------
-    SplitsError : not of that form.
+    SplitsError : the text is not an address.
     """
     match = _ADDRESS.fullmatch(text.removeprefix(SCHEME).removesuffix("/"))
     if match is None or ".." in text or "--" in match[1]:

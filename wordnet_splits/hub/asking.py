@@ -1,6 +1,6 @@
-"""Asking the Hub within bounds: a silent server, an endless answer and an endless wait all end.
+"""Requests to the Hub, with limits on silence, size and waiting.
 
-Through the session of `huggingface_hub`, whatever HTTP client its version has, with its token and proxies.
+They use the session of `huggingface_hub`, with its HTTP client, token and proxies.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from wordnet_splits.base.files import writing
 from wordnet_splits.base.names import printable
 
 SILENCE: Final = 30.0
-"""Seconds without an answer, or without a byte of one, after which a server is given up."""
+"""Seconds without a byte after which a request fails."""
 TRIES: Final = 4
 LONGEST_WAIT: Final = 60.0
-"""Seconds to wait at most before a request is made again; a server that asks for more is not asked again."""
+"""Most seconds to wait before a request is tried again; if a server asks for more, it is not."""
 AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 SLOWEST: Final = 1 << 14
-"""Bytes a second below which a file is given up, after `PATIENCE` seconds."""
+"""Fewest bytes a second of an answer, after `PATIENCE` seconds."""
 PATIENCE: Final = 600.0
 PIECE: Final = 1 << 13
-"""Bytes that `requests` waits for; httpx gives what has come."""
+"""Bytes of a piece from `requests`; httpx returns pieces as they arrive."""
 LARGEST_PAGE: Final = 1 << 26
 MOST_PAGES: Final = 10_000
 CLIENTS: Final = frozenset({"httpx", "httpcore", "httpx2", "httpcore2", "requests", "urllib3"})
-"""Packages whose exceptions say that the network failed."""
+"""Packages whose exceptions mean that the network failed."""
 
 
 class TooSlow(HubError):
-    """An answer that is given up as too slow; what was received of a file stays."""
+    """An answer that is too slow; the received part of a file stays."""
 
 
 class Refusal(Exception):
-    """An answer of the Hub that is none: its status, and its error's code and message."""
+    """An error of the Hub: status, code and message."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(f"{status} {message}".strip())
@@ -49,7 +49,7 @@ class Refusal(Exception):
 
     @property
     def not_found(self) -> bool:
-        """Say whether there is no such repository or revision, or none that this user may see."""
+        """Whether the repository or revision does not exist, or is hidden from this user."""
         if self.code in ("RepoNotFound", "RevisionNotFound"):
             return True
         hidden = self.status == 401 and self.message != "Invalid credentials in Authorization header"
@@ -58,7 +58,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer that has begun: its headers, the next page, and pieces of its body as they come."""
+    """An answer: its headers, the address of the next page, and the pieces of its body as they arrive."""
 
     status: int
     headers: Mapping[str, str]
@@ -67,46 +67,46 @@ class Answer:
 
 
 class Asker:
-    """Requests to the Hub, each tried a few times.
+    """Requests to the Hub, each tried up to `TRIES` times.
 
     Parameters
     ----------
     utils : the module ``huggingface_hub.utils``.
-    say : takes a sentence about each wait; by default it is printed on stderr.
+    warn : called with a sentence about each wait; by default it is printed on stderr.
     """
 
-    def __init__(self, utils: Any, say: Callable[[str], object] | None = None) -> None:
+    def __init__(self, utils: Any, warn: Callable[[str], object] | None = None) -> None:
         self._utils = utils
         self._reached = False
-        self._say = say or (lambda text: sys.stderr.write(f"{text}\n"))
+        self._warn = warn or (lambda text: sys.stderr.write(f"{text}\n"))
 
     def json(self, url: str) -> tuple[Any, str | None]:
-        """Return what an address answers, and that of the next page.
+        """Return the JSON at an address, and the address of the next page.
 
         Raises
         ------
-        Refusal : the Hub refuses, or does not come to itself.
-        HubError : the answer is no JSON, or has more than `LARGEST_PAGE` bytes.
+        Refusal : the Hub refuses, or keeps failing.
+        HubError : the answer is not JSON, or has more than `LARGEST_PAGE` bytes.
         """
 
         def read() -> tuple[bytes, str | None]:
             with self._answer(url, {}) as answer:
-                body = b"".join(bounded(answer.pieces, LARGEST_PAGE, what="an answer", where=url))
+                body = b"".join(bounded(answer.pieces, LARGEST_PAGE, name="an answer", where=url))
                 return body, answer.next_page
 
         body, next_page = self._tried(read)
         try:
             return json.loads(body), next_page
         except ValueError:
-            raise HubError("the Hub's answer is no JSON", where=url, hint="try again later") from None
+            raise HubError("the Hub's answer is not JSON", where=url, hint="try again later") from None
 
     def pages(self, url: str) -> Iterator[Any]:
-        """Yield the items of a list, page by page; HubError where its pages do not end."""
+        """Yield the items of a list, page by page. Raises HubError if the pages do not end."""
         visited = {url}
         while True:
             items, following = self.json(url)
             if not isinstance(items, list):
-                raise HubError("the Hub's answer is no list", where=url, hint="try again later")
+                raise HubError("the Hub's answer is not a list", where=url, hint="try again later")
             yield from items
             if following is None:
                 return
@@ -118,12 +118,12 @@ class Asker:
             visited.add(url)
 
     def file(self, url: str, path: Path, size: int) -> None:
-        """Receive a file of a listed size; what an earlier try received is gone on with.
+        """Download a file of a listed size, continuing after the bytes of an earlier try.
 
         Raises
         ------
-        Refusal : the Hub refuses, or does not come to itself.
-        HubError : it sends more than it lists; what was received is removed.
+        Refusal : the Hub refuses, or keeps failing.
+        HubError : it sends more than it lists; the received bytes are removed.
         TooSlow : it sends too slowly.
         """
         part = path.with_name(path.name + ".part")
@@ -140,12 +140,12 @@ class Asker:
             with self._answer(
                 url, {"Range": f"bytes={received_before}-"} if received_before else {}
             ) as answer:
-                goes_on = received_before > 0 and answer.status == 206
-                room = size - received_before if goes_on else size
+                continues = received_before > 0 and answer.status == 206
+                room = size - received_before if continues else size
                 with writing(part):
-                    file = part.open("ab" if goes_on else "wb")
+                    file = part.open("ab" if continues else "wb")
                 with file:
-                    for piece in bounded(answer.pieces, room, what="the file", where=url):
+                    for piece in bounded(answer.pieces, room, name="the file", where=url):
                         with writing(part):
                             file.write(piece)
             if (received := part.stat().st_size) < size:
@@ -161,7 +161,7 @@ class Asker:
         part.replace(path)
 
     def _tried(self, work: Callable[[], Any]) -> Any:
-        """Return what ``work`` does, tried again after a while where the network or the server failed."""
+        """Call ``work``, again after a while if the network or the server failed, and return its result."""
         cause: Exception
         wait: float | None
         for number in range(1, TRIES + 1):
@@ -170,13 +170,13 @@ class Asker:
             except _Again as failure:
                 cause, wait = failure.refusal, failure.wait
             except Exception as error:
-                if not is_network(error) or not self._reached:  # without a network waiting is of no use
+                if not is_network(error) or not self._reached:  # waiting does not help without a network
                     raise
                 cause, wait = error, None
             wait = 2.0 ** (number - 1) if wait is None else wait
             if number == TRIES or wait > LONGEST_WAIT:
                 raise cause
-            self._say(f"the Hub: {printable(str(cause) or type(cause).__name__)}; again in {wait:.0f} s")
+            self._warn(f"the Hub: {printable(str(cause) or type(cause).__name__)}; again in {wait:.0f} s")
             time.sleep(wait)
         raise AssertionError
 
@@ -200,7 +200,7 @@ class Asker:
 
 
 class _Again(Exception):
-    """A failure of the server that may pass, and the seconds that it asks to wait."""
+    """A temporary failure of the server, and the seconds that it asks to wait."""
 
     def __init__(self, refusal: Refusal, wait: float | None) -> None:
         super().__init__(str(refusal))
@@ -217,23 +217,23 @@ def _refused(status: int, headers: Mapping[str, str]) -> Exception:
 
 
 def is_network(error: BaseException) -> bool:
-    """Say whether an exception is of the network: of an HTTP client, or of a socket."""
+    """Say whether an exception is one of an HTTP client or of a socket."""
     clients = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
     return bool(clients & CLIENTS) or isinstance(error, ConnectionError | TimeoutError)
 
 
-def bounded(pieces: Iterator[bytes], most: int, *, what: str, where: str) -> Iterator[bytes]:
-    """Yield the pieces of an answer; HubError for more than ``most`` bytes, TooSlow where they drip."""
-    begun, received = time.monotonic(), 0
+def bounded(pieces: Iterator[bytes], most: int, *, name: str, where: str) -> Iterator[bytes]:
+    """Yield the pieces of an answer. Raises HubError for more than ``most`` bytes, TooSlow for slow ones."""
+    start, received = time.monotonic(), 0
     for piece in pieces:
         received += len(piece)
         if received > most:
             hint = "nothing was taken: tell whoever published it"
             raise HubError(
-                f"{what} is larger than the {most:,} bytes that it may have", where=where, hint=hint
+                f"{name} is larger than the {most:,} bytes that it may have", where=where, hint=hint
             )
-        spent = time.monotonic() - begun
-        if spent > PATIENCE and received < SLOWEST * spent:
-            slow = f"{what}: {received:,} bytes in {spent:,.0f} s are too slow to wait for"
+        seconds = time.monotonic() - start
+        if seconds > PATIENCE and received < SLOWEST * seconds:
+            slow = f"{name}: {received:,} bytes in {seconds:,.0f} s are too slow to wait for"
             raise TooSlow(slow, where=where, hint="try again later: a file goes on where it stopped")
         yield piece

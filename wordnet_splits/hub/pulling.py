@@ -50,9 +50,12 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class Pulled(Tabular):
-    """What was taken: the benchmarks, the commit they are of, and the folder that holds them.
+    """Pulled benchmarks, their commit and their folder.
 
-    ``dropped`` : benchmarks that an earlier pull took, that are in the repository no more, and were removed.
+    Attributes
+    ----------
+    shipped : names of those that come with this program in the same version.
+    dropped : benchmarks of an earlier pull that were removed, since the repository no longer has them.
     """
 
     address: Address | FolderAddress
@@ -63,7 +66,7 @@ class Pulled(Tabular):
     dropped: Sequence[str] = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return name, version, fingerprint and folder of each, and whether it is the one shipped here."""
+        """Return name, version, fingerprint and folder of each, and whether it is shipped here."""
         return [
             {
                 "benchmark": m.name,
@@ -76,7 +79,7 @@ class Pulled(Tabular):
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as ``hub pull --json`` prints it."""
+        """Return the result as ``hub pull --json`` prints it."""
         return {
             "address": str(self.address),
             "commit": self.commit,
@@ -111,8 +114,7 @@ def pull(
     MissingPackageError : huggingface_hub is not installed.
     HubError : the Hub refuses, has no such repository, revision or benchmark; a path leaves its folder; the
         tag has moved since it was pulled.
-    ManifestError : a table is not the one that was fingerprinted; a benchmark that is shipped here says
-        otherwise under the same version.
+    ManifestError : a benchmark does not verify, or contradicts the shipped one of its name and version.
     """
     progress = progress or Silent()
     repository = Repository(address.repo) if store is None else store
@@ -127,7 +129,7 @@ def pull(
     with locked(folder, busy="another `hub pull` is writing here"):
         earlier = _record(folder, address, commit, repository)
         files = repository.files(commit)
-        names = _chosen(files, address, repository, commit)
+        names = _select_names(files, address, repository, commit)
         incoming = folder / INCOMING / commit
         with progress.task(f"pulling {address.repo}", len(names)) as task:
             manifests = []
@@ -146,7 +148,7 @@ def pull(
 
 
 def _record(folder: Path, address: Address | FolderAddress, commit: str, repository: Store) -> dict[str, str]:
-    """Return the commit of each benchmark that was pulled into a folder before.
+    """Return the commit of each benchmark that was pulled into a folder earlier.
 
     Raises
     ------
@@ -173,7 +175,7 @@ def _record(folder: Path, address: Address | FolderAddress, commit: str, reposit
     return dict(benchmarks) if isinstance(benchmarks, dict) else {}
 
 
-def _chosen(
+def _select_names(
     files: Mapping[str, Any], address: Address | FolderAddress, repository: Store, commit: str
 ) -> list[str]:
     names = benchmarks_among(files)
@@ -182,7 +184,7 @@ def _chosen(
             raise unknown("benchmark", address.benchmark, names, where=repository.where(commit=commit))
         return [address.benchmark]
     if not names:
-        raise HubError("it holds no benchmark", where=repository.where(commit=commit))
+        raise HubError("it has no benchmark", where=repository.where(commit=commit))
     return names
 
 
@@ -236,6 +238,6 @@ def _check(manifest: Manifest, name: str, where: str, verify: Verify) -> None:
 
 
 def _is_shipped(manifest: Manifest) -> bool:
-    """Say whether a benchmark of the same name and version comes with this program."""
+    """Say whether a benchmark of the same name and version is shipped with this program."""
     shipped = shipped_data(manifest.name)
     return shipped is not None and shipped.version == manifest.version

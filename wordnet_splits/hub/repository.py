@@ -1,6 +1,6 @@
-"""One dataset repository of the Hub, through `huggingface_hub`: what it holds, and changes of it.
+"""Dataset repositories of the Hub: files, tags and commits, through `huggingface_hub`.
 
-The token is the library's own affair (``hf auth login``, ``HF_TOKEN``): it is never asked for, read or shown.
+The library manages the token (``hf auth login``, ``HF_TOKEN``): it is never asked for, read or shown here.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from wordnet_splits.hub.asking import Asker, Refusal
 LARGEST: Final = 1 << 40
 PIECE: Final = 1 << 20
 ENDPOINT: Final = "HF_ENDPOINT"
-"""The variable of `huggingface_hub` that names another address than the Hub's."""
+"""Environment variable of `huggingface_hub` with another address than the Hub's."""
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file as the Hub describes it: its bytes, and SHA-256 where it is large, else Git's SHA-1 of it."""
+    """A file as the Hub describes it: size, and SHA-256 if it is large, otherwise Git's SHA-1."""
 
     path: str
     size: int
@@ -47,7 +47,7 @@ class RemoteFile:
 
 
 def git_blob(path: Path) -> str:
-    """Return the SHA-1 by which Git names a file's content."""
+    """Return Git's SHA-1 of a file's content."""
     size = check_file(path, largest=LARGEST)
     state = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
     with open_untrusted(path, largest=LARGEST) as file:
@@ -74,13 +74,13 @@ class Repository:
         self._asker = Asker(self._utils)
 
     def where(self, path: str = "", *, commit: str = "") -> str:
-        """Return a place in it as an error names it."""
+        """Return a location in the repository, for errors."""
         return f"datasets/{self.name}" + (f"@{commit}" if commit else "") + (f"/{path}" if path else "")
 
     def resolve(self, revision: str) -> str | None:
-        """Return the commit of a tag, branch or commit; None where there is none, or no such repository.
+        """Return the commit of a revision; None if the revision or the repository does not exist.
 
-        A private repository that this user may not see is none.
+        A private repository that this user may not see does not exist for them.
         """
         with self._asked():
             try:
@@ -102,7 +102,7 @@ class Repository:
 
         Raises
         ------
-        HubError : a path leaves the repository's folder, is there twice, or the list does not end.
+        HubError : a path leaves the repository's folder, is listed twice, or the list does not end.
         """
         files_by_path: dict[str, RemoteFile] = {}
         with self._asked():
@@ -130,18 +130,18 @@ class Repository:
         return f"{self._api.endpoint}/api/datasets/{self.name}/{path}"
 
     def card(self, file: RemoteFile, commit: str) -> dict[str, Any]:
-        """Return the metadata that a dataset card begins with, empty without any."""
+        """Return the metadata at the top of a dataset card; empty without any."""
         path = self.cached(file, commit)
         with self._asked():
             metadata = self._library.metadata_load(path)
         return metadata if isinstance(metadata, dict) else {}
 
     def fetch(self, file: RemoteFile, commit: str, folder: Path, *, largest: int = LARGEST) -> Path:
-        """Return a file below ``folder``, received unless it is there already.
+        """Download a file below ``folder``, unless it is there, and return its path.
 
         Raises
         ------
-        HubError : it is larger than ``largest`` bytes, or what was received is not what the Hub describes.
+        HubError : it is larger than ``largest`` bytes, or the received file is not the one that the Hub describes.
         """
         if file.size > largest:
             raise HubError(
@@ -165,7 +165,7 @@ class Repository:
         return path
 
     def cached(self, file: RemoteFile, commit: str, *, check: bool = True) -> Path:
-        """Return a file in the cache of `huggingface_hub`, received unless it is there already.
+        """Return a file in the cache of `huggingface_hub`, downloaded unless it is there.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class Repository:
 
         Raises
         ------
-        HubError : it is not what the Hub describes, or it is not there and the Hub does not answer.
+        HubError : it is not as the Hub describes it, or it is not there and the Hub does not answer.
         """
         with self._asked():
             path = Path(
@@ -193,9 +193,9 @@ class Repository:
         return path
 
     def _bounded(self, file: RemoteFile) -> dict[str, Any]:
-        """Return the parameters by which the library stops where it receives more than is listed.
+        """Return parameters that make the library stop when it receives more bytes than are listed.
 
-        Versions that do not take them find it afterwards.
+        Versions of the library without them check the size afterwards.
         """
         if "tqdm_class" not in inspect.signature(self._api.hf_hub_download).parameters:
             return {}
@@ -216,34 +216,34 @@ class Repository:
         return {"tqdm_class": Bounded}
 
     def create(self, *, private: bool) -> None:
-        """Make the repository, unless it is there."""
+        """Create the repository, unless it exists."""
         with self._asked(write=True):
             self._api.create_repo(self.name, repo_type="dataset", private=private, exist_ok=True)
 
     def commit(
         self, added: Mapping[str, Path], removed: Sequence[str], *, parent: str | None, message: str
     ) -> str:
-        """Put files into the repository and take others out in one commit on its main branch; return that.
+        """Add and remove files in one commit on the main branch, and return it.
 
-        Refused by the Hub where the branch has gone on from ``parent``.
+        The Hub refuses if the branch is no longer at ``parent``.
         """
         library = self._library
         operations: list[Any] = [library.CommitOperationAdd(path, str(file)) for path, file in added.items()]
         operations += [library.CommitOperationDelete(path) for path in removed]
         with self._asked(write=True):
-            done = self._api.create_commit(
+            commit = self._api.create_commit(
                 self.name, operations, commit_message=message, repo_type="dataset", parent_commit=parent
             )
-        return str(done.oid)
+        return str(commit.oid)
 
     def tag(self, name: str, commit: str) -> None:
-        """Give a commit a name that stays."""
+        """Add a tag to a commit."""
         with self._asked(write=True):
             self._api.create_tag(self.name, tag=name, revision=commit, repo_type="dataset")
 
     @contextmanager
     def _asked(self, *, write: bool = False) -> Iterator[None]:
-        """Turn whatever the library, or the HTTP client of its version, raises into one line."""
+        """Turn exceptions of the library and of its HTTP client into one line."""
         try:
             yield
         except SplitsError:
@@ -252,12 +252,12 @@ class Repository:
             raise self._failure(error, write=write) from None
 
     def _failure(self, error: Exception, *, write: bool) -> HubError:
-        """Return the error for what failed: the network, a server of the Hub, or what this user may do."""
+        """Return the error for a failure of the network, of the Hub, or of a permission."""
         status, reason = _status(error), _first_line(error)
         where = self.where()
         if status is None and isinstance(error, KeyError | TypeError | ValueError):
             return HubUnreachableError(
-                "the Hub's answer is not as its clients know it", where=where, hint="try again later"
+                "the Hub's answer is not of the expected form", where=where, hint="try again later"
             )
         if status is None:
             cause = "" if error.__cause__ is None else _first_line(error.__cause__)
@@ -278,7 +278,7 @@ class Repository:
 
 
 def hub_cache() -> Path:
-    """Return the folder in which `huggingface_hub` keeps what it received, as its variables say now."""
+    """Return the folder of the cache of `huggingface_hub`, by its environment variables."""
     folder = os.environ.get("HF_HUB_CACHE")
     return Path(folder).expanduser() if folder else huggingface_home() / "hub"
 
@@ -292,14 +292,14 @@ def huggingface_home() -> Path:
 
 
 def benchmarks_among(paths: Iterable[str]) -> list[str]:
-    """Return the folders of a repository that hold a ``manifest.json``, sorted."""
+    """Return the folders of a repository with a ``manifest.json``, sorted."""
     return sorted(
         path.partition("/")[0] for path in paths if path.endswith("/manifest.json") and path.count("/") == 1
     )
 
 
 def _status(error: BaseException) -> int | None:
-    """Return the status with which the Hub answered, None where it did not answer."""
+    """Return the HTTP status of an error; None without an answer."""
     cause: BaseException | None = error
     while cause is not None:
         response = getattr(cause, "response", None)

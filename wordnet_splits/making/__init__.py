@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from wordnet_splits.making.run import Build, BuildOptions, build_benchmark, build_recipe
-from wordnet_splits.making.run_for_each import run_for_each
+from wordnet_splits.making.run import Build, BuildOptions, build_benchmark, build_recipe, run_for_each
 
 __all__ = ["Build", "BuildOptions", "build_benchmark", "build_recipe", "run_for_each"]

@@ -17,7 +17,6 @@ from wordnet_splits.catalog.declarations import Declaration, declared_sources
 from wordnet_splits.making.class_table import Labels, build_class_table, labels_of
 from wordnet_splits.making.identical import drop_identical
 from wordnet_splits.making.images import Selection
-from wordnet_splits.making.inversions import NEARNESS, inversions
 from wordnet_splits.making.known_leaks import set_severities
 from wordnet_splits.making.leaks import (
     Leak,
@@ -28,6 +27,7 @@ from wordnet_splits.making.leaks import (
     leak_evidence,
 )
 from wordnet_splits.making.membership import Membership, decide_membership
+from wordnet_splits.making.nearest_class import NEARNESS, inversions
 from wordnet_splits.manifest import Manifest, Part, fingerprint
 from wordnet_splits.manifest.carried import source_rows
 from wordnet_splits.manifest.data import SCHEMA, check_data

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.making.expected import expected_count
-from wordnet_splits.making.plan import SplitPlan, plan_images
+from wordnet_splits.making.plan import SplitPlan, expected_count, plan_images
 from wordnet_splits.making.population import Awaiting, Most, Populations, Roles
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.sources import Source

@@ -1,9 +1,12 @@
-"""Evidence about a class's nearest ID class, their LCS, and the number of nearer OOD classes."""
+"""Nearest ID classes: evidence about them, ranks of OOD classes, and inversions of near and far groups."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from wordnet_splits.rules.evidence import counted
@@ -13,6 +16,8 @@ OOD_ROLES = ("near", "far")
 """Roles of the classes among which the nearness of a class is ranked."""
 
 TableRow = Mapping[str, Any]
+NEARNESS = "mean"
+"""Column of the class table by which the nearest ID class is found; greater is nearer."""
 
 
 def nearer_ood_classes(rows: Sequence[TableRow]) -> tuple[list[int | None], int]:
@@ -20,8 +25,8 @@ def nearer_ood_classes(rows: Sequence[TableRow]) -> tuple[list[int | None], int]
 
     Nearness is the column ``mean``; a class without it has None, and never counts as nearer.
     """
-    scores = sorted(r["mean"] for r in rows if r["role"] in OOD_ROLES and r["mean"] is not None)
-    nearer = [None if r["mean"] is None else len(scores) - bisect_right(scores, r["mean"]) for r in rows]
+    scores = sorted(r[NEARNESS] for r in rows if r["role"] in OOD_ROLES and r[NEARNESS] is not None)
+    nearer = [None if r[NEARNESS] is None else len(scores) - bisect_right(scores, r[NEARNESS]) for r in rows]
     return nearer, sum(r["role"] in OOD_ROLES for r in rows)
 
 
@@ -61,3 +66,59 @@ def _rank(role: str, nearer_count: int, ood: int) -> str:
 def _quoted(wnid: str, taxonomy: Taxonomy) -> str:
     definition = taxonomy.first_definition(wnid)
     return f": {definition}" if definition else ""
+
+
+@dataclass(frozen=True)
+class Inversion:
+    """A far group with classes nearer to ID than the median class of a near group of the same source.
+
+    Attributes
+    ----------
+    far, near : the groups.
+    nearer : number of classes of the far group that are nearer.
+    classes : number of its classes that have a distance.
+    median : nearness of the near group's median class, in 0..1.
+    nearest, value : the far group's nearest class, and its nearness.
+    """
+
+    far: str
+    near: str
+    nearer: int
+    classes: int
+    median: float
+    nearest: str
+    value: float
+
+    def sentence(self) -> str:
+        """Return the inversion in words, with the far group as subject."""
+        verb = "is" if self.nearer == 1 else "are"
+        return (
+            f"{self.nearer:,} of {self.classes:,} classes {verb} nearer to ID than the median of the near "
+            f"group {self.near} ({NEARNESS} {self.median:.3f}), the nearest {self.nearest} ({self.value:.3f})"
+        )
+
+
+def inversions(rows: Iterable[TableRow]) -> list[Inversion]:
+    """Return the inversions among the rows of a class table, in the order of groups' names.
+
+    Classes without a distance count on neither side.
+    """
+    near: dict[tuple[str, str], list[float]] = defaultdict(list)
+    far: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
+    for row in rows:
+        group = str(row["source"]), str(row["group"])
+        if row[NEARNESS] is not None and row["role"] == "near":
+            near[group].append(row[NEARNESS])
+        elif row[NEARNESS] is not None and row["role"] == "far":
+            far[group].append((row[NEARNESS], str(row["class_id"])))
+    inverted = []
+    for (source, far_group), classes in sorted(far.items()):
+        for (near_source, near_group), values in sorted(near.items()):
+            middle = median(values)
+            nearer = sum(value > middle for value, _ in classes)
+            if near_source == source and nearer:
+                value, class_id = max(classes)
+                inverted.append(
+                    Inversion(far_group, near_group, nearer, len(classes), middle, class_id, value)
+                )
+    return inverted

@@ -1,4 +1,4 @@
-"""Builds: from a recipe to a manifest.
+"""Builds: from a recipe to a manifest, for one benchmark or several.
 
 `build_benchmark` reads inventories, lists and roots, never ``manifests/``.
 """
@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from wordnet_splits.base.errors import MissingImageError, Problem, SourceError, SplitsError
 from wordnet_splits.base.files import locked, restore
 from wordnet_splits.base.progress import Progress
+from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.making.assemble import assemble, decide
 from wordnet_splits.making.digesting import read_digests
@@ -25,6 +28,9 @@ from wordnet_splits.recipe import Group, Recipe, declared_by, load_recipe
 from wordnet_splits.sources import Source, open_source, source_class
 from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.taxonomy import Taxonomy, load
+
+Benchmark = TypeVar("Benchmark", Manifest, Recipe)
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -244,3 +250,37 @@ def missing_error(
         where=where,
         hint="complete the root, or leave them out with --allow-missing",
     )
+
+
+def run_for_each(
+    function: Callable[..., Result],
+    benchmarks: Sequence[Benchmark],
+    *,
+    task: str,
+    roots: Mapping[str, Path],
+    workers: int,
+    progress: Progress,
+    **options: Any,
+) -> Iterator[Result]:
+    """Yield the result of ``function``, `build_benchmark` or `verify_benchmark`, for each benchmark in order.
+
+    With roots, nearly all the time goes into reading images: the benchmarks run one after the other, each
+    with all workers. Without roots, each worker runs whole benchmarks.
+
+    Parameters
+    ----------
+    task : name of the progress bar, such as ``building``.
+    """
+    if roots or len(benchmarks) == 1:
+        for benchmark in benchmarks:
+            yield function(benchmark, roots=roots, workers=workers, progress=progress, **options)
+        return
+    jobs = run_jobs(partial(function, **options), benchmarks, workers, name=_name, ordered=True)
+    with progress.task(task, len(benchmarks)) as bar, closing(jobs) as results:
+        for _, result in results:
+            bar.advance()
+            yield result
+
+
+def _name(benchmark: Manifest | Recipe) -> str:
+    return benchmark.name

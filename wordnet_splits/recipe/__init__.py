@@ -1,4 +1,4 @@
-"""A benchmark as declared in a TOML file."""
+"""Recipes: declarations of benchmarks in TOML files."""
 
 from __future__ import annotations
 

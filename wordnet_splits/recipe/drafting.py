@@ -1,4 +1,4 @@
-"""Draft of a recipe: one source is in-distribution, others are near, far and external."""
+"""Drafts of recipes from an ID source and near, far and external ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COMMENTS = {
 
 @dataclass(frozen=True)
 class DraftGroup:
-    """A source and its classes for a group: all, some, or a number of them drawn.
+    """A source and its classes for a group: all, some, or a number to draw.
 
     ``bound`` is a measure and its threshold: near classes are at or above it, classes of other groups below.
     """

@@ -24,7 +24,7 @@ from wordnet_splits.recipe.recipe import Recipe
 from wordnet_splits.recipe.text import explain_validation, lines_below
 
 BENCHMARKS, CLASS_SETS = "recipes", "class_sets"
-"""Folders of shipped recipes: frozen benchmarks, and published lists of classes."""
+"""Folders of shipped recipes: benchmarks, and published lists of classes."""
 
 
 def recipe_names() -> tuple[str, ...]:
@@ -33,7 +33,7 @@ def recipe_names() -> tuple[str, ...]:
 
 
 def class_set_names() -> tuple[str, ...]:
-    """Return the names of the shipped class sets, which rebuild published lists of classes, sorted."""
+    """Return the names of the shipped class sets, which rebuild published class lists, sorted."""
     return _names_in(CLASS_SETS)
 
 
@@ -88,7 +88,7 @@ def declared_by(recipe: Recipe | Manifest | str | Path) -> Mapping[str, Declarat
 
 
 def _read(name: str | Path) -> Recipe:
-    """Return a shipped recipe or that of a TOML file; the names in it are not checked."""
+    """Read a shipped recipe or a TOML file, without checking the names in it."""
     text, where = _recipe_text(name)
     raw = parse_toml(text, where=where, error=RecipeError)
     lines: dict[str, str] = {}
@@ -111,7 +111,7 @@ def _check_declaration(declaration: Declaration, where: str) -> None:
     """Raise RecipeError if a ``[[source]]`` has a shipped source's name, or files outside of its folder."""
     where = f"{where}: source {declaration.name!r}"
     if declaration.name in catalog_names():
-        raise RecipeError("is the name of a shipped source", where=where, hint="give yours another name")
+        raise RecipeError("is the name of a shipped source", where=where, hint="choose another name")
     try:
         _ = declaration.catalog_file, declaration.inventory_file
     except SplitsError as error:

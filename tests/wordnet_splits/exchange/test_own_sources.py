@@ -50,7 +50,7 @@ def test_every_export_carries_the_declaration_and_is_restored(command: Command, 
     done = command("import", format_name, "out", "--json").json["imported"]
     assert done["same"], done["differences"]
     restored = ws.load_manifest(Path(done["out"]))
-    assert restored.own["mypics"].catalog_file.is_file()
+    assert restored.declarations["mypics"].catalog_file.is_file()
     assert command("verify", done["out"], *ROOT).code == 0
 
 

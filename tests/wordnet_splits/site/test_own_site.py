@@ -85,7 +85,7 @@ def test_the_download_is_the_benchmark(splits: Command, make: Callable[..., None
         archive.extractall(tmp_path / "unpacked")
     again = load_manifest(str(tmp_path / "unpacked" / "mine"))
     assert again.fingerprint == load_manifest("./build/mine").fingerprint
-    assert list(again.own) == ["mypics"]
+    assert list(again.declarations) == ["mypics"]
     make_site("pages", ["./build/mine"])
     assert file.read_bytes() == before
     assert read(Path("pages"), "benchmark/mine")["pictures"] == [[]] * len(again.classes)
