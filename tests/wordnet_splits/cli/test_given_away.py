@@ -190,7 +190,7 @@ def test_an_inventory_that_the_manifest_does_not_know_is_found(author: Command) 
     shutil.copy(inventory, "build/mine/sources/mypics.inventory.parquet")
     done = author("verify", "build/mine")
     assert done.code == 1
-    assert "manifest.json says that there is none" in done.err
+    assert "mypics.inventory.parquet is not in manifest.json" in done.err
 
 
 @pytest.mark.parametrize("where", ["beside", "config"])
