@@ -141,7 +141,7 @@ class Repository:
 
         Raises
         ------
-        HubError : it is larger than ``largest`` bytes, or the received file is not the one that the Hub describes.
+        HubError : it is larger than ``largest`` bytes, or not the file that the Hub describes.
         """
         if file.size > largest:
             raise HubError(
