@@ -87,7 +87,9 @@ def write_samples(manifest: Manifest, site: Path, roots: Roots | None, per_class
     with using_sources(manifest.declarations):
         infos = {name: source_info(name) for name in sources}
         authors = manifest.data.about.authors
-        shown = {name for name, info in infos.items() if _may_show(info, manifest.declarations.get(name), authors)}
+        shown = {
+            name for name, info in infos.items() if _may_show(info, manifest.declarations.get(name), authors)
+        }
         opened = open_sources(sorted(shown | set(relevant)), relevant, manifest.declarations)
         for name, info in infos.items():
             if name not in shown:
