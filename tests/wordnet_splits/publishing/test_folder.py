@@ -144,7 +144,7 @@ def test_the_card_tells_how_to_read_the_folder(published: Path) -> None:
         (lambda f: (f / SUMS).write_text("<html>\n"), "line 1: is not a SHA-256"),
         (lambda f: (f / SUMS).write_text(f"{'0' * 64}  ../outside\n"), "leaves its folder"),
         (lambda f: (f / SUMS).write_text(f"{'0' * 64}  a\n" * 2), "lists 'a' twice"),
-        (lambda f: (f / SUMS).write_text(f"{'0' * 64}  a\n"), "it holds no benchmark"),
+        (lambda f: (f / SUMS).write_text(f"{'0' * 64}  a\n"), "it has no benchmark"),
         (lambda f: (f / SUMS).unlink(), ""),
         (lambda f: (swap(f), resum(f)), "digits"),
     ],
