@@ -121,7 +121,7 @@ def test_the_pages_are_small_and_name_each_script_once() -> None:
 def test_all_benchmarks_lead_to_their_pages(reader: Reader) -> None:
     page = reader.opens("")
     assert page.locator(".cards h3").all_text_contents() == ["digits", LADDER]
-    assert page.locator("main h2").all_text_contents() == ["Other benchmarks"]
+    assert page.locator("main h2").all_text_contents() == ["Benchmarks"]
     assert page.locator(".cards > li:first-child .variants a").all_text_contents() == ["copied"]
     page.click(f"text={LADDER}")
     page.wait_for_selector(f"h1:text-is('{LADDER}')")
