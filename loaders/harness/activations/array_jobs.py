@@ -6,7 +6,6 @@ Job i of n writes to ``<store>/parts/<i>-of-<n>/``, which is a store with some s
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from typing import Literal
 from pydantic import Field
 
 from wordnet_splits.base.digests import digest_json
-from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.progress import Progress, Relabelled, Silent
 from wordnet_splits.base.schemas import Sha256, StrictModel, read_sealed, write_sealed
@@ -29,7 +27,6 @@ from .on_benchmark import Extractor, Plan
 from .store import FORWARD, Store, StoredGroup, StoreError
 
 PARTS, PART = "parts", "part.json"
-SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
 
 class PlannedGroup(StrictModel):
@@ -90,17 +87,6 @@ class PartRecord(StrictModel):
                     if (group.list_key, group.n) == images:
                         stop = min(start + self.shard_rows, group.n)
                         yield number, start // self.shard_rows, range(start, stop)
-
-
-def parse_share(text: str) -> tuple[int, int]:
-    """Return (i, n) of ``i/n``, a job's number from 1 and the number of jobs."""
-    match = SHARE.fullmatch(text)
-    index, count = map(int, match.groups()) if match else (0, 0)
-    if not 1 <= index <= count:
-        raise DataError(
-            f"{text!r} is not a share of a job", where="--shard", hint="as in --shard 3/8: 1 to 8"
-        )
-    return index, count
 
 
 @dataclass(frozen=True)

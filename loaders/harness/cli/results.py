@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordnet_splits.base import files
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import OnStderr
 from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.untrusted import read_text
@@ -26,6 +27,7 @@ from wordnet_splits.terminal.output import (
 )
 
 from .printing import UserMetrics, import_metrics
+from .shares import parse_share
 
 if TYPE_CHECKING:
     from ..evaluation.check import CheckedIntervals, CheckedResults
@@ -39,6 +41,9 @@ def check_results_folder(
         bool,
         typer.Option("--all-intervals", help="Recompute every interval, not those of a sample: minutes."),
     ] = False,
+    shard: Annotated[
+        str | None, typer.Option(metavar="I/N", help="Check share I of N of the entries in the folder.")
+    ] = None,
     metric: UserMetrics = None,
     json: Json = False,
 ) -> int:
@@ -48,7 +53,8 @@ def check_results_folder(
 
     import_metrics(metric)
     if holds_entries(folder):
-        entries = check_entries(folder, all_intervals=all_intervals, progress=OnStderr())
+        share = (1, 1) if shard is None else parse_share(shard)
+        entries = check_entries(folder, share=share, all_intervals=all_intervals, progress=OnStderr())
 
         def print_entries() -> None:
             for entry in entries.entries:
@@ -56,6 +62,9 @@ def check_results_folder(
 
         print_result(entries, json, print_entries)
         return DONE if entries.ok else NEGATIVE
+    if shard is not None:
+        hint = "give the folder of several entries"
+        raise DataError("holds one entry, which is not divided", where=str(folder), hint=hint)
     checked = check_results(folder, all_intervals=all_intervals, progress=OnStderr())
     print_result(checked, json, lambda: to_stdout(_outcome(checked)))
     return DONE if checked.ok else NEGATIVE

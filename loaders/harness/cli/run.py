@@ -42,6 +42,7 @@ from ..evaluation.sentences import lines_below
 from ..evaluation.sets import EvaluatedSets
 from ..evaluation.tables import layout_of, tables
 from .printing import MeanOption, StdOption, UserMetrics, import_metrics, print_tables
+from .shares import parse_share
 
 MAX_NAME_LENGTH = 100
 SHOWN = {"composition", "missing", "runs", "notes", "left_out", "metrics", "foreign"}
@@ -199,7 +200,6 @@ def run_evaluation(
         _print_results(results, folder, results.write(folder, overwrite=overwrite), layout, json=json)
         return LEFT_OUT if results.about.left_out else DONE
     need("torch", "torch", where="unknown-eval run")
-    from ..activations.array_jobs import parse_share
     from ..activations.store import Store
     from ..backend.devices import current_ranks
     from ..evaluation.model_evaluation import EvaluationOptions, evaluate_models, extract_share

@@ -52,9 +52,17 @@ def holds_entries(folder: Path) -> bool:
 
 
 def check_entries(
-    folder: str | Path, *, all_intervals: bool = False, progress: Progress | bool | None = None
+    folder: str | Path,
+    *,
+    share: tuple[int, int] = (1, 1),
+    all_intervals: bool = False,
+    progress: Progress | bool | None = None,
 ) -> CheckedEntries:
     """Recompute every entry below a folder, as `check_results` does, and its fingerprints from the scores.
+
+    Parameters
+    ----------
+    share : (i, n), to check the i-th of n shares alone: every n-th entry, compared with the scores of all.
 
     Raises
     ------
@@ -63,13 +71,17 @@ def check_entries(
     folders = sorted(path for path in Path(folder).glob("*/") if not path.name.startswith("."))
     if not folders:
         raise DataError("no entries here", where=str(folder), hint="give a folder of folders with entry.json")
-    entries = [check_entry(path, all_intervals=all_intervals, progress=progress) for path in folders]
+    index, shares = share
+    checked = folders[index - 1 :: shares]
+    if not checked:
+        raise DataError(f"share {index} of {shares} holds none of {len(folders)} entries", where=str(folder))
+    entries = [check_entry(path, all_intervals=all_intervals, progress=progress) for path in checked]
     copies = copied_scores(folders)
     return CheckedEntries(
         str(folder),
         tuple(
             replace(entry, differences=(*entry.differences, *copies.get(path.name, ())))
-            for path, entry in zip(folders, entries, strict=True)
+            for path, entry in zip(checked, entries, strict=True)
         ),
     )
 

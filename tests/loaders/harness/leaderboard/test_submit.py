@@ -93,6 +93,24 @@ def test_a_row_without_an_entry_or_of_other_scores_is_refused(entries: Path, res
     assert {"files", "results", "entry"} <= {d.table for d in found["linear"].differences}
 
 
+def test_shares_check_each_entry_once(entries: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(entries / "linear", entries / "linear-copy")
+    checked = [
+        Path(entry.folder).name
+        for share in (1, 2)
+        for entry in check_entries(entries, share=(share, 2)).entries
+    ]
+    assert checked == ["linear", "linear-copy"]
+    assert not check_entries(entries, share=(2, 2)).ok  # its scores are those of an entry of the other share
+    for arguments, message in (
+        ((str(entries), "--shard", "3/3"), "share 3 of 3 holds none of 2 entries"),
+        ((str(entries), "--shard", "0/2"), "'0/2' is not a share of a job"),
+        ((str(entries / "linear"), "--shard", "1/2"), "holds one entry, which is not divided"),
+    ):
+        assert run(app, ["check-results", *arguments], "unknown-eval") == 2
+        assert message in capsys.readouterr().err
+
+
 OTHERS = {
     "benchmark": "osc-p1",
     "version": 2,
