@@ -28,7 +28,9 @@ def print_hierarchy(
         ),
     ] = ",".join(RULES),
     detectors: Detectors = None,
-    run: Annotated[int | None, typer.Option(help="Number of the network, by default the first.")] = None,
+    run: Annotated[
+        int | None, typer.Option(help="Number of the network, by default the first of the only model.")
+    ] = None,
     benchmark: Annotated[
         str | None, typer.Option(help="Benchmark or its folder, by default the name in the results.")
     ] = None,

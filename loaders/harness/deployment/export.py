@@ -114,7 +114,7 @@ def export_detector(
     if about.own_sets:
         hint = "evaluate on a benchmark, with its training and validation images"
         raise DataError("its sets were given in Python, and are not stored", where=about.benchmark, hint=hint)
-    facts, run_notes = _facts_of(results, run)
+    facts, run_notes = about.network(run)
     configured = _configured(results, detector, facts)
     Promise.of(false_alarms, MANY)  # a rate out of range is refused before hours of forward passes
     arguments: dict[str, Any] = {"model": model, "benchmark": benchmark, "roots": roots, "packed": packed}
@@ -196,25 +196,6 @@ class _Inputs(NamedTuple):
     store: str | Path | None
     batch_size: int | None
     workers: int | None
-
-
-def _facts_of(results: Results, run: int | None) -> tuple[RunFacts, list[str]]:
-    """Return the description of the network, and a note where it is one of several runs."""
-    runs, about = results.about.runs, results.about
-    if run is not None:
-        by_number = {facts.run: facts for facts in runs}
-        if run not in by_number:
-            numbers = ", ".join(f"{facts.run} ({facts.name})" for facts in runs)
-            raise DataError(f"there is no run {run}", where=about.benchmark, hint=f"there are {numbers}")
-        return by_number[run], []
-    if len(about.models) > 1:
-        names = ", ".join(f"{facts.run} ({facts.name})" for facts in runs)
-        hint = f"choose one by run= (--run): {names}"
-        raise DataError("the results are of several models", where=about.benchmark, hint=hint)
-    if len(runs) == 1:
-        return runs[0], []
-    which = f"run {runs[0].run} of {len(runs)} of {runs[0].model}"
-    return runs[0], [f"the network is {which}; run= (--run) of the export takes another"]
 
 
 def _configured(results: Results, detector: Any, facts: RunFacts) -> ConfiguredDetector:

@@ -241,6 +241,30 @@ class About(AboutPart):
         """Return the runs of one model."""
         return tuple(run for run in self.runs if run.model == model)
 
+    def network(self, number: int | None) -> tuple[RunFacts, tuple[str, ...]]:
+        """Return a network by its number, and a note that says which of several runs it is.
+
+        By default it is the first run of the only model.
+
+        Raises
+        ------
+        DataError : no such run; no number although there are several models.
+        """
+        numbers = ", ".join(f"{run.run} ({run.model})" for run in self.runs)
+        if number is not None:
+            for run in self.runs:
+                if run.run == number:
+                    return run, ()
+            raise DataError(f"there is no run {number}", where=self.benchmark, hint=f"there are {numbers}")
+        if len(self.models) > 1:
+            hint = f"choose one by run= (--run): {numbers}"
+            raise DataError("the results are of several models", where=self.benchmark, hint=hint)
+        first = self.runs[0]
+        if len(self.runs) == 1:
+            return first, ()
+        which = f"run {first.run} of {len(self.runs)} of {first.model}"
+        return first, (f"The network is {which}; run= (--run) takes another.",)
+
 
 FINGERPRINT_SUBJECTS: Final = {
     "images": "images",

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.sampling import sampling_key
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.hierarchy import ClassHierarchy, Rule, balanced_means
@@ -26,7 +26,7 @@ from wordnet_splits.taxonomy import Taxonomy
 
 from ..arrays import Array
 from ..evaluation.rows_from_scores import blocks
-from ..evaluation.schema import ResultTables, RunFacts
+from ..evaluation.schema import About, ResultTables, RunFacts
 from ..model.class_map import LabelSpace
 from .class_probabilities import probabilities_of, scored_images
 
@@ -96,7 +96,7 @@ class AnsweredImages:
         names = zip(*(table[name].to_pylist() for name in ("source", "class_id", "image_id")), strict=True)
         return cls(
             about.benchmark,
-            network.name,
+            _title(about, network),
             hierarchy,
             table,
             np.array([roles[group] for group in table["group"].to_pylist()]),
@@ -182,9 +182,6 @@ def _true_nodes(table: pa.Table, manifest: Manifest, hierarchy: ClassHierarchy) 
     return np.array([nodes[key] for key in keys])
 
 
-def run_of(results: ResultTables, run: int | None) -> RunFacts:
-    """Return the description of a network, by default the first; UnknownNameError where there is none."""
-    facts = {run_facts.run: run_facts for run_facts in results.about.runs}
-    if run is not None and run not in facts:
-        raise unknown("run", str(run), map(str, facts), where=results.about.benchmark)
-    return results.about.runs[0] if run is None else facts[run]
+def _title(about: About, network: RunFacts) -> str:
+    """Return the name of a network in tables: its model, and its number where the model has several runs."""
+    return network.model if len(about.runs_of(network.model)) == 1 else f"{network.model}, run {network.run}"

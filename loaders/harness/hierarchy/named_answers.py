@@ -24,7 +24,7 @@ from ..arrays import Array
 from ..evaluation.results import Results
 from ..evaluation.schema import MODEL, ResultTables
 from ..evaluation.table import Table, TableReport, interval_text, number_text
-from .answered_images import AnsweredImages, run_of
+from .answered_images import AnsweredImages
 
 MIX = "mean"
 """Role of the unweighted mean over ID, near and far."""
@@ -259,7 +259,7 @@ def name_unknowns(
     ----------
     results : results on a benchmark, or their folder.
     rules : ``threshold[posterior=0.9]``, ``information[weight=0]``, ``conformal[error=0.1]``, or their names.
-    detectors : labels, all by default. run : number of the network, by default the first.
+    detectors : labels, all by default. run : number of the network; by default the first of the only model.
     benchmark : manifest, name or folder; by default the name in the results.
     store : folder of activations of the evaluation. logits : in its place, group -> (n, K) in the order of
         the benchmark's test images. For results that `evaluate` has just returned neither is needed.
@@ -270,8 +270,9 @@ def name_unknowns(
 
     Raises
     ------
-    DataError : results without logits or scores, or on sets given in Python; ID classes without a synset;
-        too few ID images. UnknownNameError : no such rule, detector or run.
+    DataError : results without logits or scores, or on sets given in Python; several models and no run, or
+        no such run; ID classes without a synset; too few ID images. UnknownNameError : no such rule or
+        detector.
     """
     results = results if isinstance(results, ResultTables) else Results.read(results)
     stopping_rules = tuple(dict.fromkeys(map(parse_rule, rules)))
@@ -281,7 +282,7 @@ def name_unknowns(
     for name in detectors or ():
         if name not in labels:
             raise unknown("detector of these results", name, labels, where=results.about.benchmark)
-    network = run_of(results, run)
+    network, run_notes = results.about.network(run)
     images = AnsweredImages.of(results, network, benchmark, store=store, logits=logits, tree=tree)
     selected = labels if detectors is None else list(dict.fromkeys(detectors))
     verdicts = dict(images.verdicts(results, network, selected, false_alarms))
@@ -296,6 +297,7 @@ def name_unknowns(
         f"the {len(images.hierarchy.classes)} ID classes.",
         f"A detector calls {false_alarms:.1%} of ID images unknown, by thresholds of the other half of the "
         f"ID test images; {MODEL}: the rule alone, {CLASS}: the predicted class.",
+        *run_notes,
     )
     records = tuple(_measured(images, answers, bootstrap, seed_boot))
     return HierarchyReport(images, answers, verdicts, records, stopping_rules, notes)

@@ -116,7 +116,7 @@ def test_wrong_names_are_refused(named: HierarchyReport, results: Results, logit
             named.explain(**options)
     with pytest.raises(UnknownNameError):
         results.hierarchy(logits=logits, detectors=["knn"])
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(DataError, match="there is no run 7"):
         results.hierarchy(logits=logits, run=7)
     with pytest.raises(DataError, match="hold no logits"):
         results.hierarchy()
@@ -128,6 +128,30 @@ def test_wrong_names_are_refused(named: HierarchyReport, results: Results, logit
         results.hierarchy(logits={group: -values for group, values in logits.items()})
     with pytest.raises(DataError, match="false alarms"):
         results.hierarchy(logits=logits, false_alarms=1)
+
+
+def test_of_several_networks_the_one_that_answers_is_named(results: Results, logits: Any) -> None:
+    (first,) = results.about.runs
+    predictions = pa.concat_tables(
+        results.predictions.set_column(
+            results.predictions.schema.get_field_index("run"), "run", pa.repeat(pa.scalar(run, pa.int32()), n)
+        )
+        for run, n in ((0, results.predictions.num_rows), (1, results.predictions.num_rows))
+    )
+
+    def of_models(*models: str) -> Results:
+        runs = tuple(first.model_copy(update={"run": n, "model": m}) for n, m in enumerate(models))
+        about = results.about.model_copy(update={"runs": runs})
+        return replace(results, about=about, predictions=predictions)
+
+    two_runs, two_models = of_models("net", "net"), of_models("a", "b")
+    by_default = two_runs.hierarchy(logits=logits, detectors=(), rules=["threshold"])
+    assert by_default.images.network == "net, run 0"
+    assert by_default.notes[-1] == "The network is run 0 of 2 of net; run= (--run) takes another."
+    with pytest.raises(DataError, match=r"of several models.*run= \(--run\): 0 \(a\), 1 \(b\)"):
+        two_models.hierarchy(logits=logits)
+    chosen = two_models.hierarchy(logits=logits, run=1, detectors=(), rules=["threshold"])
+    assert (chosen.images.network, len(chosen.notes)) == ("b", 2)
 
 
 def test_sets_given_in_python_have_no_hierarchy() -> None:
