@@ -46,11 +46,11 @@ NETWORKS: Final[dict[str, NetworkKind]] = {
     "resnet18": NetworkKind(
         "CIFAR ResNet-18 (64-128-256-512)", 16, "CifarResNet", {"widths": (64, 128, 256, 512), "blocks": 2}
     ),
-    "resnet18-narrow": NetworkKind(
-        "CIFAR ResNet-18 at half width (32-64-128-256), for CPUs",
+    "resnet10-narrow": NetworkKind(
+        "CIFAR ResNet-10 at half width (32-64-128-256), for CPUs",
         16,
         "CifarResNet",
-        {"widths": (32, 64, 128, 256), "blocks": 2},
+        {"widths": (32, 64, 128, 256), "blocks": 1},
     ),
     "small-cnn": NetworkKind(
         "the CNN of Abdelzad et al.: convolutions 32 and 64, dense 128, dropout",

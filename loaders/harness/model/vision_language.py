@@ -27,7 +27,8 @@ from ..arrays import COSINE_SCALE
 from .class_map import LabelSpace
 
 TEMPLATES = ("a photo of a {}.",)
-NEGATIVE_TEMPLATES = ("a photo of a {}.",)
+ADJECTIVE_TEMPLATES = ("This is a {} photo",)
+"""Sentence of the words whose kind is not ``noun``, as in the code of NegLabel's authors."""
 TEXT_BATCH = 256
 DRAW = "negatives"
 """Name of the draw by whose hash negative words are ordered."""
@@ -81,7 +82,7 @@ def zero_shot(
     *,
     negatives: Sequence[str] | str | Path = (),
     templates: Sequence[str] | str = TEMPLATES,
-    negative_templates: Sequence[str] | str = NEGATIVE_TEMPLATES,
+    negative_templates: Sequence[str] | str | None = None,
 ) -> ZeroShot:
     """Return a zero-shot classifier of an image encoder.
 
@@ -90,7 +91,9 @@ def zero_shot(
     encoder : images (n, 3, h, w) -> embeddings (n, d). encode_text : sentences -> embeddings (n, d).
     names : class names in label order, or a benchmark, whose ID classes are taken.
     negatives : words that are not ID classes, for `neglabel`; or their file, as of `audit_negatives`.
-    templates, negative_templates : sentences with one ``{}``; embeddings of length 1 are averaged over them.
+    templates : sentences with one ``{}`` for the name; embeddings of length 1 are averaged over them.
+    negative_templates : those of the negative words, by default the same; words of a file whose column
+        ``kind`` is not ``noun`` have `ADJECTIVE_TEMPLATES`.
 
     Raises
     ------
@@ -101,16 +104,16 @@ def zero_shot(
     repeated = sorted(name for name, times in Counter(classes).items() if times > 1)
     if repeated or not names:
         raise DataError(f"class names must be distinct: {', '.join(repeated) or 'there are none'}")
-    negatives = list_words(negatives) if isinstance(negatives, str | Path) else negatives
-    words = sorted(dict.fromkeys(negatives), key=lambda word: (sampling_key(DRAW, 0, "", word), word))
     text = _embed(encode_text, names, templates)
-    rows = _embed(encode_text, words, negative_templates) if words else None
-    return ZeroShot(encoder, text, names, rows, words, classes)
-
-
-def list_words(path: str | Path) -> list[str]:
-    """Return the words of a file, as of `audit_negatives`."""
-    return [word.text for word in read_words(path).words]
+    is_noun = {word.text: word.is_noun for word in reversed(read_words(negatives).words)} if negatives else {}
+    words = sorted(is_noun, key=lambda word: (sampling_key(DRAW, 0, "", word), word))
+    rows = {}
+    for noun, sentences in ((True, negative_templates or templates), (False, ADJECTIVE_TEMPLATES)):
+        of_kind = [word for word in words if is_noun[word] == noun]
+        if of_kind:
+            rows |= dict(zip(of_kind, _embed(encode_text, of_kind, sentences), strict=True))
+    negative_rows = torch.stack([rows[word] for word in words]) if words else None
+    return ZeroShot(encoder, text, names, negative_rows, words, classes)
 
 
 def id_classes(benchmark: Manifest | str) -> tuple[list[str], list[str]]:

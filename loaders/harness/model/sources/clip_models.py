@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,12 +13,12 @@ from wordnet_splits.base.lazy import need
 
 from ...backend.transforms import Transform
 from ...plugins import user_errors
-from ..vision_language import EncodeText, list_words, zero_shot
+from ..vision_language import EncodeText, zero_shot
 from .huggingface import MOST_PARAMETERS, preprocess, refuse_absurd
 from .registry import LoadedModel, ModelRequest, register_model_source
 
 OPTIONS = ("names", "negatives", "templates", "negative_templates")
-"""Options of these sources, as of `zero_shot.zero_shot`; ``negatives`` and ``templates`` may be files."""
+"""Options of these sources, as of `zero_shot`."""
 
 
 class _Images(nn.Module):
@@ -104,15 +103,9 @@ def _loaded(
             hint="options={'names': BENCHMARK or a list} (--names BENCHMARK)",
         )
     names = options.pop("names")
-    lists: Mapping[str, Any] = {key: _lines(value) for key, value in options.items()}
     images.eval()
-    module = zero_shot(images, encode_text, names, **lists)
+    module = zero_shot(images, encode_text, names, **options)
     return LoadedModel(where, module, repr(module), preprocess=transform, classes=module.classes)
-
-
-def _lines(value: Any) -> list[str]:
-    """Return a list, or the words of a file, as of `audit_negatives`."""
-    return list_words(value) if isinstance(value, str | Path) else list(value)
 
 
 def _embeddings(output: Any) -> Tensor:

@@ -36,6 +36,10 @@ def huggingface_model(name: str, request: ModelRequest) -> LoadedModel:
     with user_errors("no image classifier can be loaded", where=where, hint=hint):
         config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
         refuse_absurd(config.to_dict(), where)
+        if hasattr(config, "text_config") and hasattr(config, "vision_config"):
+            raise DataError(
+                "encodes images and text, and has no classifier", where=where, hint=f"clip:{name}"
+            )
         with torch.device("meta"):  # shapes only: a config may have any size
             parameters = sum(p.numel() for p in classifier.from_config(config).parameters())
         if parameters > MOST_PARAMETERS:

@@ -250,6 +250,21 @@ def test_options_of_clip(clip_folder, tmp_path):
     assert sorted(model.words) == ["moonbeam", "six"]
 
 
+def test_a_clip_model_is_no_image_classifier(clip_folder):
+    with pytest.raises(SplitsError, match=r"encodes images and text.*clip:"):
+        load_model(f"hf:{clip_folder}")
+
+
+def test_adjectives_have_a_sentence_of_their_own(encoder, tmp_path):
+    (tmp_path / "words.tsv").write_text("word\tkind\ngolden\tadjective\nhouse\tnoun\ngolden\tnoun\n")
+    module = zero_shot(encoder, encode_text, DIGITS, negatives=tmp_path / "words.tsv", templates="one {}")
+    sentences = {"golden": "This is a golden photo", "house": "one house"}
+    expected = encode_text([sentences[word] for word in module.words])
+    np.testing.assert_allclose(
+        module.negatives, torch.nn.functional.normalize(expected, dim=1), rtol=1e-5, atol=1e-7
+    )
+
+
 def test_open_clip_is_asked_for(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "open_clip", None)
     with pytest.raises(SplitsError, match="open_clip"):
