@@ -107,7 +107,7 @@ def zero_shot(
     text = _embed(encode_text, names, templates)
     is_noun = {word.text: word.is_noun for word in reversed(read_words(negatives).words)} if negatives else {}
     words = sorted(is_noun, key=lambda word: (sampling_key(DRAW, 0, "", word), word))
-    rows = {}
+    rows: dict[str, Tensor] = {}
     for noun, sentences in ((True, negative_templates or templates), (False, ADJECTIVE_TEMPLATES)):
         of_kind = [word for word in words if is_noun[word] == noun]
         if of_kind:
