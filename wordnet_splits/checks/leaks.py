@@ -103,7 +103,7 @@ def report_leaks(manifest: Manifest) -> LeakReport:
     Raises
     ------
     ManifestError : the recipe in ``manifest.json`` is malformed.
-    RecipeError, DataError : the table of near-duplicates is not beside the manifest's folder, or malformed.
+    RecipeError, DataError : the table of near-duplicates is absent or malformed.
     """
     recipe = load_recipe(manifest)
     with using_sources(manifest.declarations):

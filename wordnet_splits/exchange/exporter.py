@@ -99,11 +99,12 @@ def export_benchmark(
                 exchange_format.write(task, folder)
             if not (groups or splits):
                 write_sidecar(manifest, format, folder, cast(PathKind, paths))
-            carried = manifest.data.fingerprints.sources
+            carried, tables = manifest.data.fingerprints.sources, manifest.data.fingerprints.pair_tables
             if groups or splits:
                 of_part = set(manifest.classes["source"].to_pylist())
                 carried = [row for row in carried if row.name in of_part]
-            write_carried(manifest.declarations, carried, folder)
+                tables = []  # a part has no recipe that names them
+            write_carried(manifest.declarations, carried, folder, manifest.pair_tables, tables)
     awaiting = awaiting_parts(manifest, groups, splits)
     return Exported(manifest.name, format, out, task.images, task.problems, awaiting)
 

@@ -87,7 +87,7 @@ def import_benchmark(
     sidecar = read_sidecar(path)
     with using_sources(read_export_declarations(path, sidecar)):
         _check(split, roles or {}, [*(sources or {}).values(), *([source] if source else [])])
-        group_sources = {} if sidecar is None else {g.name: g.source for g in sidecar.full_recipe().group}
+        group_sources = {} if sidecar is None else {g.name: g.source for g in sidecar.full_recipe(path).group}
         disk_paths = DiskPaths(options.roots, format)
         if sidecar is not None and sidecar.paths == "disk":
             for name in sorted({name for name in group_sources.values() if source_class(name).rooted}):
@@ -103,7 +103,7 @@ def import_benchmark(
         if not resolved.images:
             raise DataError("lists no image", where=str(path))
         if sidecar is not None:
-            return _restore(sidecar, resolved, format, out, options, disk_paths.sources)
+            return _restore(sidecar, path, resolved, format, out, options, disk_paths.sources)
         imported = benchmark_from_lists(
             resolved.images, path, out, name=name, roles=roles or {}, options=options
         )
@@ -132,13 +132,14 @@ def _with_overlap(imported: Imported, merged: Mapping[str, str]) -> Imported:
 
 def _restore(
     sidecar: Sidecar,
+    path: Path,
     resolved: Resolved,
     format_name: str,
     out: Path,
     options: BuildOptions,
     sources: Mapping[str, Source],
 ) -> Imported:
-    manifest, problems = restore(sidecar, resolved.images, options)
+    manifest, problems = restore(sidecar, path, resolved.images, options)
     folder = out / manifest.name
     with files.locked(folder, busy="another process writes here", hint="wait for it, or give another --out"):
         files.restore(folder)
@@ -170,7 +171,7 @@ Images = dict[str, dict[str, bytes | None]]
 
 
 def restore(
-    sidecar: Sidecar, images: Sequence[ListEntry], options: BuildOptions
+    sidecar: Sidecar, path: Path, images: Sequence[ListEntry], options: BuildOptions
 ) -> tuple[Manifest, list[Problem]]:
     """Return the manifest of an export, and the images missing from a root.
 
@@ -179,7 +180,7 @@ def restore(
     DataError : the class of an image is not in its group.
     MissingImageError : images are missing from a root, without ``allow_missing``.
     """
-    recipe = sidecar.full_recipe()
+    recipe = sidecar.full_recipe(path)
     taxonomy = load()
     rules = decide(recipe, sidecar.seed, taxonomy)
     if _lists_classes(images):

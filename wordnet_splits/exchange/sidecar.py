@@ -1,7 +1,8 @@
-"""Files beside an export: ``wordnet-splits.json``, and ``sources/`` with the users' datasets in it.
+"""Files beside an export: ``wordnet-splits.json``, ``sources/`` with the users' datasets, ``pairs/``.
 
 ``wordnet-splits.json`` has the recipe and fingerprints that an import restores. It is optional: without it an
-import makes a recipe from the lists alone. ``sources/`` is as in a manifest (`manifest.carried`).
+import makes a recipe from the lists alone. ``sources/`` and ``pairs/`` are as in a manifest
+(`manifest.carried`).
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from wordnet_splits.base.schemas import (
 from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.exchange.paths import PathKind
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.carried import altered_files, carried_names, read_carried
-from wordnet_splits.manifest.data import Declared, MissingRow, PartRow, SourceRow
+from wordnet_splits.manifest.carried import altered_files, carried_names, carried_tables, read_carried
+from wordnet_splits.manifest.data import Declared, MissingRow, PairTableRow, PartRow, SourceRow
 from wordnet_splits.recipe import Recipe
 
 NAME: Final = "wordnet-splits.json"
@@ -45,6 +46,7 @@ class Sidecar(StrictModel):
     missing : images that were left out.
     paths : kind of paths in lists, of `disk_paths.PATHS`.
     sources : files of the users' datasets that the export carries.
+    pair_tables : tables of pairs that the recipe names and the export carries.
     """
 
     schema_: Literal[1] = Field(alias="schema")
@@ -59,10 +61,13 @@ class Sidecar(StrictModel):
     missing: list[MissingRow]
     paths: PathKind = "tree"
     sources: list[SourceRow] = Field(default_factory=list)
+    pair_tables: list[PairTableRow] = Field(default_factory=list)
 
-    def full_recipe(self) -> Recipe:
-        """Return the recipe; DataError if it is invalid."""
-        return validate(Recipe, self.recipe.as_dict(), where=f"the recipe in {NAME}")
+    def full_recipe(self, path: Path) -> Recipe:
+        """Return the recipe of the export in a folder, or of a file; DataError if it is invalid."""
+        recipe = validate(Recipe, self.recipe.as_dict(), where=f"the recipe in {NAME}")
+        recipe.remember_carried_tables(carried_tables(_folder(path), self.pair_tables))
+        return recipe
 
 
 def write_sidecar(manifest: Manifest, format_name: str, folder: Path, paths: PathKind = "tree") -> None:
@@ -81,8 +86,10 @@ def write_sidecar(manifest: Manifest, format_name: str, folder: Path, paths: Pat
         missing=data.missing,
         paths=paths,
         sources=data.fingerprints.sources,
+        pair_tables=data.fingerprints.pair_tables,
     )
-    without = {*(() if content.sources else ("sources",)), *(("paths",) if paths == "tree" else ())}
+    without = {name for name in ("sources", "pair_tables") if not getattr(content, name)}
+    without |= {"paths"} if paths == "tree" else set()
     dumped = content.model_dump(by_alias=True, exclude=without)
     write_sealed(folder / NAME, {**dumped, "recipe": data.recipe.as_dict()})
 
@@ -110,7 +117,7 @@ def read_export_declarations(path: Path, sidecar: Sidecar | None = None) -> dict
     folder = _folder(path)
     rows = [] if sidecar is None else sidecar.sources
     declarations = read_carried(folder, carried_names(folder) if sidecar is None else [r.name for r in rows])
-    for problem in altered_files(folder, rows):
+    for problem in altered_files(folder, rows, [] if sidecar is None else sidecar.pair_tables):
         raise DataError(problem, where=printable(folder), hint="export the benchmark again")
     return declarations
 

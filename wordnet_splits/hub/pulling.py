@@ -207,7 +207,7 @@ def _receive(
 
     where = repository.where(f"{name}/manifest.json", commit=commit)
     data = check_data(read_json(fetch("manifest.json"), error=ManifestError), where)
-    for carried in carried_files(data.fingerprints.sources):
+    for carried in carried_files(data.fingerprints.sources, data.fingerprints.pair_tables):
         fetch(carried.path, carried.largest)
     received = {path: fetch(path) for path in manifest_files(data)}
     if f"{name}/{CHANGELOG}" in files:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +31,7 @@ from wordnet_splits.making.membership import Membership, decide_membership
 from wordnet_splits.making.near_duplicates import near_duplicate_leaks, near_duplicate_pairs
 from wordnet_splits.making.nearest_class import NEARNESS, inversions
 from wordnet_splits.manifest import Manifest, Part, fingerprint
-from wordnet_splits.manifest.carried import source_rows
+from wordnet_splits.manifest.carried import pair_table_rows, source_rows
 from wordnet_splits.manifest.data import SCHEMA, check_data
 from wordnet_splits.manifest.tables import SPLITS, image_table
 from wordnet_splits.recipe import Recipe
@@ -99,6 +100,7 @@ def assemble(
     awaiting = sorted({s.awaiting.source for s in selections if s.awaiting is not None})
     sources = declared_sources()
     declarations = {n: sources[n] for n in recipe.sources_named if n in sources and n not in catalog_names()}
+    pair_tables = {n: recipe.table_path(n, recipe.name) for n in recipe.table_names}
     declared, groups = recipe.as_data(), group_rows(recipe, rules.membership, selections, _inverted(classes))
     evaluation = fingerprint.of_evaluation(declared, groups)
     data = {
@@ -110,7 +112,7 @@ def assemble(
         "seed": rules.seed,
         "taxonomy": {"name": "WordNet", "version": taxonomy.version, "hierarchy": recipe.hierarchy},
         "groups": groups,
-        **_fingerprints(classes, tables, declarations, evaluation, whole=not awaiting),
+        **_fingerprints(classes, tables, declarations, pair_tables, evaluation, whole=not awaiting),
         "leaks": [leak.as_dict() for leak in leaks],
         "complete": not missing and not awaiting,
         "missing": [p.as_dict() for p in missing],
@@ -122,7 +124,8 @@ def assemble(
         },
     }
     parts: dict[Part, Callable[[], pa.Table]] = {part: partial(_identity, t) for part, t in tables.items()}
-    return Manifest(check_data(data, recipe.name), classes, parts, declarations=declarations), leaks
+    checked = check_data(data, recipe.name)
+    return Manifest(checked, classes, parts, declarations=declarations, pair_tables=pair_tables), leaks
 
 
 def _inverted(classes: pa.Table) -> dict[str, str]:
@@ -142,6 +145,7 @@ def _fingerprints(
     classes: pa.Table,
     tables: Mapping[Part, pa.Table],
     declarations: Mapping[str, Declaration],
+    pair_tables: Mapping[str, Path],
     evaluation: str,
     *,
     whole: bool,
@@ -160,6 +164,7 @@ def _fingerprints(
         "images_in_all": in_all,
         "pixels_in_all": of_all.pixels if whole else None,
         "sources": [row.model_dump() for row in source_rows(declarations)],
+        "pair_tables": [row.model_dump() for row in pair_table_rows(pair_tables)],
     }
     return {"fingerprint": in_all, "fingerprints": prints}
 

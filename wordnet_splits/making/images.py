@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import RecipeError
@@ -111,16 +110,16 @@ def select_images(
             already.update(i for ids in selection.images.values() for i in ids)
         selections[group.name, split] = selection
     for plan in plans:
-        _leave_out(selections[plan.group.name, plan.split], plan, recipe.folder)
+        _leave_out(selections[plan.group.name, plan.split], plan, recipe)
     return [selections[r.group.name, r.split] for r in plans]
 
 
-def _leave_out(selection: Selection, plan: SplitPlan, folder: Path | None) -> None:
+def _leave_out(selection: Selection, plan: SplitPlan, recipe: Recipe) -> None:
     """Remove the pictures of the rule's table of near-duplicates from a selection."""
     rule = plan.rule.clear_of
     if rule is None or selection.awaiting is not None:
         return
-    duplicates = duplicate_pictures(read_table(folder, rule.pictures, plan.where))
+    duplicates = duplicate_pictures(read_table(recipe, rule.pictures, plan.where))
     selection.leave_out({image_id for source, image_id in duplicates if source == plan.group.source})
 
 

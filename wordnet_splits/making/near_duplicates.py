@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import RecipeError, SplitsError
-from wordnet_splits.base.untrusted import path_below
 from wordnet_splits.catalog.picture_pairs import NO_DUPLICATE, PairRow, read_pairs
 from wordnet_splits.making.leaks import Leak
 from wordnet_splits.recipe import Recipe
@@ -21,16 +19,10 @@ Distances = Mapping[tuple[Picture, Picture], str]
 """The distance of each pair of near-duplicates, as in the table."""
 
 
-def read_table(folder: Path | None, name: str, where: str) -> list[PairRow]:
-    """Return the rows of a table of pairs below the folder of a recipe. Raises SplitsError."""
-    if folder is None:
-        raise RecipeError(
-            f"{name} is a file beside the recipe, and the recipe has no folder",
-            where=where,
-            hint="load the recipe from a file, or a manifest from its folder",
-        )
+def read_table(recipe: Recipe, name: str, where: str) -> list[PairRow]:
+    """Return the rows of a table of pairs that a recipe names. Raises SplitsError."""
     try:
-        return read_pairs(path_below(folder, name))
+        return read_pairs(recipe.table_path(name, where))
     except SplitsError as error:
         raise error.within(where) from None
 
@@ -46,7 +38,7 @@ def near_duplicate_pairs(recipe: Recipe) -> Distances:
     if name is None:
         return {}
     where = f"{recipe.name}: near_duplicates"
-    rows = [row for row in read_table(recipe.folder, name, where) if row["image_id_b"]]
+    rows = [row for row in read_table(recipe, name, where) if row["image_id_b"]]
     sources = set(recipe.sources)
     within = [row for row in rows if {row["source_a"], row["source_b"]} <= sources]
     if rows and not within:

@@ -1,7 +1,8 @@
-"""Declared datasets that a manifest carries, so that it can be read without them.
+"""Declared datasets and tables of pairs that a manifest carries, so that it can be verified without them.
 
 ``sources/<name>.toml`` is the declaration, ``sources/<name>.tsv`` the catalog, and
-``sources/<name>.inventory.parquet`` the inventory, if any. ``manifest.json`` has the SHA-256 of each file.
+``sources/<name>.inventory.parquet`` the inventory, if any. ``pairs/1.tsv`` is the first of the tables of
+pairs of pictures that the recipe names. ``manifest.json`` has the SHA-256 of each file.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
@@ -20,27 +22,28 @@ from wordnet_splits.base.errors import DataError, ManifestError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.parquet import LARGEST_TABLE
-from wordnet_splits.base.text_formats import LARGEST_TOML, parse_toml
+from wordnet_splits.base.text_formats import LARGEST_CSV, LARGEST_TOML, parse_toml
 from wordnet_splits.base.untrusted import LARGEST_TEXT, path_below, read_text, sha256_of
 from wordnet_splits.catalog import inventory as inventories
 from wordnet_splits.catalog.catalog import catalog_names, load_declared_catalog
 from wordnet_splits.catalog.declarations import INVENTORY, Declaration, parse_declaration
-from wordnet_splits.manifest.data import SourceRow
+from wordnet_splits.manifest.data import PairTableRow, SourceRow
 
 FOLDER: Final = "sources"
+PAIRS: Final = "pairs"
 
 
 @dataclass(frozen=True)
 class CarriedFile:
-    """A file of a carried dataset: its path in the manifest's folder, and the most bytes to read."""
+    """A carried file: its path in the manifest's folder, and the most bytes to read."""
 
     path: str
     sha256: str
     largest: int
 
 
-def carried_files(rows: Sequence[SourceRow]) -> list[CarriedFile]:
-    """Return the files of the datasets that a manifest carries."""
+def carried_files(rows: Sequence[SourceRow], tables: Sequence[PairTableRow]) -> list[CarriedFile]:
+    """Return the files of the datasets and the tables of pairs that a manifest carries."""
     carried = []
     for row in rows:
         stem = f"{FOLDER}/{row.name}"
@@ -48,7 +51,24 @@ def carried_files(rows: Sequence[SourceRow]) -> list[CarriedFile]:
         carried.append(CarriedFile(f"{stem}.tsv", row.catalog, LARGEST_TEXT))
         if row.inventory is not None:
             carried.append(CarriedFile(stem + INVENTORY, row.inventory, LARGEST_TABLE))
+    for number, table in enumerate(tables, 1):
+        carried.append(CarriedFile(f"{PAIRS}/{number}.tsv", table.sha256, LARGEST_CSV))
     return carried
+
+
+def carried_tables(folder: Path, rows: Sequence[PairTableRow]) -> dict[str, Path]:
+    """Return the path of each carried table of pairs by its name in the recipe, in the order of the rows.
+
+    The files are numbered, as a name in a recipe may have folders and any character.
+    """
+    return {row.name: folder / PAIRS / f"{number}.tsv" for number, row in enumerate(rows, 1)}
+
+
+def pair_table_rows(tables: Mapping[str, Path]) -> list[PairTableRow]:
+    """Return the rows of ``manifest.json`` for tables of pairs. Raises DataError for one that is absent."""
+    return [
+        PairTableRow(name=name, sha256=sha256_of(path, largest=LARGEST_CSV)) for name, path in tables.items()
+    ]
 
 
 def source_rows(declarations: Mapping[str, Declaration]) -> list[SourceRow]:
@@ -100,9 +120,9 @@ def read_carried(folder: Path, names: Iterable[str]) -> dict[str, Declaration]:
     return declarations
 
 
-def altered_files(folder: Path, rows: Sequence[SourceRow]) -> Iterator[str]:
-    """Yield a sentence for each file of the carried datasets that is not the one in ``manifest.json``."""
-    for file in carried_files(rows):
+def altered_files(folder: Path, rows: Sequence[SourceRow], tables: Sequence[PairTableRow]) -> Iterator[str]:
+    """Yield a sentence for each carried file that is not the one in ``manifest.json``."""
+    for file in carried_files(rows, tables):
         try:
             digest = sha256_of(_inside(folder, file.path), largest=file.largest, error=ManifestError)
         except ManifestError as error:
@@ -117,9 +137,13 @@ def altered_files(folder: Path, rows: Sequence[SourceRow]) -> Iterator[str]:
 
 
 def carried_problems(
-    folder: Path, rows: Sequence[SourceRow], declarations: Mapping[str, Declaration], classes: pa.Table
+    folder: Path,
+    rows: Sequence[SourceRow],
+    tables: Sequence[PairTableRow],
+    declarations: Mapping[str, Declaration],
+    classes: pa.Table,
 ) -> list[str]:
-    """Return the problems of the carried datasets: altered files, otherwise contradictions in them.
+    """Return the problems of what is carried: altered files, otherwise contradictions in the datasets.
 
     Parameters
     ----------
@@ -128,7 +152,7 @@ def carried_problems(
     listed: dict[str, set[str]] = {}
     for source, class_id in zip(*(classes[name].to_pylist() for name in ("source", "class_id")), strict=True):
         listed.setdefault(source, set()).add(class_id)
-    problems = list(altered_files(folder, rows))
+    problems = list(altered_files(folder, rows, tables))
     if not problems:
         for name, declared in declarations.items():
             problems += _contradictions(declared, listed.get(name, set()))
@@ -155,8 +179,19 @@ def _contradictions(declared: Declaration, listed: set[str]) -> Iterator[str]:
             yield f"{stem}{INVENTORY}: {stray!r} is not in the catalog"
 
 
-def write_carried(declarations: Mapping[str, Declaration], rows: Sequence[SourceRow], folder: Path) -> None:
-    """Write the datasets that a manifest carries into its folder.
+def write_carried(
+    declarations: Mapping[str, Declaration],
+    rows: Sequence[SourceRow],
+    folder: Path,
+    pair_tables: Mapping[str, Path] = MappingProxyType({}),
+    table_rows: Sequence[PairTableRow] = (),
+) -> None:
+    """Write the datasets and the tables of pairs that a manifest carries into its folder.
+
+    Parameters
+    ----------
+    declarations, rows : the datasets by name, and their rows in ``manifest.json``.
+    pair_tables, table_rows : the paths of the tables by name, and their rows in ``manifest.json``.
 
     Raises
     ------
@@ -168,7 +203,10 @@ def write_carried(declarations: Mapping[str, Declaration], rows: Sequence[Source
         shutil.copyfile(declared.catalog_file, stem.with_name(f"{row.name}.tsv"))
         if row.inventory is not None:
             shutil.copyfile(declared.inventory_file, stem.with_name(row.name + INVENTORY))
-    for problem in altered_files(folder, rows):
+    for name, path in carried_tables(folder, table_rows).items():
+        path.parent.mkdir(exist_ok=True)
+        shutil.copyfile(pair_tables[name], path)
+    for problem in altered_files(folder, rows, table_rows):
         raise ManifestError(f"{problem}: it has changed meanwhile", where=str(folder), hint="try again")
 
 

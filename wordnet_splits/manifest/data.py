@@ -45,8 +45,15 @@ class SourceRow(StrictModel):
     inventory: Sha256 | None
 
 
+class PairTableRow(StrictModel):
+    """A table of pairs of pictures that the manifest carries: its name in the recipe, and its SHA-256."""
+
+    name: Annotated[str, Field(min_length=1)]
+    sha256: Sha256
+
+
 class Fingerprints(StrictModel):
-    """SHA-256 of the tables and carried datasets; those in all are None while a group awaits its source.
+    """SHA-256 of the tables and carried files; those in all are None while a group awaits its source.
 
     ``evaluation`` covers the inputs of an evaluation beside the tables: transforms, normalise, roles, views.
     """
@@ -58,6 +65,7 @@ class Fingerprints(StrictModel):
     images_in_all: Sha256 | None
     pixels_in_all: Sha256 | None
     sources: list[SourceRow] = Field(default_factory=list)
+    pair_tables: list[PairTableRow] = Field(default_factory=list)
 
 
 class GroupRow(StrictModel):
@@ -202,8 +210,9 @@ class ManifestData(StrictModel):
         data = {**self.model_dump(by_alias=True, exclude={"about"}), "recipe": self.recipe.as_dict()}
         if self.about.as_dict():
             data["about"] = self.about.as_dict()
-        if not self.fingerprints.sources:  # left out if all sources are shipped
-            del data["fingerprints"]["sources"]
+        for name in ("sources", "pair_tables"):  # left out if nothing is carried
+            if not data["fingerprints"][name]:
+                del data["fingerprints"][name]
         return data
 
 

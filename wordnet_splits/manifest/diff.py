@@ -151,3 +151,5 @@ def _frozen(data: ManifestData) -> Iterator[tuple[str, str | None]]:
         yield f"the declaration of {source.name}", source.declaration
         yield f"the catalog of {source.name}", source.catalog
         yield f"the inventory of {source.name}", source.inventory
+    for table in stored.pair_tables:
+        yield f"the table {table.name}", table.sha256

@@ -1,7 +1,8 @@
 """Manifests: ``classes.parquet``, ``images/<split>/<group>.parquet``, ``manifest.json``.
 
-A benchmark of declared datasets carries them in ``sources/`` (`wordnet_splits.manifest.carried`). Folders are
-read by `wordnet_splits.manifest.reading`, names and addresses are resolved by `wordnet_splits.finding`.
+A benchmark of declared datasets carries them in ``sources/``, and the tables of pairs of its recipe in
+``pairs/`` (`wordnet_splits.manifest.carried`). Folders are read by `wordnet_splits.manifest.reading`, names
+and addresses are resolved by `wordnet_splits.finding`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Manifest:
     parts : functions returning the image table of each (split, group), in table order.
     folder : the folder that it was read from; None for a build in memory.
     declarations : the declared datasets that it carries, by name.
+    pair_tables : the paths of the tables of pairs that it carries, by their names in the recipe.
     identity : identity of the ``manifest.json`` that was read; each build writes another file.
     """
 
@@ -50,6 +52,7 @@ class Manifest:
     parts: dict[Part, Callable[[], pa.Table]] = field(default_factory=dict, repr=False)
     folder: Path | None = None
     declarations: Mapping[str, Declaration] = field(default_factory=dict, repr=False)
+    pair_tables: Mapping[str, Path] = field(default_factory=dict, repr=False)
     identity: FileId | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -142,7 +145,7 @@ class Manifest:
 def manifest_files(data: ManifestData) -> list[str]:
     """Return the paths of all files of a manifest, in its folder."""
     images = (f"images/{row.split}/{row.group}.parquet" for row in data.fingerprints.images)
-    carried = (file.path for file in carried_files(data.fingerprints.sources))
+    carried = (file.path for file in carried_files(data.fingerprints.sources, data.fingerprints.pair_tables))
     return ["manifest.json", "classes.parquet", *images, *carried]
 
 
@@ -174,6 +177,7 @@ def write_manifest(manifest: Manifest, out: Path) -> Path:
         write_table(manifest.classes, folder / "classes.parquet")
         for part, table in manifest.parts.items():
             write_table(table(), part_path(folder, part))
-        write_carried(manifest.declarations, manifest.data.fingerprints.sources, folder)
+        prints = manifest.data.fingerprints
+        write_carried(manifest.declarations, prints.sources, folder, manifest.pair_tables, prints.pair_tables)
         write_json(folder / "manifest.json", manifest.data.as_dict())
     return target

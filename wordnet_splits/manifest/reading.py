@@ -15,7 +15,7 @@ from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.manifest import fingerprint
-from wordnet_splits.manifest.carried import carried_problems, read_carried
+from wordnet_splits.manifest.carried import carried_problems, carried_tables, read_carried
 from wordnet_splits.manifest.data import GroupRow, ManifestData, PartRow, check_data
 from wordnet_splits.manifest.fingerprint import ImagePrints
 from wordnet_splits.manifest.manifest import Manifest, Part, part_path
@@ -76,7 +76,8 @@ def _read(folder: Path, older: bool) -> Manifest:
         p: partial(_images, rows[p], part_path(folder, p)) for p in parts
     }
     declarations = read_carried(folder, [row.name for row in data.fingerprints.sources])
-    return Manifest(data, classes, images, folder, declarations, identity)
+    tables = carried_tables(folder, data.fingerprints.pair_tables)
+    return Manifest(data, classes, images, folder, declarations, tables, identity)
 
 
 def _read_and_check_all(folder: Path, older: bool) -> Manifest:
@@ -190,9 +191,11 @@ def _evaluation(data: ManifestData) -> str:
 
 
 def altered_sources(manifest: Manifest) -> list[str]:
-    """Return a sentence for each problem of the datasets that a manifest in a folder carries."""
-    folder, rows = manifest.folder or Path(), manifest.data.fingerprints.sources
-    return carried_problems(folder, rows, manifest.declarations, manifest.classes)
+    """Return a sentence for each problem of what a manifest in a folder carries."""
+    folder, prints = manifest.folder or Path(), manifest.data.fingerprints
+    return carried_problems(
+        folder, prints.sources, prints.pair_tables, manifest.declarations, manifest.classes
+    )
 
 
 _prints_of_file: dict[FileId, ImagePrints] = {}

@@ -95,7 +95,8 @@ def _croissant_of(manifest: Manifest, settings: Mapping[str, Any], url: str | No
     folder = whole_folder(manifest)
     paths = {"classes": "classes.parquet"}
     paths |= {f"{split}-{group}": f"images/{split}/{group}.parquet" for split, group in manifest.parts}
-    carried = [file.path for file in carried_files(manifest.data.fingerprints.sources)]
+    prints = manifest.data.fingerprints
+    carried = [file.path for file in carried_files(prints.sources, prints.pair_tables)]
     schemas = {name: CLASS_SCHEMA if name == "classes" else IMAGE_SCHEMA for name in paths}
     about = about_of(manifest)
     licence = settings.get("license", about.licence)

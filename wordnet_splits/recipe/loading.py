@@ -139,6 +139,11 @@ def _from_manifest(manifest: Manifest) -> Recipe:
     if manifest.folder is not None:
         recipe.remember_folder(manifest.folder.absolute().parent)
     recipe.add_declarations(manifest.declarations)
+    if recipe.table_names != list(manifest.pair_tables):
+        names = ", ".join(recipe.table_names) or "none"
+        message = f"the manifest does not carry the tables of pairs that the recipe names: {names}"
+        raise ManifestError(message, where=where, hint="build it again")
+    recipe.remember_carried_tables(manifest.pair_tables)
     return recipe
 
 

@@ -10,8 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from wordnet_splits.base.about import About
+from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.base.schemas import Count, Name, Role, Sha256, Version
 from wordnet_splits.base.tabular import html_table
+from wordnet_splits.base.untrusted import path_below
 from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.rules.model import ClassRule, Yes, operands, rule_text
@@ -283,6 +285,7 @@ class Recipe(RecipePart):
     about: About = About()
     _lines: dict[str, str] = PrivateAttr(default_factory=dict)  # group -> the file and line of its rule
     _folder: Path | None = PrivateAttr(default=None)
+    _carried_tables: dict[str, Path] = PrivateAttr(default_factory=dict)
     _declarations: dict[str, Declaration] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
@@ -318,6 +321,34 @@ class Recipe(RecipePart):
     def remember_folder(self, folder: Path) -> None:
         """Set the folder of the recipe's file."""
         self._folder = folder
+
+    @property
+    def table_names(self) -> list[str]:
+        """The names of the tables of pairs in ``near_duplicates`` and ``clear_of``, in order, each once."""
+        rules = [rule for group in self.group for rule in group.images.values()]
+        tables = [self.near_duplicates, *(rule.clear_of.pictures for rule in rules if rule.clear_of)]
+        return list(dict.fromkeys(name for name in tables if name is not None))
+
+    def remember_carried_tables(self, paths: Mapping[str, Path]) -> None:
+        """Set the paths of the tables of pairs that the recipe's manifest carries, by name."""
+        self._carried_tables.update(paths)
+
+    def table_path(self, name: str, where: str) -> Path:
+        """Return the path of a table of pairs: of the manifest that carries it, or below the recipe's folder.
+
+        Raises
+        ------
+        RecipeError : the recipe was read from no file. DataError : the path leaves the folder.
+        """
+        if name in self._carried_tables:
+            return self._carried_tables[name]
+        if self._folder is None:
+            raise RecipeError(
+                f"{name} is a file beside the recipe, and the recipe has no folder",
+                where=where,
+                hint="load the recipe from a file, or a manifest from its folder",
+            )
+        return path_below(self._folder, name)
 
     @property
     def declarations(self) -> Mapping[str, Declaration]:
