@@ -31,7 +31,7 @@ class Network:
     Attributes
     ----------
     module : the network with the heads in it. facts : of `Method.facts`.
-    forwarded, differentiated : numbers of images that passed in training, and with gradients.
+    forwarded, differentiated : numbers of images that passed in a step of training, and with gradients.
     head_name : name of the classifier within the module, found with a forward pass where it is needed.
     """
 
@@ -104,9 +104,8 @@ class Network:
 
     def logits(self, images: Tensor) -> Tensor:
         """Return logits (n, K), float32."""
-        if self.module.training:
-            self.forwarded += len(images)
-            self.differentiated += len(images) * torch.is_grad_enabled()
+        self.forwarded += len(images)
+        self.differentiated += len(images) * torch.is_grad_enabled()
         images = images.contiguous(memory_format=torch.channels_last)
         with torch.autocast(images.device.type, dtype=self.autocast, enabled=self.autocast is not None):
             logits: Tensor = self.module(images)

@@ -21,7 +21,7 @@ from torch.nn import functional
 from wordnet_splits.base.errors import DataError
 
 from .interface import BACKBONE, HEAD, Batch, Method, Part, State, Term, Terms, View, cross_entropy, declare
-from .network import Network
+from .network import Network, evaluation_mode
 from .registry import register_method
 
 ROTATIONS = 4
@@ -136,7 +136,7 @@ class CsiLinear(Method):
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropies, of the images as they are and of every rotation."""
         n = len(batch)
-        with torch.no_grad():
+        with evaluation_mode(model.module):  # in training mode, batch norm would move its statistics
             features = model(rotated(batch.images))[0]
         labels = ROTATIONS * batch.labels.repeat(ROTATIONS) + rotation_labels(n, batch.labels.device)
         return {

@@ -77,8 +77,8 @@ class AuditedTrainer(Trainer):
         super().end_epoch()
         self._steps_left_to_record = 1
 
-    def _step(self, rows: Tensor, generator: Any) -> Tensor:
-        numbers = super()._step(rows, generator)
+    def _step(self, rows: Tensor, generator: Any, weight: float) -> Tensor:
+        numbers = super()._step(rows, generator, weight)
         if self._steps_left_to_record:
             self._steps_left_to_record = 0
             self.around_end.append(copied(dict(self.method_state)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,30 +15,41 @@ from wordnet_splits.base.errors import SplitsError
 from ..backend.devices import Ranks
 
 
-def share_of(rows: Tensor, n_known: int, ranks: Ranks) -> Tensor:
-    """Return this rank's rows of a batch, of ID images and outliers alike; a small batch repeats some."""
+def share_of(rows: Tensor, n_known: int, ranks: Ranks) -> tuple[Tensor, float]:
+    """Return this rank's rows of a batch, of ID images and outliers alike, and the weight of their mean.
+
+    The mean over the ranks of weight x mean is the mean over the batch. A batch with fewer images of a kind
+    than there are ranks repeats some.
+    """
     if ranks.world == 1:
-        return rows
-    kinds = [rows[rows < n_known], rows[rows >= n_known]]
-    shares = [
-        k[torch.arange(ranks.rank, max(len(k), ranks.world), ranks.world) % len(k)] for k in kinds if len(k)
-    ]
-    return torch.cat(shares)
+        return rows, 1.0
+    kinds = [kind for kind in (rows[rows < n_known], rows[rows >= n_known]) if len(kind)]
+    sizes = [max(len(kind), ranks.world) for kind in kinds]
+    share = torch.cat(
+        [
+            kind[torch.arange(ranks.rank, size, ranks.world) % len(kind)]
+            for kind, size in zip(kinds, sizes, strict=True)
+        ]
+    )
+    return share, len(share) * ranks.world / sum(sizes)
 
 
-def average_gradients(parameters: Iterable[nn.Parameter], ranks: Ranks) -> None:
-    """Replace gradients by their mean over the ranks."""
+def average_gradients(parameters: Sequence[nn.Parameter], ranks: Ranks) -> None:
+    """Replace gradients by their mean over the ranks; parameters without one on any rank stay without."""
     if ranks.world > 1:
-        for parameter in parameters:
+        present = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.int32)
+        for parameter, count in zip(parameters, summed(present, ranks).tolist(), strict=True):
+            if count == 0:
+                continue
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             summed(parameter.grad, ranks).div_(ranks.world)
 
 
-def average_buffers(module: nn.Module, ranks: Ranks) -> None:
+def average_buffers(buffers: Iterable[Tensor], ranks: Ranks) -> None:
     """Replace float buffers by their mean over the ranks, the others by those of rank 0."""
     if ranks.world > 1:
-        for buffer in module.buffers():
+        for buffer in buffers:
             if buffer.is_floating_point():
                 summed(buffer, ranks).div_(ranks.world)
             else:

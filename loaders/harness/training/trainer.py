@@ -96,22 +96,21 @@ class Trainer:
         self._trained = [p for group in self.optimizer.param_groups for p in group["params"]]
         self.scaler = torch.amp.GradScaler(machine.device.type, enabled=machine.precision == "fp16")
         self.views = method.views(augmentation(recipe.augment))
-        self._timed, self._known, self._first_step_end = 0, 0, 0.0
+        self._timed, self._known, self._forwarded, self._differentiated = 0, 0, 0, 0
+        self._first_step_end = 0.0
         self.announce: Callable[[Cost], None] = lambda cost: None
         self.accumulate = recipe.accumulate or 1
         self.batch = math.ceil(recipe.batch / self.accumulate)
-        samples = len(data.pool) if method.outliers == "mixed" else data.n_known
-        self.steps, self._number = math.ceil(samples / self.batch), 0
+        self.samples = len(data.pool) if method.outliers == "mixed" else data.n_known
+        self.steps, self._number = math.ceil(self.samples / self.batch), 0
         self.method_data, self.method_state = facts, State()
         self._begin_epoch(-1)
         with self.user_code():
             method.setup(self.model, facts, self.method_state)
-        self.model.forwarded = self.model.differentiated = 0
         self.average = copied(self.module.state_dict()) if recipe.ema else {}
 
-    def _begin_epoch(self, epoch: int) -> None:
-        """Seed the random numbers of an epoch: dropout and the method's own."""
-        rank = (self.ranks.rank,) if self.ranks.world > 1 else ()
+    def _begin_epoch(self, epoch: int, *rank: int) -> None:
+        """Seed the random numbers of an epoch, equal on all ranks or a rank's: dropout, the method's own."""
         torch.manual_seed(derive_seed(self.run.seed, "dropout", epoch, *rank))
         generator = torch.Generator().manual_seed(derive_seed(self.run.seed, "method", epoch, *rank))
         self.method_state.epoch, self.method_state.epochs = max(epoch, 0), self.recipe.epochs
@@ -123,7 +122,7 @@ class Trainer:
 
     def train_epoch(self, epoch: int, task: Task) -> dict[str, Any]:
         """Train one epoch, counted from 0, and return its rate (at the end) and mean loss."""
-        self._begin_epoch(epoch)
+        self._begin_epoch(epoch, *([self.ranks.rank] if self.ranks.world > 1 else []))
         generator = torch.Generator().manual_seed(derive_seed(self.run.seed, "batches", epoch))
         data, recipe = self.data, self.recipe
         batches = epoch_batches(
@@ -140,25 +139,28 @@ class Trainer:
         base = recipe.optimizer[self.run.optimizer].lr
         self.module.train()
         names, began = list(self.method.parts), time.monotonic()
+        updates = math.ceil(self.steps / self.accumulate)
         total = torch.zeros(1 + 2 * len(names), dtype=torch.float64, device=self.machine.device)
-        samples, rate, shown = 0, base, time.monotonic()
+        samples, rate, shown = 0.0, base, time.monotonic()
         for number, rows in enumerate(batches):
-            step = epoch * self.steps + number
-            rate = base * recipe.schedule.factor(step, self.steps, recipe.epochs)
+            rate = base * recipe.schedule.factor(
+                epoch * updates + number // self.accumulate, updates, recipe.epochs
+            )
             for group in self.optimizer.param_groups:
                 group["lr"] = rate * group.get("scale", 1.0)
-            self._number, share = number, share_of(rows, data.n_known, self.ranks)
-            total += len(share) * self._step(share.to(self.machine.device), generator)
-            samples += len(share)
+            self._number, (share, weight) = number, share_of(rows, data.n_known, self.ranks)
+            images = weight * len(rows) / self.ranks.world  # a repeated image counts once
+            total += images * self._step(share.to(self.machine.device), generator, weight)
+            samples += images
             note, now = "", time.monotonic()
             if now - shown >= LOSS_SECONDS:  # rarely: reading the loss waits for the device
                 shown, note = now, self._note(epoch, total.tolist(), samples, now - began)
             self._time_step(share)
             task.advance(len(rows), note=note)
-        samples = int(summed(torch.tensor(samples), self.ranks))
+        samples = round(summed(torch.tensor(samples, dtype=torch.float64), self.ranks).item())
         mean, *sums = summed(total, self.ranks).tolist()
         mean /= samples
-        average_buffers(self.module, self.ranks)
+        average_buffers([*self.module.buffers(), *self.average.values()], self.ranks)
         task.advance(0, note=self._note(epoch, [mean * samples, *sums], samples, time.monotonic() - began))
         if not math.isfinite(mean):
             parts = [name for name, value in zip(names, sums[::2], strict=True) if not math.isfinite(value)]
@@ -175,11 +177,13 @@ class Trainer:
         return {**row, "parts": self._part_means(sums)}
 
     def end_epoch(self) -> None:
-        """Let the method update its state."""
+        """Let the method update its state, with equal random numbers on all ranks."""
+        if self.ranks.world > 1:
+            self._begin_epoch(self.method_state.epoch)
         with self.user_code():
             self.method.after_epoch(self.model, self.method_data, self.method_state)
 
-    def _note(self, epoch: int, totals: list[float], samples: int, seconds: float) -> str:
+    def _note(self, epoch: int, totals: list[float], samples: float, seconds: float) -> str:
         """Return the progress: mean loss, its parts where there are several, and images per second."""
         note = f"epoch {epoch + 1} of {self.recipe.epochs}, loss {totals[0] / samples:.3g}"
         parts = self._part_means(totals[1:])
@@ -197,16 +201,22 @@ class Trainer:
         if self._timed > TIMED_STEPS:
             return
         self._timed, self._known = self._timed + 1, self._known + int((rows < self.data.n_known).sum())
+        self._forwarded += self.model.forwarded
+        self._differentiated += self.model.differentiated
         if self._timed == 1:
             self._first_step_end = time.monotonic()
         elif self._timed == TIMED_STEPS + 1:
             seconds = (time.monotonic() - self._first_step_end) / TIMED_STEPS * self.steps
-            images = self.model.forwarded, self.model.differentiated
+            images = self._forwarded, self._differentiated
             self.announce(Cost(seconds, *(count / self._known for count in images)))
 
-    def _step(self, rows: Tensor, generator: Any) -> Tensor:
-        """Take one step and return the loss, then the mean of each part and 1, or 0 and 0 without it."""
+    def _step(self, rows: Tensor, generator: Any, weight: float) -> Tensor:
+        """Take one step and return the loss, then the mean of each part and 1, or 0 and 0 without it.
+
+        ``weight`` : of the gradient among those of the ranks.
+        """
         batch = self.make_batch(rows, generator)
+        self.model.forwarded = self.model.differentiated = 0
         with self.user_code():
             terms = self.method.step(self.model, batch, self.method_state)
         means = mean_terms(self.method, terms)
@@ -219,7 +229,7 @@ class Trainer:
             )
         if self._number % self.accumulate == 0:
             self.optimizer.zero_grad()
-        self.scaler.scale(loss / self.accumulate if self.accumulate > 1 else loss).backward()
+        self.scaler.scale(loss * (weight * self._share_of_step())).backward()
         if (self._number + 1) % self.accumulate == 0 or self._number + 1 == self.steps:
             average_gradients(self._trained, self.ranks)
             self.scaler.step(self.optimizer)
@@ -233,6 +243,15 @@ class Trainer:
                 loss.new_tensor(present),
             ]
         return torch.stack(numbers)
+
+    def _share_of_step(self) -> float:
+        """Return the share of a step's images in the batch whose gradients are added up."""
+        first = self._number - self._number % self.accumulate
+
+        def images(start: int, steps: int) -> int:
+            return min(steps * self.batch, self.samples - start * self.batch)
+
+        return images(self._number, 1) / images(first, self.accumulate)
 
     def _update_average(self) -> None:
         decay = self.recipe.ema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,9 +31,10 @@ from loaders.harness.methods import (
     list_methods,
 )
 from loaders.harness.methods.interface import Terms
+from loaders.harness.training import trainer as trainer_module
 from loaders.harness.training.data import Images, TrainingData
 from loaders.harness.training.runs import TrainedRun, choose_machine, plan_runs, train_runs
-from loaders.harness.training.steps import DeviceData, derive_seed, epoch_batches, reproducible
+from loaders.harness.training.steps import Cost, DeviceData, copied, derive_seed, epoch_batches, reproducible
 from loaders.harness.training.trainer import Trainer
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError, UnsafeDataError
 from wordnet_splits.base.progress import Silent
@@ -129,6 +131,39 @@ def test_killed_and_resumed_gives_the_same_bytes(
     assert said == ["toy-tiny-cnn-s0: resumed after epoch 2"]
     for file in ("model.pt", "model.json"):
         assert (resumed.folder / file).read_bytes() == (whole.folder / file).read_bytes()
+
+
+def test_csi_linear_changes_its_heads_alone() -> None:
+    run = plan_runs(recipe_of("csi-linear", network="resnet20"))[0]
+    trainer = Trainer(run, DeviceData.of(small_data(), CPU.device), CPU)
+    before = copied(trainer.module.state_dict())
+    trainer.train_epoch(0, Silent())
+    changed = {name for name, value in trainer.module.state_dict().items() if (value != before[name]).any()}
+    assert changed == {
+        f"{head}.{name}" for head in ("fc", "method_heads.joint") for name in ("weight", "bias")
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "forward", "backward"),
+    [("softmax", 1, 1), ("rotpred", 4, 4), ("csi-linear", 4, 0), ("npos", 2, 2)],
+)
+def test_images_are_counted_in_steps_alone(
+    method: str, forward: float, backward: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer_module, "TIMED_STEPS", 3)
+    data = small_data()
+    trainer = Trainer(
+        plan_runs(recipe_of(method))[0],
+        DeviceData.of(dataclasses.replace(data, val=data.train), CPU.device),
+        CPU,
+    )
+    costs: list[Cost] = []
+    trainer.announce = costs.append
+    for epoch in range(2):  # validation and the end of an epoch come between the three steps of an epoch
+        trainer.train_epoch(epoch, Silent())
+        trainer.validate()
+    assert [(cost.forward, cost.backward) for cost in costs] == [(forward, backward)]
 
 
 def test_heads_are_saved_and_the_output_is_evaluated(tmp_path: Path) -> None:

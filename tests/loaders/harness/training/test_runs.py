@@ -445,16 +445,16 @@ def test_accumulated_gradients_are_those_of_the_whole_batch(data: TrainingData, 
     changes: dict[str, Any] = {"optimizer": {"sgd": {"rule": "sgd", "lr": 0.01}}, "augment": "none"}
     trained = []
     for name, accumulate in (("whole", None), ("parts", 4)):
-        planned = plan_runs(recipe(epochs=1, accumulate=accumulate, name=name, batch=24, **changes))
+        planned = plan_runs(recipe(epochs=1, accumulate=accumulate, name=name, batch=20, **changes))
         with steps.reproducible(CPU.device):
             run = trainer.Trainer(planned[0], steps.DeviceData.of(data, CPU.device), CPU)
             for layer in run.module.modules():
                 if isinstance(layer, torch.nn.Dropout):
                     layer.p = 0.0
             run.train_epoch(0, Silent())
-            assert run.steps == (12 if accumulate else 3)
+            assert run.steps == (15 if accumulate else 4)  # the last batch has 12 images: 5, 5 and 2
         trained.append(run.module.state_dict())
-    assert all(torch.allclose(trained[0][name], value, atol=2e-3) for name, value in trained[1].items())
+    assert all(torch.allclose(trained[0][name], value, atol=1e-6) for name, value in trained[1].items())
 
 
 def test_callbacks_get_every_epoch_and_their_errors_are_one_line(data: TrainingData, tmp_path: Path) -> None:
