@@ -139,7 +139,7 @@ def find_recipe(benchmark: Recipe | Manifest | str | Path, manifests: Path | Non
     if _names_recipe(benchmark):
         return load_recipe(benchmark)
     assert isinstance(benchmark, str | Path)
-    if _has_manifest(benchmark, manifests):
+    if has_manifest(benchmark, manifests):
         return load_recipe(load_manifest(benchmark, manifests))
     names = {*recipe_names(), *class_set_names(), *frozen_folders(manifests, earlier=True)}
     raise unknown_benchmark("benchmark", str(benchmark), names)
@@ -166,7 +166,7 @@ def _declarations_of(
     if _names_recipe(benchmark):
         return declared_by(benchmark)
     assert isinstance(benchmark, str | Path)
-    if _has_manifest(benchmark, manifests):
+    if has_manifest(benchmark, manifests):
         return read_declarations(find_manifest(benchmark, manifests))
     return {}
 
@@ -178,7 +178,8 @@ def _names_recipe(benchmark: Recipe | Manifest | str | Path) -> bool:
     return benchmark in (*recipe_names(), *class_set_names())
 
 
-def _has_manifest(name: str | Path, manifests: Path | None) -> bool:
+def has_manifest(name: str | Path, manifests: Path | None) -> bool:
+    """Say whether a benchmark is frozen under this name, lies at this path, or is at this address."""
     if is_path(name):
         return is_address(name) or (Path(name) / "manifest.json").is_file()
     return frozen_folder(str(name), manifests) is not None

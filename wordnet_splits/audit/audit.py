@@ -24,7 +24,6 @@ from wordnet_splits.audit.images import note_images
 from wordnet_splits.audit.namesakes import Namesake, namesakes
 from wordnet_splits.audit.report import LEAKS, NAMESAKE, Audit, AuditedClass, AuditedLists
 from wordnet_splits.audit.thresholds import nearest_classes
-from wordnet_splits.base.errors import DataError
 from wordnet_splits.catalog.declarations import Declaration, using_sources
 from wordnet_splits.finding import declarations_of
 from wordnet_splits.manifest.reading import Check
@@ -78,11 +77,7 @@ def audit_classes(
         load_class_list(names, taxonomy, of=of, column=column, manifests=manifests, check=check)
         for names in (classes, against)
     )
-    listed, known_classes = every_listed.confirmed(), every_known.confirmed()
-    if not any(item.wnids for item in known_classes.classes):
-        raise DataError(
-            "no class of it has a synset", where=known_classes.name, hint="give --against another list"
-        )
+    listed, known_classes = every_listed.confirmed(), every_known.as_known()
     kin = find_kin(listed.classes, known_classes, taxonomy)
     namesakes_by_class = namesakes(
         (item for item in listed.classes if not kin[item.id]), known_classes, taxonomy
@@ -103,7 +98,7 @@ def audit_classes(
         "leaking": sum(row.relation in LEAKS for row in rows),
         "namesake": sum(row.relation == NAMESAKE for row in rows),
         "by_definition": sum(row.by_definition for row in rows),
-        "without_synset": sum(not item.wnids for item in every_listed.classes),
+        "without_synset": len(every_listed.without_synset),
         "repeated": listed.repeated,
     }
     relations = {row.id: row.relation for row in rows}
@@ -115,8 +110,8 @@ def audit_classes(
         counts,
         (*listed.first_sense, *known_classes.first_sense),
         note_images(listed, known_classes, relations) if images else None,
-        _not_judged(listed),
-        _not_judged(known_classes),
+        listed.without_synset,
+        known_classes.without_synset,
         AuditedLists(every_listed, every_known, taxonomy, roots or {}, declarations),
     )
 
@@ -126,10 +121,6 @@ def declarations_of_lists(*lists: ClassListLike, manifests: Path | None = None) 
     names = (str(classes) for classes in lists if isinstance(classes, str | Path))
     benchmarks = (name.rpartition(":")[0] for name in names if is_group(name, manifests))
     return declarations_of(*benchmarks, manifests=manifests)
-
-
-def _not_judged(classes: ClassList) -> tuple[str, ...]:
-    return tuple(item.id for item in classes.classes if not item.wnids)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ with wnids as keys, or with one list under each key).
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from typing import Any
 
 from wordnet_splits.base.errors import LONGEST_SHOWN, DataError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.names import printable
-from wordnet_splits.base.text_formats import DELIMITERS, check_delimiter, parse_json
+from wordnet_splits.base.text_formats import DELIMITERS, cells_of_line, check_delimiter, parse_json
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog import FIXED_COLUMNS, CatalogClass, load_catalog, read_catalog
 from wordnet_splits.catalog.catalog import covered, known_sources, load_declared_catalog
@@ -96,6 +95,23 @@ class ClassList:
         """Return the same classes, without synsets that are not confirmed."""
         classes = (replace(item, wnids=()) if item.unconfirmed else item for item in self.classes)
         return replace(self, classes=tuple(classes))
+
+    def as_known(self) -> ClassList:
+        """Return the classes as `confirmed` does, for comparison with them.
+
+        Raises
+        ------
+        DataError : none has a synset.
+        """
+        known_classes = self.confirmed()
+        if not any(item.wnids for item in known_classes.classes):
+            raise DataError("no class of it has a synset", where=self.name, hint="give other known classes")
+        return known_classes
+
+    @property
+    def without_synset(self) -> tuple[str, ...]:
+        """Ids of the classes that have no synset."""
+        return tuple(item.id for item in self.classes if not item.wnids)
 
 
 def load_class_list(
@@ -280,11 +296,8 @@ def _of_text(text: str, column: str | None, path: Path) -> Iterator[tuple[str, s
             wnid = _WNID_FIRST.match(line.strip())
             yield f"line {n}", wnid[1] if wnid else line.strip()
         return
-    try:
-        rows = list(csv.reader((line for _, line in lines), delimiter=mark))
-    except csv.Error as cause:  # a cell of more than 131,072 letters
-        raise DataError(f"is not a table: {cause}", where=str(path)) from None
-    head = [cell.strip() for cell in rows[0]]
+    rows = [cells_of_line(line, mark, where=f"{path}:{n}") for n, line in lines]
+    head = rows[0]
     _check_delimiter(head, mark, column, str(path))
     if column is not None and column.isdecimal():
         column_index, start = int(column) - 1, 0
@@ -292,10 +305,10 @@ def _of_text(text: str, column: str | None, path: Path) -> Iterator[tuple[str, s
         column_index, start = head.index(_named(head, column, str(path))), 1
     else:
         column_index, start = 0, 0
-    for (n, _), row in list(zip(lines, rows, strict=False))[start:]:
+    for (n, _), row in list(zip(lines, rows, strict=True))[start:]:
         if not 0 <= column_index < len(row):
             raise DataError(f"has no column {column_index + 1}", where=f"{path}:{n}")
-        yield f"line {n}", row[column_index].strip()
+        yield f"line {n}", row[column_index]
 
 
 def _check_one_line(line: str, mark: str, path: Path) -> None:

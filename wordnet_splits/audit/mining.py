@@ -50,7 +50,8 @@ def mine_negatives(
 
     Parameters
     ----------
-    known : the ID classes, as of `audit_classes`. margin : least number of edges.
+    known : the ID classes, as of `audit_classes`; those without a confirmed synset exclude only words that
+        name them. margin : least number of edges.
     count : number of words, by default all candidates. below : a noun, synset or wnid.
     blind : OOD sets whose class names are left out, as of `audit_negatives`.
     embed : text encoder. With it, the candidates with the largest `neglabel_distance` are taken; without it,
@@ -63,8 +64,8 @@ def mine_negatives(
 
     Raises
     ------
-    DataError : ``margin``, ``count`` or ``percentile`` out of range, fewer candidates than ``count``, or
-        embeddings of another shape, zero or not finite.
+    DataError : ``margin``, ``count`` or ``percentile`` out of range, no ID class with a synset, fewer
+        candidates than ``count``, or embeddings of another shape, zero or not finite.
     """
     if margin < 1:
         raise DataError(f"margin must be 1 or more, not {margin}", hint="0 edges is the ID class itself")
@@ -80,7 +81,7 @@ def mine_negatives(
         if senses[0] in allowed and not _is_instance(senses[0], taxonomy)
     }
     classes = [ListedClass(wnid, wnid, (wnid,)) for wnid in dict.fromkeys(first_senses.values())]
-    known_classes = load_class_list(known, taxonomy, manifests=manifests).confirmed()
+    known_classes = load_class_list(known, taxonomy, manifests=manifests).as_known()
     nearest = nearest_classes("distance", classes, known_classes, taxonomy)
     distances = {word: int(nearest[wnid][1]) for word, wnid in first_senses.items()}
     far = [word for word, edges in distances.items() if edges >= margin]
@@ -124,8 +125,8 @@ def neglabel_distance(
     ----------
     words : (n, d) embeddings. names : (K, d) embeddings.
     """
-    unit = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (words, names))
-    word_units, name_units = (rows.astype(np.float64) for rows in unit)
+    rows_of_both = (rows.astype(np.float64) for rows in (words, names))  # norms overflow in half precision
+    word_units, name_units = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in rows_of_both)
     distances: npt.NDArray[np.float64] = np.percentile(1 - word_units @ name_units.T, percentile, axis=1)
     return distances
 

@@ -1,14 +1,15 @@
-"""Lists of words: a word a line, or a table with a column of words; and copies with some words left out."""
+"""Lists of words: a word a line, or a table with a column of words."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from wordnet_splits.base.errors import DataError, OutputError, unknown
 from wordnet_splits.base.files import write_text
+from wordnet_splits.base.text_formats import cells_of_line, check_delimiter
 from wordnet_splits.base.untrusted import read_text
 
 COLUMN, KIND = "word", "kind"
@@ -40,8 +41,8 @@ class WordList:
     lines: tuple[str, ...]
     path: Path | None = None
 
-    def write(self, path: Path, words: Collection[str]) -> None:
-        """Write the list with only these words, and the lines that hold no word as they are.
+    def write(self, path: Path, left_out: Collection[int]) -> None:
+        """Write the list without the lines of these numbers.
 
         Raises
         ------
@@ -49,9 +50,8 @@ class WordList:
         """
         if self.path is not None and path.exists() and path.samefile(self.path):
             raise OutputError("is the list itself", where=str(path), hint="give another file")
-        left_out = {word.line for word in self.words if word.text not in words}
-        kept = (line for n, line in enumerate(self.lines, 1) if n not in left_out)
-        write_text(path, "".join(f"{line}\n" for line in kept))
+        lines = (f"{line}\n" for n, line in enumerate(self.lines, 1) if n not in left_out)
+        write_text(path, "".join(lines))
 
 
 def read_words(words: str | Path | Iterable[str], column: str | None = None) -> WordList:
@@ -59,13 +59,13 @@ def read_words(words: str | Path | Iterable[str], column: str | None = None) -> 
 
     Parameters
     ----------
-    words : a text file with a word a line, a table (TSV, or CSV by its ending) with a column ``word``, or
-        the words themselves. Lines that are blank or start with # are passed over.
+    words : a text file with a word a line, a table (tabs in its first line, or CSV by its ending) with a
+        column ``word``, or the words themselves. Lines that are blank or start with # are passed over.
     column : name of the column of the words.
 
     Raises
     ------
-    DataError : no words, too many, a word that is no text, or a table without the column.
+    DataError : no words, too many, a word that is no text, or a table without the column or a word in a row.
     """
     path: Path | None = None
     if isinstance(words, str | Path):
@@ -75,21 +75,10 @@ def read_words(words: str | Path | Iterable[str], column: str | None = None) -> 
         name, lines = "list", tuple(words)
         if not all(isinstance(line, str) for line in lines):
             raise DataError("holds a word that is no text", where=name)
-    suffix = path.suffix if path is not None else ""
-    mark = "," if suffix == ".csv" else "\t"
     numbered = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
-    head = next(csv.reader([numbered[0][1]], delimiter=mark)) if numbered else []
-    if column is not None and column not in head:
-        raise unknown("column", column, head, where=name)
-    is_table = suffix in (".csv", ".tsv") and (COLUMN in head or len(head) > 1)
-    if is_table and column is None and COLUMN not in head:
-        raise DataError(
-            f"has no column {COLUMN!r}, but {', '.join(head)}", where=name, hint="name the column: --column"
-        )
-    if column is not None or is_table:
-        text_at = head.index(column or COLUMN)
-        kind_at = head.index(KIND) if KIND in head else None
-        listed = [_of_row(n, line, mark, len(head), text_at, kind_at, name) for n, line in numbered[1:]]
+    delimiter = _delimiter(path, numbered[0][1]) if path is not None and numbered else None
+    if delimiter is not None or column is not None:
+        listed = _of_table(numbered, delimiter or "\t", column, name)
     else:
         listed = [Word(n, line.strip()) for n, line in numbered]
     if not listed:
@@ -99,11 +88,35 @@ def read_words(words: str | Path | Iterable[str], column: str | None = None) -> 
     return WordList(name, tuple(listed), lines, path)
 
 
-def _of_row(
-    n: int, line: str, mark: str, columns: int, text_at: int, kind_at: int | None, where: str
-) -> Word:
-    """Return the word of a row of a table."""
-    cells = next(csv.reader([line], delimiter=mark))
-    if len(cells) != columns:
-        raise DataError(f"{columns} columns expected, found {len(cells)}", where=f"{where}:{n}")
-    return Word(n, cells[text_at].strip(), None if kind_at is None else cells[kind_at].strip())
+def _delimiter(path: Path, first_line: str) -> str | None:
+    """Return the delimiter of a table, by the ending of its file and its first line; None of a plain list."""
+    delimiter = "," if path.suffix == ".csv" else "\t"
+    is_table = delimiter in first_line or (
+        first_line.strip() == COLUMN and path.suffix in (".csv", ".tsv")  # in other files it is a word
+    )
+    if not is_table and COLUMN in re.split("[,;\t]", first_line) and first_line.strip() != COLUMN:
+        check_delimiter([first_line], delimiter, where=path.name)
+    return delimiter if is_table else None
+
+
+def _of_table(
+    numbered: Sequence[tuple[int, str]], delimiter: str, column: str | None, where: str
+) -> list[Word]:
+    """Return the words of a table, from its lines and their numbers."""
+    rows = [(n, cells_of_line(line, delimiter, where=f"{where}:{n}")) for n, line in numbered]
+    head = rows[0][1] if rows else []
+    if column is not None and column not in head:
+        raise unknown("column", column, head, where=where)
+    if column is None and COLUMN not in head:
+        raise DataError(
+            f"has no column {COLUMN!r}, but {', '.join(head)}", where=where, hint="name the column: --column"
+        )
+    words = []
+    for n, cells in rows[1:]:
+        if len(cells) != len(head):
+            raise DataError(f"{len(head)} columns expected, found {len(cells)}", where=f"{where}:{n}")
+        row = dict(zip(head, cells, strict=True))
+        if not row[column or COLUMN]:
+            raise DataError(f"no {column or COLUMN} in this row", where=f"{where}:{n}")
+        words.append(Word(n, row[column or COLUMN], row.get(KIND)))
+    return words

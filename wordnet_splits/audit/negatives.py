@@ -29,14 +29,14 @@ from wordnet_splits.audit.class_list import (
 from wordnet_splits.audit.images import image_counts
 from wordnet_splits.audit.negative_words import Word, read_words
 from wordnet_splits.audit.negatives_report import NamedClass, NegativesAudit, NegativeWord, OodSetCount
-from wordnet_splits.audit.report import NAMESAKE, RELATIONS
-from wordnet_splits.base.errors import ManifestError
+from wordnet_splits.audit.report import NAMESAKE
+from wordnet_splits.base.errors import DataError, ManifestError
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.catalog.declarations import using_sources
-from wordnet_splits.finding import is_path, load_manifest
+from wordnet_splits.finding import has_manifest, load_manifest
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.data import check_data
-from wordnet_splits.manifest.folders import frozen_folder, frozen_folders
+from wordnet_splits.manifest.folders import frozen_folders
 from wordnet_splits.rules.keywords import folded_name
 from wordnet_splits.taxonomy import Taxonomy, load
 
@@ -66,7 +66,8 @@ def audit_negatives(
 
     Raises
     ------
-    UnknownNameError : no such list or benchmark. DataError : a file without words.
+    UnknownNameError : no such list or benchmark.
+    DataError : a file without words, no ID class with a synset, or two OOD sets of one name.
 
     Examples
     --------
@@ -78,70 +79,48 @@ def audit_negatives(
     ood = [ood] if isinstance(ood, str) else ood
     word_list = read_words(words, column)
     with using_sources(declarations_of_lists(known, *(ood or ()), manifests=manifests)):
-        known_classes = load_class_list(known, taxonomy, manifests=manifests).confirmed()
+        known_classes = load_class_list(known, taxonomy, manifests=manifests).as_known()
         if ood is None:
             ood_sets = _usual_ood_sets(known_classes, manifests)
         else:
-            ood_sets = list(_ood_sets(dict.fromkeys(ood), taxonomy, manifests))
-        image_counts_by_set = [image_counts(ood_set) for ood_set in ood_sets]
-    senses = {
-        word.text: taxonomy.senses(word.text.replace(" ", "_")) if word.is_noun else ()
-        for word in word_list.words
-    }
-    first_senses = [ListedClass(text, text, wnids[:1]) for text, wnids in senses.items() if wnids]
-    kin = find_kin(first_senses, known_classes, taxonomy)
-    known_names = known_classes.names
-    known_index = _NameIndex(known_classes, taxonomy)
-    test_indices = [_NameIndex(ood_set, taxonomy) for ood_set in ood_sets]
-    rows = [
-        _row(
-            word,
-            senses[word.text],
-            kin.get(word.text, ()),
-            known_index.find(word.text, senses[word.text]),
-            tuple(
-                NamedClass(
-                    ood_set.name,
-                    item.id,
-                    item.name,
-                    bool(senses[word.text]) and senses[word.text][0] in item.wnids,
-                    None if counts is None else counts.get(item.id, 0),
-                )
-                for ood_set, index, counts in zip(ood_sets, test_indices, image_counts_by_set, strict=True)
-                for item in index.find(word.text, senses[word.text])
-            ),
-            known_names,
-            taxonomy,
-        )
-        for word in word_list.words
+            ood_sets = _by_name(_ood_sets(ood, taxonomy, manifests))
+        test_indices = [_NameIndex(ood_set, taxonomy, image_counts(ood_set)) for ood_set in ood_sets]
+    senses = [
+        taxonomy.senses(word.text.replace(" ", "_")) if word.is_noun else () for word in word_list.words
     ]
-    counts = {
-        "words": len(rows),
-        **{relation: sum(row.relation == relation for row in rows) for relation in RELATIONS},
-        "test": sum(bool(row.names) for row in rows),
-        "without_sense": sum(not row.senses for row in rows),
+    first_senses = {
+        word.text: ListedClass(word.text, word.text, wnids[:1])
+        for word, wnids in zip(word_list.words, senses, strict=True)
+        if wnids
     }
-    sets = tuple(
-        _count(ood_set, rows, of_set) for ood_set, of_set in zip(ood_sets, image_counts_by_set, strict=True)
+    kin = find_kin([*first_senses.values()], known_classes, taxonomy)
+    known_index = _NameIndex(known_classes, taxonomy)
+    rows = tuple(
+        _row(word, wnids, kin[word.text] if wnids else (), known_index, test_indices)
+        for word, wnids in zip(word_list.words, senses, strict=True)
     )
     return NegativesAudit(
         word_list.name,
         known_classes.name,
         len(known_classes.classes),
-        tuple(rows),
-        sets,
-        counts,
+        known_classes.without_synset,
+        rows,
+        tuple(_count(index, rows) for index in test_indices),
         taxonomy,
         word_list,
     )
 
 
 class _NameIndex:
-    """The classes of a list by their names and synsets."""
+    """The classes of a list by their names and synsets, and the number of pictures of each, if known."""
 
-    def __init__(self, classes: ClassList, taxonomy: Taxonomy) -> None:
+    def __init__(
+        self, class_list: ClassList, taxonomy: Taxonomy, images: Mapping[str, int] | None = None
+    ) -> None:
+        self.class_list, self.taxonomy, self.images = class_list, taxonomy, images
+        self.names = class_list.names
         self._classes: dict[str, dict[str, ListedClass]] = {}
-        for item in classes.classes:
+        for item in class_list.classes:
             names = [*item.name.split(", "), *(lemma for w in item.covers for lemma in taxonomy.lemmas(w))]
             for key in (*map(folded_name, names), *item.wnids):
                 self._classes.setdefault(key, {})[item.id] = item
@@ -151,62 +130,85 @@ class _NameIndex:
         keys = (folded_name(word), *senses[:1])
         return list({item.id: item for key in keys for item in self._classes.get(key, {}).values()}.values())
 
+    def named(self, word: str, senses: Sequence[str]) -> list[NamedClass]:
+        """Return these classes as those that the word names."""
+        return [
+            NamedClass(
+                self.class_list.name,
+                item.id,
+                item.name,
+                first_sense=not set(senses[:1]).isdisjoint(item.wnids),
+                images=None if self.images is None else self.images.get(item.id, 0),
+            )
+            for item in self.find(word, senses)
+        ]
+
 
 def _row(
     word: Word,
     senses: tuple[str, ...],
     kin: Sequence[Kin],
-    classes: Sequence[ListedClass],
-    names: tuple[NamedClass, ...],
-    known_names: Mapping[str, str],
-    taxonomy: Taxonomy,
+    known_index: _NameIndex,
+    test_indices: Sequence[_NameIndex],
 ) -> NegativeWord:
-    """Return the row of a word, from its relations to ID classes and the classes that it names."""
+    """Return the row of a word, from the ID classes of its first sense."""
     closest = min(kin, key=lambda k: k.order, default=None)
+    namesakes = known_index.find(word.text, senses)
     relation: str | None = None
-    known: str | None = None
+    known_id: str | None = None
     path: tuple[str, ...] = ()
-    if closest is not None and (closest.relation == "equal" or not classes):
-        relation, known, path = closest.relation, closest.known, closest.path(taxonomy)
-    elif classes:
-        relation, known = NAMESAKE, classes[0].id
+    if closest is not None and (closest.relation == "equal" or not namesakes):
+        relation, known_id, path = closest.relation, closest.known, closest.path(known_index.taxonomy)
+    elif namesakes:
+        relation, known_id = NAMESAKE, namesakes[0].id
     return NegativeWord(
-        word.line,
-        word.text,
-        word.kind,
-        senses,
-        relation,
-        known,
-        None if known is None else known_names[known],
-        len(path) - 1 if path else None,
-        path,
-        len({k.known for k in kin} | {item.id for item in classes}),
-        names,
+        line=word.line,
+        word=word.text,
+        kind=word.kind,
+        senses=senses,
+        relation=relation,
+        known=known_id,
+        known_name=None if known_id is None else known_index.names[known_id],
+        edges=len(path) - 1 if path else None,
+        path=path,
+        kin=len({k.known for k in kin} | {item.id for item in namesakes}),
+        names=tuple(named for index in test_indices for named in index.named(word.text, senses)),
     )
 
 
-def _count(ood_set: ClassList, rows: Sequence[NegativeWord], images: Mapping[str, int] | None) -> OodSetCount:
+def _count(index: _NameIndex, rows: Sequence[NegativeWord]) -> OodSetCount:
     """Return how much of an OOD set the words name."""
+    ood_set, images = index.class_list, index.images
     names = [[item for item in row.names if item.ood_set == ood_set.name] for row in rows]
-    named = {item.class_id for of_word in names for item in of_word}
+    class_ids = {item.class_id for of_word in names for item in of_word}
     return OodSetCount(
-        ood_set.name,
-        len(named),
-        len({item.class_id for of_word in names for item in of_word if item.first_sense}),
-        len(ood_set.classes),
-        sum(bool(of_word) for of_word in names),
-        None if images is None else sum(images.get(class_id, 0) for class_id in named),
-        None if images is None else sum(images.values()),
+        ood_set=ood_set.name,
+        named=len(class_ids),
+        first_sense=len({item.class_id for of_word in names for item in of_word if item.first_sense}),
+        classes=len(ood_set.classes),
+        words=sum(bool(of_word) for of_word in names),
+        named_images=None if images is None else sum(images.get(class_id, 0) for class_id in class_ids),
+        images=None if images is None else sum(images.values()),
     )
 
 
 def _ood_sets(names: Iterable[str], taxonomy: Taxonomy, manifests: Path | None) -> Iterator[ClassList]:
     """Yield the class list of each name, or those of the near and far groups of a benchmark."""
     for name in names:
-        if is_group(name, manifests) or (frozen_folder(name, manifests) is None and not is_path(name)):
-            yield load_class_list(name, taxonomy, manifests=manifests).confirmed()
-        else:
+        is_benchmark = not is_group(name, manifests) and has_manifest(name, manifests)
+        if is_benchmark:
             yield from _groups(load_manifest(name, manifests, check="classes"), OOD_ROLES)
+        else:
+            yield load_class_list(name, taxonomy, manifests=manifests).confirmed()
+
+
+def _by_name(ood_sets: Iterable[ClassList]) -> list[ClassList]:
+    """Return each OOD set once. Raises DataError for two that differ but have one name."""
+    by_name: dict[str, ClassList] = {}
+    for ood_set in ood_sets:
+        if by_name.setdefault(ood_set.name, ood_set).classes != ood_set.classes:
+            raise DataError("names two OOD sets", where=ood_set.name, hint="rename one of the files")
+    return list(by_name.values())
 
 
 def _groups(manifest: Manifest, roles: Sequence[str]) -> Iterator[ClassList]:
@@ -234,7 +236,5 @@ def _usual_ood_sets(known: ClassList, manifests: Path | None) -> list[ClassList]
     return [
         ood_set
         for n, ood_set in enumerate(ood_sets)
-        if not any(
-            synsets[n] < others or (synsets[n] == others and m < n) for m, others in enumerate(synsets)
-        )
+        if synsets[n] not in synsets[:n] and not any(synsets[n] < larger for larger in synsets)
     ]

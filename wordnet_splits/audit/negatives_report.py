@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from wordnet_splits.audit.negative_words import WordList
 from wordnet_splits.audit.page import write_table_page
-from wordnet_splits.audit.report import NAMESAKE, RELATIONS, TEXT_WIDTH, check_output, share
+from wordnet_splits.audit.report import NAMESAKE, RELATIONS, TEXT_WIDTH, check_output, examples, share
 from wordnet_splits.base import plotting
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import schema_of, write_table_file
@@ -105,18 +105,28 @@ class NegativesAudit(Tabular):
     Attributes
     ----------
     listed, against : names of the list and of the ID classes; known : their number.
-    counts : numbers of ``words``; of those that are ``equal``, ``below`` or ``above`` an ID class, or a
-        ``namesake``; of words that name ``test`` classes; of words ``without_sense``.
+    known_not_judged : ids of ID classes without a confirmed synset, which are compared by name only.
     """
 
     listed: str
     against: str
     known: int
+    known_not_judged: tuple[str, ...]
     words: tuple[NegativeWord, ...]
     ood_sets: tuple[OodSetCount, ...]
-    counts: dict[str, int]
     taxonomy: Taxonomy = field(repr=False, compare=False)
     word_list: WordList = field(repr=False, compare=False)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of ``words``, of each relation, and of words that name ``test`` classes or have no sense."""
+        relations = [word.relation for word in self.words]
+        return {
+            "words": len(self.words),
+            **{relation: relations.count(relation) for relation in RELATIONS},
+            "test": sum(bool(word.names) for word in self.words),
+            "without_sense": sum(not word.senses for word in self.words),
+        }
 
     @property
     def ok(self) -> bool:
@@ -135,11 +145,11 @@ class NegativesAudit(Tabular):
 
     def write_clean(self, path: str | Path) -> None:
         """Write the lines of the list whose words have no relation to an ID class."""
-        self.word_list.write(Path(path), set(self.clean))
+        self.word_list.write(Path(path), {word.line for word in self.words if word.relation is not None})
 
     def write_blind(self, path: str | Path) -> None:
         """Write the lines of the list whose words name no class of an OOD set."""
-        self.word_list.write(Path(path), set(self.blind))
+        self.word_list.write(Path(path), {word.line for word in self.words if word.names})
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return a row per word; its ``ood_sets`` and ``ood_classes`` are words in the same order."""
@@ -172,14 +182,15 @@ class NegativesAudit(Tabular):
         """
         plotting.check_output(path, "the plot of negative words")
         if not self.ood_sets:
-            raise DataError("there is no OOD set to draw", where=self.listed, hint="name one: --ood ssb-hard")
-        bars = [
-            Bar(item.ood_set, 100 * item.named / item.classes, series="classes") for item in self.ood_sets
+            raise DataError("there is no OOD set to draw", where=self.listed, hint="give one: --ood ssb-hard")
+        shares = [("classes", item.ood_set, item.named, item.classes) for item in self.ood_sets]
+        shares += [
+            ("pictures", item.ood_set, item.named_images or 0, item.images or 0) for item in self.ood_sets
         ]
-        bars += [
-            Bar(item.ood_set, 100 * (item.named_images or 0) / item.images, series="pictures")
-            for item in self.ood_sets
-            if item.images
+        bars = [
+            Bar(ood_set, 100 * part / total, series=series)
+            for series, ood_set, part, total in shares
+            if total
         ]
         panel = Bars("", "% named by the words", tuple(bars))
         plotting.save_plot(
@@ -209,6 +220,7 @@ class NegativesAudit(Tabular):
             "against": self.against,
             "known": self.known,
             "ok": self.ok,
+            "known_not_judged": list(self.known_not_judged),
             "counts": self.counts,
             "ood_sets": [asdict(item) for item in self.ood_sets],
             "words": [asdict(word) for word in self.words],
@@ -221,7 +233,7 @@ class NegativesAudit(Tabular):
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the figures as names and texts."""
-        total = len(self.words)
+        counts = self.counts
         meanings = {
             "equal": "the first sense is an ID class",
             "below": "the first sense is a kind of an ID class",
@@ -230,10 +242,14 @@ class NegativesAudit(Tabular):
             "test": "the name of a class of an OOD set",
             "without_sense": "no noun of WordNet: compared by name only",
         }
-        return [
-            (key.replace("_", " "), f"{share(self.counts[key], total)}: {meaning}")
+        figures = [
+            (key.replace("_", " "), f"{share(counts[key], len(self.words))}: {meaning}")
             for key, meaning in meanings.items()
         ]
+        if self.known_not_judged:
+            classes = examples(self.known_not_judged)
+            figures.append(("ID classes", f"{classes} have no confirmed synset: compared by name only"))
+        return figures
 
     def ood_table(self, *, width: int | None = TEXT_WIDTH) -> list[str]:
         """Return a table of the OOD sets: classes and pictures that are named."""
@@ -285,5 +301,6 @@ def _row(word: NegativeWord) -> dict[str, Any]:
 
 
 def _images(word: NegativeWord) -> int | None:
-    """Return the number of pictures of the test classes that a word names, as far as it is known."""
-    return sum(item.images or 0 for item in word.names) if word.names else None
+    """Return the number of pictures of the test classes that a word names, None if not all are counted."""
+    images = [item.images for item in word.names if item.images is not None]
+    return sum(images) if images and len(images) == len(word.names) else None

@@ -228,17 +228,15 @@ class Audit(Tabular):
             )
             figures.append(("mean", f"{spread['mean']} similarity to the nearest"))
         if self.not_judged:
-            figures.append(("not judged", f"{_examples(self.not_judged)}: no synset that is confirmed"))
+            figures.append(("not judged", f"{examples(self.not_judged)}: no synset that is confirmed"))
         if self.known_not_judged:
-            unconfirmed = (
-                f"{_examples(self.known_not_judged)} have no confirmed synset: compared with nothing"
-            )
+            unconfirmed = f"{examples(self.known_not_judged)} have no confirmed synset: compared with nothing"
             figures.append(("known", unconfirmed))
         if counts["repeated"]:
             figures.append(("repeated", f"{counts['repeated']:,} entries, counted once"))
         if self.first_sense:
             figures.append(
-                ("senses", f"names of several senses, read as the first: {_examples(self.first_sense)}")
+                ("senses", f"names of several senses, read as the first: {examples(self.first_sense)}")
             )
         if self.images is not None:
             figures += self.images.summary()
@@ -275,7 +273,8 @@ def _table(classes: Iterable[AuditedClass], width: int | None, most: int | None)
     return lines
 
 
-def _examples(names: Sequence[str]) -> str:
+def examples(names: Sequence[str]) -> str:
+    """Return the number of names, and the first five."""
     return f"{len(names):,} ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''})"
 
 

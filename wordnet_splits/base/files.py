@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -43,6 +43,16 @@ def file_id(path: Path) -> FileId:
     """Return the identity of a file, the key under which its contents may be cached. Raises OSError."""
     status = path.stat()
     return str(path.absolute()), status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def check_outputs(*outputs: Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Raise OutputError if an output file is an input, or is given for two outputs."""
+    files = {os.path.realpath(path): "is read by this command" for path in inputs if path is not None}
+    for path in outputs:
+        if path is not None and (reason := files.setdefault(os.path.realpath(path), "")):
+            raise OutputError(reason, where=str(path), hint="give another file")
+        if path is not None:
+            files[os.path.realpath(path)] = "is given for two outputs"
 
 
 @contextmanager

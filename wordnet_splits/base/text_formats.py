@@ -51,6 +51,20 @@ def csv_rows(path: Path, *, delimiter: str = ",", error: ErrorType = DataError) 
         raise error(f"is not CSV: {cause}", where=str(path)) from None
 
 
+def cells_of_line(line: str, delimiter: str, *, where: str, error: ErrorType = DataError) -> list[str]:
+    """Return the cells of a table's row that is one line, without the blanks around them.
+
+    Raises
+    ------
+    error : a quote that the line does not close, or a cell of more than 131,072 characters.
+    """
+    try:
+        (cells,) = csv.reader([line], strict=True, delimiter=delimiter)
+    except csv.Error as cause:
+        raise error(f"is not a row of a table: {cause}", where=where) from None
+    return [cell.strip() for cell in cells]
+
+
 def check_delimiter(
     cells: Sequence[str], delimiter: str, *, where: str, error: ErrorType = DataError
 ) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wordnet_splits.base.files import check_outputs, write_text
 from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.taxonomy import load
@@ -97,6 +98,7 @@ def audit_classes(
 
     if out is not None:
         check_output(out)
+    check_outputs(out, inputs=(classes, against))
     declarations = declarations_of_lists(classes, against, manifests=manifests)
     report = audit_classes(
         classes,
@@ -179,6 +181,7 @@ def audit_negatives(
 
     if out is not None:
         check_output(out)
+    check_outputs(out, plot, clean, blind, inputs=(words, known, *(ood or ())))
     report = audit_negatives(words, known, ood=ood, column=column, manifests=manifests)
     for path, write in ((out, report.write), (plot, report.plot)):
         if path is not None:
@@ -224,8 +227,8 @@ def mine_negatives(
 ) -> int:
     """Write nouns of WordNet that are far from every ID class, as negative words."""
     from wordnet_splits.audit.mining import mine_negatives
-    from wordnet_splits.base.files import write_text
 
+    check_outputs(out, inputs=(known, *(blind or ())))
     words = mine_negatives(
         known,
         margin=margin,
@@ -264,6 +267,7 @@ def show_thresholds(
     from wordnet_splits.catalog.declarations import using_sources
     from wordnet_splits.recipe import declared_by
 
+    check_outputs(out, plot, inputs=(classes, against))
     with using_sources(declared_by(declared)):
         parse_roots(root or [])
         counts = thresholds(classes, against, measure=measure, of=of, column=column, manifests=manifests)

@@ -257,7 +257,7 @@ def test_shipped_lists_and_groups_are_named(facts):
         ("a\tb\nx\ty\n", ("--column", "3"), "has no column 3"),
         ("a\tb\nx\ty\n", ("--column", "c"), "unknown column 'c'"),
         ("\x00\udc80", (), "is not UTF-8"),
-        ("a\t" + "x" * 200_000 + "\nb\tc", (), "is not a table: field larger than field limit"),
+        ("a\t" + "x" * 200_000 + "\nb\tc", (), "is not a row of a table: field larger than field limit"),
         ("dog, cat, horse\n", (), "mine.txt: 3 entries are in one line, and a list has one entry a line"),
         ("dog\tcat\n", (), "2 entries are in one line"),
         ("n02085936, n02086079", (), "2 entries are in one line"),

@@ -44,3 +44,12 @@ def test_a_group_of_a_benchmark_is_found_by_a_path_too(tmp_path):
     file = tmp_path / "dogs:mine.txt"
     file.write_text("maltese\n", "utf-8")
     assert len(load_class_list(file, taxonomy).classes) == 1
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("mine.tsv", "\t"), ("mine.csv", ",")])
+def test_a_quote_that_is_not_closed_does_not_hide_the_lines_after_it(tmp_path, name, delimiter):
+    rows = [("n02085936", '"Maltese'), ("n02084071", "dog"), ("n01440764", "tench")]
+    path = tmp_path / name
+    path.write_text("".join(f"{delimiter.join(row)}\n" for row in rows), "utf-8")
+    with pytest.raises(DataError, match=f"{name}:1: is not a row of a table"):
+        load_class_list(path, Taxonomy.embedded())

@@ -19,7 +19,7 @@ from wordnet_splits.audit.mining import mine_negatives, neglabel_distance
 from wordnet_splits.audit.negatives import audit_negatives
 from wordnet_splits.audit.negatives_report import NegativesAudit
 from wordnet_splits.audit.report import RELATIONS
-from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.errors import OutputError, SplitsError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.taxonomy import Taxonomy
@@ -106,6 +106,57 @@ def test_words_of_another_kind_are_compared_by_name_only(tmp_path):
     ]
 
 
+def test_a_word_listed_twice_is_judged_by_the_kind_of_each_row(tmp_path):
+    path = tmp_path / "words.tsv"
+    path.write_text("word\tkind\npug dog\tnoun\npug dog\tadjective\n")
+    report = audit_negatives(path, ["dog"], ood=[], taxonomy=ANIMALS)
+    assert [(word.relation, len(word.senses)) for word in report.words] == [("below", 1), (None, 0)]
+    report.write_clean(tmp_path / "clean.tsv")
+    assert (tmp_path / "clean.tsv").read_text() == "word\tkind\npug dog\tadjective\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("words.txt", "word\ndog\n", ["word", "dog"]),  # WordNet has the noun word
+        ("words.csv", "word\ndog\n", ["dog"]),
+        ("words.txt", "kind\tword\nnoun\tdog\n", ["dog"]),
+        ("words.csv", "dog\ncat\n", ["dog", "cat"]),
+        ("words.txt", 'the "word"\n"dog\n', ['the "word"', '"dog']),
+    ],
+)
+def test_a_first_line_is_a_header_in_tables_only(tmp_path, name, content, words):
+    (tmp_path / name).write_text(content)
+    report = audit_negatives(tmp_path / name, ["dog"], ood=[], taxonomy=ANIMALS)
+    assert [word.word for word in report.words] == words
+    assert [w.word for w in audit_negatives(["word"], ["dog"], ood=[], taxonomy=ANIMALS).words] == ["word"]
+
+
+def test_id_classes_without_a_synset_are_reported():
+    report = audit_negatives(["matted", "tench"], "dtd", ood=[])
+    assert len(report.known_not_judged) == 3
+    assert set(report.known_not_judged) < {item.class_id for item in load_catalog("dtd")}
+    assert "compared by name only" in dict(report.summary())["ID classes"]
+
+
+def test_pictures_that_are_not_counted_are_no_zero():
+    (word,) = audit_negatives(["castle"], ood=["ssb-hard"]).rows()
+    assert (word["ood_classes"], word["ood_images"]) == ("n03878066", None)
+
+
+def test_a_file_in_another_folder_is_an_ood_set(tmp_path):
+    (tmp_path / "mine.txt").write_text("tench\n", "utf-8")
+    (ood_set,) = audit_negatives(["tench"], ["dog"], ood=[str(tmp_path / "mine.txt")]).ood_sets
+    assert (ood_set.ood_set, ood_set.named) == ("mine.txt", 1)
+
+
+def test_an_ood_set_given_twice_counts_once():
+    ood = ["openood-imagenet1k:ssb-hard", "ssb-hard", "openood-imagenet1k", "ssb-hard"]
+    report = audit_negatives(["agaric", "waffle iron"], ood=ood)
+    assert Counter(item.ood_set for item in report.ood_sets).most_common(1)[0][1] == 1
+    assert len(report.ood_sets) == 6
+
+
 @pytest.mark.oracle
 def test_the_published_list_as_nltk_reads_it(neglabel, nltk_wordnet):
     known = {wnid for item in load_catalog("imagenet1k") for wnid in item.wnids}
@@ -182,6 +233,8 @@ def test_clean_and_blind_lists_keep_the_other_lines_as_they_are(tmp_path):
     report.write_blind(tmp_path / "blind.txt")
     assert (tmp_path / "clean.txt").read_text() == "# my words\n\nhoist\ncat\n"
     assert (tmp_path / "blind.txt").read_text() == path.read_text()
+    with pytest.raises(OutputError, match="is the list itself"):
+        report.write_clean(path)
     assert report.clean == ("hoist", "cat")
 
 
@@ -230,9 +283,21 @@ def test_the_ledger_as_csv_parquet_json_and_page(tmp_path, command):
         (["audit-negatives", "words.txt", "--out", "ledger.xlsx"], "ledger.csv"),
         (["audit-negatives", "table.tsv", "--column", "wrd"], "word"),
         (["audit-negatives", "names.csv"], "names.csv: has no column 'word', but name, kind"),
-        (["audit-negatives", "words.txt", "--clean", "words.txt"], "words.txt: is the list itself"),
+        (["audit-negatives", "words.txt", "--clean", "words.txt"], "words.txt: is read by this command"),
+        (["audit-negatives", "names.csv", "--out", "./names.csv"], "names.csv: is read by this command"),
+        (["audit", "names.csv", "--out", "./names.csv"], "names.csv: is read by this command"),
+        (["audit-negatives", "words.txt", "--clean", "n.txt", "--blind", "n.txt"], "given for two outputs"),
+        (["audit-negatives", "words.txt", "--known", "gaussian"], "no class of it has a synset"),
+        (["mine-negatives", "--out", "n.txt", "--known", "gaussian"], "no class of it has a synset"),
         (["audit-negatives", "words.txt", "--known", "unknown-cifar"], "group: unknown-cifar:cifar-40"),
         (["audit-negatives", "ragged.tsv"], "ragged.tsv:3: 2 columns expected, found 1"),
+        (["audit-negatives", "semicolons.txt"], "its columns are separated by semicolons, not by tabs"),
+        (["audit-negatives", "blank.tsv"], "blank.tsv:3: no word in this row"),
+        (["audit-negatives", "quote.tsv"], "quote.tsv:2: is not a row of a table"),
+        (
+            ["audit-negatives", "words.txt", "--ood", "words.txt", "--ood", "a/words.txt"],
+            "names two OOD sets",
+        ),
         (["mine-negatives", "--out", "n.txt", "--margin", "0"], "margin must be 1 or more, not 0"),
         (["mine-negatives", "--out", "n.txt", "--count", "0"], "count must be 1 or more, not 0"),
         (["mine-negatives", "--out", "n.txt", "--margin", "30", "--count", "9"], "lower the margin"),
@@ -245,8 +310,14 @@ def test_bad_input_is_one_line(tmp_path, command, arguments, expected):
     (tmp_path / "names.csv").write_text("name,kind\ncastle,noun\n")
     (tmp_path / "table.tsv").write_text("word\tkind\ncastle\tnoun\n")
     (tmp_path / "ragged.tsv").write_text("word\tkind\ncastle\tnoun\ncat\n")
+    (tmp_path / "semicolons.txt").write_text("word;kind\ncastle;noun\n")
+    (tmp_path / "blank.tsv").write_text("word\tkind\ncastle\tnoun\n\tnoun\n")
+    (tmp_path / "quote.tsv").write_text('word\tkind\n"castle\tnoun\ncat\tnoun\n')
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/words.txt").write_text("cat\n")
     assert expected in command(*arguments).error
     assert (tmp_path / "words.txt").read_text() == "castle\n"
+    assert (tmp_path / "names.csv").read_text() == "name,kind\ncastle,noun\n"
     assert not (tmp_path / "n.txt").exists()
 
 
@@ -274,6 +345,8 @@ def test_neglabel_distance_is_the_percentile_of_cosine_distances():
     for row, value in zip(words, neglabel_distance(words, names, 5), strict=True):
         cosines = [row @ name / (np.linalg.norm(row) * np.linalg.norm(name)) for name in names]
         assert value == pytest.approx(1 - np.quantile(cosines, 0.95))
+    halves = np.full((2, 512), 20, np.float16)  # the squares sum to more than 65,504
+    assert neglabel_distance(halves, halves[:1]) == pytest.approx([0, 0])
 
 
 def test_an_encoder_orders_the_candidates():
