@@ -119,7 +119,7 @@ class NegativesAudit(Tabular):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of ``words``, of each relation, and of words that name ``test`` classes or have no sense."""
+        """Numbers of ``words``, of each relation, and of words with ``test`` classes or no sense."""
         relations = [word.relation for word in self.words]
         return {
             "words": len(self.words),
