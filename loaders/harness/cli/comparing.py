@@ -14,16 +14,16 @@ from wordnet_splits.finding import find_manifest
 from wordnet_splits.manifest.reading import read_declarations
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import Json, PackedOption, RootOptions
-from wordnet_splits.terminal.output import DONE, print_result, print_table, to_stderr, to_stdout
+from wordnet_splits.terminal.output import DONE, print_result, print_table, to_stderr
 
 from ..comparison import class_nearness, side_by_side
 from ..comparison.class_nearness import nearness
-from ..comparison.side_by_side import Comparison, compare
+from ..comparison.side_by_side import compare
 from ..evaluation.results import benchmark_of
 from ..plots.plot_results import GRAPH, GRAPH_TITLE, GRAPHML, plot
 from ..plots.selection import list_plots
 from ..reporting.write_report import MISTAKES, report
-from .printing import Detectors, metric_name, print_tables, split_labels
+from .printing import Detectors, metric_name, print_report, split_labels
 
 LIST = "list"
 ResultFolders = Annotated[list[Path], typer.Argument(help="Folders that `run` wrote, on one benchmark.")]
@@ -74,15 +74,7 @@ def compare_results(
         baseline=baseline,
         robustness=None if robustness is None else _table_numbers(robustness),
     )
-    return _print_outcome(comparison, json=json)
-
-
-def _print_outcome(outcome: Comparison | class_nearness.Nearness, *, json: bool) -> int:
-    """Print tables and notes; with ``--json`` notes go to stderr too."""
-    print_result(outcome, json, lambda: print_tables(outcome.tables()))
-    for note in outcome.notes:
-        to_stderr(f"note: {note}") if json else to_stdout(note)
-    return DONE
+    return print_report(comparison, json=json)
 
 
 def _table_numbers(text: str) -> list[int]:
@@ -110,7 +102,7 @@ def correlate_nearness(
     """Correlate how near OOD classes are with how hard they are to detect, by detector and measure."""
     labels = split_labels(detectors)
     outcome = nearness(results, detectors=labels, groups=group, bootstrap=bootstrap, seed=seed_boot)
-    return _print_outcome(outcome, json=json)
+    return print_report(outcome, json=json)
 
 
 def plot_results(

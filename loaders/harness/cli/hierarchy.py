@@ -13,7 +13,7 @@ from wordnet_splits.terminal.options import Json
 from wordnet_splits.terminal.output import DONE, print_result, to_stderr, to_stdout
 
 from ..hierarchy.named_answers import FALSE_ALARMS, name_unknowns
-from .printing import Detectors, print_tables, split_labels
+from .printing import Detectors, print_report, split_labels
 from .run import STORE
 
 
@@ -77,7 +77,4 @@ def print_hierarchy(
     if out is not None:
         write_table_file(report.to_table(), out)
         to_stderr(f"{len(report.records):,} rows in {out}")
-    print_result(report, json, lambda: print_tables(report.tables()))
-    for note in report.notes:
-        to_stderr(f"note: {note}") if json else to_stdout(note)
-    return DONE
+    return print_report(report, json=json)

@@ -11,9 +11,9 @@ import typer
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.metrics.registry import import_metric
-from wordnet_splits.terminal.output import print_table, to_stdout
+from wordnet_splits.terminal.output import DONE, print_lines, print_result, to_stderr
 
-from ..evaluation.table import Table
+from ..evaluation.table import Table, TableReport, tables_as_text
 
 Detectors = Annotated[
     str | None, typer.Option(help="Detectors as the results call them, joined by commas; all by default.")
@@ -56,16 +56,17 @@ def split_labels(text: str | None) -> list[str] | None:
     return [part.strip() for part in re.split(r",(?![^\[]*\])", text) if part.strip()]
 
 
-def print_tables(tables: Sequence[Table]) -> None:
-    """Print tables, each below its title."""
-    for number, table in enumerate(tables):
-        if number:
-            to_stdout()
-        to_stdout(table.title)
-        for part in table.folded(terminal_width()):  # a number is never left out
-            print_table(part.columns, part.cells, right=part.right)
-        for note in table.notes:
-            to_stdout(note)
+def print_tables(tables: Sequence[Table], notes: Sequence[str] = ()) -> None:
+    """Print tables, each below its title, and the notes below all of them; all of it fits a terminal."""
+    print_lines(tables_as_text(tables, notes, terminal_width()).splitlines())
+
+
+def print_report(report: TableReport, *, json: bool) -> int:
+    """Print the tables and notes of a report; with ``--json`` notes go to stderr too."""
+    print_result(report, json, lambda: print_tables(report.tables(), report.notes))
+    for note in report.notes if json else ():
+        to_stderr(f"note: {note}")
+    return DONE
 
 
 SHARE: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")

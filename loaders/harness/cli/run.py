@@ -27,7 +27,6 @@ from wordnet_splits.terminal.output import (
     DONE,
     LEFT_OUT,
     print_json,
-    print_lines,
     print_result,
     to_stderr,
     to_stdout,
@@ -359,12 +358,7 @@ def _print_results(
         "tables": [table.as_dict() for table in paper_tables],
     }
 
-    def print_text() -> None:
-        print_tables(paper_tables)
-        to_stdout()
-        print_lines(lines_below(results))
-
-    print_result(result, json, print_text)
+    print_result(result, json, lambda: print_tables(paper_tables, lines_below(results)))
     for note in (*about.notes, *about.left_out, *about.foreign):
         to_stderr(f"note: {note}")
     to_stderr(f"results in {folder}")

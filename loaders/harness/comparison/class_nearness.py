@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.metrics import bootstrap_indices, interval, mean_ranks
 from wordnet_splits.metrics.counts import ratio
 
@@ -80,7 +79,7 @@ class MeasureMean:
 
 
 @dataclass(frozen=True, eq=False)
-class Nearness(Jsonable, TableReport):
+class Nearness(TableReport):
     """The outcome of `nearness`; printed, its tables.
 
     Attributes

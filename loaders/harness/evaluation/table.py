@@ -81,8 +81,8 @@ class Table(Jsonable):
 
     def lines(self, width: int | None = None) -> list[str]:
         """Return the columns and cells as the lines of an aligned table."""
-        columns, *cells = [[printable(cell) for cell in row] for row in (self.columns, *self.cells)]
-        return text_table(columns, cells, right=[*map(printable, self.right)], width=width)[0]
+        columns, *cells = [[_one_line(cell) for cell in row] for row in (self.columns, *self.cells)]
+        return text_table(columns, cells, right=[*map(_one_line, self.right)], width=width)[0]
 
 
 Record = TypeVar("Record")
@@ -128,11 +128,15 @@ def tables_as_html(tables: Sequence[Table], notes: Sequence[str]) -> str:
 
 def _wrapped(sentences: Iterable[str], width: int | None) -> Iterator[str]:
     for sentence in sentences:
-        text = printable(sentence, len(sentence))
+        text = _one_line(sentence)
         yield from [text] if width is None else textwrap.wrap(text, width, break_on_hyphens=False)
 
 
-class TableReport(Tabular, ABC):
+def _one_line(text: str) -> str:
+    return printable(text, len(text))  # two models whose names are cut could look like one
+
+
+class TableReport(Jsonable, Tabular, ABC):
     """Base of results that print as several tables, with notes below all of them."""
 
     notes: tuple[str, ...]
