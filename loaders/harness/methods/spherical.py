@@ -1,10 +1,10 @@
-"""Features on the sphere: CIDER with a prototype for each class, T2FNorm.
+"""Prototypes on the sphere: CIDER with one for each class, PALM with several.
 
 References
 ----------
 Ming, Sun, Dia and Li, How to Exploit Hyperspherical Embeddings for Out-of-Distribution Detection?, ICLR 2023.
-Regmi, Panthi, Dotel, Gyawali, Stoyanov and Bhattarai, T2FNorm: Train-time Feature Normalization for OOD
-Detection in Image Classification, CVPR Workshops 2024.
+Lu, Gong, Wang, Xue, Yao and Moore, Learning with Mixture of Prototypes for Out-of-Distribution Detection,
+ICLR 2024.
 """
 
 from __future__ import annotations
@@ -96,17 +96,121 @@ class Cider(Method):
         }
 
 
-@register_method("t2fnorm")
-@dataclass(frozen=True)
-class T2FNorm(Method):
-    """Cross-entropy of logits of features of norm 1 / tau (T2FNorm); evaluation uses features as they are."""
+class MixtureHead(PrototypeHead):
+    """Several prototypes per class; a logit is the log of the summed exp(cosine / tau) of its class."""
 
+    def __init__(self, width: int, classes: int, size: int, tau: float, prototypes: int) -> None:
+        super().__init__(width, classes, size, tau)
+        self.prototypes = functional.normalize(torch.rand(classes, prototypes, size), dim=2)
+
+    def similarities(self, embeddings: Tensor) -> Tensor:
+        """Return the cosine / tau (n, K, M) of embeddings (n, size) to each prototype."""
+        return torch.einsum("nd,kmd->nkm", embeddings, self.prototypes) / self.tau
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(n, width) -> logits (n, K)."""
+        return self.similarities(self.embed(features)).logsumexp(2)
+
+
+@register_method("palm")
+@dataclass(frozen=True)
+class Palm(Method):
+    """Likelihood of a mixture of prototypes, and a contrast between prototypes, two views (PALM).
+
+    Both parts are those of the authors' code. Sinkhorn's algorithm distributes the images of a batch evenly
+    over all prototypes; the ``assigned`` greatest weights of an image for prototypes of its class are kept.
+    The likelihood is the weighted mean of log softmax(cosine / tau) over these, in place of the log of the
+    weighted sum (eq. 3). Each prototype is a moving average, and the gradient of the contrast passes through
+    the update of this step.
+
+    Attributes
+    ----------
+    weight : of the contrast, which has the temperature ``contrast_tau``. prototypes : number per class.
+    assigned : number of prototypes that an image is assigned to.
+    epsilon, iterations : entropic regularisation and number of iterations of Sinkhorn's algorithm.
+    """
+
+    weight: float = 1.0
     tau: float = 0.1
+    contrast_tau: float = 0.5
+    momentum: float = 0.999
+    prototypes: int = 6
+    assigned: int = 5
+    epsilon: float = 0.05
+    iterations: int = 3
+    size: int = 128
+
+    parts = declare(likelihood=Part(depends="batch"), contrast=Part(depends="batch"))
+
+    def heads(self, model: Network, classes: int) -> Mapping[str, nn.Module]:
+        """Return the classifier by prototypes, which begin at random."""
+        return {"head": MixtureHead(model.width, classes, self.size, self.tau, self.prototypes)}
+
+    def views(self, augment: View) -> Sequence[View]:
+        """Return two random views."""
+        return (augment, augment)
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
-        """Return the cross-entropy."""
-        features = functional.normalize(model(batch.images)[0], dim=1) / self.tau
-        return {"cross_entropy": cross_entropy(model.head(features), batch.labels)}
+        """Return both parts, and move the prototypes."""
+        head, labels = model.head, batch.labels.repeat(len(batch.views))
+        embeddings = head.embed(model(torch.cat(batch.views))[0])
+        logs = self.assign(head.similarities(embeddings), labels)
+        nearest = logs.topk(min(self.assigned, self.prototypes), 1).indices
+        prototypes = self.move(head.prototypes, embeddings, labels, weights_of(logs, nearest))
+        with torch.no_grad():
+            head.prototypes.copy_(prototypes)
+        similarities = head.similarities(embeddings)
+        weights = weights_of(self.assign(similarities, labels), nearest)
+        likelihood = (weights * of_class(similarities, labels)).sum(1) - similarities.logsumexp((1, 2))
+        return {
+            "likelihood": -likelihood,
+            "contrast": Term(prototype_contrast(prototypes, self.contrast_tau), self.weight),
+        }
+
+    def assign(self, similarities: Tensor, labels: Tensor) -> Tensor:
+        """Return the log weights (n, M) of images for the prototypes of their class (Sinkhorn-Knopp)."""
+        logs = similarities.detach().flatten(1) * (self.tau / self.epsilon)
+        for _ in range(self.iterations):
+            logs = logs.log_softmax(0).log_softmax(1)
+        return of_class(logs.view_as(similarities), labels)
+
+    def move(self, prototypes: Tensor, embeddings: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """Return prototypes (K, M, d) after the moving average with the weighted means of the batch."""
+        members = functional.one_hot(labels, len(prototypes)).to(weights)
+        totals = torch.einsum("nk,nm->km", members, weights)[:, :, None]
+        sums = torch.einsum("nk,nm,nd->kmd", members, weights, embeddings)
+        means = sums / totals.clamp_min(1e-12)
+        return functional.normalize(self.momentum * prototypes + (1 - self.momentum) * means, dim=2)
+
+
+def of_class(values: Tensor, labels: Tensor) -> Tensor:
+    """Return the values (n, M) of each image's class, from values (n, K, M)."""
+    return values[torch.arange(len(labels), device=labels.device), labels]
+
+
+def weights_of(logs: Tensor, nearest: Tensor) -> Tensor:
+    """Return weights (n, M) that sum to 1 over the selected prototypes (n, k), 0 elsewhere."""
+    return torch.zeros_like(logs).scatter(1, nearest, logs.gather(1, nearest).softmax(1))
+
+
+def prototype_contrast(prototypes: Tensor, tau: float) -> Tensor:
+    """Return the log sum exp of each prototype's cosines / tau to all others less the mean in its class.
+
+    Parameters
+    ----------
+    prototypes : (K, M, d) of norm 1.
+
+    Returns
+    -------
+    (K M,), class by class.
+    """
+    classes, number, _ = prototypes.shape
+    itself = torch.eye(classes * number, dtype=torch.bool, device=prototypes.device)
+    label = torch.arange(classes, device=prototypes.device).repeat_interleave(number)
+    cosines = prototypes.flatten(0, 1) @ prototypes.flatten(0, 1).T / tau
+    siblings = (label[:, None] == label) & ~itself
+    mean = (cosines * siblings).sum(1) / max(number - 1, 1)
+    return cosines.masked_fill(itself, -torch.inf).logsumexp(1) - mean
 
 
 def moved_prototypes(prototypes: Tensor, embeddings: Tensor, labels: Tensor, momentum: float) -> Tensor:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import torch
 
 from loaders.harness.methods import get_method
 from loaders.harness.methods.interface import Data
 from loaders.harness.methods.relabelling import k_means, principal_components, spread_labels
 
-from .stand_ins import loss_of, new_state
+from .stand_ins import new_state
 
 GENERATOR = torch.Generator().manual_seed(0)
 CENTRES = torch.tensor([[10.0, 0, 0], [0, 10, 0], [0, 0, 10]])
@@ -56,11 +55,3 @@ def test_unlabelled_images_of_an_id_class_are_trained_with_its_label() -> None:
             break
     assert torch.equal(state["labels"], OWNERS)
     assert torch.equal(state["labels"][:45], labels)
-
-
-def test_t2fnorm_has_the_scale_of_tau_whatever_the_features_length() -> None:
-    features, labels = torch.randn(4, 3, generator=GENERATOR), torch.tensor([0, 1, 2, 0])
-    loss = loss_of(get_method("t2fnorm"), features, labels, features)
-    assert float(loss_of(get_method("t2fnorm"), features, labels, 7 * features)) == pytest.approx(float(loss))
-    expected = torch.nn.functional.cross_entropy(10 * torch.nn.functional.normalize(features), labels)
-    torch.testing.assert_close(loss, expected)

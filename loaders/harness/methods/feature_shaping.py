@@ -1,0 +1,76 @@
+"""Features changed for training alone, evaluation uses them as they are: T2FNorm, ISH.
+
+References
+----------
+Regmi, Panthi, Dotel, Gyawali, Stoyanov and Bhattarai, T2FNorm: Train-time Feature Normalization for OOD
+Detection in Image Classification, CVPR Workshops 2024.
+Xu, Chen, Franchi and Yao, Scaling for Training Time and Post-hoc Out-of-distribution Detection Enhancement,
+ICLR 2024.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .interface import HEAD, Batch, Method, State, Terms, cross_entropy
+from .network import Network
+from .registry import register_method
+
+
+@register_method("t2fnorm")
+@dataclass(frozen=True)
+class T2FNorm(Method):
+    """Cross-entropy of logits of features of norm 1 / tau (T2FNorm); evaluation uses features as they are."""
+
+    tau: float = 0.1
+
+    def step(self, model: Network, batch: Batch, state: State) -> Terms:
+        """Return the cross-entropy."""
+        features = functional.normalize(model(batch.images)[0], dim=1) / self.tau
+        return {"cross_entropy": cross_entropy(model.head(features), batch.labels)}
+
+
+@register_method("ish")
+@dataclass(frozen=True)
+class Ish(Method):
+    """Cross-entropy whose gradient at the classifier's weights is that of pruned, scaled features (ISH).
+
+    The values and the gradients of all other layers are those of cross-entropy. The gradient of the weights
+    is g f'^T in place of g f^T, with f' as in the authors' code (`shape_features`).
+
+    Attributes
+    ----------
+    pruned : share of the features of an image that f' has as 0, the smallest.
+    head_weight_decay : weight decay of the classifier, in place of the recipe's.
+    """
+
+    pruned: float = 0.85
+    head_weight_decay: float = 5e-5
+
+    def step(self, model: Network, batch: Batch, state: State) -> Terms:
+        """Return the cross-entropy."""
+        features, logits = model(batch.images)
+        plain = features.detach()
+        change = model.head(shape_features(plain, self.pruned)) - model.head(plain)
+        return {"cross_entropy": cross_entropy(logits + change - change.detach(), batch.labels)}
+
+    def parameter_groups(self, model: Network) -> list[dict[str, Any]]:
+        """Return the parameters of the classifier apart from all others."""
+        groups = model.parameters()
+        head = {"params": groups.pop(HEAD), "weight_decay": self.head_weight_decay}
+        return [{"params": [parameter for group in groups.values() for parameter in group]}, head]
+
+
+def shape_features(features: Tensor, pruned: float) -> Tensor:
+    """Return the greatest features (n, D) of each image x exp(sum of all / sum of these), 0 elsewhere.
+
+    Features are those after a ReLU; of negative ones the absolute value counts.
+    """
+    values, columns = features.abs().topk(max(int(features.shape[1] * (1 - pruned)), 1), 1)
+    scale = features.sum(1, keepdim=True) / values.sum(1, keepdim=True).clamp_min(1e-12)
+    return torch.zeros_like(features).scatter(1, columns, values * scale.exp())
