@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from typing import Any, Protocol
@@ -126,11 +126,23 @@ def choose_progress(progress: Progress | bool | None) -> Progress:
     return progress
 
 
+def choose_messages(progress: Progress) -> Callable[[str], None]:
+    """Return the function that prints a line on stderr if progress is shown there, else ignores it."""
+    on_terminal = isinstance(progress, InPlace) and (in_notebook() or sys.stderr.isatty())
+    if not (on_terminal or isinstance(progress, OnStderr)):
+        return lambda line: None
+    return lambda line: print(_printable(line), file=sys.stderr, flush=True)
+
+
 def in_notebook() -> bool:
     """Return whether this process is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and getattr(shell, "kernel", None) is not None
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 class _Lines:
@@ -146,7 +158,7 @@ class _Lines:
             self._printed = now
             rate = self._done / (now - self._started)
             remaining = f", {(self._total - self._done) / rate:,.0f} s left" if rate else ""
-            label = "".join(c if c.isprintable() else "?" for c in f"{self._label}{self._note}")
+            label = _printable(f"{self._label}{self._note}")
             speed = f", {rate:,.0f}/s" if rate >= 1 else ""
             line = f"{label}: {self._done:,} of {self._total:,}{speed}{remaining}"
             print(line, file=sys.stderr, flush=True)

@@ -15,7 +15,7 @@ import torch
 
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, OutputError, unknown
-from wordnet_splits.base.progress import Progress, Silent, choose_progress
+from wordnet_splits.base.progress import Progress, Silent, choose_messages, choose_progress
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources.roots import Roots
 
@@ -34,12 +34,11 @@ from ..checkpoints.files import (
 from ..checkpoints.recipe import TrainingRecipe, load_recipe
 from ..plugins import user_errors
 from .callbacks import Callback
+from .costs import Cost, cost_table
 from .data import TrainingData, load_training_data
-from .steps import Cost, DeviceData, Machine, Precision, Run, reproducible
+from .steps import DeviceData, Machine, Precision, Run, reproducible
 from .trainer import Trainer, describe_network
 
-MIN_ANNOUNCED_SECONDS = 60.0
-"""Least expected seconds of training that are announced."""
 SELECTION_COLUMNS: dict[str, tuple[str, int]] = {"val-loss": ("val_loss", -1), "gamma": ("gamma", 1)}
 """Rule of selection -> column of the history and the sign that makes greater better."""
 
@@ -73,7 +72,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     command: str | None = None,
     progress: Progress | bool | None = None,
-    notify: Callable[[str], None] = lambda text: None,
+    notify: Callable[[str], None] | None = None,
 ) -> list[TrainedRun]:
     """Train models of a benchmark's ID classes; killed runs resume, finished ones are kept.
 
@@ -93,13 +92,15 @@ def train(
     roots, packed : as of `loaders.UnknownDetectionSet`.
     device, precision : as in `choose_machine`. command : stored with the models.
     callbacks : called with (run, row of the history) after every epoch; see `callbacks`.
-    progress : as of `evaluate`. notify : called with each message.
+    progress : as of `evaluate`. notify : called with each line of a message, as the table of what the runs
+        cost; by default they are printed on stderr where progress is shown.
 
     Raises
     ------
     SplitsError : unknown names, missing images or device, or a folder with other runs.
     """
     progress = choose_progress(progress)
+    notify = notify or choose_messages(progress)
     recipe = load_recipe(recipe) if isinstance(recipe, str) else recipe
     recipe = recipe.with_method(method) if method else recipe
     recipe = recipe if epochs is None else recipe.with_epochs(epochs)
@@ -193,7 +194,6 @@ def train_runs(
         _check_selection(run.recipe, on_device)
     runs_folder = out / str(data.benchmark["name"])
     trained: list[TrainedRun] = []
-    announced: set[str] = set()
     for number, run in enumerate(runs):
         folder = runs_folder / run.name
         with ExitStack() as stack:
@@ -223,9 +223,8 @@ def train_runs(
                 notify(f"{run.name}: trained already")
                 continue
             trainer = Trainer(run, on_device, machine, weights)
-            if run.series not in announced:
-                announced.add(run.series)
-                trainer.announce = partial(_announce, trainer, runs[number:], out, notify)
+            if not any(t.seconds for t in trained):
+                trainer.announce = partial(_announce, trainer, runs[number:], runs_folder, notify)
             trained.append(_fit(trainer, folder, request, command, callbacks, progress or Silent(), notify))
     return trained
 
@@ -235,28 +234,15 @@ def _ignore(text: str) -> None:
 
 
 def _announce(
-    trainer: Trainer, runs: Sequence[Run], out: Path, notify: Callable[[str], None], cost: Cost
+    trainer: Trainer, runs: Sequence[Run], folder: Path, notify: Callable[[str], None], cost: Cost
 ) -> None:
-    """Announce what the unfinished runs of a trainer's series cost."""
-    folder, series = out / str(trainer.data.facts.benchmark["name"]), trainer.run.series
-    unfinished = [r for r in runs if r.series == series and not (folder / r.name / METADATA).exists()]
+    """Announce what the unfinished runs cost, of which the trainer has the first."""
+    unfinished = [run for run in runs if not (folder / run.name / METADATA).exists()]
+    epochs = [(run.name, run.recipe.epochs) for run in unfinished]
+    epochs[0] = (trainer.run.name, trainer.recipe.epochs - trainer.method_state.epoch)
     size = sum(tensor.nbytes for tensor in trainer.module.state_dict().values())
-    if sentence := cost_sentence(cost, trainer.run, len(unfinished), size, out):
-        notify(sentence)
-
-
-def cost_sentence(cost: Cost, run: Run, runs: int, size: int, out: Path) -> str:
-    """Return what some runs of a series cost, "" below `MIN_ANNOUNCED_SECONDS`."""
-    seconds = cost.seconds * run.recipe.epochs * runs
-    if seconds < MIN_ANNOUNCED_SECONDS:
-        return ""
-    spent = f"{seconds / 60:,.0f} minutes" if seconds < 2 * 3600 else f"{seconds / 3600:,.1f} hours"
-    runs_take = "1 run takes" if runs == 1 else f"{runs} runs take"
-    return (
-        f"{run.series}: {runs_take} about {spent} and {runs * size / 1e6:,.1f} MB in {out}; "
-        f"for each ID image {cost.forward:.3g} images forward and {cost.backward:.3g} backward "
-        "(plain cross-entropy: 1 and 1)"
-    )
+    for line in cost_table(cost, epochs, trainer.data.n_known, size, folder):
+        notify(line)
 
 
 def _fit(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -96,14 +96,6 @@ class DeviceData:
     def n_negatives(self) -> int:
         """Number of negatives."""
         return len(self.pool) - self.n_known
-
-
-class Cost(NamedTuple):
-    """The cost of a method: seconds per epoch, and images forward and backward for each ID image."""
-
-    seconds: float
-    forward: float
-    backward: float
 
 
 def derive_seed(seed: int, *purpose: object) -> int:

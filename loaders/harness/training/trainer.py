@@ -28,11 +28,11 @@ from ..checkpoints.files import build_from, portable_state
 from ..methods.interface import Batch, Data, Method, State
 from ..methods.network import HEADS, Network, evaluation_mode
 from ..plugins import user_errors
+from .costs import Cost
 from .data import TrainingData, augmentation
 from .optimizers import make_optimizer
 from .parallel import average_buffers, average_gradients, gathered, share_of, summed
 from .steps import (
-    Cost,
     DeviceData,
     Machine,
     Run,

@@ -91,3 +91,14 @@ def test_false_is_silent_and_true_prints_lines() -> None:
     assert isinstance(progress.choose_progress(True), progress.OnStderr)
     silent = progress.Silent()
     assert progress.choose_progress(silent) is silent
+
+
+@pytest.mark.parametrize(
+    ("receiver", "printed"),
+    [(progress.OnStderr(), "a?b\n"), (progress.InPlace(), ""), (progress.Silent(), "")],
+)
+def test_messages_are_printed_where_progress_is(
+    receiver: progress.Progress, printed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress.choose_messages(receiver)("a\x1bb")
+    assert capsys.readouterr().err == printed

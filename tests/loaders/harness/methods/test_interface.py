@@ -32,9 +32,10 @@ from loaders.harness.methods import (
 )
 from loaders.harness.methods.interface import Terms
 from loaders.harness.training import trainer as trainer_module
+from loaders.harness.training.costs import Cost
 from loaders.harness.training.data import Images, TrainingData
 from loaders.harness.training.runs import TrainedRun, choose_machine, plan_runs, train_runs
-from loaders.harness.training.steps import Cost, DeviceData, copied, derive_seed, epoch_batches, reproducible
+from loaders.harness.training.steps import DeviceData, copied, derive_seed, epoch_batches, reproducible
 from loaders.harness.training.trainer import Trainer
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError, UnsafeDataError
 from wordnet_splits.base.progress import Silent

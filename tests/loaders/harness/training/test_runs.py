@@ -18,7 +18,7 @@ from filelock import FileLock
 
 from loaders.harness.checkpoints.files import load_checkpoint, load_state
 from loaders.harness.checkpoints.recipe import TrainingRecipe
-from loaders.harness.training import callbacks, steps, trainer
+from loaders.harness.training import callbacks, costs, steps, trainer
 from loaders.harness.training import runs as module
 from loaders.harness.training.data import TrainingData
 from loaders.harness.training.runs import TrainedRun, choose_machine, plan_runs, train_runs
@@ -376,31 +376,55 @@ def test_parts_of_the_loss_are_shown(data: TrainingData, tmp_path: Path) -> None
     )
 
 
-def test_cost_is_said_after_the_first_steps(
+def test_the_cost_of_the_unfinished_runs_is_a_table_after_the_first_steps(
     data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(module, "MIN_ANNOUNCED_SECONDS", 0.0)
-    planned = plan_runs(recipe(method={"name": "outlier-exposure"}, epochs=6), seeds=(0, 1))
+    monkeypatch.setattr(costs, "MIN_ANNOUNCED_SECONDS", 0.0)
+    planned = plan_runs(recipe(method={"name": "outlier-exposure"}, epochs=6), seeds=(0, 1, 2))
     train_runs(planned[:1], data, tmp_path, CPU)
     train_runs(planned, data, tmp_path, CPU, notify=said.append)
     size = (tmp_path / "blobs" / planned[0].name / "model.pt").stat().st_size / 1e6
-    announced = re.fullmatch(
-        r"toy-tiny-cnn: 1 run takes about 0 minutes and (\d+\.\d) MB in .*; for each ID image "
-        r"(\S+) images forward and (\S+) backward \(plain cross-entropy: 1 and 1\)",
-        said[1],
-    )
-    assert announced is not None
-    assert float(announced[1]) == pytest.approx(size, abs=0.1)
-    assert announced[2] == announced[3]
-    assert float(announced[2]) == 2.0
+    assert said[1].split() == ["run", "epochs", "ID", "images", "forward", "backward", "hours"]
+    rows = [line.split() for line in said[3:5]]
+    # of the first run, the table comes in the fifth epoch: 21 steps of 5 each
+    assert [row[:5] for row in rows] == [
+        ["toy-tiny-cnn-s1", "2", "72", "2", "2"],
+        ["toy-tiny-cnn-s2", "6", "72", "2", "2"],
+    ]
+    first, second = (float(row[5]) for row in rows)
+    together = re.fullmatch(rf"together (\S+) hours, (\d+\.\d) MB in {tmp_path / 'blobs'}", said[5])
+    assert together is not None
+    assert second == pytest.approx(3 * first, rel=0.2)
+    assert float(together[1]) == pytest.approx(first + second, rel=0.2)
+    assert float(together[2]) == pytest.approx(2 * size, abs=0.1)
+    assert said[6:] == ["forward, backward: images per ID image; plain cross-entropy has 1 and 1"]
 
 
-def test_a_long_training_is_announced_in_hours() -> None:
-    (run,) = plan_runs(recipe())
-    assert module.cost_sentence(steps.Cost(1.0, 1.0, 1.0), run, 1, 0, Path("out")) == ""
-    sentence = module.cost_sentence(steps.Cost(3600.0, 2.0, 1.0), run, 2, 10**6, Path("out"))
-    assert sentence.startswith("toy-tiny-cnn: 2 runs take about 8.0 hours and 2.0 MB in out; ")
+def test_a_resumed_training_announces_the_epochs_that_are_left(
+    data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "MIN_ANNOUNCED_SECONDS", 0.0)
+    planned, said = plan_runs(recipe(epochs=12)), []
+    interrupt = Interrupting()
+    interrupt.left = 72 * 6 + 40
+    with pytest.raises(KeyboardInterrupt):
+        train_runs(planned, data, tmp_path, CPU, progress=interrupt)
+    train_runs(planned, data, tmp_path, CPU, notify=said.append)
+    assert said[0] == "toy-tiny-cnn-s0: resumed after epoch 6"
+    assert said[3].split()[:2] == ["toy-tiny-cnn-s0", "2"]
+
+
+def test_the_table_of_a_long_training_fits_80_columns() -> None:
+    cost, folder = costs.Cost(3600.0, 2.0, 1.25), Path("out")
+    assert costs.cost_table(costs.Cost(1.0, 1.0, 1.0), [("run", 59)], 100, 1, folder) == []
+    name = "openood-cifar100-resnet18-32x32-e100-n50000-s{}"
+    lines = costs.cost_table(cost, [(name.format(n), 100) for n in range(30)], 50_000, 10**6, folder)
+    assert max(map(len, lines)) <= 80
+    assert lines[2].split()[1:] == ["100", "50,000", "2", "1.25", "100"]
+    assert lines[-3:-1] == ["and 10 more runs", "together 3,000 hours, 30.0 MB in out"]
+    (short,) = costs.cost_table(costs.Cost(60.0, 1, 1), [("run", 1)], 100, 1, folder)[2:3]
+    assert short.split() == ["run", "1", "100", "1", "1", "0.017"]
 
 
 @pytest.mark.parametrize(
