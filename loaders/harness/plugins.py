@@ -5,11 +5,13 @@ An error of a user's model, probe or detector is reported in one line; the origi
 
 from __future__ import annotations
 
+import math
+import operator
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import printable
@@ -27,6 +29,13 @@ IN_ARRAYS = "as given in arrays"
 """Description of the weights of a model of which only the outputs were given."""
 Value = int | float | str | bool
 
+BOUNDS: Final[Mapping[str, tuple[str, Callable[[float, float], bool]]]] = {
+    "gt": ("above", operator.gt),
+    "ge": ("at least", operator.ge),
+    "lt": ("below", operator.lt),
+    "le": ("at most", operator.le),
+}
+"""Kind of a bound -> its words and its comparison."""
 _NAMED = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<parameters>[^\[\]]*)\])?")
 _TRUTH = {"true": True, "false": False}
 
@@ -95,6 +104,39 @@ def convert(value: Any, default: Any, where: str) -> Any:
     if kind not in (int, float, str):
         return value
     try:
-        return kind(value)
-    except (TypeError, ValueError):
+        converted = kind(value)
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"{printable(value)!r} is not {kind.__name__}", where=where) from None
+    if kind is int and isinstance(value, float) and converted != value:
+        raise DataError(f"{value!r} is not int", where=where)
+    return converted
+
+
+def ranges_of(cls: type) -> dict[str, list[tuple[str, float]]]:
+    """Return the bounds, as ``("gt", 0)``, of the annotated numeric fields of a dataclass.
+
+    They are declared as in pydantic's models: ``PositiveFloat``, ``Annotated[float, Field(ge=0, lt=1)]``.
+    Numbers without bounds are ``FiniteFloat``.
+    """
+    try:
+        annotations = get_type_hints(cls, include_extras=True)
+    except (NameError, TypeError, AttributeError):  # a user's annotations for type checkers alone
+        return {}
+    ranges = {}
+    for name, annotation in annotations.items():
+        items = [part for item in get_args(annotation)[1:] for part in getattr(item, "metadata", [item])]
+        if get_origin(annotation) is Annotated and get_args(annotation)[0] in (int, float):
+            ranges[name] = [
+                (key, getattr(item, key)) for item in items for key in BOUNDS if hasattr(item, key)
+            ]
+    return ranges
+
+
+def require_range(value: float, bounds: Sequence[tuple[str, float]], where: str) -> None:
+    """Raise DataError unless a number is finite and within its bounds, as of `ranges_of`."""
+    finite = isinstance(value, int) or math.isfinite(value)
+    if not finite or not all(BOUNDS[key][1](value, bound) for key, bound in bounds):
+        allowed = " and ".join(f"{BOUNDS[key][0]} {bound:g}" for key, bound in bounds)
+        raise DataError(
+            f"{value:g} is out of range", where=where, hint=f"allowed: {allowed or 'finite numbers'}"
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Self
@@ -162,14 +163,24 @@ def check_memory(error: Exception, where: str) -> None:
 
 
 def unknown(kind: str, name: str, names: Iterable[str], *, where: str | None = None) -> UnknownNameError:
-    """Return the error for an unknown ``name`` of a ``kind``, with the most similar of the valid names."""
+    """Return the error for an unknown ``name`` of a ``kind``, with the most similar of the valid names.
+
+    Names with these initials come first.
+    """
     valid = sorted(set(names))
     near: list[str] = []
     if len(name) <= LONGEST_SHOWN:  # comparing a text of megabytes takes minutes
-        near = difflib.get_close_matches(name.lower(), valid, n=3, cutoff=0.5)
+        initials = [text for text in valid if _initials(text) == name.lower()]
+        near = list(dict.fromkeys(initials + difflib.get_close_matches(name.lower(), valid, n=3, cutoff=0.5)))
     hint = f"known: {', '.join(valid[:12])}{', ...' if len(valid) > 12 else ''}" if valid else "there is none"
     quoted = repr(name[:LONGEST_SHOWN]) + ("..." if len(name) > LONGEST_SHOWN else "")
     return UnknownNameError(f"unknown {kind} {quoted}", where=where, near=near, hint=None if near else hint)
+
+
+def _initials(name: str) -> str:
+    """Return the initials of a name of several words: ``oe`` of ``outlier-exposure``."""
+    words = re.split(r"[^a-z0-9]+", name.lower())
+    return "".join(word[:1] for word in words) if len(words) > 1 else ""
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def _foreign_network(name: str, num_classes: int, size: Size) -> nn.Module:
     if not isinstance(network, nn.Module):
         raise DataError(f"{problem}: {type(network).__name__} is not an nn.Module", where="--network")
     check_outputs(network, name, num_classes, size)
-    return Whole(network) if isinstance(network, nn.Sequential) else network
+    return WrappedNetwork(network) if isinstance(network, nn.Sequential) else network
 
 
 def check_outputs(network: nn.Module, name: str, num_classes: int, size: Size) -> None:
@@ -89,8 +89,8 @@ def check_outputs(network: nn.Module, name: str, num_classes: int, size: Size) -
         )
 
 
-class Whole(nn.Module):
-    """A network as one part: heads that are added beside an ``nn.Sequential`` are not called in its chain."""
+class WrappedNetwork(nn.Module):
+    """A wrapper of an ``nn.Sequential``, so that heads added to the network are not called in its chain."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()

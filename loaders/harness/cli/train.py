@@ -91,13 +91,17 @@ def train(
     from wordnet_splits.base.progress import OnStderr
 
     from ..checkpoints import load_recipe
+    from ..methods import get_method
     from ..training import train as train_models
     from ..training.callbacks import parse_log
 
     loaded = load_recipe(recipe)
-    loaded = loaded.with_method(method) if method else loaded
+    if method:
+        get_method(method, where="--method")
+        loaded = loaded.with_method(method)
     loaded = loaded.with_epochs(epochs) if epochs else loaded
     loaded = loaded.with_images(images) if images else loaded
+    loaded.build_method()
     if threads:
         torch.set_num_threads(threads)
     _announce(loaded)
@@ -211,12 +215,12 @@ def audit_training_methods(
 ) -> int:
     """Check what each part of a training method's loss trains; exit code 1 where a check fails."""
     need("torch", "torch", where="unknown-eval audit-method")
-    from ..methods import list_methods
+    from ..methods import get_method, list_methods
     from ..training import audit_method
 
     if methods == [ALL_METHODS]:
         methods = [name for name in list_methods() if name not in NEED_A_FOLDER]
-    audits = [audit_method(method) for method in methods]
+    audits = [audit_method(method) for method in [get_method(name) for name in methods]]
     passed = all(audit.passed for audit in audits)
     several = {"passed": passed, "methods": [audit.as_dict() for audit in audits]}
     print_result(audits[0].as_dict() if len(audits) == 1 else several, json, lambda: _print_audits(audits))

@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 from torch.nn import functional
 
@@ -33,6 +34,9 @@ GREATEST_MAGNITUDE, GREATEST_SEVERITY = 30, 10
 """Scales of RandAugment's magnitudes and of AugMix's severities."""
 
 FRACTALS_AT_ONCE = 50
+LEAST_MAGNITUDE = 0.1
+"""Least magnitude of an operation of AugMix, on the scale of the severities."""
+Severity = Annotated[float, Field(ge=LEAST_MAGNITUDE, le=GREATEST_SEVERITY)]
 
 
 def random_signs(rng: np.random.Generator, n: int) -> Any:
@@ -45,8 +49,8 @@ def random_signs(rng: np.random.Generator, n: int) -> Any:
 class RandAugment(Softmax):
     """Cross-entropy of images after ``operations`` random operations of one magnitude, 0 to 30."""
 
-    operations: int = 1
-    magnitude: float = 14.0
+    operations: NonNegativeInt = 1
+    magnitude: Annotated[float, Field(ge=0, le=GREATEST_MAGNITUDE)] = 14.0
 
     def views(self, augment: View) -> Sequence[View]:
         """Return the recipe's augmentation followed by the operations."""
@@ -72,12 +76,12 @@ class AugMix(Softmax):
 
     Attributes
     ----------
-    width : number of chains, each of 1 to 3 operations. severity : 0 to 10, the greatest of the operations.
+    width : number of chains, each of 1 to 3 operations. severity : 0.1 to 10, the greatest of the operations.
     """
 
-    width: int = 3
-    severity: float = 3.0
-    alpha: float = 1.0
+    width: PositiveInt = 3
+    severity: Severity = 3.0
+    alpha: PositiveFloat = 1.0
 
     def views(self, augment: View) -> Sequence[View]:
         """Return the recipe's augmentation followed by the mixture."""
@@ -105,7 +109,7 @@ class AugMixJsd(AugMix):
     The three views share the crop. ``consistency`` is the Jensen-Shannon divergence (algorithm 1).
     """
 
-    weight: float = 12.0
+    weight: NonNegativeFloat = 12.0
 
     parts = declare(cross_entropy=Part(), consistency=Part())
 
@@ -143,13 +147,13 @@ class PixMix(Softmax):
 
     Attributes
     ----------
-    fractals : number of pictures. severity : 0 to 10, the greatest of the operations.
+    fractals : number of pictures. severity : 0.1 to 10, the greatest of the operations.
     """
 
-    rounds: int = 4
-    beta: float = 3.0
-    severity: float = 3.0
-    fractals: int = 500
+    rounds: NonNegativeInt = 4
+    beta: PositiveFloat = 3.0
+    severity: Severity = 3.0
+    fractals: PositiveInt = 500
 
     def views(self, augment: View) -> Sequence[View]:
         """Return the recipe's augmentation followed by the mixture."""
@@ -174,7 +178,7 @@ def random_operation(images: Tensor, severity: float, rng: np.random.Generator, 
     """Apply a random operation of AugMix to the images of a mask, of magnitude .1 to severity of 10."""
     n = len(images)
     numbers = np.where(mask, rng.integers(0, len(AUGMIX), n), -1)
-    magnitudes = rng.uniform(0.1, severity, n) / GREATEST_SEVERITY * random_signs(rng, n)
+    magnitudes = rng.uniform(LEAST_MAGNITUDE, severity, n) / GREATEST_SEVERITY * random_signs(rng, n)
     operations: Sequence[Operation] = AUGMIX
     return apply_operations(images, operations, numbers, magnitudes)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from pydantic import FiniteFloat, NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
@@ -77,7 +78,7 @@ class EntropicOpenSet(Method):
 class OutlierExposure(Method):
     """Cross-entropy + weight x cross-entropy of the outliers to the uniform distribution (OE)."""
 
-    weight: float = 0.5
+    weight: NonNegativeFloat = 0.5
 
     outliers = "beside"
     parts = declare(cross_entropy=Part(), uniform=Part())
@@ -101,9 +102,9 @@ class Energy(Method):
     Kim et al. select -27 and -3.
     """
 
-    m_in: float = -23.0
-    m_out: float = -5.0
-    weight: float = 0.1
+    m_in: FiniteFloat = -23.0
+    m_out: FiniteFloat = -5.0
+    weight: NonNegativeFloat = 0.1
 
     outliers = "beside"
     parts = declare(cross_entropy=Part(), energy_in=Part(), energy_out=Part())
@@ -125,7 +126,7 @@ class Energy(Method):
 class LogitNorm(Method):
     """Cross-entropy of logits of norm 1 / tau (Wei et al., eq. 7); evaluation uses the logits as they are."""
 
-    tau: float = 0.04
+    tau: PositiveFloat = 0.04
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy of the normalised logits."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field, NonNegativeFloat
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -27,9 +29,9 @@ class ConfBranch(Method):
     The weight of -log c is divided by 1.01 after a step with a mean below ``budget``, by 0.99 otherwise.
     """
 
-    weight: float = 0.1
-    budget: float = 0.3
-    eps: float = 1e-12
+    weight: NonNegativeFloat = 0.1
+    budget: Annotated[float, Field(gt=0, le=1)] = 0.3
+    eps: Annotated[float, Field(gt=0, lt=1)] = 1e-12
 
     parts = declare(task=Part((BACKBONE, HEAD, "confidence")), confidence=Part((BACKBONE, "confidence")))
     outputs = ("confidence",)

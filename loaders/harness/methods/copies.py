@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from PIL import Image
+from pydantic import Field
 from torch import Tensor
 
 from wordnet_splits.base.errors import DataError
@@ -51,7 +52,7 @@ class AugmentedCopies(Method):
     """
 
     folder: str = ""
-    share: float = 0.5
+    share: Annotated[float, Field(ge=0, le=1)] = 0.5
 
     def facts(self, data: Data) -> dict[str, Any]:
         """Return the classes and the normalisation; a folder without the classes is refused here."""

@@ -11,9 +11,10 @@ ICLR 2024.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
@@ -27,7 +28,7 @@ from .registry import register_method
 class T2FNorm(Method):
     """Cross-entropy of logits of features of norm 1 / tau (T2FNorm); evaluation uses features as they are."""
 
-    tau: float = 0.1
+    tau: PositiveFloat = 0.1
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy."""
@@ -49,8 +50,8 @@ class Ish(Method):
     head_weight_decay : weight decay of the classifier, in place of the recipe's.
     """
 
-    pruned: float = 0.85
-    head_weight_decay: float = 5e-5
+    pruned: Annotated[float, Field(ge=0, lt=1)] = 0.85
+    head_weight_decay: NonNegativeFloat = 5e-5
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy."""

@@ -16,10 +16,11 @@ Fine-grained Environments, WACV 2023.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
@@ -71,7 +72,7 @@ def paste(images: Tensor, others: Tensor, share: float, state: State) -> tuple[T
 class MixUp(Method):
     """Cross-entropy of blended pairs of images to both labels, by their shares (mixup, section 2)."""
 
-    alpha: float = 1.0
+    alpha: PositiveFloat = 1.0
 
     parts = declare(cross_entropy=Part(depends="batch"))
 
@@ -91,8 +92,8 @@ class CutMix(Method):
     A batch is mixed with ``probability``, which is 0.5 for CIFAR and 1 for ImageNet.
     """
 
-    alpha: float = 1.0
-    probability: float = 0.5
+    alpha: PositiveFloat = 1.0
+    probability: Annotated[float, Field(ge=0, le=1)] = 0.5
 
     parts = declare(cross_entropy=Part(depends="batch"))
 
@@ -112,8 +113,8 @@ class CutMix(Method):
 class RegMixup(Method):
     """Cross-entropy, and weight x that of mixup (RegMixup, section 3), both in one forward pass."""
 
-    alpha: float = 10.0
-    weight: float = 1.0
+    alpha: PositiveFloat = 10.0
+    weight: NonNegativeFloat = 1.0
 
     parts = declare(cross_entropy=Part(), mixed=Part(depends="batch"))
 
@@ -135,7 +136,7 @@ class RegMixup(Method):
 class LabelSmoothing(Method):
     """Cross-entropy to (1 - smoothing) x one-hot + smoothing / K targets (Szegedy et al., section 7)."""
 
-    smoothing: float = 0.1
+    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy."""
@@ -155,9 +156,9 @@ class MixOe(Method):
     cut : paste a rectangle (CutMix); otherwise blend (mixup).
     """
 
-    a: float = 0.1
-    b: float = 1.0
-    weight: float = 1.0
+    a: PositiveFloat = 0.1
+    b: PositiveFloat = 1.0
+    weight: NonNegativeFloat = 1.0
     cut: bool = True
 
     outliers = "beside"

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -100,9 +101,9 @@ class Arpl(Method):
     confidence ``distance`` is that to the farthest point.
     """
 
-    weight: float = 0.1
-    temperature: float = 1.0
-    margin: float = 1.0
+    weight: NonNegativeFloat = 0.1
+    temperature: PositiveFloat = 1.0
+    margin: NonNegativeFloat = 1.0
 
     parts = declare(cross_entropy=Part(), open_space=Part())
     outputs = ("distance",)
@@ -164,7 +165,7 @@ class Mos(Method):
     groups : about the number of groups; 0 is the root of the number of classes.
     """
 
-    groups: int = 0
+    groups: NonNegativeInt = 0
 
     parts = declare(cross_entropy=Part())
     outputs = ("others",)
@@ -199,9 +200,9 @@ class Mcd(Method):
     confidence ``discrepancy`` is -(H1 - H2).
     """
 
-    weight: float = 1.0
-    margin: float = 1.2
-    start: float = 0.9
+    weight: NonNegativeFloat = 1.0
+    margin: NonNegativeFloat = 1.2
+    start: Annotated[float, Field(ge=0, lt=1)] = 0.9
 
     outliers = "beside"
     parts = declare(

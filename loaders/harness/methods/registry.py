@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 from wordnet_splits.base.user_code import EntryPoints, defined_in, registered, warn_replaced
 
-from ..plugins import convert, import_object, parse_named
+from ..plugins import convert, import_object, parse_named, ranges_of, require_range
 from .interface import Method
 
 MethodClass = TypeVar("MethodClass", bound=type[Method])
@@ -61,31 +61,33 @@ def get_method(
 
     Raises
     ------
-    UnknownNameError : no such method or parameter. DataError : a value of the wrong type.
+    UnknownNameError : no such method or parameter. DataError : a value of the wrong type or out of range.
     """
     name, written = parse_named(text, where=where)
     cls = _class_of(name, where)
-    fields = {item.name: item.default for item in dataclasses.fields(cls)}
+    fields, ranges = {item.name: item.default for item in dataclasses.fields(cls)}, ranges_of(cls)
     values: dict[str, Any] = {**written, **(parameters or {})}
     for key, value in values.items():
         if key not in fields:
             raise unknown(f"parameter of method {name!r}", key, fields, where=where)
-        values[key] = convert(value, fields[key], f"{where}: {name}: {key}")
+        values[key] = convert(value, fields[key], place := f"{where}: {name}: {key}")
+        if isinstance(values[key], int | float) and not isinstance(values[key], bool):
+            require_range(values[key], ranges.get(key, ()), place)
     return cls(**values)
 
 
 def _class_of(name: str, where: str) -> type[Method]:
     if ":" in name:
-        cls = import_object(name, where=where)
+        cls: type[Method] = import_object(name, where=where)
         _check(cls)
         cls.name = cls.name or name
-        return cls  # type: ignore[no-any-return]
+        return cls
     _load_built_in()
     if name not in METHODS:
         if name not in PLUGINS.names(METHODS):
             raise unknown("training method", name, list_methods(), where=where)
         PLUGINS.load(name)
-        return registered("training method", name, METHODS)  # type: ignore[no-any-return]
+        registered("training method", name, METHODS)
     return METHODS[name]
 
 

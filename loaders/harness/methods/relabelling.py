@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field, NonNegativeFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -50,12 +52,12 @@ class Udg(Method):
     clusters : at most a tenth as many as there are images. dimensions : principal components of the features.
     """
 
-    clusters: int = 1000
-    purity: float = 0.8
-    dimensions: int = 256
-    uniform_weight: float = 0.5
-    cluster_weight: float = 0.1
-    iterations: int = 20
+    clusters: PositiveInt = 1000
+    purity: Annotated[float, Field(gt=0, le=1)] = 0.8
+    dimensions: PositiveInt = 256
+    uniform_weight: NonNegativeFloat = 0.5
+    cluster_weight: NonNegativeFloat = 0.1
+    iterations: PositiveInt = 20
 
     outliers = "beside"
     parts = declare(cross_entropy=Part(), uniform=Part(), cluster=Part((BACKBONE, "cluster")))

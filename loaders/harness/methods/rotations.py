@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -55,7 +56,7 @@ class RotPred(Method):
     cross-entropy of the four rotations (section 4.2); ``rotation``, the second term alone.
     """
 
-    weight: float = 1.0
+    weight: NonNegativeFloat = 1.0
 
     parts = declare(task=Part(), rotation=Part((BACKBONE, "rotation")))
     outputs = ("joint", "rotation")
@@ -94,8 +95,8 @@ class Csi(Method):
     The first phase of CSI with labels (section 2.3 and eq. 2 of Khosla et al.); ``csi-linear`` is the second.
     """
 
-    tau: float = 0.5
-    size: int = 128
+    tau: PositiveFloat = 0.5
+    size: PositiveInt = 128
 
     parts = declare(contrastive=Part((BACKBONE, "projection"), depends="batch"))
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -55,10 +57,10 @@ class Cider(Method):
     through the update of this step. The logits are cosines to the prototypes.
     """
 
-    weight: float = 2.0
-    tau: float = 0.1
-    momentum: float = 0.95
-    size: int = 128
+    weight: NonNegativeFloat = 2.0
+    tau: PositiveFloat = 0.1
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.95
+    size: PositiveInt = 128
 
     parts = declare(compactness=Part(depends="order"), dispersion=Part(depends="order"))
 
@@ -130,15 +132,15 @@ class Palm(Method):
     epsilon, iterations : entropic regularisation and number of iterations of Sinkhorn's algorithm.
     """
 
-    weight: float = 1.0
-    tau: float = 0.1
-    contrast_tau: float = 0.5
-    momentum: float = 0.999
-    prototypes: int = 6
-    assigned: int = 5
-    epsilon: float = 0.05
-    iterations: int = 3
-    size: int = 128
+    weight: NonNegativeFloat = 1.0
+    tau: PositiveFloat = 0.1
+    contrast_tau: PositiveFloat = 0.5
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.999
+    prototypes: PositiveInt = 6
+    assigned: PositiveInt = 5
+    epsilon: PositiveFloat = 0.05
+    iterations: PositiveInt = 3
+    size: PositiveInt = 128
 
     parts = declare(likelihood=Part(depends="batch"), contrast=Part(depends="batch"))
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+from pydantic import NonNegativeFloat, NonNegativeInt
 from torch import Tensor
 from torch.nn import functional
 
@@ -33,8 +34,8 @@ class Edl(Method):
     rises to ``weight`` over ``annealing`` epochs. The confidence ``evidence`` is log S.
     """
 
-    weight: float = 1.0
-    annealing: int = 0
+    weight: NonNegativeFloat = 1.0
+    annealing: NonNegativeInt = 0
 
     parts = declare(likelihood=Part(), divergence=Part())
     outputs = ("evidence",)
@@ -74,7 +75,7 @@ class Crl(Method):
     neighbours in the batch, and confidence is the maximum softmax.
     """
 
-    weight: float = 1.0
+    weight: NonNegativeFloat = 1.0
 
     parts = declare(cross_entropy=Part(), ranking=Part(depends="order"))
 

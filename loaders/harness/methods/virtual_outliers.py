@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from scipy.special import chdtri
 from torch import Tensor, nn
 from torch.nn import functional
@@ -25,6 +27,8 @@ from .spherical import Cider
 
 RIDGE = 1e-4
 """Added to the variances, so that the covariance can be inverted; as the authors of VOS do."""
+Start = Annotated[float, Field(ge=0, lt=1)]
+"""Share of the epochs before the parts on outliers begin."""
 
 
 def perceptron(inputs: int, hidden: int) -> nn.Sequential:
@@ -62,11 +66,11 @@ class Vos(Method):
     queue : features per class, at most as many as the smallest class has images.
     """
 
-    weight: float = 0.1
-    draws: int = 10_000
-    queue: int = 1000
-    start: float = 0.4
-    hidden: int = 512
+    weight: NonNegativeFloat = 0.1
+    draws: PositiveInt = 10_000
+    queue: PositiveInt = 1000
+    start: Start = 0.4
+    hidden: PositiveInt = 512
 
     parts = declare(
         cross_entropy=Part(),
@@ -112,17 +116,17 @@ class Npos(Cider):
     gradient to the embeddings. Queues are never emptied. The confidence ``level`` is phi.
     """
 
-    weight: float = 1.0
-    dispersion_weight: float = 0.5
-    open_weight: float = 0.1
-    neighbours: int = 300
-    boundary: int = 200
-    draws: int = 600
-    keep: int = 200
-    variance: float = 0.1
-    queue: int = 1000
-    start: float = 0.4
-    hidden: int = 512
+    weight: NonNegativeFloat = 1.0
+    dispersion_weight: NonNegativeFloat = 0.5
+    open_weight: NonNegativeFloat = 0.1
+    neighbours: PositiveInt = 300
+    boundary: PositiveInt = 200
+    draws: PositiveInt = 600
+    keep: PositiveInt = 200
+    variance: PositiveFloat = 0.1
+    queue: PositiveInt = 1000
+    start: Start = 0.4
+    hidden: PositiveInt = 512
 
     parts = declare(
         **Cider.parts,

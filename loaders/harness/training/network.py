@@ -17,7 +17,7 @@ from wordnet_splits.manifest import Manifest
 
 from ..checkpoints.choices import NETWORKS, NetworkKind
 from ..checkpoints.files import load_checkpoint
-from ..checkpoints.networks import Whole, check_outputs
+from ..checkpoints.networks import WrappedNetwork, check_outputs
 from ..checkpoints.recipe import TrainingRecipe, load_recipe
 from .runs import train as train_models
 
@@ -86,7 +86,7 @@ def _named(network: str | nn.Module) -> Iterator[str]:
     def copy(outputs: int, channels: int, size: tuple[int, int]) -> nn.Module:
         check_outputs(network, name, outputs, size)
         module = deepcopy(network).to(torch.get_default_device())  # a checkpoint is loaded on "meta"
-        return Whole(module) if isinstance(module, nn.Sequential) else module
+        return WrappedNetwork(module) if isinstance(module, nn.Sequential) else module
 
     NETWORKS[name] = NetworkKind("a module as given in Python", 1, copy)
     try:

@@ -82,6 +82,13 @@ def test_the_command_prints_the_table_and_fails_with_1(capsys: pytest.CaptureFix
     assert "did you mean 'logitnorm'" in capsys.readouterr().err
 
 
+def test_a_part_that_is_not_a_number_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = f"{DetachedVos.__module__}:NotANumber"
+    assert run(app, ["audit-method", spec], "unknown-eval") == 2
+    message = f"error: training method {spec!r}: the part 'cross_entropy' of its loss is nan\n"
+    assert capsys.readouterr() == ("", message)
+
+
 def test_the_page_names_every_method_with_its_parts() -> None:
     page = (Path(__file__).parents[4] / "docs" / "training-methods.md").read_text("utf-8")
     for name in list_methods():
