@@ -17,11 +17,17 @@ from wordnet_splits.base.files import locked
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.schemas import StrictModel, read_sealed, write_sealed
-from wordnet_splits.catalog.picture_pairs import PairRow, pair_key, read_pairs, write_pairs
+from wordnet_splits.catalog.picture_pairs import PairKey, PairRow, pair_key, read_pairs, write_pairs
 from wordnet_splits.duplicates.close_hashes import close_pairs
 from wordnet_splits.duplicates.near_duplicates import MAX_THRESHOLD
 from wordnet_splits.duplicates.page import write_page
-from wordnet_splits.duplicates.pictures import PictureSet, hash_pictures, open_pictures, read_hashes
+from wordnet_splits.duplicates.pictures import (
+    FolderReader,
+    PictureSet,
+    hash_pictures,
+    open_pictures,
+    read_hashes,
+)
 from wordnet_splits.sources.roots import Roots
 
 THRESHOLD = 8
@@ -85,7 +91,7 @@ def find_duplicates(
 ) -> DuplicateReport:
     """Find every picture of ``a`` whose hash is within ``threshold`` bits of one of ``b``, and that picture.
 
-    The search is exact. Where ``a`` and ``b`` are the same text, each pair is found once, in one order.
+    The search is exact. Where ``a`` and ``b`` are the same pictures, each pair is found once, in one order.
     The same call continues where an interrupted one stopped, and takes new verdicts into the table.
 
     Parameters
@@ -101,7 +107,7 @@ def find_duplicates(
     UnknownNameError, SourceError : there is no such source, split, root or picture.
     SplitsError : a threshold or shard out of range, or more than 5,000,000 pairs.
     OutputError : the folder is of another comparison, or cannot be written.
-    DataError : ``verdicts.tsv`` is malformed, or has a picture that is in neither set.
+    DataError : ``verdicts.tsv`` is malformed, has a picture that is in neither set, or two verdicts on one.
     """
     if not 0 <= threshold <= MAX_THRESHOLD:
         raise SplitsError(f"the threshold must be 0 to {MAX_THRESHOLD} bits, not {threshold}")
@@ -109,8 +115,12 @@ def find_duplicates(
     if not 1 <= number <= count:
         raise SplitsError(f"there is no shard {number} of {count}", where="--shard", hint="as in --shard 1/8")
     out, progress = Path(out), progress or Silent()
-    left = open_pictures(a, roots or {})
-    right = left if a == b else open_pictures(b, roots or {})
+    left, right = (open_pictures(text, roots or {}) for text in (a, b))
+    itself = left.equals(right)
+    if not itself and left.root != right.root and _is_folder(left) and _is_folder(right):
+        sources = {row.table["source"][0].as_py() for row in (left, right)}
+        if len(sources) == 1:  # two folders of one name: equal ids are of different pictures
+            left, right = left.named_by_path(), right.named_by_path()
     _check_settings(
         out,
         Comparison(
@@ -122,7 +132,7 @@ def find_duplicates(
             shards=count,
         ),
     )
-    verdicts = read_pairs(out / VERDICTS) if (out / VERDICTS).is_file() else []
+    verdicts = _read_verdicts(out / VERDICTS)
     judged_pictures = {
         (row[f"source_{side}"], row[f"image_id_{side}"])
         for row in verdicts
@@ -134,14 +144,14 @@ def find_duplicates(
         raise DataError(f"no set has the picture {image_id!r} of {source}", where=str(out / VERDICTS))
     part = left.part(number, count)
     suffix = f"{number}-of-{count}"
-    whole = a == b and count == 1  # the same pictures are hashed once
+    whole = itself and count == 1  # the same pictures are hashed once
     files = out / ("b.hashes" if whole else f"a-{suffix}.hashes"), out / "b.hashes"
     problems = [
         problem
         for pictures, path in zip((part, right), files, strict=True)
         for problem in hash_pictures(pictures, path, workers=workers, progress=progress)
     ]
-    rows = _compare(part, right, files, threshold, a == b, progress)
+    rows = _compare(part, right, files, threshold, itself, progress)
     write_pairs(out / f"pairs-{suffix}.tsv", rows)
     tables = [out / f"pairs-{n}-of-{count}.tsv" for n in range(1, count + 1)]
     missing = [n for n, path in enumerate(tables, 1) if not path.is_file()]
@@ -154,6 +164,22 @@ def find_duplicates(
         write_page(out / PAGE, merged, left, right, threshold=threshold)
     judged = sum(bool(row["verdict"]) for row in merged)
     return DuplicateReport(*report, table=out / TABLE, page=out / PAGE, judged=judged, problems=problems)
+
+
+def _is_folder(pictures: PictureSet) -> bool:
+    return isinstance(pictures.reader, FolderReader)
+
+
+def _read_verdicts(path: Path) -> list[PairRow]:
+    """Return the rows of a file of verdicts, if it is there. Raises DataError for two verdicts on one row."""
+    verdicts = read_pairs(path) if path.is_file() else []
+    first: dict[PairKey, str] = {}
+    for row in verdicts:
+        if first.setdefault(pair_key(row), row["verdict"]) != row["verdict"]:
+            pictures = " and ".join(filter(None, (row["image_id_a"], row["image_id_b"])))
+            what = f"has the verdicts {first[pair_key(row)]} and {row['verdict']} on {pictures}"
+            raise DataError(what, where=str(path), hint="keep one of the two rows")
+    return verdicts
 
 
 def _check_settings(out: Path, comparison: Comparison) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from PIL import Image
 
 from wordnet_splits.base.errors import MissingImageError, Problem, SourceError, SplitsError, UnknownNameError
 from wordnet_splits.base.files import locked, replacing, writing
+from wordnet_splits.base.names import is_one_line, printable
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.untrusted import read_image
 from wordnet_splits.base.workers import run_jobs
@@ -100,6 +102,16 @@ class PictureSet:
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    def equals(self, other: PictureSet) -> bool:
+        """Return whether another set has the same pictures in the same folder."""
+        return self.root == other.root and self.table.equals(other.table)
+
+    def named_by_path(self) -> PictureSet:
+        """Return the set with its ``name`` as the source of every picture."""
+        names = pa.array([self.name] * len(self), pa.string())
+        column = self.table.column_names.index("source")
+        return replace(self, table=self.table.set_column(column, "source", names))
 
     def part(self, number: int, count: int) -> PictureSet:
         """Return part ``number``, from 1, of ``count`` parts of nearly equal size."""
@@ -187,6 +199,7 @@ def _of_store(text: str, folder: Path) -> PictureSet:
 
 def _of_folder(text: str, folder: Path) -> PictureSet:
     root = check_root(folder, text)
+    keys: list[Path] = []
     rows, folders = [], [root]
     while folders:
         for entry in entries(folders.pop(), root):
@@ -194,8 +207,15 @@ def _of_folder(text: str, folder: Path) -> PictureSet:
                 folders.append(Path(entry.path))
             elif Path(entry.name).suffix[1:].lower() in EXTENSIONS:
                 key = Path(entry.path).relative_to(root)
-                class_id = key.parts[0] if len(key.parts) > 1 else ""
-                rows.append((root.name, "", class_id, key.with_suffix("").as_posix(), key.as_posix()))
+                if not is_one_line(key.as_posix()):
+                    message = "has a name that a table of text cannot hold"
+                    raise SourceError(message, where=printable(entry.path), hint="rename it")
+                keys.append(key)
+    stems = Counter(key.with_suffix("") for key in keys)
+    for key in keys:
+        class_id = key.parts[0] if len(key.parts) > 1 else ""
+        image_id = key.with_suffix("") if stems[key.with_suffix("")] == 1 else key
+        rows.append((root.name, "", class_id, image_id.as_posix(), key.as_posix()))
     return _set(text, rows, FolderReader(root), root)
 
 

@@ -132,7 +132,7 @@ class PublishedZip(PublishedFolder):
 
     Raises
     ------
-    ManifestError : there is no ``SHA256SUMS`` at its top or in a folder at its top.
+    ManifestError : there is no ``SHA256SUMS`` at its top or in a folder at its top, or in several.
     SourceError, UnsafeDataError : the archive is damaged or too large, or an entry would leave its folder.
     """
 
@@ -155,6 +155,9 @@ class PublishedZip(PublishedFolder):
             entries[entry.filename] = entry
         tops = [name.removesuffix(SUMS) for name in entries if name.rpartition("/")[2] == SUMS]
         top = min(tops, key=lambda name: name.count("/"), default="a/b/")
+        if sum(name.count("/") == top.count("/") for name in tops) > 1:
+            hint = "unpack it, and give one of its folders"
+            raise ManifestError("holds several published folders", where=where, hint=hint)
         if top.count("/") > 1:
             hint = "give an archive of a folder written by `hub publish --to`"
             raise ManifestError(f"no {SUMS} at the top of the archive", where=where, hint=hint)

@@ -166,13 +166,15 @@ def read_ids(path: Path, taxonomy: Taxonomy) -> dict[str, str]:
     """Return identifier -> wnid of a table of two columns, separated by a tab.
 
     The second column holds a wnid, a synset's name (``dog.n.01``) or an identifier of `SCHEMES`; rows of
-    verbs, adjectives and adverbs (``00001740-a``) are passed over, and so are comments and a heading.
+    verbs, adjectives and adverbs (``00001740-a``) are passed over, and so are comments and a heading in the
+    first line. An identifier of several synsets has none, ``""``: which of them is meant is not known.
 
     Raises
     ------
     DataError : absent, malformed, or a synset is not in the taxonomy.
     """
     ids: dict[str, str] = {}
+    first = True
     for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -183,10 +185,11 @@ def read_ids(path: Path, taxonomy: Taxonomy) -> dict[str, str]:
             raise DataError("has no two columns", where=where, hint="an identifier, a tab, and a wnid")
         if re.fullmatch(r"\d{8}-[vars]", synset):
             continue
+        is_heading, first = first and not re.search(r"\d", synset), False
         wnid = _synset(synset, taxonomy)
         if wnid is not None:
-            ids[identifier] = wnid
-        elif ids or re.search(r"\d", synset):  # a heading has no digits
+            ids[identifier] = wnid if ids.get(identifier, wnid) == wnid else ""
+        elif not is_heading:
             raise DataError(f"{printable(synset)!r} is not a noun of WordNet {taxonomy.version}", where=where)
     if not ids:
         raise DataError("names no synset", where=str(path), hint="an identifier, a tab, and a wnid")

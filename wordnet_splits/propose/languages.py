@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.base.lazy import need
@@ -158,16 +159,19 @@ def _of_file(path: Path) -> tuple[str, Iterator[Entry]]:
     check_file(path, largest=LARGEST_LEXICON, error=TaxonomyError)
     try:
         lexicons = lmf.load(path, progress_handler=None)["lexicons"]
-    except (lmf.LMFError, SyntaxError, KeyError, ValueError) as error:  # of XML: SyntaxError
-        raise TaxonomyError(f"is not WN-LMF: {error}", where=str(path)) from error
+        entries = [entry for lexicon in lexicons for entry in _of_lexicon(lexicon)]
+    except (lmf.LMFError, SyntaxError, KeyError, ValueError, AssertionError) as error:
+        # SyntaxError for XML; wn asserts that an element has its attributes
+        reason = str(error) or "an element lacks an attribute"
+        raise TaxonomyError(f"is not WN-LMF: {reason}", where=str(path)) from error
+    return ", ".join(f"{x['id']}:{x['version']}" for x in lexicons), iter(entries)
 
-    def entries() -> Iterator[Entry]:
-        for lexicon in lexicons:
-            ilis = {synset["id"]: synset.get("ili", "") for synset in lexicon.get("synsets", [])}
-            for entry in lexicon.get("entries", []):
-                lemma = entry.get("lemma") or {}  # an extension of another lexicon may have none
-                if lemma.get("partOfSpeech") == "n":
-                    for sense in entry.get("senses", []):
-                        yield lemma["writtenForm"], sense["synset"], ilis.get(sense["synset"], "")
 
-    return ", ".join(f"{x['id']}:{x['version']}" for x in lexicons), entries()
+def _of_lexicon(lexicon: Mapping[str, Any]) -> Iterator[Entry]:
+    """Yield the nouns of a lexicon, as `wn.lmf` reads it. Raises KeyError where something is missing."""
+    ilis = {synset["id"]: synset.get("ili", "") for synset in lexicon.get("synsets", [])}
+    for entry in lexicon.get("entries", []):
+        lemma = entry.get("lemma") or {}  # an extension of another lexicon may have none
+        if lemma.get("partOfSpeech") == "n":
+            for sense in entry.get("senses", []):
+                yield lemma["writtenForm"], sense["synset"], ilis.get(sense["synset"], "")

@@ -113,6 +113,39 @@ def test_an_unreadable_picture_is_a_problem_until_it_is_repaired(folders, tmp_pa
     assert find_duplicates(*folders, tmp_path / "out").pairs == 3
 
 
+def test_pictures_of_one_name_in_two_folders_of_one_name_are_compared(tmp_path, no_roots_of_this_machine):
+    for folder in ("train/images", "test/images"):
+        save(picture(1), tmp_path / folder / "1.png")
+        save(picture(2), tmp_path / folder / "2.png")
+    a, b = str(tmp_path / "train/images"), str(tmp_path / "test/images")
+    rows = read_pairs(find_duplicates(a, b, tmp_path / "out").table)
+    assert pairs_of(rows) == {"1": "1", "2": "2"}
+    assert {(row["source_a"], row["source_b"]) for row in rows} == {(a, b)}
+    assert find_duplicates(a, f"{a}/../images", tmp_path / "same").pairs == 0
+
+
+def test_pictures_whose_names_differ_only_in_the_ending_are_compared(tmp_path, no_roots_of_this_machine):
+    for name in ("1.png", "1.bmp", "2.png"):
+        save(picture(int(name[0])), tmp_path / "a" / name)
+    folder = str(tmp_path / "a")
+    (row,) = read_pairs(find_duplicates(folder, folder, tmp_path / "out").table)
+    assert (row["image_id_a"], row["image_id_b"]) == ("1.bmp", "1.png")
+
+
+def test_a_name_that_no_table_can_hold_is_refused(tmp_path, no_roots_of_this_machine):
+    save(picture(1), tmp_path / "a" / "1\n.png")
+    with pytest.raises(SourceError, match="has a name that a table of text cannot hold"):
+        find_duplicates(str(tmp_path / "a"), str(tmp_path / "a"), tmp_path / "out")
+
+
+def test_two_verdicts_on_one_pair_are_refused(folders, tmp_path):
+    out = tmp_path / "out"
+    row = read_pairs(find_duplicates(*folders, out).table)[0] | {"reviewer": "AB"}
+    write_pairs(out / "verdicts.tsv", [row | {"verdict": "same"}, row | {"verdict": "different"}])
+    with pytest.raises(DataError, match="has the verdicts same and different on class-"):
+        find_duplicates(*folders, out)
+
+
 def test_a_set_with_itself_gives_each_pair_once(tmp_path, no_roots_of_this_machine):
     for name in ("x", "y", "z"):
         save(picture(1), tmp_path / "set" / f"{name}.png")

@@ -121,3 +121,16 @@ def test_an_audit_reads_identifiers_and_refuses_those_without_a_synset(taxonomy)
     assert [item.wnids for item in classes] == [("n02084071",), ("n03494278",), ("n03497657",)]
     with pytest.raises(UnknownNameError, match=r"catalog make --ids MAP.tsv"):
         load_class_list(["Q144", "Q146"], taxonomy)
+
+
+def test_an_identifier_of_two_synsets_has_none(tmp_path, taxonomy):
+    path = tmp_path / "ids.tsv"
+    path.write_text("item\tsynset\nQ1\tn02084071\nQ1\tn02121620\nQ2\tdog.n.01\nQ2\tn02084071\n")
+    assert read_ids(path, taxonomy) == {"Q1": "", "Q2": "n02084071"}
+
+
+def test_only_the_first_line_of_a_table_may_be_a_heading(tmp_path, taxonomy):
+    path = tmp_path / "ids.tsv"
+    path.write_text("Q1\tdog\nQ2\tcat\nQ3\tn02084071\n")
+    with pytest.raises(DataError, match="line 2: 'cat' is not a noun"):
+        read_ids(path, taxonomy)

@@ -114,7 +114,16 @@ def test_an_installed_lexicon_is_read_by_its_code(german, tmp_path, monkeypatch)
         load_language("xx", taxonomy)
 
 
-@pytest.mark.parametrize("text", ["", "<a/>", FILE.format(entries="<", synsets="")])
+WITHOUT_A_WORD = (
+    '<LexicalEntry id="e"><Lemma partOfSpeech="n"/><Sense id="s" synset="few-1-n"/></LexicalEntry>'
+)
+SYNSET = '<Synset id="few-1-n" ili="i46360" partOfSpeech="n"/>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "<a/>", FILE.format(entries="<", synsets=""), FILE.format(entries=WITHOUT_A_WORD, synsets=SYNSET)],
+)
 def test_a_file_that_is_not_wn_lmf_is_refused(tmp_path, text):
     pytest.importorskip("wn")
     path = tmp_path / "bad.xml"

@@ -195,6 +195,14 @@ def zipped(folder: Path, top: str, **entries: bytes) -> bytes:
     return buffer.getvalue()
 
 
+def zipped_with_another(folder: Path) -> bytes:
+    """Return a zip archive of a published folder, and of another one beside it."""
+    buffer = io.BytesIO(zipped(folder, "a/"))
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr(f"b/{SUMS}", b"")
+    return buffer.getvalue()
+
+
 @pytest.mark.parametrize("top", ["", "set/"])
 def test_a_zip_of_a_published_folder_is_pulled_from_a_path_and_a_server(
     published: Path, splits, tmp_path: Path, top: str
@@ -230,11 +238,12 @@ def test_a_query_may_follow_the_name_of_an_archive(published: Path, splits) -> N
         (lambda f: zipped(f, "", **{"../outside": b"x"}), "outside"),
         (lambda f: zipped(f, "", **{"digits/classes.parquet": b"x"}), "its SHA-256 is"),
         (lambda f: zipped(f, "a/b/"), f"no {SUMS} at the top of the archive"),
+        (zipped_with_another, "holds several published folders"),
         (lambda f: zipped(f, "", **{SUMS: f"{'0' * 64}  digits/manifest.json\n".encode()}), "SHA-256 is"),
         (lambda f: ((f / "digits/classes.parquet").unlink(), zipped(f, ""))[1], "is not in the archive"),
         (lambda f: zipped(f, "", **{SUMS: bytes(20 << 20)}), "has more than 16,777,216 bytes"),
     ],
-    ids=["cut", "outside", "altered", "deep", "sums", "missing", "bomb"],
+    ids=["cut", "outside", "altered", "deep", "several", "sums", "missing", "bomb"],
 )
 def test_a_wrong_zip_is_refused_in_one_line(
     published: Path, splits, tmp_path: Path, change: Callable[[Path], bytes], said: str
