@@ -86,10 +86,9 @@ class OutlierExposure(Method):
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return both terms, each of its own images."""
         known, outliers = split_outliers(model.logits(batch.images), batch.labels)
-        uniform = -functional.log_softmax(outliers, dim=1).mean(1)
         return {
             "cross_entropy": cross_entropy(known, batch.labels[batch.known]),
-            "uniform": Term(uniform, self.weight),
+            "uniform": Term(uniform_cross_entropy(outliers), self.weight),
         }
 
 
@@ -171,6 +170,11 @@ def entropic_open_set_loss(logits: Tensor, labels: Tensor) -> Tensor:
     log_y = functional.log_softmax(logits, dim=1)
     label_log_y = log_y.gather(1, labels.clamp(min=0)[:, None])[:, 0]
     return -torch.where(labels != OUTLIER, label_log_y, log_y.mean(1))
+
+
+def uniform_cross_entropy(logits: Tensor) -> Tensor:
+    """Return the cross-entropy (n,) to the uniform distribution over the outputs."""
+    return -functional.log_softmax(logits, dim=1).mean(1)
 
 
 def energy(logits: Tensor) -> Tensor:

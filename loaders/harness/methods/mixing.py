@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor
-from torch.nn import functional
 
+from .classification import uniform_cross_entropy
 from .interface import Batch, Method, Part, State, Term, Terms, cross_entropy, declare
 from .network import Network
 from .registry import register_method
@@ -44,6 +44,18 @@ def draw_beta(state: State, a: float, b: float) -> float:
 def blend(images: Tensor, others: Tensor, share: float) -> Tensor:
     """Return share x image + (1 - share) x other image."""
     return share * images + (1 - share) * others
+
+
+def draw_partners(batch: Batch, state: State) -> Tensor:
+    """Return a random permutation (n,) of a batch's positions."""
+    return torch.randperm(len(batch), generator=state.generator).to(batch.labels.device)
+
+
+def blend_pairs(batch: Batch, alpha: float, state: State) -> tuple[Tensor, Tensor, float]:
+    """Return images blended with others, the labels of these, and the share of the first, of Beta(alpha)."""
+    partners = draw_partners(batch, state)
+    share = draw_beta(state, alpha, alpha)
+    return blend(batch.images, batch.images[partners], share), batch.labels[partners], share
 
 
 def paste(images: Tensor, others: Tensor, share: float, state: State) -> tuple[Tensor, float]:
@@ -78,10 +90,8 @@ class MixUp(Method):
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy."""
-        partners = torch.randperm(len(batch), generator=state.generator).to(batch.labels.device)
-        share = draw_beta(state, self.alpha, self.alpha)
-        logits = model.logits(blend(batch.images, batch.images[partners], share))
-        return {"cross_entropy": mixed_cross_entropy(logits, batch.labels, batch.labels[partners], share)}
+        mixtures, labels, share = blend_pairs(batch, self.alpha, state)
+        return {"cross_entropy": mixed_cross_entropy(model.logits(mixtures), batch.labels, labels, share)}
 
 
 @register_method("cutmix")
@@ -101,7 +111,7 @@ class CutMix(Method):
         """Return the cross-entropy."""
         if float(torch.rand(1, generator=state.generator)) >= self.probability:
             return {"cross_entropy": cross_entropy(model.logits(batch.images), batch.labels)}
-        partners = torch.randperm(len(batch), generator=state.generator).to(batch.labels.device)
+        partners = draw_partners(batch, state)
         drawn_share = draw_beta(state, self.alpha, self.alpha)
         images, share = paste(batch.images, batch.images[partners], drawn_share, state)
         values = mixed_cross_entropy(model.logits(images), batch.labels, batch.labels[partners], share)
@@ -120,15 +130,10 @@ class RegMixup(Method):
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return both terms."""
-        partners = torch.randperm(len(batch), generator=state.generator).to(batch.labels.device)
-        share = draw_beta(state, self.alpha, self.alpha)
-        mixtures = blend(batch.images, batch.images[partners], share)
+        mixtures, labels, share = blend_pairs(batch, self.alpha, state)
         plain, mixed = model.logits(torch.cat([batch.images, mixtures])).chunk(2)
-        values = mixed_cross_entropy(mixed, batch.labels, batch.labels[partners], share)
-        return {
-            "cross_entropy": cross_entropy(plain, batch.labels),
-            "mixed": Term(values, self.weight),
-        }
+        values = mixed_cross_entropy(mixed, batch.labels, labels, share)
+        return {"cross_entropy": cross_entropy(plain, batch.labels), "mixed": Term(values, self.weight)}
 
 
 @register_method("label-smoothing")
@@ -188,5 +193,4 @@ def mixed_cross_entropy(logits: Tensor, labels: Tensor, others: Tensor, share: f
 
 def softened_cross_entropy(logits: Tensor, labels: Tensor, share: float) -> Tensor:
     """Return the cross-entropy (n,) to targets share x one-hot + (1 - share) / K."""
-    uniform = -functional.log_softmax(logits, 1).mean(1)
-    return share * cross_entropy(logits, labels) + (1 - share) * uniform
+    return share * cross_entropy(logits, labels) + (1 - share) * uniform_cross_entropy(logits)

@@ -17,6 +17,7 @@ from pydantic import Field, NonNegativeFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
+from .classification import uniform_cross_entropy
 from .interface import (
     BACKBONE,
     OUTLIER,
@@ -86,8 +87,7 @@ class Udg(Method):
             "cluster": Term(clusters, self.cluster_weight),
         }
         if not bool(labelled.all()):
-            uniform = -functional.log_softmax(logits[~labelled], 1).mean(1)
-            terms["uniform"] = Term(uniform, self.uniform_weight)
+            terms["uniform"] = Term(uniform_cross_entropy(logits[~labelled]), self.uniform_weight)
         return terms
 
     def after_epoch(self, model: Network, data: Data, state: State) -> None:
