@@ -106,7 +106,7 @@ def find_duplicates(
     ------
     UnknownNameError, SourceError : there is no such source, split, root or picture.
     SplitsError : a threshold or shard out of range, or more than 5,000,000 pairs.
-    OutputError : the folder is of another comparison, or cannot be written.
+    OutputError : the folder is of another comparison, below one of the pictures, or cannot be written.
     DataError : ``verdicts.tsv`` is malformed, has a picture that is in neither set, or two verdicts on one.
     """
     if not 0 <= threshold <= MAX_THRESHOLD:
@@ -116,6 +116,10 @@ def find_duplicates(
         raise SplitsError(f"there is no shard {number} of {count}", where="--shard", hint="as in --shard 1/8")
     out, progress = Path(out), progress or Silent()
     left, right = (open_pictures(text, roots or {}) for text in (a, b))
+    for pictures in (left, right):
+        if pictures.root is not None and out.resolve().is_relative_to(pictures.root.resolve()):
+            # its files would count as changes of the pictures, which were hashed again each time
+            raise OutputError("is in the folder of the pictures", where=str(out), hint="give another --out")
     itself = left.equals(right)
     if not itself and left.root != right.root and _is_folder(left) and _is_folder(right):
         sources = {row.table["source"][0].as_py() for row in (left, right)}

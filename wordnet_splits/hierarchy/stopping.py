@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -33,13 +32,18 @@ class Rule(ABC):
     """A stopping rule of one parameter; ``curve`` are its values along a specificity-accuracy curve."""
 
     name: ClassVar[str]
+    parameter: ClassVar[str]
     curve: ClassVar[tuple[float, ...]]
+
+    @classmethod
+    def of(cls, value: float) -> Self:
+        """Return the rule with a value of its parameter."""
+        return cls(**{cls.parameter: value})
 
     @property
     def label(self) -> str:
         """The rule as it is written: ``threshold[posterior=0.9]``."""
-        parameter = fields(self)[0].name  # type: ignore[arg-type]  # rules are dataclasses of one field
-        return f"{self.name}[{parameter}={getattr(self, parameter):g}]"
+        return f"{self.name}[{self.parameter}={getattr(self, self.parameter):g}]"
 
     @abstractmethod
     def merit(
@@ -87,7 +91,7 @@ class Threshold(Rule):
 
     posterior: float = 0.9
 
-    name = "threshold"
+    name, parameter = "threshold", "posterior"
     curve = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 
     def __post_init__(self) -> None:
@@ -109,7 +113,7 @@ class Information(Rule):
 
     weight: float = 0.0
 
-    name = "information"
+    name, parameter = "information", "weight"
     curve = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 
     def __post_init__(self) -> None:
@@ -133,7 +137,7 @@ class Conformal(Rule):
 
     error: float = 0.1
 
-    name = "conformal"
+    name, parameter = "conformal", "error"
     curve = (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.02, 0.01)
 
     def __post_init__(self) -> None:
@@ -166,16 +170,16 @@ def parse_rule(text: str) -> Rule:
     name, parameter, value = match.groups()
     if name not in RULES:
         raise unknown("stopping rule", name, RULES)
-    names: Sequence[str] = [f.name for f in fields(RULES[name])]  # type: ignore[arg-type]
+    rule = RULES[name]
     if parameter is None:
-        return RULES[name]()
-    if parameter not in names:
-        raise unknown("parameter", parameter, names, where=name)
+        return rule()
+    if parameter != rule.parameter:
+        raise unknown("parameter", parameter, [rule.parameter], where=name)
     try:
         number = float(value)
     except ValueError:
         raise DataError(f"{value!r} is not a number", where=text) from None
-    return RULES[name](**{parameter: number})
+    return rule.of(number)
 
 
 def _check_range(label: str, value: float, least: float, greatest: float) -> None:

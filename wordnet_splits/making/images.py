@@ -119,7 +119,15 @@ def _leave_out(selection: Selection, plan: SplitPlan, recipe: Recipe) -> None:
     rule = plan.rule.clear_of
     if rule is None or selection.awaiting is not None:
         return
-    duplicates = duplicate_pictures(read_table(recipe, rule.pictures, plan.where))
+    rows = read_table(recipe, rule.pictures, plan.where)
+    sources = {row[f"source_{side}"] for row in rows for side in "ab"} - {""}
+    if sources and plan.group.source not in sources:
+        raise RecipeError(
+            f"{rule.pictures} has no picture of {plan.group.source}",
+            where=plan.where,
+            hint=f"it compares {', '.join(sorted(sources))}",
+        )
+    duplicates = duplicate_pictures(rows)
     selection.leave_out({image_id for source, image_id in duplicates if source == plan.group.source})
 
 

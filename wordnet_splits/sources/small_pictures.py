@@ -103,6 +103,14 @@ class Cifar100(SmallPictures):
     )
 
 
+def _idx_files(pictures: str, folder: str) -> str:
+    """Return the files of a dataset in MNIST's formats, in words."""
+    return (
+        "train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-..., plain or .gz, of "
+        f"{pictures}; or {folder}/*.parquet"
+    )
+
+
 def _mnist_finders(source: str, folder: str, config: str, *, similar: str) -> tuple[Finder, ...]:
     idx = partial(find_idx_files, folders=(f"{folder}/raw", "raw", source), similar=similar)
     # the Hub's card of Fashion-MNIST has a name with blanks
@@ -116,10 +124,7 @@ class Mnist(SmallPictures):
     """60,000 train and 10,000 test pictures of handwritten digits, 28 x 28."""
 
     name = "mnist"
-    looks_for = (
-        "train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-..., plain or .gz, of digits; "
-        "or mnist/*.parquet"
-    )
+    looks_for = _idx_files("digits", "mnist")
     finders = _mnist_finders("mnist", "MNIST", "mnist", similar="fashion-mnist")
 
 
@@ -128,10 +133,7 @@ class FashionMnist(SmallPictures):
     """60,000 train and 10,000 test pictures of clothes, 28 x 28."""
 
     name = "fashion-mnist"
-    looks_for = (
-        "train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-..., plain or .gz, of clothes; "
-        "or fashion_mnist/*.parquet"
-    )
+    looks_for = _idx_files("clothes", "fashion_mnist")
     finders = _mnist_finders("fashion-mnist", "FashionMNIST", "fashion_mnist", similar="mnist")
 
 

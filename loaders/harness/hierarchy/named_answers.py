@@ -182,7 +182,7 @@ class HierarchyReport(TableReport):
         for rule in self.rules:
             for value in rule.curve:
                 try:
-                    nodes = self.images.answers(type(rule)(value))  # type: ignore[call-arg]
+                    nodes = self.images.answers(rule.of(value))
                 except DataError:  # too few calibration images for so small an error
                     continue
                 errors = compare_answers(self.images.hierarchy, self.images.truth, nodes)

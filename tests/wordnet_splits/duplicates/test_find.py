@@ -138,6 +138,12 @@ def test_a_name_that_no_table_can_hold_is_refused(tmp_path, no_roots_of_this_mac
         find_duplicates(str(tmp_path / "a"), str(tmp_path / "a"), tmp_path / "out")
 
 
+def test_a_comparison_in_the_folder_of_its_pictures_is_refused(folders):
+    for out in (folders[0], f"{folders[1]}/out"):
+        with pytest.raises(OutputError, match="is in the folder of the pictures"):
+            find_duplicates(*folders, out)
+
+
 def test_two_verdicts_on_one_pair_are_refused(folders, tmp_path):
     out = tmp_path / "out"
     row = read_pairs(find_duplicates(*folders, out).table)[0] | {"reviewer": "AB"}
@@ -209,8 +215,9 @@ def test_another_comparison_in_the_folder_is_refused(folders, tmp_path):
     shutil.copy(Path(b) / "1.png", Path(b) / "new.png")
     with pytest.raises(OutputError, match="b has other pictures now"):
         find_duplicates(a, b, tmp_path / "out")
+    shutil.copytree(b, tmp_path / "others")
     with pytest.raises(OutputError, match="holds other files"):
-        find_duplicates(a, b, b)
+        find_duplicates(a, b, tmp_path / "others")
 
 
 @pytest.mark.parametrize(

@@ -66,3 +66,11 @@ def test_a_table_that_cannot_be_read_is_refused(tmp_path, table, message):
     (tmp_path / "bad.tsv").write_text("image_id\n1\n")
     with pytest.raises(SplitsError, match=f"digits-6-9.*{message}"):
         build(tmp_path, table)
+
+
+def test_a_table_of_other_sources_is_refused(tmp_path):
+    write_pairs(tmp_path / "pairs.tsv", [row("1", source="pictures", verdict="leave out")])
+    with pytest.raises(SplitsError, match=r"pairs.tsv has no picture of digits \(it compares pictures\)"):
+        build(tmp_path)
+    write_pairs(tmp_path / "pairs.tsv", [])  # a comparison without pairs
+    assert build(tmp_path).complete
