@@ -1,21 +1,14 @@
-"""A list of classes as its author keeps it: a file of wnids, names or indices, or the name of one shipped.
-
-A file is text (an entry a line, what follows a wnid is a comment), a table (TSV, or CSV by its ending), a
-catalog that ``wordnet-splits catalog make`` wrote, or JSON (an array of entries, rows or objects; an object
-with wnids as keys, or with one list under each key).
-"""
+"""Lists of classes: files of wnids, names or indices, catalogs, sources, shipped lists, groups."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from wordnet_splits.audit.list_files import MAX_EXAMPLES, Entries, one_line, read_entries
 from wordnet_splits.base.errors import LONGEST_SHOWN, DataError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.names import printable
-from wordnet_splits.base.text_formats import DELIMITERS, cells_of_line, check_delimiter, parse_json
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog import FIXED_COLUMNS, CatalogClass, load_catalog, read_catalog
 from wordnet_splits.catalog.catalog import covered, known_sources, load_declared_catalog
@@ -29,19 +22,6 @@ from wordnet_splits.propose.identifiers import identify
 from wordnet_splits.propose.model import is_unconfirmed
 from wordnet_splits.recipe import class_set_names, load_recipe
 from wordnet_splits.taxonomy import Taxonomy
-
-COLUMNS = ("wnid", "wnids", "synset", "class_id", "class", "name", "index", "id")
-"""Headers of the column that has the classes, in the order of preference."""
-MAX_ENTRIES = 100_000
-"""Largest number of entries in a list; WordNet has 82,115 nouns."""
-MAX_EXAMPLES = 5
-"""Unknown entries shown in an error."""
-
-_WNID_FIRST = re.compile(r"(n\d{8})(?:\s|,|$)")
-_WNID = re.compile(r"n\d{8}")
-
-Entries = Sequence[tuple[str, str]]
-"""(position in the file, entry) pairs."""
 
 ClassListLike = str | Path | Iterable[str | int]
 """Classes as `load_class_list` takes them."""
@@ -165,7 +145,7 @@ def load_class_list(
             raise UnknownNameError(error.what, near=error.near, hint=hint)
         if of is None and column is None and _is_catalog(path):
             return ClassList(path.name, tuple(_of_catalog(item) for item in read_catalog(path)))
-        name, entries = path.name, _entries(path, column)
+        name, entries = path.name, read_entries(path, column)
     else:
         name, entries = "list", [(f"entry {n}", str(e)) for n, e in enumerate(classes, 1)]
     return _resolved(name, entries, taxonomy, of)
@@ -245,116 +225,6 @@ def _of_catalog(item: CatalogClass) -> ListedClass:
     return ListedClass(item.class_id, item.name, item.wnids, is_unconfirmed(item), item.mapped)
 
 
-def _entries(path: Path, column: str | None) -> Entries:
-    text = read_text(path)
-    if path.suffix == ".json":
-        content = parse_json(text, where=str(path))
-        entries = [(f"entry {n}", e) for n, e in enumerate(_of_json(content, column, str(path)), 1)]
-    else:
-        entries = list(_of_text(text, column, path))
-    if not entries:
-        raise DataError("holds no class", where=str(path))
-    if len(entries) > MAX_ENTRIES:
-        raise DataError(f"holds {len(entries):,} entries, at most {MAX_ENTRIES:,} are read", where=str(path))
-    return entries
-
-
-def _of_json(content: Any, column: str | None, where: str) -> list[str]:
-    if isinstance(content, dict):
-        if column is not None and column in content:
-            content = content[column]
-        elif content and all(_WNID.fullmatch(key) for key in content):
-            content = list(content)
-        elif column is None and any(isinstance(v, list) and len(v) > 2 for v in content.values()):
-            raise DataError("holds several lists", where=where, hint=f"say which: --column {_some(content)}")
-        else:  # ImageNet's {"0": ["n01440764", "tench"], ...}
-            content = list(content.values())
-    if not isinstance(content, list):
-        raise DataError("holds no list of classes", where=where)
-    return [_of_row(row, column, where) for row in content]
-
-
-def _of_row(row: Any, column: str | None, where: str) -> str:
-    cell = row
-    if isinstance(row, dict):
-        cell = row.get(_named(list(row), column, where))
-    elif isinstance(row, list) and row:
-        cell = row[0]
-    if isinstance(cell, bool) or not isinstance(cell, str | int):
-        raise DataError(f"{printable(cell)!r} is not a wnid, name or index", where=where)
-    return str(cell)
-
-
-def _of_text(text: str, column: str | None, path: Path) -> Iterator[tuple[str, str]]:
-    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
-    lines = [(n, line) for n, line in lines if not line.startswith("#")]
-    mark = "," if path.suffix == ".csv" else "\t"
-    if len(lines) == 1 and column is None:
-        _check_one_line(lines[0][1], mark, path)
-    if not lines or (mark not in lines[0][1] and path.suffix not in (".csv", ".tsv")):
-        for n, line in lines:
-            wnid = _WNID_FIRST.match(line.strip())
-            yield f"line {n}", wnid[1] if wnid else line.strip()
-        return
-    rows = [cells_of_line(line, mark, where=f"{path}:{n}") for n, line in lines]
-    head = rows[0]
-    _check_delimiter(head, mark, column, str(path))
-    if column is not None and column.isdecimal():
-        column_index, start = int(column) - 1, 0
-    elif column is not None or any(cell.lower() in COLUMNS for cell in head):
-        column_index, start = head.index(_named(head, column, str(path))), 1
-    else:
-        column_index, start = 0, 0
-    for (n, _), row in list(zip(lines, rows, strict=True))[start:]:
-        if not 0 <= column_index < len(row):
-            raise DataError(f"has no column {column_index + 1}", where=f"{path}:{n}")
-        yield f"line {n}", row[column_index]
-
-
-def _check_one_line(line: str, mark: str, path: Path) -> None:
-    """Refuse a list whose classes are all in one line; a row of a wnid and its name is one class."""
-    cells = [cell.strip() for cell in re.split("[,;\t]", line) if cell.strip()]
-    wnids = _WNID.findall(line)
-    is_row = len(wnids) == 1 and cells[0].startswith(wnids[0])
-    if len(wnids) > 1 or (mark in line and len(cells) > 1 and not is_row):
-        raise _one_line(len(wnids) if len(wnids) > 1 else len(cells), str(path))
-
-
-def _one_line(count: int, where: str) -> DataError:
-    reason = f"{count} entries are in one line, and a list has one entry a line"
-    return DataError(reason, where=where, hint="put each class in a line of its own")
-
-
-def _check_delimiter(head: Sequence[str], mark: str, column: str | None, where: str) -> None:
-    """Refuse a first row whose columns another mark separates; in a list of one column a name may hold it."""
-    if column is None:
-        parts = (part.strip().lower() for delimiter in DELIMITERS for part in head[0].split(delimiter))
-        is_head = any(part in COLUMNS for part in parts)
-    else:
-        is_head = int(column) > len(head) if column.isdecimal() else column not in head
-    if is_head:
-        check_delimiter(head, mark, where=where)
-
-
-def _named(head: Sequence[str], column: str | None, where: str) -> str:
-    """Return the header of the column that holds the classes."""
-    if column is not None:
-        if column not in head:
-            raise unknown("column", column, head, where=where)
-        return column
-    lower = {cell.lower(): cell for cell in reversed(head)}
-    for header in COLUMNS:
-        if header in lower:
-            return lower[header]
-    raise DataError(
-        "no column is known to hold the classes", where=where, hint=f"say which: --column {_some(head)}"
-    )
-
-
-def _some(names: Iterable[str]) -> str:
-    return " or ".join(printable(name, 40) for name in list(names)[:MAX_EXAMPLES])
-
-
 def _resolved(name: str, entries: Entries, taxonomy: Taxonomy, of: str | None) -> ClassList:
     find = _of_source(of) if of is not None else _of_wordnet(taxonomy)
     classes: dict[str, ListedClass] = {}
@@ -372,7 +242,7 @@ def _resolved(name: str, entries: Entries, taxonomy: Taxonomy, of: str | None) -
         if of is None and len(taxonomy.senses(text.replace(" ", "_"))) > 1:
             guessed[text] = None
     if failed and len(entries) == 1 and len(cells := [c for c in failed[0][1].split(",") if c.strip()]) > 1:
-        raise _one_line(len(cells), name)
+        raise one_line(len(cells), name)
     if failed:
         examples = ", ".join(
             f"{printable(text, LONGEST_SHOWN)!r} ({position})" for position, text, _ in failed[:MAX_EXAMPLES]

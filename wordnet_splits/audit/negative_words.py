@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wordnet_splits.audit.list_files import numbered
 from wordnet_splits.base.errors import DataError, OutputError, unknown
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.text_formats import cells_of_line, check_delimiter
@@ -75,12 +76,12 @@ def read_words(words: str | Path | Iterable[str], column: str | None = None) -> 
         name, lines = "list", tuple(words)
         if not all(isinstance(line, str) for line in lines):
             raise DataError("holds a word that is no text", where=name)
-    numbered = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
-    delimiter = _delimiter(path, numbered[0][1]) if path is not None and numbered else None
+    entries = numbered(lines)
+    delimiter = _delimiter(path, entries[0][1]) if path is not None and entries else None
     if delimiter is not None or column is not None:
-        listed = _of_table(numbered, delimiter or "\t", column, name)
+        listed = _of_table(entries, delimiter or "\t", column, name)
     else:
-        listed = [Word(n, line.strip()) for n, line in numbered]
+        listed = [Word(n, line.strip()) for n, line in entries]
     if not listed:
         raise DataError("holds no word", where=name)
     if len(listed) > MAX_WORDS:
@@ -99,11 +100,9 @@ def _delimiter(path: Path, first_line: str) -> str | None:
     return delimiter if is_table else None
 
 
-def _of_table(
-    numbered: Sequence[tuple[int, str]], delimiter: str, column: str | None, where: str
-) -> list[Word]:
+def _of_table(lines: Sequence[tuple[int, str]], delimiter: str, column: str | None, where: str) -> list[Word]:
     """Return the words of a table, from its lines and their numbers."""
-    rows = [(n, cells_of_line(line, delimiter, where=f"{where}:{n}")) for n, line in numbered]
+    rows = [(n, cells_of_line(line, delimiter, where=f"{where}:{n}")) for n, line in lines]
     head = rows[0][1] if rows else []
     if column is not None and column not in head:
         raise unknown("column", column, head, where=where)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.wordnet_splits import own_pictures as own
@@ -53,3 +55,15 @@ def test_a_quote_that_is_not_closed_does_not_hide_the_lines_after_it(tmp_path, n
     path.write_text("".join(f"{delimiter.join(row)}\n" for row in rows), "utf-8")
     with pytest.raises(DataError, match=f"{name}:1: is not a row of a table"):
         load_class_list(path, Taxonomy.embedded())
+
+
+@pytest.mark.parametrize(
+    "content", [{"near": ["dog", "cat"], "far": ["spoon", "fork"]}, {"classes": ["dog", "cat"]}]
+)
+def test_short_lists_under_the_keys_of_an_object_are_not_read_as_classes(tmp_path, content):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(content), "utf-8")
+    with pytest.raises(DataError, match="holds a list under each key"):
+        load_class_list(path, Taxonomy.embedded())
+    key = next(iter(content))
+    assert [c.id for c in load_class_list(path, Taxonomy.embedded(), column=key).classes] == ["dog", "cat"]
