@@ -101,10 +101,8 @@ def train(
         loaded = loaded.with_method(method)
     loaded = loaded.with_epochs(epochs) if epochs else loaded
     loaded = loaded.with_images(images) if images else loaded
-    loaded.build_method()
     if threads:
         torch.set_num_threads(threads)
-    _announce(loaded)
     trained = train_models(
         benchmark,
         loaded,
@@ -127,13 +125,6 @@ def train(
     folders = sorted({str(t.folder.parent) for t in trained})
     print_result({"recipe": loaded.as_dict(), "runs": rows}, json, lambda: _print_runs(rows, folders))
     return DONE
-
-
-def _announce(recipe: TrainingRecipe) -> None:
-    """Print the recipe, and every departure from the paper or the recipe."""
-    to_stderr(f"{recipe.name}: {recipe.title}{f' ({recipe.paper})' if recipe.paper else ''}")
-    for difference in recipe.differs:
-        to_stderr(f"  differs: {difference}")
 
 
 def _command() -> str:

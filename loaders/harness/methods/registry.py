@@ -69,7 +69,7 @@ def get_method(
     values: dict[str, Any] = {**written, **(parameters or {})}
     for key, value in values.items():
         if key not in fields:
-            raise unknown(f"parameter of method {name!r}", key, fields, where=where)
+            raise unknown("parameter", key, fields, where=f"{where}: {name}")
         values[key] = convert(value, fields[key], place := f"{where}: {name}: {key}")
         if isinstance(values[key], int | float) and not isinstance(values[key], bool):
             require_range(values[key], ranges.get(key, ()), place)

@@ -92,8 +92,8 @@ def train(
     roots, packed : as of `loaders.UnknownDetectionSet`.
     device, precision : as in `choose_machine`. command : stored with the models.
     callbacks : called with (run, row of the history) after every epoch; see `callbacks`.
-    progress : as of `evaluate`. notify : called with each line of a message, as the table of what the runs
-        cost; by default they are printed on stderr where progress is shown.
+    progress : as of `evaluate`. notify : called with each line of a message (the recipe, the table of costs);
+        by default they are printed on stderr where progress is shown.
 
     Raises
     ------
@@ -116,8 +116,17 @@ def train(
         allow_leaks=allow_leaks,
         progress=progress,
     )
+    if machine.ranks.first:
+        for line in _announcement(recipe):
+            notify(line)
     options: dict[str, Any] = {"command": command, "start": start, "callbacks": callbacks}
     return train_runs(runs, data, Path(out), machine, **options, progress=progress, notify=notify)
+
+
+def _announcement(recipe: TrainingRecipe) -> list[str]:
+    """Return the recipe, and every departure from the paper or the recipe, as lines."""
+    title = f"{recipe.name}: {recipe.title}{f' ({recipe.paper})' if recipe.paper else ''}"
+    return [title, *(f"  differs: {difference}" for difference in recipe.differs)]
 
 
 def plan_runs(
@@ -342,10 +351,11 @@ def _start(
         return None, None
     name = f"{series or f'{run.recipe.start}-{run.network}'}-s{run.seed}"
     if not (folder / name / METADATA).exists():
+        first = f"train it first (--recipe {run.recipe.start}), or " if run.recipe.start else ""
         raise DataError(
             f"training recipe {run.recipe.name!r} trains {name!r} further, which is not there",
             where=str(folder),
-            hint=f"train it first (--recipe {run.recipe.start}), or name another series with --start",
+            hint=f"{first}name another series with --start: that of RUN-s{run.seed} is RUN",
         )
     module = load_checkpoint(folder / name)
     if module.metadata["network"] != network:

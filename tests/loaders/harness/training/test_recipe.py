@@ -113,7 +113,7 @@ def test_unknown_recipes_and_files(tmp_path: Path) -> None:
         (
             '"softmax"',
             '"energy", m_inn = 3',
-            "unknown parameter of method 'energy' 'm_inn'; did you mean 'm_in'",
+            "energy: unknown parameter 'm_inn'; did you mean 'm_in'",
         ),
         ('"softmax"', '"energy", m_in = "x"', "training recipe mine: energy: m_in: 'x' is not float"),
         ('select = "last"', 'select = "gamma"', "needs a method with outliers"),
