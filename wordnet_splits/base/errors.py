@@ -170,7 +170,7 @@ def unknown(kind: str, name: str, names: Iterable[str], *, where: str | None = N
     valid = sorted(set(names))
     near: list[str] = []
     if len(name) <= LONGEST_SHOWN:  # comparing a text of megabytes takes minutes
-        initials = [text for text in valid if _initials(text) == name.lower()]
+        initials = [text for text in valid if name and _initials(text) == name.lower()]
         near = list(dict.fromkeys(initials + difflib.get_close_matches(name.lower(), valid, n=3, cutoff=0.5)))
     hint = f"known: {', '.join(valid[:12])}{', ...' if len(valid) > 12 else ''}" if valid else "there is none"
     quoted = repr(name[:LONGEST_SHOWN]) + ("..." if len(name) > LONGEST_SHOWN else "")

@@ -96,7 +96,7 @@ def train(
     from ..training.callbacks import parse_log
 
     loaded = load_recipe(recipe)
-    if method:
+    if method is not None:
         get_method(method, where="--method")
         loaded = loaded.with_method(method)
     loaded = loaded.with_epochs(epochs) if epochs else loaded
@@ -209,9 +209,10 @@ def audit_training_methods(
     from ..methods import get_method, list_methods
     from ..training import audit_method
 
-    if methods == [ALL_METHODS]:
-        methods = [name for name in list_methods() if name not in NEED_A_FOLDER]
-    audits = [audit_method(method) for method in [get_method(name) for name in methods]]
+    shipped = [name for name in list_methods() if name not in NEED_A_FOLDER]
+    names = dict.fromkeys(n for name in methods for n in (shipped if name == ALL_METHODS else [name]))
+    parsed = [get_method(name, where="audit-method") for name in names]
+    audits = [audit_method(method) for method in parsed]
     passed = all(audit.passed for audit in audits)
     several = {"passed": passed, "methods": [audit.as_dict() for audit in audits]}
     print_result(audits[0].as_dict() if len(audits) == 1 else several, json, lambda: _print_audits(audits))

@@ -102,7 +102,7 @@ def train(
     progress = choose_progress(progress)
     notify = notify or choose_messages(progress)
     recipe = load_recipe(recipe) if isinstance(recipe, str) else recipe
-    recipe = recipe.with_method(method) if method else recipe
+    recipe = recipe if method is None else recipe.with_method(method)
     recipe = recipe if epochs is None else recipe.with_epochs(epochs)
     recipe = recipe if images is None else recipe.with_images(images)
     runs = plan_runs(recipe, network=network, optimizers=optimizers, seeds=seeds)
@@ -146,7 +146,8 @@ def plan_runs(
         if name not in recipe.optimizer:
             raise unknown("optimizer", name, recipe.optimizer, where=f"training recipe {recipe.name}")
     names = list(optimizers) or list(recipe.optimizer)
-    return [Run(recipe, network or recipe.network, name, seed) for name in names for seed in seeds]
+    network = recipe.network if network is None else network
+    return [Run(recipe, network, name, seed) for name in names for seed in seeds]
 
 
 def choose_machine(device: str | None = None, precision: str = "auto") -> Machine:

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
+from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.text_formats import parse_json
 
 
@@ -19,3 +19,10 @@ def test_a_bad_argument_is_a_value_error_too() -> None:
     with pytest.raises(ValueError, match="is not JSON"):
         parse_json("{", where="x.json")
     assert not issubclass(UnknownNameError, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("oe", ("outlier-exposure", "mixoe")), ("OE", ("outlier-exposure", "mixoe")), ("", ())]
+)
+def test_names_with_these_initials_are_suggested_first(name: str, near: tuple[str, ...]) -> None:
+    assert unknown("method", name, ["mixoe", "energy", "outlier-exposure"]).near == near

@@ -79,7 +79,8 @@ def test_the_command_prints_the_table_and_fails_with_1(capsys: pytest.CaptureFix
     assert "FAIL" in captured.out
     assert "virtual, gradient: does not reach backbone, does not reach head" in captured.out
     assert run(app, ["audit-method", "logitnrm"], "unknown-eval") == 2
-    assert "did you mean 'logitnorm'" in capsys.readouterr().err
+    message = "error: audit-method: unknown training method 'logitnrm'; did you mean 'logitnorm'"
+    assert capsys.readouterr().err.startswith(message)
 
 
 def test_a_part_that_is_not_a_number_is_named(capsys: pytest.CaptureFixture[str]) -> None:

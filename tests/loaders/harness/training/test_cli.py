@@ -127,6 +127,9 @@ def test_recipes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (("--benchmark", "digit"), "unknown manifest 'digit'; did you mean 'digits'"),
         (("--log", "tensorbord:x"), "did you mean 'tensorboard'"),
         (("--packed", "nowhere"), "nowhere"),
+        (("--method", ""), "--method: '' is not NAME[parameter=value,...]"),
+        (("--network", ""), "unknown network ''"),
+        (("--start", "nothing"), "which is not there (name another series with --start: "),
         (("--method", "logitnorm[tua=1]"), "logitnorm: unknown parameter 'tua'; did you mean 'tau'"),
     ],
 )
@@ -136,7 +139,7 @@ def test_mistakes_are_one_line_and_exit_2(
     assert call(*train_digits(tmp_path, *more)) == 2
     error = capsys.readouterr().err.splitlines()
     assert message in error[-1]
-    if "--network" not in more:  # it is built after the recipe is announced
+    if more[0] not in ("--network", "--start"):  # refused after the recipe is announced
         assert len(error) == 1
 
 
