@@ -73,6 +73,8 @@ def test_an_oracle_that_differs_fails() -> None:
 def test_the_command_prints_the_table_and_fails_with_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(app, ["audit-method", "logitnorm[tau=0.1]", "--json"], "unknown-eval") == 0
     assert json.loads(capsys.readouterr().out)["passed"] is True
+    assert run(app, ["audit-method", "softmax"], "unknown-eval") == 0
+    assert capsys.readouterr().out.split()[0] == "part"
     bug = f"{DetachedVos.__module__}:DetachedVos"
     assert run(app, ["audit-method", bug], "unknown-eval") == 1
     captured = capsys.readouterr()
