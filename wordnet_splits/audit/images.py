@@ -195,12 +195,13 @@ def _columns(table: Any) -> list[list[Any]]:
 
 
 def image_counts(classes: ClassList) -> dict[str, int] | None:
-    """Return the number of pictures of each class that has some, as `images_by_class` knows them."""
+    """Return the number of pictures of each class that has some; None if not all are known by name."""
     if classes.manifest is not None:
         tables = [classes.manifest.images(group=classes.group)]
     elif classes.name in known_sources():
-        splits = inventory_splits(classes.name)
-        tables = [table for s in splits if (table := load_inventory(classes.name, s)) is not None]
+        splits = load_catalog(classes.name).splits
+        inventories = [load_inventory(classes.name, split) for split in splits]
+        tables = [table for table in inventories if table is not None and None not in inventories]
     else:
         tables = [find_list(classes.name)] if classes.name in available_lists() else []
     if not tables:

@@ -144,6 +144,12 @@ def test_pictures_that_are_not_counted_are_no_zero():
     assert (word["ood_classes"], word["ood_images"]) == ("n03878066", None)
 
 
+def test_pictures_of_a_source_are_counted_if_those_of_all_its_splits_are_known():
+    svhn, cifar = audit_negatives(["six", "bear"], ["dog"], ood=["svhn", "cifar100"]).ood_sets
+    assert (svhn.named, svhn.images) == (1, None)  # only the ids of its test split are shipped
+    assert (cifar.named_images, cifar.images) == (600, 60_000)
+
+
 def test_a_file_in_another_folder_is_an_ood_set(tmp_path):
     (tmp_path / "mine.txt").write_text("tench\n", "utf-8")
     (ood_set,) = audit_negatives(["tench"], ["dog"], ood=[str(tmp_path / "mine.txt")]).ood_sets
