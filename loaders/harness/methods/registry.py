@@ -70,9 +70,9 @@ def get_method(
     for key, value in values.items():
         if key not in fields:
             raise unknown("parameter", key, fields, where=f"{where}: {name}")
-        values[key] = convert(value, fields[key], place := f"{where}: {name}: {key}")
+        values[key] = convert(value, fields[key], parameter := f"{where}: {name}: {key}")
         if isinstance(values[key], int | float) and not isinstance(values[key], bool):
-            require_range(values[key], ranges.get(key, ()), place)
+            require_range(values[key], ranges.get(key, ()), parameter)
     return cls(**values)
 
 

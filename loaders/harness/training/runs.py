@@ -292,6 +292,13 @@ def _fit(
             for callback in callbacks:
                 with user_errors("a callback failed", where=trainer.run.name):
                     callback(trainer.run.name, history[-1])
+    present = {name for row in history for name in row.get("parts", trainer.method.parts)}
+    if missing_parts := [name for name in trainer.method.parts if name not in present]:
+        parts = "part" if len(missing_parts) == 1 else "parts"
+        notify(
+            f"{trainer.run.name}: the {parts} {', '.join(missing_parts)} of the loss did not begin within"
+            f" {len(history)} epochs"
+        )
     metadata = {
         **request,
         "run": trainer.run.name,

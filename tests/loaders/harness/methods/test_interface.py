@@ -129,7 +129,7 @@ def test_killed_and_resumed_gives_the_same_bytes(
             train(name, tmp_path / "cut")
     said: list[str] = []
     resumed = train(name, tmp_path / "cut", notify=said.append)
-    assert said == ["toy-tiny-cnn-s0: resumed after epoch 2"]
+    assert said[0] == "toy-tiny-cnn-s0: resumed after epoch 2"
     for file in ("model.pt", "model.json"):
         assert (resumed.folder / file).read_bytes() == (whole.folder / file).read_bytes()
 
@@ -165,6 +165,15 @@ def test_images_are_counted_in_steps_alone(
         trainer.train_epoch(epoch, Silent())
         trainer.validate()
     assert [(cost.forward, cost.backward) for cost in costs] == [(forward, backward)]
+
+
+def test_parts_that_did_not_begin_are_announced(tmp_path: Path) -> None:
+    said: list[str] = []
+    train("mcd", tmp_path / "late", notify=said.append)  # from 0.9 of 3 epochs on
+    assert said == ["toy-tiny-cnn-s0: the part discrepancy of the loss did not begin within 3 epochs"]
+    train("mcd[start=0]", tmp_path / "soon", notify=said.append)
+    train("softmax", tmp_path / "plain", notify=said.append)
+    assert len(said) == 1
 
 
 def test_heads_are_saved_and_the_output_is_evaluated(tmp_path: Path) -> None:
