@@ -3,7 +3,7 @@
 NegLabel (Jiang et al., Negative Label Guided OOD Detection with Pretrained Vision-Language Models, ICLR 2024)
 and its kin give a text encoder words that are not ID classes, and score an image by its similarity to the ID
 names against that to these words. A word that names an ID class pulls ID images to the wrong side; a word
-that names a class of an OOD set answers that set by having been told it.
+that names a class of an OOD set tells the detector what it is tested on.
 
 An encoder reads a word, not a synset. A word is read as the first of its senses, WordNet's most frequent:
 it *equals*, is *below* or is *above* an ID class by that sense. A word that is the name of an ID class only

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.hierarchy.nodes import ClassHierarchy, Flags, Floats, Ints
 
 
@@ -60,17 +61,22 @@ class AnswerErrors:
 
 
 def compare_answers(hierarchy: ClassHierarchy, truth: npt.ArrayLike, answers: npt.ArrayLike) -> AnswerErrors:
-    """Return the errors of answers (n,) for images whose true nodes are ``truth`` (n,)."""
-    pairs, inverse = np.unique(
-        np.column_stack([np.asarray(truth, np.int64), np.asarray(answers, np.int64)]),
-        axis=0,
-        return_inverse=True,
-    )
+    """Return the errors of answers (n,) for images whose true nodes are ``truth`` (n,).
+
+    Raises
+    ------
+    DataError : arrays of other shapes, or numbers of no node.
+    """
+    nodes = [np.asarray(values, np.int64) for values in (truth, answers)]
+    if nodes[0].ndim != 1 or nodes[0].shape != nodes[1].shape:
+        raise DataError(f"truth has the shape {nodes[0].shape}, answers {nodes[1].shape}, not (n,)")
+    if any(((values < 0) | (values >= len(hierarchy))).any() for values in nodes):
+        raise DataError(f"nodes have the numbers 0 to {len(hierarchy) - 1}")
+    pairs, inverse = np.unique(np.column_stack(nodes), axis=0, return_inverse=True)
     errors = [_pair_errors(hierarchy, *pair) for pair in pairs.tolist()]
     under, over, shared = np.array(errors, np.int64).reshape(-1, 3)[inverse.reshape(-1)].T
     bits = hierarchy.information / np.log2(len(hierarchy.classes))
-    answered = np.asarray(answers, np.int64)
-    return AnswerErrors(under, over, shared, hierarchy.depths[np.asarray(truth, np.int64)], bits[answered])
+    return AnswerErrors(under, over, shared, hierarchy.depths[nodes[0]], bits[nodes[1]])
 
 
 def _pair_errors(hierarchy: ClassHierarchy, truth: int, answer: int) -> tuple[int, int, int]:
@@ -98,7 +104,7 @@ def balanced_means(values: Floats, strata: npt.ArrayLike, weights: npt.ArrayLike
     (r, m); (1, m) without weights. NaN where nothing counts.
     """
     order = np.argsort(np.asarray(strata), kind="stable")
-    starts = np.flatnonzero(np.diff(np.asarray(strata)[order], prepend=-1))
+    starts = np.unique(np.asarray(strata)[order], return_index=True)[1]
     counts = np.ones((1, len(order))) if weights is None else np.asarray(weights, np.float64)[:, order]
     means = np.full((len(counts), values.shape[1]), np.nan)
     for column, of_rows in enumerate(np.asarray(values, np.float64)[order].T):

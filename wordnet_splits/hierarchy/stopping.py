@@ -1,6 +1,6 @@
 """Stopping rules: the node at which a classifier answers, from the probabilities of its classes.
 
-Of nodes of equal merit the most probable answers, and of several that cover the same classes the deepest.
+Ties of merit go to the most probable node, and among nodes that cover the same classes to the deepest.
 
 References
 ----------
@@ -11,6 +11,7 @@ Vovk, Gammerman and Shafer. Algorithmic Learning in a Random World. Springer, 20
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.hierarchy.nodes import ClassHierarchy, Flags, Floats, Ints
 from wordnet_splits.metrics.conformal import Promise
 
+ROUNDING = 1e-5
+"""How much a probability of 1 may exceed it, in single precision."""
 ROWS = 4096
 """Images whose posteriors are in memory at a time."""
 _SPELLING = re.compile(r"(\w+)(?:\[(\w+)=([-+.\w]+)\])?")
@@ -72,8 +75,15 @@ class Rule(ABC):
         DataError : probabilities that do not fit the hierarchy, or too few calibration images.
         """
         values = hierarchy.checked(probabilities)
-        outside: Flags = np.broadcast_to(np.asarray(unknown, dtype=bool), len(values))
+        flags = np.asarray(unknown, dtype=bool)
+        if flags.shape not in ((), (len(values),)):
+            raise DataError(
+                f"unknown has the shape {flags.shape} for {len(values):,} images", where=self.label
+            )
+        outside: Flags = np.broadcast_to(flags, len(values))
         known_probabilities = np.sort(np.asarray(calibration, dtype=np.float64))
+        if not ((known_probabilities >= 0) & (known_probabilities <= 1 + ROUNDING)).all():
+            raise DataError("a calibration probability is not between 0 and 1", where=self.label)
         answers = np.empty(len(values), dtype=np.int64)
         for start in range(0, len(values), ROWS):
             rows = slice(start, start + ROWS)
@@ -128,7 +138,7 @@ class Information(Rule):
 
 @dataclass(frozen=True)
 class Conformal(Rule):
-    """The least common subsumer of a conformal set, which lacks the class of an ID image at most so often.
+    """The least common subsumer of a conformal set, which misses the class of an ID image at a bounded rate.
 
     The set has the classes whose probability is at least the k-th smallest of the calibration, with
     k = floor(error (m + 1)), and the predicted class in any case. ``error`` is the greatest acceptable
@@ -183,5 +193,5 @@ def parse_rule(text: str) -> Rule:
 
 
 def _check_range(label: str, value: float, least: float, greatest: float) -> None:
-    if not least <= value <= greatest:
+    if not (least <= value <= greatest and math.isfinite(value)):
         raise DataError(f"{value:g} is not between {least:g} and {greatest:g}", where=label)

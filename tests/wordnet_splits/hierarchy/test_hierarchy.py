@@ -145,6 +145,8 @@ def test_rules_are_read_as_written() -> None:
         parse_rule("threshold[posterior=2]")
     with pytest.raises(DataError, match="number"):
         parse_rule("threshold[posterior=a]")
+    with pytest.raises(DataError, match="inf is not between"):
+        parse_rule("information[weight=inf]")
 
 
 def test_what_is_no_hierarchy_or_no_distribution_is_refused() -> None:
@@ -157,6 +159,29 @@ def test_what_is_no_hierarchy_or_no_distribution_is_refused() -> None:
     for wrong in ([[0.5, 0.5]], [[0.5, 0.5, 0.5, 0.5]], [[-1, 1, 0.5, 0.5]], [[np.nan, 1, 0, 0]]):
         with pytest.raises(DataError, match="probabilities"):
             TREE.posteriors(wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"calibration": [0.9, np.nan]}, "not between 0 and 1"),
+        ({"calibration": [0.9, 9.0]}, "not between 0 and 1"),
+        ({"unknown": [True, False]}, r"unknown has the shape \(2,\) for 1 images"),
+    ],
+)
+def test_what_does_not_fit_the_images_is_refused(options, message) -> None:
+    with pytest.raises(DataError, match=message):
+        Threshold().answers(TREE, [[0.25, 0.25, 0.25, 0.25]], **options)
+
+
+@pytest.mark.parametrize(("truth", "answers"), [([0, 1], [0]), ([-1], [0]), ([0], [99]), ([[0]], [[0]])])
+def test_numbers_of_no_node_have_no_errors(truth, answers) -> None:
+    with pytest.raises(DataError, match="nodes have the numbers 0 to|has the shape"):
+        compare_answers(TREE, truth, answers)
+
+
+def test_negative_strata_count_like_others() -> None:
+    assert balanced_means(np.array([[1.0], [3.0], [5.0]]), [-1, -1, 0]) == pytest.approx((2 + 5) / 2)
 
 
 @st.composite
