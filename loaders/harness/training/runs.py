@@ -32,6 +32,7 @@ from ..checkpoints.files import (
     save_state,
 )
 from ..checkpoints.recipe import TrainingRecipe, load_recipe
+from ..methods.interface import BACKBONE
 from ..plugins import user_errors
 from .callbacks import Callback
 from .costs import Cost, cost_table
@@ -232,6 +233,8 @@ def train_runs(
                 trained.append(TrainedRun(folder, _same_request(read_metadata(folder), request, folder), 0.0))
                 notify(f"{run.name}: trained already")
                 continue
+            if origin is None and not any(BACKBONE in part.reaches for part in method.parts.values()):
+                notify(f"{run.name}: {method.name} trains heads alone, and no --start is given")
             trainer = Trainer(run, on_device, machine, weights)
             if not any(t.seconds for t in trained):
                 trainer.announce = partial(_announce, trainer, runs[number:], runs_folder, notify)
