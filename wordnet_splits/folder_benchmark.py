@@ -427,9 +427,8 @@ def _sizes_by_threshold(counts: Thresholds, chosen: BalancedThreshold) -> Sequen
 def _group_sizes(groups: Sequence[GroupRow]) -> list[str]:
     sizes: dict[str, list[str]] = {}
     for row in groups:
-        noun = "classes" if row.split == "classes" else f"{row.split} images"
+        noun = "class" if row.split == "classes" else f"{row.split} image"
         count = row.actual if row.actual is not None else row.expected
-        sizes.setdefault(f"{row.group} ({row.role})", []).append(
-            f"? {noun}" if count is None else f"{count:,} {noun}"
-        )
+        size = f"an unknown number of {row.split} images" if count is None else counted(count, noun)
+        sizes.setdefault(f"{row.group} ({row.role})", []).append(size)
     return [f"{group}: {', '.join(parts)}" for group, parts in sizes.items()]

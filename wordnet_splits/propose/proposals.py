@@ -22,7 +22,7 @@ OFFERED = 8
 """Most candidates of a proposal."""
 ADJECTIVE = "more often an adjective or adverb than a noun"
 FOREIGN = "more than a third of the names hold no noun of {}: are they in another language (--language)?"
-UNKNOWN_IDENTIFIER = "no noun is known for this identifier"
+UNKNOWN_IDENTIFIER = "no noun, or several, are known for this identifier"
 
 
 @dataclass(frozen=True)
