@@ -48,7 +48,11 @@ def find_manifest(name: str | Path, manifests: Path | None = None) -> Path:
         if path.is_dir():
             hint = "give a folder written by `build`"
             raise ManifestError("no manifest.json here", where=str(path), hint=hint)
-        raise unknown_benchmark("manifest", str(name), manifest_names(manifests))
+        parent = str(name).rstrip("/").removesuffix(path.name)  # "./" stays
+        beside = [parent + file.parent.name for file in path.parent.glob("*/manifest.json")]
+        frozen = [] if path.name not in manifest_names(manifests) else [path.name]
+        error = unknown("manifest", str(name), [*beside, *frozen])
+        raise UnknownNameError(error.what, near=error.near or frozen, hint="there is no such folder")
     folder = frozen_folder(str(name), manifests)
     if folder is None:
         raise unknown_benchmark("manifest", str(name), frozen_folders(manifests, earlier=True))
@@ -168,6 +172,8 @@ def _declarations_of(
     assert isinstance(benchmark, str | Path)
     if has_manifest(benchmark, manifests):
         return read_declarations(find_manifest(benchmark, manifests))
+    if is_path(benchmark):
+        find_manifest(benchmark, manifests)  # refused before a root of its dataset is
     return {}
 
 

@@ -42,6 +42,7 @@ from wordnet_splits.propose.catalog_maker import Ask, make_catalog, was_made
 from wordnet_splits.propose.classes import classes_below, origin_of
 from wordnet_splits.propose.languages import ENGLISH
 from wordnet_splits.propose.model import is_unconfirmed
+from wordnet_splits.propose.words import without_accents
 from wordnet_splits.recipe import declaration_in
 from wordnet_splits.recipe.drafting import parse_group
 from wordnet_splits.reports.make_inventory import make_inventory
@@ -239,7 +240,7 @@ def _make(
 
 
 def _as_name(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    return re.sub(r"[^a-z0-9]+", "-", without_accents(text).lower()).strip("-")
 
 
 def _declare(folder: Path, name: str, out: Path, steps: _Steps) -> Path:
@@ -250,7 +251,9 @@ def _declare(folder: Path, name: str, out: Path, steps: _Steps) -> Path:
     if earlier_name is None:
         classes_below(folder)  # a folder without classes is refused before anything is written
         write_text(file, f'name = "{name}"\nlayout = "folders"\ncatalog = "{name}.tsv"\n')
-        steps.end(f"written: {file}, which declares the dataset {name}")
+        hint = f'if it has the classes, write layout = "csv" in {file} and run this again'
+        tables = [f"{path.name} is not read: {hint}" for path in sorted(folder.glob("*.csv"))]
+        steps.end(f"written: {file}, which declares the dataset {name}", *tables)
     elif earlier_name != name:
         raise OutputError(f"declares {earlier_name}, not {name}", where=str(file), hint="give another --out")
     return file

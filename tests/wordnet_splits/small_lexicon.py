@@ -7,7 +7,7 @@ from pathlib import Path
 LEXICON = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE LexicalResource SYSTEM "http://globalwordnet.github.io/schemas/WN-LMF-1.0.dtd">
 <LexicalResource xmlns:dc="http://purl.org/dc/elements/1.1/">
-<Lexicon id="oewn" label="A few nouns" language="en" email="a@b.c" license="none" version="2024">
+<Lexicon id="{name}" language="{language}" version="{version}" label="Nouns" email="a@b.c" license="none">
 {entries}
 {synsets}
 </Lexicon>
@@ -43,5 +43,10 @@ def written(path: Path) -> Path:
         + "</Synset>"
         for name, (_, _, relations, gloss) in SYNSETS.items()
     )
-    path.write_text(LEXICON.format(entries=words, synsets=synsets), encoding="utf-8")
+    return write_lexicon(path, words, synsets, name="oewn", language="en", version="2024")
+
+
+def write_lexicon(path: Path, entries: str, synsets: str, **about: str) -> Path:
+    """Write a file of WN-LMF; ``about`` has name, language and version of its lexicon."""
+    path.write_text(LEXICON.format(entries=entries, synsets=synsets, **about), encoding="utf-8")
     return path

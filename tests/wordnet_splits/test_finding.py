@@ -43,6 +43,9 @@ def test_paths_are_written_as_such(here: Path) -> None:
         find_manifest(".")
     with pytest.raises(UnknownNameError, match=r"unknown manifest '\./their'"):
         find_manifest("./their")
+    with pytest.raises(UnknownNameError, match=r"unknown manifest '\./mines'") as refused:
+        find_manifest("./mines")
+    assert refused.value.near[0] == "./mine"
 
 
 @pytest.mark.usefixtures("here")

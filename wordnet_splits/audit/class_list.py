@@ -130,13 +130,13 @@ def load_class_list(
             benchmark, _, group = text.rpartition(":")  # an address on the Hub has a colon of its own
             return group_classes(load_manifest(benchmark, manifests, check=check), group, text)
         path = Path(classes)
+        if (path / "manifest.json").is_file() or (not path.exists() and text in manifest_names(manifests)):
+            groups = load_manifest(classes, manifests, check=check).groups
+            addresses = ", ".join(dict.fromkeys(f"{text}:{row.group}" for row in groups))
+            raise DataError(
+                "is a benchmark, not a list of classes", where=text, hint=f"take a group: {addresses}"
+            )
         if not path.exists():
-            if text in manifest_names(manifests):
-                groups = load_manifest(text, manifests, check=check).groups
-                addresses = ", ".join(dict.fromkeys(f"{text}:{row.group}" for row in groups))
-                raise DataError(
-                    "is a benchmark, not a list of classes", where=text, hint=f"take a group: {addresses}"
-                )
             if path.suffix or is_path(text):
                 raise DataError("no such file of classes", where=text)
             names = (*known_sources(), *available_lists(), *class_set_names(), *manifest_names(manifests))

@@ -8,6 +8,7 @@ decides what may be taken, and the order is by distance, or by NegLabel's rule o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +68,7 @@ def mine_negatives(
     DataError : ``margin``, ``count`` or ``percentile`` out of range, no ID class with a synset, fewer
         candidates than ``count``, or embeddings of another shape, zero or not finite.
     """
-    if margin < 1:
-        raise DataError(f"margin must be 1 or more, not {margin}", hint="0 edges is the ID class itself")
-    if count is not None and count < 1:
-        raise DataError(f"count must be 1 or more, not {count}")
-    if not 0 <= percentile <= 100:
-        raise DataError(f"percentile must be between 0 and 100, not {percentile:g}")
+    _check_numbers(margin, 1 if count is None else count, percentile)
     taxonomy = taxonomy or load()
     allowed = taxonomy.descendants(taxonomy.find(below))
     first_senses = {
@@ -103,6 +99,15 @@ def mine_negatives(
         scores = dict(zip(ordered, neglabel_distance(word_rows, name_rows, percentile), strict=True))
         ordered.sort(key=lambda word: -scores[word])
     return ordered[:count]
+
+
+def _check_numbers(margin: object, count: object, percentile: object) -> None:
+    """Raise DataError for a number out of range, or another object."""
+    for name, value in (("margin", margin), ("count", count)):
+        if not isinstance(value, Integral) or value < 1:
+            raise DataError(f"{name} must be a whole number from 1 on, not {value!r}")
+    if not isinstance(percentile, Real) or not 0 <= float(percentile) <= 100:
+        raise DataError(f"percentile must be between 0 and 100, not {percentile!r}")
 
 
 def _embeddings(embed: Embed, texts: Sequence[str]) -> npt.NDArray[Any]:

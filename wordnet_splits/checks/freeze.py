@@ -26,16 +26,23 @@ RAISE_VERSION = "raise `version` in the recipe and say why: `freeze -m WHY`"
 
 @dataclass(frozen=True)
 class Frozen(Tabular):
-    """A frozen benchmark and its folder; ``absent`` are the keys that ``[about]`` of its recipe lacks."""
+    """A frozen benchmark and its folder.
+
+    Attributes
+    ----------
+    absent : keys that ``[about]`` of its recipe lacks.
+    unchanged : whether it was frozen before, the same in everything, and its changelog has its version.
+    """
 
     name: str
     version: int
     fingerprint: str | None
     folder: Path
     absent: Sequence[str] = ()
+    unchanged: bool = False
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """Return one row: name, version, fingerprint, folder and absent keys."""
+        """Return one row: name, version, fingerprint, folder, absent keys, whether it is unchanged."""
         return [{**vars(self), "folder": str(self.folder), "absent": list(self.absent)}]
 
 
@@ -49,7 +56,8 @@ def freeze(manifest: Manifest, *, manifests: Path, message: str | None = None) -
 
     Parameters
     ----------
-    message : what changed, and why; a line for this version in ``CHANGELOG.md`` beside the manifest.
+    message : what changed, and why; a line for this version in ``CHANGELOG.md`` beside the manifest. It is
+        not added if nothing has changed and the version has a line.
 
     Raises
     ------
@@ -60,7 +68,7 @@ def freeze(manifest: Manifest, *, manifests: Path, message: str | None = None) -
     if message is not None and not message.strip():
         raise ManifestError("the message is empty", where=manifest.name, hint="say what changed, and why")
     shipped = is_shipped(load_recipe(manifest))
-    folder = manifests / manifest.name
+    folder, unchanged = manifests / manifest.name, False
     with locked(folder, busy="another `freeze` is writing here"):
         restore(folder)
         if (folder / "manifest.json").is_file():
@@ -71,11 +79,14 @@ def freeze(manifest: Manifest, *, manifests: Path, message: str | None = None) -
             if before.data.fingerprints == manifest.data.fingerprints:
                 provenance = {"provenance": before.data.provenance}
                 manifest = replace(manifest, data=manifest.data.model_copy(update=provenance))
+            unchanged = before.data == manifest.data and any(
+                line.startswith(f"version {before.version}: ") for line in changes_of(before)
+            )
         written = write_manifest(manifest, manifests)
-        if message is not None:
+        if message is not None and not unchanged:
             _add_change(written, manifest, " ".join(message.split()))
     absent = () if shipped else manifest.data.about.absent
-    return Frozen(manifest.name, manifest.version, manifest.fingerprint, written, absent)
+    return Frozen(manifest.name, manifest.version, manifest.fingerprint, written, absent, unchanged)
 
 
 def _keep(folder: Path, before: Manifest, manifests: Path) -> None:

@@ -143,7 +143,10 @@ def build_benchmarks(
 
 
 def freeze_benchmarks(
-    names: BenchmarkNames = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[BUILD]...", help="Names of builds in --built, or their folders."),
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Freeze every build in the folder.")] = False,
     built: Annotated[Path, typer.Option(help="Folder that `build` wrote.")] = Path("build"),
     manifests: Annotated[Path, typer.Option(help="Folder of frozen manifests.")] = Path("manifests"),
@@ -165,19 +168,21 @@ def freeze_benchmarks(
     rows = [{"name": f.name, "out": str(f.folder), "absent": list(f.absent)} for f in frozen]
     print_result({"frozen": rows}, json)
     for manifest in () if json else frozen:
-        to_stderr(f"frozen {manifest.name} in {manifest.folder}")
+        to_stderr(f"frozen {manifest.name} in {manifest.folder}{', unchanged' if manifest.unchanged else ''}")
+        if manifest.unchanged and message is not None:
+            to_stderr("  its CHANGELOG.md has a line for this version, and stays as it is")
         if manifest.absent:
             to_stderr(f"  [about] of its recipe lacks {', '.join(manifest.absent)}: see docs/recipes.md")
     return DONE
 
 
 def _find_build(name: str, built: Path) -> Manifest:
-    """Return the build of that name in the folder ``built``."""
-    from wordnet_splits.finding import load_manifest
+    """Return the build of that name in the folder ``built``, or at that path."""
+    from wordnet_splits.finding import is_path, load_manifest
     from wordnet_splits.recipe import recipe_names
 
-    if (built / name / "manifest.json").is_file():
-        return load_manifest(built / name, as_shipped=False)
+    if is_path(name) or (built / name / "manifest.json").is_file():
+        return load_manifest(name if is_path(name) else built / name, as_shipped=False)
     if name in recipe_names():
         hint = f"build it first: wordnet-splits build {name} --out {built}"
         raise ManifestError(f"{name} is not built", where=str(built), hint=hint)
@@ -185,7 +190,10 @@ def _find_build(name: str, built: Path) -> Manifest:
 
 
 def verify_benchmarks(
-    names: BenchmarkNames = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Frozen benchmarks, folders of manifests, or addresses."),
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Verify every frozen benchmark (the default).")] = False,
     root: RootOptions = None,
     manifests: Manifests = None,

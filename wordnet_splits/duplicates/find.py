@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from typing import Literal
 
@@ -109,11 +110,8 @@ def find_duplicates(
     OutputError : the folder is of another comparison, below one of the pictures, or cannot be written.
     DataError : ``verdicts.tsv`` is malformed, has a picture that is in neither set, or two verdicts on one.
     """
-    if not 0 <= threshold <= MAX_THRESHOLD:
-        raise SplitsError(f"the threshold must be 0 to {MAX_THRESHOLD} bits, not {threshold}")
+    _check_numbers(threshold, shard)
     number, count = shard
-    if not 1 <= number <= count:
-        raise SplitsError(f"there is no shard {number} of {count}", where="--shard", hint="as in --shard 1/8")
     out, progress = Path(out), progress or Silent()
     left, right = (open_pictures(text, roots or {}) for text in (a, b))
     for pictures in (left, right):
@@ -184,6 +182,19 @@ def _read_verdicts(path: Path) -> list[PairRow]:
             what = f"has the verdicts {first[pair_key(row)]} and {row['verdict']} on {pictures}"
             raise DataError(what, where=str(path), hint="keep one of the two rows")
     return verdicts
+
+
+def _check_numbers(threshold: object, shard: object) -> None:
+    """Raise SplitsError for a threshold or shard out of range, or another object."""
+    if not isinstance(threshold, Integral) or not 0 <= int(threshold) <= MAX_THRESHOLD:
+        raise SplitsError(f"the threshold must be 0 to {MAX_THRESHOLD} bits, not {threshold!r}")
+    match shard:
+        case (Integral() as number, Integral() as count):
+            if not 1 <= int(number) <= int(count):
+                hint = "as in --shard 1/8"
+                raise SplitsError(f"there is no shard {number} of {count}", where="--shard", hint=hint)
+        case _:
+            raise SplitsError(f"shard must be two whole numbers, not {shard!r}", hint="as in shard=(1, 8)")
 
 
 def _check_settings(out: Path, comparison: Comparison) -> None:

@@ -71,10 +71,10 @@ def _without_letter(parts: list[str]) -> list[str]:
 
 def _words(text: str) -> Words:
     spaced = _CAMEL.sub(" ", text) if text != text.upper() else text
-    words = (_DROPPED.sub("", part).strip("'") for part in _BETWEEN.split(_plain(spaced.casefold())))
+    words = (_DROPPED.sub("", part).strip("'") for part in _BETWEEN.split(without_accents(spaced.casefold())))
     return tuple(word for word in words if word)
 
 
-def _plain(text: str) -> str:
+def without_accents(text: str) -> str:
     """Return a text without the accents of Latin and Greek letters; other scripts keep their marks."""
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))

@@ -105,6 +105,9 @@ def _read(name: str | Path) -> Recipe:
     """Read a shipped recipe or a TOML file, without checking the names in it."""
     text, where = _recipe_text(name)
     raw = parse_toml(text, where=where, error=RecipeError)
+    if "layout" in raw:
+        hint = f"rename it {BESIDE}, or write its keys below [[source]] of a recipe"
+        raise RecipeError("declares a dataset, and is not a recipe", where=where, hint=hint)
     lines: dict[str, str] = {}
     merged, inherited = _extended(raw, text, where, lines)
     try:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from wordnet_splits.base.errors import RecipeError
-from wordnet_splits.rules.model import operators_in_words
+from wordnet_splits.rules import known_keys as table_keys
+
+VARIANT_KEYS = ("extends", "drop")
+"""Keys of a recipe's file that no schema has: they are resolved before it is validated."""
 
 
 def explain_validation(error: ValidationError, text: str, where: str, model: type[BaseModel]) -> RecipeError:
@@ -20,12 +24,12 @@ def explain_validation(error: ValidationError, text: str, where: str, model: typ
     where = f"{where}, line {line}" if line else where
     path = ".".join(str(p) for p in problem["loc"] if isinstance(p, int) or re.fullmatch(r"[\w-]+", str(p)))
     if problem["type"] == "extra_forbidden":
-        key, keys = str(problem["loc"][-1]), known_keys(model)
+        key, keys = str(problem["loc"][-1]), keys_at(model, problem["loc"][:-1])
         return RecipeError(
-            f"{key!r} is a key of another table" if key in keys else f"unknown key {key!r}",
+            f"{key!r} is a key of another table" if key in known_keys(model) else f"unknown key {key!r}",
             where=where,
-            near=[] if key in keys else difflib.get_close_matches(key, keys, n=2, cutoff=0.5),
-            hint=operators_in_words() if "classes" in problem["loc"] else "see docs/recipes.md",
+            near=difflib.get_close_matches(key, keys, n=1, cutoff=0.5),
+            hint="keys here: " + ", ".join(keys),
         )
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "missing":
@@ -44,9 +48,18 @@ def most_specific(error: ValidationError) -> dict[str, Any]:
     return max(extra or problems, key=lambda p: len(p["loc"]))  # the first of equally deep ones
 
 
+def keys_at(model: type[BaseModel], location: Sequence[int | str]) -> tuple[str, ...]:
+    """Return the keys of the table at a location in a recipe of this schema, in the schema's order."""
+    for part in location:
+        fields = {field.alias or name: field for name, field in model.model_fields.items()}
+        if part in fields:  # not an array index, nor the name of a split
+            model = next(iter(models_in(fields[str(part)].annotation)), model)
+    return table_keys(model) if location else (*VARIANT_KEYS, *table_keys(model))
+
+
 def known_keys(model: type[BaseModel]) -> set[str]:
     """Return every key of a recipe of this schema, at any depth."""
-    keys = {"extends", "drop"}
+    keys = {*VARIANT_KEYS}
     visited: set[type[BaseModel]] = set()
 
     def visit(part: type[BaseModel]) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from wordnet_splits.rules import ClassRule
 from wordnet_splits.rules.evidence import counted
-from wordnet_splits.rules.model import SimilarityBound
+from wordnet_splits.rules.model import Expression, SimilarityBound
 from wordnet_splits.taxonomy import Taxonomy
 
+KIN = ("equal", "ancestor", "descendant")
 TableRow = Mapping[str, Any]
 MarginAndChange = tuple[str, str]
 """Margin, and what would change the role."""
@@ -33,8 +34,18 @@ def margin(row: TableRow, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> Mar
             f"nothing of the rule touches it; {nearest} to ID",
             "a rule that touches it, or an earlier group",
         )
-    decisive = via[-1] if row["role"] == "excluded" and via[-1]["relation"] == "threshold" else via[0]
+    by_bound = row["role"] == "excluded" and via[-1]["relation"] == "threshold"
+    if by_bound and rule is not None and _refuses_kin(rule):  # then no bound would take kin of an ID class
+        by_bound = via[0]["relation"] not in KIN
+    decisive = via[-1] if by_bound else via[0]
     return MARGINS[decisive["relation"]](via, rule, taxonomy)
+
+
+def _refuses_kin(rule: Expression) -> bool:
+    """Say whether a rule combines its bound with ``{ not = { overlaps = ... } }``."""
+    return rule.operator == "all" and any(
+        part.operator == "not" and part.value.operator == "overlaps" for part in rule.value
+    )
 
 
 def _of_draw(position: int, count: int) -> MarginAndChange:
@@ -110,7 +121,7 @@ def _synset_name(via: TableRow, taxonomy: Taxonomy) -> str:
 
 
 MARGINS: dict[str, Callable[[list[TableRow], ClassRule | None, Taxonomy], MarginAndChange]] = {
-    **dict.fromkeys(("equal", "ancestor", "descendant", "sibling"), _of_kin),
+    **dict.fromkeys((*KIN, "sibling"), _of_kin),
     "keyword": _of_keywords,
     "list": _of_list,
     **dict.fromkeys(("name", "gloss", "named-in-gloss"), _of_words),

@@ -43,6 +43,9 @@ def test_a_group_of_a_benchmark_is_found_by_a_path_too(tmp_path):
     assert load_class_list(f"{path}:food", taxonomy).classes == named.classes
     with pytest.raises(UnknownNameError, match="unknown manifest"):
         load_class_list(f"{tmp_path}/nowhere:food", taxonomy)
+    with pytest.raises(DataError, match="is a benchmark, not a list of classes") as error:
+        load_class_list(path, taxonomy)
+    assert f"{path}:food" in str(error.value.hint)
     file = tmp_path / "dogs:mine.txt"
     file.write_text("maltese\n", "utf-8")
     assert len(load_class_list(file, taxonomy).classes) == 1

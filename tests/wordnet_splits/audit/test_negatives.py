@@ -304,8 +304,14 @@ def test_the_ledger_as_csv_parquet_json_and_page(tmp_path, command):
             ["audit-negatives", "words.txt", "--ood", "words.txt", "--ood", "a/words.txt"],
             "names two OOD sets",
         ),
-        (["mine-negatives", "--out", "n.txt", "--margin", "0"], "margin must be 1 or more, not 0"),
-        (["mine-negatives", "--out", "n.txt", "--count", "0"], "count must be 1 or more, not 0"),
+        (
+            ["mine-negatives", "--out", "n.txt", "--margin", "0"],
+            "margin must be a whole number from 1 on, not 0",
+        ),
+        (
+            ["mine-negatives", "--out", "n.txt", "--count", "0"],
+            "count must be a whole number from 1 on, not 0",
+        ),
         (["mine-negatives", "--out", "n.txt", "--margin", "30", "--count", "9"], "lower the margin"),
         (["mine-negatives", "--out", "n.txt", "--below", "artifcat"], "artifact"),
     ],
@@ -404,9 +410,21 @@ def test_the_blocks_of_the_page_run(capsys):
         assert any(text.endswith(line) for text in printed), line
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"percentile": 101}, "percentile must be between"),
+        ({"percentile": "5"}, "percentile must be between"),
+        ({"margin": 8.5}, "margin must be a whole number from 1 on, not 8.5"),
+        ({"count": "a"}, "count must be a whole number from 1 on, not 'a'"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, message):
+    with pytest.raises(SplitsError, match=message):
+        mine_negatives(["dog"], taxonomy=ANIMALS, **options)
+
+
 def test_errors_of_the_functions():
-    with pytest.raises(SplitsError, match="percentile must be between"):
-        mine_negatives(["dog"], percentile=101, taxonomy=ANIMALS)
     with pytest.raises(SplitsError, match="holds no word"):
         audit_negatives([])
     with pytest.raises(SplitsError, match="a word that is no text"):

@@ -99,7 +99,9 @@ def test_the_earlier_version_stays_and_is_named_wherever_a_benchmark_is(author: 
 
     changes = Path("frozen/mine/CHANGELOG.md").read_text("utf-8")
     assert changes == "# Changes of mine\n\n- version 1: The first one\n- version 2: Two more teapots\n"
-    assert author("freeze", "mine", *where, "-m", "Two more teapots").code == 0
+    for message in ("Two more teapots", "Nothing new"):
+        done = author("freeze", "build/mine", *where, "-m", message)
+        assert "frozen mine in frozen/mine, unchanged\n  its CHANGELOG.md has a line" in done.err
     assert Path("frozen/mine/CHANGELOG.md").read_text("utf-8") == changes
     assert author("hub", "publish", "frozen", "--to", "published").code == 0
     card = Path("published/README.md").read_text("utf-8")

@@ -52,6 +52,19 @@ RECIPES: dict[str, tuple[str, str]] = {
     "key": (KNOWN.replace("images", "imges"), "line 8: unknown key 'imges'; did you mean 'images'"),
     "key-inside": (KNOWN.replace("from", "form"), "line 8: unknown key 'form'; did you mean 'from'"),
     "operator": (KNOWN.replace("listed", "lsted"), "line 7: unknown key 'lsted'; did you mean 'listed'"),
+    "similarity": (
+        KNOWN.replace('listed = ["0"]', 'similarity = { to = ["0"], measur = "mean", above = 0.5 }'),
+        "line 7: unknown key 'measur'; did you mean 'measure'? (keys here: to, measure, above, below)",
+    ),
+    "extends": (f'extend = "digits"\n{KNOWN}', "line 3: unknown key 'extend'; did you mean 'extends'"),
+    "image-rule": (
+        KNOWN.replace("all = true", "perclass = 1"),
+        "did you mean 'per_class'? (keys here: list, from, per_class, total, half, all, rest, ",
+    ),
+    "declaration": (
+        'layout = "csv"\n',
+        "declares a dataset, and is not a recipe (rename it dat",
+    ),
     "role": (KNOWN.replace('"id"', '"known"'), "line 5: group.0.role: Input should be 'id', 'near'"),
     "syntax": (KNOWN + "[[group", "not valid TOML"),
     "no-images-rule": (
@@ -171,6 +184,11 @@ def test_a_recipe_file_that_cannot_be_read(refused, tmp_path):
         (("verify", "--manifests", "nowhere"), "'nowhere' does not exist"),
         (("freeze", "digits"), "build: digits is not built (build it first: wordnet-splits build digits"),
         (("freeze", "digit"), "build: unknown build 'digit' (there is none)"),
+        (("freeze", "./digits"), "unknown manifest './digits'; did you mean 'digits'?"),
+        (
+            ("build", "made/mine", "--root", "mine=."),
+            "unknown manifest 'made/mine' (there is no such folder)",
+        ),
         (("freeze", "--all"), "builds in build: no benchmark here"),
         (("diff", "digits", "digts"), "unknown manifest 'digts'; did you mean 'digits'"),
         (("explain", "digits", "elevn"), "unknown class 'elevn'; did you mean 'seven'"),

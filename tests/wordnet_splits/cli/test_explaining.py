@@ -173,6 +173,22 @@ def test_the_margin_of_a_bound_is_its_distance(rule, score, margin):
     assert change == f"a bound on the other side of {score:g}"
 
 
+@pytest.mark.parametrize(
+    ("kin_too", "change"),
+    [(False, "a bound on the other side of 0.9"), (True, "the rule without dog (n02084071)")],
+)
+def test_no_bound_would_take_a_class_that_the_rule_refuses_as_kin(kin_too, change):
+    bound = {"similarity": {"to": "group:x", "measure": "path", "below": 0.5}}
+    kin = {"not": {"overlaps": "group:x", "relation": "ancestry"}}
+    via = [
+        {"relation": "ancestor", "wnid": "n02084071", "value": 1.0},
+        {"relation": "threshold", "wnid": None, "value": 0.9},
+    ]
+    row = {"via": via, "role": "excluded", "distance": 1}
+    rule = ClassRule.model_validate({"all": [bound, kin]} if kin_too else bound)
+    assert margin_of(row, [rule], Taxonomy.embedded())[1] == change
+
+
 def test_explain_all_is_the_table_of_an_appendix(command):
     table = load_manifest("unknown-cifar").classes
     done = command("explain", "unknown-cifar", "--all", "--format", "csv")

@@ -102,6 +102,21 @@ def test_unsure_classes_stop_it_unless_they_are_accepted_and_are_never_frozen(co
 
 
 @pytest.mark.usefixtures("no_pages")
+def test_a_table_beside_the_folders_is_said_and_read_once_it_is_declared(command: Command) -> None:
+    head = ("file", "label", "split")
+    rows = [(f"bilder/{name} {split}.png", name, split) for name in SURE for split in ("train", "test")]
+    own.table(Path("Café pics"), rows, head)
+    words = ("benchmark", "Café pics", "--known", "cifar100", "--out", "made")
+    stopped = command(*words)
+    assert "made/dataset.toml, which declares the dataset cafe-pics" in stopped.out
+    assert 'labels.csv is not read: if it has the classes, write layout = "csv" in made' in stopped.out
+    declaration = Path("made/dataset.toml")
+    declaration.write_text(declaration.read_text("utf-8").replace("folders", "csv"), "utf-8")
+    assert command(*words).code == 0
+    assert roles("made/cafe-pics")["excluded"] == {"kangaroo"}
+
+
+@pytest.mark.usefixtures("no_pages")
 def test_the_same_command_goes_on_where_it_stopped(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     own.class_folders(Path("pics"), SURE, {"train": 2, "test": 1})
     words = ("benchmark", "pics", "--known", "cifar100", "--out", "made", "--name", "mine", "--json")

@@ -226,6 +226,8 @@ def test_another_comparison_in_the_folder_is_refused(folders, tmp_path):
         ({"threshold": 41}, "0 to 40"),
         ({"shard": (0, 3)}, "no shard 0 of 3"),
         ({"shard": (4, 3)}, "no shard 4 of 3"),
+        ({"shard": "1/2"}, "shard must be two whole numbers, not '1/2'"),
+        ({"threshold": "8"}, "0 to 40 bits, not '8'"),
     ],
 )
 def test_options_out_of_range_are_refused(folders, tmp_path, options, message):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.wordnet_splits.small_lexicon import LEXICON, write_lexicon
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.catalog import read_catalog
 from wordnet_splits.propose import propose_synsets
@@ -29,15 +30,7 @@ NOUNS = {
     "Boot": ["boat.n.01"],
     "Ruder": ["oar.n.01"],
 }
-FILE = """<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE LexicalResource SYSTEM "http://globalwordnet.github.io/schemas/WN-LMF-1.0.dtd">
-<LexicalResource xmlns:dc="http://purl.org/dc/elements/1.1/">
-<Lexicon id="few" label="A few nouns" language="de" email="a@b.c" license="none" version="1.0">
-{entries}
-{synsets}
-</Lexicon>
-</LexicalResource>
-"""
+ABOUT = {"name": "few", "language": "de", "version": "1.0"}
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +51,7 @@ def german(tmp_path_factory):
         lemma_tag = f'<Lemma writtenForm="{lemma}" partOfSpeech="n"/>'
         entries.append(f'<LexicalEntry id="e{len(entries)}">{lemma_tag}{"".join(senses)}</LexicalEntry>')
     path = tmp_path_factory.mktemp("german") / "few.xml"
-    path.write_text(FILE.format(entries="\n".join(entries), synsets="\n".join(synsets)), encoding="utf-8")
-    return path
+    return write_lexicon(path, "\n".join(entries), "\n".join(synsets), **ABOUT)
 
 
 def chosen(names, language):
@@ -122,7 +114,12 @@ SYNSET = '<Synset id="few-1-n" ili="i46360" partOfSpeech="n"/>'
 
 @pytest.mark.parametrize(
     "text",
-    ["", "<a/>", FILE.format(entries="<", synsets=""), FILE.format(entries=WITHOUT_A_WORD, synsets=SYNSET)],
+    [
+        "",
+        "<a/>",
+        LEXICON.format(entries="<", synsets="", **ABOUT),
+        LEXICON.format(entries=WITHOUT_A_WORD, synsets=SYNSET, **ABOUT),
+    ],
 )
 def test_a_file_that_is_not_wn_lmf_is_refused(tmp_path, text):
     pytest.importorskip("wn")

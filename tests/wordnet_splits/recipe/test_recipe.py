@@ -159,7 +159,7 @@ IMAGES = '{ from = "all", all = true } }\n\n'
         ('source = "digits"\n', 'source = "digits"\nview = "fixx"\n', "'fix'"),
         ("classes = { rest = true }", "classes = { draw = 2 }", "draw alone"),
         ("classes = { rest = true }", "classes = { rest = 1 }", "the only value is `true`"),
-        ("classes = { rest = true }", "classes = { rst = true }", "rest (all that no earlier group took)"),
+        ("classes = { rest = true }", "classes = { rst = true }", "did you mean 'rest'"),
         ("classes = { rest = true }", "classes = {}", "similarity (alike enough"),
         ('role = "id"', 'role = "far"', "nothing is in-distribution"),
         (f"classes = {REST}\nimages = {ALL}", f"classes = {REST}", "needs images"),
