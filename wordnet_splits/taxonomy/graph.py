@@ -131,9 +131,15 @@ class Graph:
         indptr, indices = self._child_lists
         return indices[indptr[node] : indptr[node + 1]]
 
-    @lru_cache(maxsize=1 << 14)  # noqa: B019  (the few graphs of a process live as long as it does)
     def ancestors(self, node: int) -> Mapping[int, int]:
         """Return every ancestor of ``node``, itself included, with the fewest edges up to it."""
+        return self._cached_ancestors(node)
+
+    @cached_property
+    def _cached_ancestors(self) -> Callable[[int], Mapping[int, int]]:
+        return lru_cache(maxsize=1 << 14)(self._ancestors)  # of this graph, and gone with it
+
+    def _ancestors(self, node: int) -> Mapping[int, int]:
         ancestors = {node: 0}
         wave, edges = [node], 0
         while wave:

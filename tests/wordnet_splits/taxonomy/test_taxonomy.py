@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import subprocess
 import sys
+import weakref
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from wordnet_splits.taxonomy.graph import TREE_CHOICES, imagenet_choices
 
 from ..frozen_answers import digest_of
 from ..similarity.test_similarity_nltk import hashed, synset
+from ..toy import TOY
 
 DOG, CAT = "n02084071", "n02121620"
 EMBEDDED = Taxonomy.embedded()
@@ -170,6 +173,15 @@ def test_properties_of_the_measures(x: str, y: str) -> None:
     up_x, up_y = EMBEDDED.ancestors(x), EMBEDDED.ancestors(y)
     assert forth.distance == min(up_x[a] + up_y[a] for a in up_x if a in up_y)
     assert forth.lcs in up_x.keys() & up_y.keys()
+
+
+def test_ancestors_are_remembered_no_longer_than_their_taxonomy() -> None:
+    small = Taxonomy.from_edges(TOY)
+    assert small.ancestors("bird") == {"bird": 0, "animal": 1, "root": 2}
+    graph = weakref.ref(small.graph)
+    del small
+    gc.collect()
+    assert graph() is None
 
 
 def test_path_up_takes_the_smaller_of_two_parents(wordnet: Taxonomy) -> None:
