@@ -42,7 +42,7 @@ MANIFEST = fake_manifest(
 def computed() -> Results:
     runs = [fake_run(MANIFEST, seed) for seed in (0, 1)]
     return evaluate_runs(
-        MANIFEST, runs, ["msp", "knn[k=5]", "ensemble"], options=MetricOptions(replicates=20, seed=3)
+        MANIFEST, runs, ["msp", "knn[k=5]", "ensemble"], options=MetricOptions(replicates=5, seed=3)
     )
 
 
