@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +9,7 @@ import pytest
 import torch
 
 from loaders.harness.backend.devices import deterministic_kernels
-from tests.wordnet_splits.command import REPOSITORY
+from tests.loaders.harness.ranks import run_two_ranks
 from wordnet_splits.terminal.entry import INTERRUPTED, INTERRUPTION
 
 PROGRAM = """
@@ -39,23 +36,9 @@ sys.exit(run(app, ["extract"], "x"))
 @pytest.mark.skipif(sys.platform == "win32", reason="no gloo over loopback")
 def test_ctrl_c_on_one_rank_ends_the_other_with_one_line(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    together = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
-            env={**os.environ, **together, "RANK": n, "LOCAL_RANK": n, "PYTHONPATH": str(REPOSITORY)},
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for n in "01"
-    ]
-    said = [rank.communicate(timeout=300)[1].splitlines() for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [2, INTERRUPTED]
+    ranks = run_two_ranks(["-c", PROGRAM], tmp_path)
+    assert [code for code, _, _ in ranks] == [2, INTERRUPTED]
+    said = [errors.splitlines() for _, _, errors in ranks]
     assert said[1] == [INTERRUPTION]
     assert len(said[0]) == 1
     assert said[0][0].startswith("error: rank 0: the extraction ended on another rank")

@@ -21,38 +21,27 @@ from loaders.harness.activations import Store, extract
 from loaders.harness.activations.extraction import out_of_memory
 from loaders.harness.activations.store import StoredGroup, StoreError
 from loaders.harness.model import load_model
+from tests.wordnet_splits.command import REPOSITORY
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, OutputError, SplitsError
 
 from ..altering import assert_no_alteration_passes, reseal
 from ..model.networks import CLASSES, Greedy, Poisoned, Scaled, Wrapped, small_network
+from ..ranks import run_two_ranks
 from . import extract_digits
 from .extract_digits import extract_near
 from .stored import SHARD, contents, folder_of, pixels
 
-REPOSITORY = Path(__file__).resolve().parents[4]
 
-
-def run_script(store: Path, shards: int, *launcher: str, **options: Any) -> subprocess.Popen[str]:
-    environment = {
-        **{k: v for k, v in os.environ.items() if not k.startswith(("RANK", "WORLD", "MASTER", "LOCAL_"))},
-        "PYTHONPATH": str(REPOSITORY),
-        "OMP_NUM_THREADS": "1",
-    }
-    command = [sys.executable, *launcher, extract_digits.__file__, str(store), str(SHARD), str(shards)]
-    return subprocess.Popen(
-        command,
-        env=environment,
-        cwd=store,
+def test_a_killed_and_resumed_extraction_gives_the_same_bytes(reference: Any, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, extract_digits.__file__, str(tmp_path), str(SHARD), "2"],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
+        cwd=tmp_path,
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        **options,
     )
-
-
-def test_a_killed_and_resumed_extraction_gives_the_same_bytes(reference: Any, tmp_path: Path) -> None:
-    process = run_script(tmp_path, 2)
     assert process.stdout is not None
     assert process.stdout.readline() == "standing still\n", process.communicate()
     process.kill()
@@ -69,11 +58,10 @@ def test_a_killed_and_resumed_extraction_gives_the_same_bytes(reference: Any, tm
 
 
 def test_two_gloo_ranks_give_the_bytes_of_one_process(reference: Any, tmp_path: Path) -> None:
-    launcher = ("-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1", "--nproc-per-node=2")
-    process = run_script(tmp_path, 0, *launcher)
-    out, errors = process.communicate(timeout=180)
-    assert process.returncode == 0, errors
-    assert out.count("714") == 2  # both ranks opened all of it
+    words = [extract_digits.__file__, str(tmp_path), str(SHARD), "0"]
+    for code, out, errors in run_two_ranks(words, tmp_path):
+        assert code == 0, errors
+        assert out == "714\n"  # each rank opened all of it
     assert contents(tmp_path) == contents(reference[0])
 
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from loaders.harness.backend.devices import Ranks
 from loaders.harness.checkpoints.files import load_checkpoint
 from loaders.harness.checkpoints.recipe import load_recipe
+from loaders.harness.cli.main import app
 from loaders.harness.methods import Batch, Method, Network, State, get_method
 from loaders.harness.methods.interface import Data, Terms, cross_entropy
 from loaders.harness.training.data import TrainingData
@@ -25,9 +26,10 @@ from loaders.harness.training.parallel import average_buffers, average_gradients
 from loaders.harness.training.runs import choose_machine, plan_runs
 from loaders.harness.training.steps import DeviceData
 from loaders.harness.training.trainer import Trainer
+from tests.wordnet_splits.command import REPOSITORY
 from wordnet_splits.base.progress import Silent
+from wordnet_splits.terminal.runner import run
 
-REPOSITORY = Path(__file__).resolve().parents[4]
 RECIPE = """
 extends = "digits-demo"
 name = "pair"
@@ -141,17 +143,22 @@ def test_two_processes_give_the_weights_of_one(tmp_path: Path, monkeypatch: pyte
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "pair.toml").write_text(RECIPE)
     (tmp_path / "linear_net.py").write_text(NETWORK)
-    program = ["-m", "loaders.harness.cli.main", "train", "--benchmark", "digits", "--recipe", "pair.toml"]
-    program += ["--network", "linear_net:linear", "--images", "576", "--epochs", "1", "--device", "cpu"]
+    monkeypatch.chdir(tmp_path)
+    words = ["train", "--benchmark", "digits", "--recipe", "pair.toml", "--network", "linear_net:linear"]
+    words += ["--images", "576", "--epochs", "1", "--device", "cpu", "--threads", "1", "--out"]
+    assert run(app, [*words, "one"], "unknown-eval") == 0
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     path = os.pathsep.join((str(REPOSITORY), str(tmp_path)))
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    pair = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    for name, launcher in (("one", []), ("two", pair)):
-        words = [sys.executable, *launcher, *program, "--threads", "1", "--out", name]
-        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    run = "digits/pair-linear_net-linear-e1-n576-s0"
-    one, two = (load_checkpoint(tmp_path / name / run, trust=True) for name in ("one", "two"))
+    done = subprocess.run(
+        [*launcher, "-m", "loaders.harness.cli.main", *words, "two"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    trained = "digits/pair-linear_net-linear-e1-n576-s0"
+    one, two = (load_checkpoint(tmp_path / name / trained, trust=True) for name in ("one", "two"))
     assert two.metadata["machine"]["ranks"] == 2
     assert two.metadata["selected"]["loss"] == pytest.approx(one.metadata["selected"]["loss"], rel=1e-4)
     for a, b in zip(one.parameters(), two.parameters(), strict=True):
