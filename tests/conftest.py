@@ -6,7 +6,9 @@ import ctypes
 import functools
 import gc
 import hashlib
+import math
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -85,6 +87,11 @@ def once_for_all_workers(
 
 
 LIBC = ctypes.CDLL(None)
+GROWTH = 100
+STATM = Path("/proc/self/statm")
+RESIDENT = pytest.StashKey[float]()
+"""MiB in memory after the last release."""
+CACHED = type(functools.cache(len))
 OURS = ("wordnet_splits", "fix_resize", "loaders", "tests", "tools")
 
 
@@ -93,7 +100,7 @@ def release_memory() -> None:
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in OURS:
             for member in list(vars(module).values()):
-                if hasattr(member, "cache_clear") and member.__module__ == name:
+                if isinstance(member, CACHED) and member.__module__ == name:
                     member.cache_clear()
     gc.collect()
     pa.default_memory_pool().release_unused()
@@ -101,17 +108,31 @@ def release_memory() -> None:
         LIBC.malloc_trim(0)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Spare the collector the millions of objects of imported modules, which live to the end."""
     release_memory()
     gc.freeze()
+    session.stash[RESIDENT] = resident_memory()
+
+
+def resident_memory() -> float:
+    """Return the MiB of this process in memory, NaN where there is no /proc."""
+    if not STATM.exists():
+        return math.nan
+    return int(STATM.read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _memory_released() -> Iterator[None]:
-    """Keep no whole taxonomy or table of images from one file of tests to the next."""
+def _memory_released(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Keep no more than ``GROWTH`` MiB of taxonomies and tables of images from one file of tests to the next.
+
+    Each release costs 0.2 s, and the next file loads again what it needs.
+    """
     yield
-    release_memory()
+    growth = resident_memory() - request.session.stash[RESIDENT]
+    if math.isnan(growth) or growth > GROWTH:
+        release_memory()
+        request.session.stash[RESIDENT] = resident_memory()
 
 
 @pytest.fixture

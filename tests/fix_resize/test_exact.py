@@ -14,12 +14,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from fix_resize import kernel, oracle
+from fix_resize import oracle
 from fix_resize.resize import BACKENDS, apply, apply_many, backend_names, pillow_resize
 from fix_resize.spec import CenterCrop, Resize, ResizeSpec, get_spec, plan
 from fix_resize.windows import FILTERS, first_axis, passes, windows
 from tests.fix_resize.cases import Case, Pixels, random_cases, random_picture
+from tests.imported import Imported
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
+
+kernel = Imported("fix_resize.kernel")
 
 CASES = 2000
 FIX = get_spec("fix")

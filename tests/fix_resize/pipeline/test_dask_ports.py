@@ -13,14 +13,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from tests.fix_resize.sets import COMMAND, make_folder
 
-pytest.importorskip("distributed")
-pytestmark = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc"),
+    pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed"),
+]
 REPOSITORY = Path(__file__).resolve().parents[3]
 ONE, SEVERAL = (REPOSITORY / "docs" / "dask.md").read_text(encoding="utf-8").split("## Several machines\n")
 PATIENCE = 120.0

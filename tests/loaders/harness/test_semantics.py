@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import networkx
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -20,9 +19,12 @@ from loaders.harness.semantics import (
     pruned,
     similarities,
 )
+from tests.imported import Imported
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.similarity import compare
+
+networkx = Imported("networkx")
 
 DOG = ClassName("a", "dog", "dog", ("n02084071",))
 CAT = ClassName("a", "cat", "cat", ("n02121620",))

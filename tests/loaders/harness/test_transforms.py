@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PIL import Image
-from torchvision import transforms
 
 from loaders.harness.backend.transforms import evaluation_transform
+from tests.imported import Imported
+
+transforms = Imported("torchvision.transforms")
 
 
 @pytest.mark.parametrize("size", [(28, 28), (32, 32), (64, 64), (300, 200), (47, 33), (200, 333)])

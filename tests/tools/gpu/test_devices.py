@@ -22,10 +22,11 @@ from loaders.harness.training.data import crop_and_flip, load_training_data  # n
 from loaders.harness.training.runs import choose_machine, plan_runs, train_runs  # noqa: E402 - imports torch
 from loaders.harness.training.steps import DeviceData, reproducible  # noqa: E402 - imports torch
 from loaders.harness.training.trainer import Trainer  # noqa: E402 - imports torch
-from tools.gpu.benches import NORMALISED, RandomImages  # noqa: E402 - imports torch
+from tests.imported import Imported  # noqa: E402 - imported with them
 from wordnet_splits.base.errors import DataError  # noqa: E402 - imports torch
 from wordnet_splits.base.progress import Silent  # noqa: E402 - imports torch
 
+benches = Imported("tools.gpu.benches")
 HAS_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
 DEVICES = ["cpu", pytest.param("cuda", marks=HAS_CUDA)]
 PROBES = ("odin[T=10,eps=0.01]", "stages", "gram[powers=2]", "dropout[passes=3]")
@@ -93,7 +94,7 @@ def test_crops_are_those_of_the_cpu(device: str) -> None:
 def test_activations_and_probes_are_those_of_the_cpu(device: str, network: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     module = build_network(network, 6, size=(8, 8)).eval()
-    data = RandomImages(96, 8)
+    data = benches.RandomImages(96, 8)
     there, here = (
         extract(
             load_model(module, device=where),
@@ -101,7 +102,7 @@ def test_activations_and_probes_are_those_of_the_cpu(device: str, network: str, 
             Store(tmp_path / str(n)),
             probes=PROBES,
             batch_size=n,
-            transform=NORMALISED,
+            transform=benches.NORMALISED,
         ).arrays
         for where, n in (("cpu", 64), (device, 50))  # batches of another size, too
     )

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.imported import Imported
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest.folders import manifest_names
 from wordnet_splits.publishing.croissant import croissant_of
 
 from .conftest import DIGITS
 
-mlc = pytest.importorskip("mlcroissant")
+mlc = Imported("mlcroissant")
 DEVELOPERS = "The wordnet-splits developers"
 EVERY = manifest_names() if "EVERY_BENCHMARK" in os.environ else ()
 TOLD = {"license": "cc-by-4.0", "date_published": "2026-11-21"}

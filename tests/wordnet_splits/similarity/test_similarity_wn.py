@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from tests.imported import Imported
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
 
 from .test_similarity_nltk import hashed
 
-wn_similarity = pytest.importorskip("wn.similarity")
-wn_taxonomy = pytest.importorskip("wn.taxonomy")
+wn_similarity = Imported("wn.similarity")
+wn_taxonomy = Imported("wn.taxonomy")
 
 
 class Synset:

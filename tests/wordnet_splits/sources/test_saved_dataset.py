@@ -15,13 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.hub_server import Fault, Hub, Repo, at_hand
+from tests.imported import Imported
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.sources.test_declared import rows
 from wordnet_splits.base import errors
 from wordnet_splits.propose.classes import declared_classes
 from wordnet_splits.sources import open_source
 
-datasets = pytest.importorskip("datasets", reason="it writes what is read here")
+datasets = Imported("datasets", "it writes what is read here")
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten", "no_roots_of_this_machine")
 
 CLASSES = ["zebra", "teapot", "golden retriever"]  # in the publisher's order, which is not the alphabet's

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,31 +18,14 @@ from loaders.harness.detectors import parse_detectors
 from loaders.harness.detectors.pytorch_ood import pytorch_ood_specs
 from loaders.harness.evaluation.scoring import confidence, fit
 from loaders.harness.model import load_model
+from tests.imported import Imported
 from tests.loaders.harness.detectors.separable import CLASSES, head_of, images, reordered
 from tests.loaders.harness.model.networks import small_network
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.metrics import auroc
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _installed() -> None:
-    pytest.importorskip("pytorch_ood.detector", reason="pytorch-ood is not installed")
-
-
-class Imported:
-    """A module that is imported, with 170 MB of what it needs, only by the worker that runs these tests."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # pytest looks for some when it collects tests
-            raise AttributeError(name)
-        return getattr(importlib.import_module(self._name), name)
-
-
-theirs = Imported("pytorch_ood.detector")
+theirs = Imported("pytorch_ood.detector", "pytorch-ood is not installed")
 
 TRAIN, KNOWN, UNKNOWN = images(1600, seed=1), images(300, seed=3), images(300, seed=4, unknown=True)
 HEAD = head_of()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ from torch import Tensor, nn
 
 from loaders.harness import evaluate, load_model
 from loaders.harness.model import open_models
+from tests.imported import Imported
 from tests.wordnet_splits.command import run
 from wordnet_splits.base.errors import DataError, SplitsError, UnsafeDataError
 from wordnet_splits.base.lazy import MissingPackageError
 
-onnx = pytest.importorskip("onnx", reason="pip install '.[onnx]'")
-pytest.importorskip("onnxruntime", reason="pip install '.[onnx]'")
+onnx = Imported("onnx", "pip install '.[onnx]'")
+pytestmark = pytest.mark.skipif(find_spec("onnxruntime") is None, reason="pip install '.[onnx]'")
 
 RNG = np.random.default_rng(0)
 INNER = RNG.normal(size=(192, 5)).astype(np.float32)

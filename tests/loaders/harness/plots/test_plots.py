@@ -7,14 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import networkx
 import numpy as np
 import pyarrow.compute as pc
 import pytest
 import torch
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_curve
-from torchvision.transforms.functional import to_tensor
 
 from loaders import UnknownDetectionSet
 from loaders.harness import compare, evaluate, evaluate_arrays, plot, report
@@ -23,10 +21,14 @@ from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.plots import list_plots, plot_data
 from loaders.harness.plots.curves import density_panel
+from tests.imported import Imported
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.base.shapes import Bars, Lines, Points
 from wordnet_splits.finding import load_manifest
+
+networkx = Imported("networkx")
+torchvision_functional = Imported("torchvision.transforms.functional")
 
 SETS = [
     ("known", "id", "test", 90),
@@ -348,7 +350,7 @@ def test_mean_softmax_is_that_of_the_stored_logits(tmp_path: Path) -> None:
     store = tmp_path / "store"
     held = evaluate(network, "digits", "msp", groups=["uniform", "digits-6-9"], store=store)
     (panel,) = panels(held, "kim-7", groups=["digits-6-9"], store=store)
-    images = UnknownDetectionSet("digits", group="digits-6-9", transform=to_tensor)
+    images = UnknownDetectionSet("digits", group="digits-6-9", transform=torchvision_functional.to_tensor)
     said = [network(image[None])[0].softmax(0).detach().numpy() for image, _ in images]
     sevens = [row == "7" for row in images.table["class_id"].to_pylist()]
     assert panel.values[panel.rows.index("seven")] == pytest.approx(np.mean(np.array(said)[sevens], axis=0))

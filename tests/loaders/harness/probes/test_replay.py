@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torchvision.models.vgg import make_layers
 
 from loaders.harness.activations.extraction import image_generator
 from loaders.harness.checkpoints.networks import build_network
 from loaders.harness.model import load_model
 from loaders.harness.probes import Dropout, dropout
 from loaders.harness.probes.dropout import Replay
+from tests.imported import Imported
+
+models_vgg = Imported("torchvision.models.vgg")
 
 PASSES, OUTPUTS, SIZE = 5, 4, 32
 
@@ -54,7 +56,7 @@ class Shared(nn.Module):
 
 def vgg() -> nn.Module:
     """torchvision's layers of VGG, few and narrow, and a classifier as its own."""
-    features = make_layers([8, "M", 16, 16, "M"], batch_norm=True)
+    features = models_vgg.make_layers([8, "M", 16, 16, "M"], batch_norm=True)
     features[0] = Counted(3, 8, 3, padding=1)
     classifier = [nn.Linear(64, 32), nn.ReLU(True), nn.Dropout(0.5)]
     classifier += [nn.Linear(32, 32), nn.ReLU(True), nn.Dropout(0.5), nn.Linear(32, OUTPUTS)]

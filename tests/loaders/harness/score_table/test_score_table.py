@@ -6,9 +6,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
-import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -18,9 +16,13 @@ from torch import nn
 
 from loaders.harness import Results, evaluate, export_scores, recompute
 from loaders.harness.score_table.layout import DESCRIPTION, read_description
+from tests.imported import Imported
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.metrics import list_metrics
+
+duckdb = Imported("duckdb")
+polars = Imported("polars")
 
 COMMITTED = Path(__file__).resolve().parents[4] / "manifests" / "results"
 
