@@ -87,7 +87,7 @@ def test_ids_only_holds_no_picture_and_comes_back(tmp_path):
 @pytest.mark.parametrize("name", manifest_names())
 def test_the_names_of_the_labels_are_distinct(name):
     """`datasets` reads no ClassLabel with a name twice, and ImageNet has *crane* twice."""
-    names = load_manifest(name).class_names()
+    names = load_manifest(name, check="classes").class_names()
     assert len(set(names)) == len(names)
     if name == "openood-imagenet1k":
         twice = [name for name in names if name.startswith(("crane", "maillot"))]
