@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,39 +13,15 @@ from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import ManifestError, MissingImageError, OutputError, RecipeError, SourceError
 from wordnet_splits.base.files import locked
 from wordnet_splits.catalog.inventory import load_inventory
-from wordnet_splits.checks.freeze import freeze
-from wordnet_splits.checks.verify import verify_benchmark
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import build_benchmark
-from wordnet_splits.manifest import altered, fingerprint, read_manifest
+from wordnet_splits.manifest import altered, fingerprint
 
-HEAD = 'schema = 1\nname = "mine"\n'
-
-
-def group(name: str, role: str, source: str, classes: str, images: str, more: str = "") -> str:
-    return (
-        f'[[group]]\nname = "{name}"\nrole = "{role}"\nsource = "{source}"\n'
-        f"classes = {classes}\nimages = {images}\n{more}\n"
-    )
+from .conftest import EVERY, FAR, HEAD, KNOWN, group, rows
 
 
-@pytest.fixture
-def recipe(tmp_path):
-    def write(*groups: str, head: str = HEAD) -> Path:
-        path = tmp_path / "mine.toml"
-        path.write_text(head + "\n".join(groups), encoding="utf-8")
-        return path
-
-    return write
-
-
-def rows(manifest, split, name) -> list[str]:
-    return manifest.images(split, name).column("image_id").to_pylist()
-
-
-def test_digits_is_what_the_issue_asks_for():
-    manifest = build_benchmark("digits").manifest
-    counts = {(g.group, g.split): g.actual for g in manifest.groups}
+def test_digits_is_what_the_issue_asks_for(digits):
+    counts = {(g.group, g.split): g.actual for g in digits.groups}
     assert counts["digits-0-5", "val"] == 6 * 20
     assert counts["digits-0-5", "test"] == 6 * 60
     inventory = load_inventory("digits", "all")
@@ -56,12 +30,11 @@ def test_digits_is_what_the_issue_asks_for():
     assert counts["digits-0-5", "train"] == of_id - 6 * 80
     assert counts["digits-6-9", "test"] == 1797 - of_id
     assert counts["gaussian", "test"] == counts["uniform", "test"] == 500
-    assert manifest.fingerprint is not None
-    assert manifest.data.fingerprints.pixels_in_all is not None
+    assert digits.fingerprint is not None
+    assert digits.data.fingerprints.pixels_in_all is not None
 
 
-def test_a_draw_takes_images_in_key_order_val_then_test_then_train():
-    manifest = build_benchmark("digits").manifest
+def test_a_draw_takes_images_in_key_order_val_then_test_then_train(digits):
     inventory = load_inventory("digits", "all")
     assert inventory is not None
     pairs = zip(
@@ -70,7 +43,7 @@ def test_a_draw_takes_images_in_key_order_val_then_test_then_train():
     threes = sampling.order_images("digits", 0, "digits", "3", [i for i, c in pairs if c == "3"])
     cut = {"val": threes[:20], "test": threes[20:80], "train": threes[80:]}
     for split, expected in cut.items():
-        table = manifest.images(split, "digits-0-5").to_pylist()
+        table = digits.images(split, "digits-0-5").to_pylist()
         assert [r["image_id"] for r in table if r["class_id"] == "3"] == sorted(expected)
 
 
@@ -82,13 +55,12 @@ def test_labels_follow_the_publishers_order():
     assert {r["label"] for r in table if r["role"] != "id"} == {-1}
 
 
-def test_tables_are_in_their_order():
-    manifest = build_benchmark("digits").manifest
-    keys = [(r["role"], r["group"], r["source"], r["class_id"]) for r in manifest.classes.to_pylist()]
+def test_tables_are_in_their_order(digits):
+    keys = [(r["role"], r["group"], r["source"], r["class_id"]) for r in digits.classes.to_pylist()]
     assert keys == sorted(keys)
     images = [
         (r["split"], r["role"], r["group"], r["source"], r["class_id"], r["image_id"])
-        for r in manifest.images().to_pylist()
+        for r in digits.images().to_pylist()
     ]
     assert images == sorted(images)
 
@@ -103,11 +75,11 @@ def test_every_class_of_every_source_is_in_the_class_table_with_evidence():
     assert {(r["group"], r["label"]) for r in excluded} == {("", -1)}
 
 
-def test_another_seed_is_another_draw_with_its_own_name():
-    base, other = build_benchmark("digits").manifest, build_benchmark("digits", seed=1).manifest
+def test_another_seed_is_another_draw_with_its_own_name(digits):
+    other = build_benchmark("digits", seed=1).manifest
     assert other.name == "digits@seed=1"
-    assert rows(base, "val", "digits-0-5") != rows(other, "val", "digits-0-5")
-    assert rows(base, "test", "digits-6-9") == rows(other, "test", "digits-6-9")
+    assert rows(digits, "val", "digits-0-5") != rows(other, "val", "digits-0-5")
+    assert rows(digits, "test", "digits-6-9") == rows(other, "test", "digits-6-9")
 
 
 def test_a_later_count_never_moves_an_earlier_split(recipe):
@@ -123,35 +95,31 @@ def test_a_later_count_never_moves_an_earlier_split(recipe):
     assert with_test(3) == with_test(40)
 
 
-def test_a_manifest_written_and_read_is_the_same(tmp_path):
-    built = build_benchmark("digits", out=tmp_path)
-    read = load_manifest(tmp_path / "digits")
-    assert read.data == built.manifest.data
-    assert read.images().equals(built.manifest.images())
+def test_a_manifest_written_and_read_is_the_same(built, digits):
+    read = load_manifest(built.folder)
+    assert read.data == digits.data
+    assert read.images().equals(digits.images())
     assert altered(read) == []
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["digits"]
+    assert sorted(p.name for p in built.folder.parent.iterdir()) == ["digits"]
 
 
-def test_writing_twice_gives_the_same_bytes(tmp_path):
-    for out in ("a", "b"):
-        build_benchmark("digits", out=tmp_path / out)
-    files = sorted(
-        p.relative_to(tmp_path / "a") for p in (tmp_path / "a" / "digits").rglob("*") if p.is_file()
-    )
+def test_writing_twice_gives_the_same_bytes(built, tmp_path):
+    build_benchmark("digits", out=tmp_path)
+    files = [path for path in built.folder.rglob("*") if path.is_file()]
     assert len(files) == 8
     for path in files:
-        assert (tmp_path / "a" / path).read_bytes() == (tmp_path / "b" / path).read_bytes()
+        again = tmp_path / "digits" / path.relative_to(built.folder)
+        assert path.read_bytes() == again.read_bytes()
 
 
-def test_another_parquet_writer_changes_no_fingerprint(tmp_path):
-    build_benchmark("digits", out=tmp_path)
-    before = load_manifest(tmp_path / "digits").data.fingerprints
-    for path in (tmp_path / "digits").rglob("*.parquet"):
+def test_another_parquet_writer_changes_no_fingerprint(folder):
+    before = load_manifest(folder).data.fingerprints
+    for path in folder.rglob("*.parquet"):
         table = pq.read_table(path)
         pq.write_table(
             table, path, version="1.0", compression="snappy", row_group_size=7, use_dictionary=False
         )
-    manifest = load_manifest(tmp_path / "digits")
+    manifest = load_manifest(folder)
     assert altered(manifest) == []
     assert fingerprint.of_images([manifest.images()]).images == before.images_in_all
 
@@ -163,29 +131,24 @@ def test_groups_that_ask_for_more_than_there_is(recipe):
 
 
 def test_one_image_in_two_roles_is_refused(recipe):
-    images = '{ test = { from = "all", all = true } }'
-    known = group("known", "id", "digits", '{ listed = ["0"] }', images)
-    again = group("again", "near", "digits", '{ listed = ["0"] }', images, "reuse = true")
+    again = group("again", "near", "digits", '{ listed = ["0"] }', more="reuse = true")
     with pytest.raises(RecipeError, match="already taken|leaks between"):
-        build_benchmark(recipe(known, again))
+        build_benchmark(recipe(KNOWN, again))
 
 
 def test_a_class_taken_is_not_offered_again(recipe):
-    images = '{ test = { from = "all", all = true } }'
-    known = group("known", "id", "digits", '{ listed = ["0"] }', images)
-    again = group("again", "near", "digits", '{ listed = ["0"] }', images)
+    again = group("again", "near", "digits", '{ listed = ["0"] }')
     with pytest.raises(RecipeError, match="takes no class at all"):
-        build_benchmark(recipe(known, again))
+        build_benchmark(recipe(KNOWN, again))
 
 
-LEAKY = (
-    group(
-        "known", "id", "cifar10", '{ listed = ["dog", "cat"] }', '{ test = { from = "test", all = true } }'
-    ),
-    group(
-        "far", "far", "imagenet1k", '{ subtree = ["n02084071"] }', '{ test = { from = "val", all = true } }'
-    ),
-)
+def far_from_imagenet(wnid: str) -> str:
+    images = '{ test = { from = "val", all = true } }'
+    return group("far", "far", "imagenet1k", f'{{ subtree = ["{wnid}"] }}', images)
+
+
+PETS = group("known", "id", "cifar10", '{ listed = ["dog", "cat"] }', EVERY.replace('"all"', '"test"'))
+LEAKY = (PETS, far_from_imagenet("n02084071"))
 
 
 def known_leak(kind: str, count: int) -> str:
@@ -209,18 +172,13 @@ def test_an_unnamed_leak_is_an_error_and_a_named_one_is_recorded(recipe):
 
 
 def test_a_known_leak_that_matches_nothing_is_an_error(recipe):
-    entry = (
-        '[[known_leak]]\nkind = "class"\na = "group:known"\nb = "group:far"\ncount = 3\nreason = "a test"\n'
-    )
     with pytest.raises(RecipeError, match="matches nothing"):
-        build_benchmark(recipe(*LEAKY, entry, head=HEAD + "reproduces = true\n"))
+        build_benchmark(recipe(*LEAKY, known_leak("class", 3), head=HEAD + "reproduces = true\n"))
 
 
 def test_drop_leaks_makes_the_cleaned_variant(recipe):
-    mixed = group(
-        "far", "far", "imagenet1k", '{ subtree = ["n02075296"] }', '{ test = { from = "val", all = true } }'
-    )
-    manifest = build_benchmark(recipe(LEAKY[0], mixed, head=HEAD + "drop_leaks = true\n")).manifest
+    mixed = far_from_imagenet("n02075296")
+    manifest = build_benchmark(recipe(PETS, mixed, head=HEAD + "drop_leaks = true\n")).manifest
     far = [r["name"] for r in manifest.classes.to_pylist() if r["group"] == "far"]
     assert {leak.kind for leak in manifest.data.leaks} == {"sibling"}  # recorded, and no more
     assert any("bear" in name for name in far)  # carnivores that are neither dog nor cat stay
@@ -232,26 +190,6 @@ def test_drop_leaks_makes_the_cleaned_variant(recipe):
 
 
 # -- roots -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def textures(tmp_path) -> Path:
-    """Two classes of DTD with a few real ids each, as its publisher lays them out."""
-    inventory = load_inventory("dtd", "all")
-    assert inventory is not None
-    ids = [i for i in inventory.column("image_id").to_pylist() if i.startswith(("banded/", "dotted/"))]
-    root = tmp_path / "dtd"
-    for n, image_id in enumerate(ids):
-        path = root / "images" / f"{image_id}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (16, 16), (n % 256, n // 256, 7)).save(path)
-    return root
-
-
-FAR = group(
-    "far", "far", "dtd", '{ listed = ["banded", "dotted"] }', '{ test = { from = "all", per_class = 30 } }'
-)
-KNOWN = group("known", "id", "digits", '{ listed = ["0"] }', '{ test = { from = "all", all = true } }')
 
 
 def test_a_root_fills_digests_and_moves_no_draw(recipe, textures, tmp_path):
@@ -281,12 +219,11 @@ def test_a_missing_image_is_named_never_replaced(recipe, textures, workers):
 
 def test_a_local_build_draws_from_what_a_root_holds_of_an_inventory(recipe, textures, tmp_path):
     fives = '{ test = { from = "all", per_class = 5 } }'
-    every = '{ test = { from = "all", all = true } }'
     two, rest = '{ listed = ["banded", "dotted"] }', '{ listed = ["braided"] }'
     held = {i for i in sorted(load_inventory("dtd", "all")["image_id"].to_pylist()) if i[:6] == "banded"}
     for gone in sorted(held)[10:]:
         (textures / "images" / f"{gone}.jpg").unlink()
-    drawn = recipe(KNOWN, group("far", "far", "dtd", two, fives), group("near", "near", "dtd", rest, every))
+    drawn = recipe(KNOWN, group("far", "far", "dtd", two, fives), group("near", "near", "dtd", rest))
     roots = {"dtd": textures}
     with pytest.raises(MissingImageError):
         build_benchmark(drawn, roots=roots)
@@ -370,81 +307,11 @@ def test_an_output_that_cannot_be_written(tmp_path):
         build_benchmark("digits", out=tmp_path / "file")
 
 
-# -- freezing --------------------------------------------------------------------------------------------
-
-
-def test_freeze_then_verify(tmp_path, recipe):
-    build_benchmark("digits", out=tmp_path / "build")
-    freeze(read_manifest(tmp_path / "build" / "digits"), manifests=tmp_path / "manifests")
-    assert verify_benchmark(read_manifest(tmp_path / "manifests" / "digits")).problems == []
-
-
-def test_what_is_never_frozen(tmp_path, recipe, textures):
-    build_benchmark("digits", seed=3, out=tmp_path)
-    with pytest.raises(ManifestError, match="never frozen"):
-        freeze(read_manifest(tmp_path / "digits@seed=3"), manifests=tmp_path / "manifests")
-    next((textures / "images" / "banded").iterdir()).unlink()
-    images = '{ test = { from = "all", all = true } }'
-    path = recipe(KNOWN, group("far", "far", "dtd", '{ listed = ["banded"] }', images))
-    build_benchmark(path, roots={"dtd": textures}, allow_missing=True, out=tmp_path)
-    with pytest.raises(ManifestError, match="1 images are missing"):
-        freeze(read_manifest(tmp_path / "mine"), manifests=tmp_path / "manifests")
-
-
-def test_completing_fills_nulls_and_nothing_else(tmp_path, recipe, textures):
-    path, out, frozen = recipe(KNOWN, FAR), tmp_path / "build", tmp_path / "manifests"
-    build_benchmark(path, out=out)
-    freeze(read_manifest(out / "mine"), manifests=frozen)
-    build_benchmark(path, roots={"dtd": textures}, out=out)
-    freeze(read_manifest(out / "mine"), manifests=frozen)
-    assert load_manifest(frozen / "mine").data.fingerprints.pixels_in_all is not None
-    build_benchmark(path, out=out)
-    with pytest.raises(ManifestError, match="test/far would be lost"):
-        freeze(read_manifest(out / "mine"), manifests=frozen)
-    build_benchmark(
-        recipe(KNOWN, FAR.replace("per_class = 30", "per_class = 31")), roots={"dtd": textures}, out=out
-    )
-    with pytest.raises(ManifestError, match="frozen rows would change"):
-        freeze(read_manifest(out / "mine"), manifests=frozen)
-
-
-def test_provenance_stays_where_no_fingerprint_changes(tmp_path):
-    build_benchmark("digits", out=tmp_path)
-    folder = freeze(read_manifest(tmp_path / "digits"), manifests=tmp_path / "manifests").folder
-    data = json.loads((folder / "manifest.json").read_text())
-    data["provenance"] = {"pyarrow": "1.0"}
-    (folder / "manifest.json").write_text(json.dumps(data))
-    freeze(read_manifest(tmp_path / "digits"), manifests=tmp_path / "manifests")
-    assert load_manifest(folder).data.provenance == {"pyarrow": "1.0"}
-
-
-def test_verify_finds_what_was_changed(tmp_path):
-    build_benchmark("digits", out=tmp_path)
-    folder = freeze(read_manifest(tmp_path / "digits"), manifests=tmp_path / "manifests").folder
-    path = folder / "images" / "val" / "digits-0-5.parquet"
-    table = pq.read_table(path)
-    pq.write_table(table.slice(1), path)
-    found = verify_benchmark(read_manifest(tmp_path / "manifests" / "digits"))
-    assert {p.kind for p in found.problems} >= {"fingerprint", "image-not-frozen"}
-    named = [p.image_id for p in found.problems if p.kind == "image-not-frozen"]
-    assert named == [table.column("image_id")[0].as_py()]
-
-
-def test_verify_with_a_root_finds_altered_pixels(tmp_path, recipe, textures):
-    path = recipe(KNOWN, FAR)
-    build_benchmark(path, roots={"dtd": textures}, out=tmp_path)
-    victim = rows(load_manifest(tmp_path / "mine"), "test", "far")[0]
-    Image.new("RGB", (16, 16), (250, 1, 2)).save(textures / "images" / f"{victim}.jpg")
-    found = verify_benchmark(read_manifest(tmp_path / "mine"), roots={"dtd": textures})
-    assert [(p.kind, p.image_id) for p in found.problems] == [("altered", victim)]
-
-
-def test_a_damaged_manifest_is_one_clear_error(tmp_path):
-    build_benchmark("digits", out=tmp_path)
-    path = tmp_path / "digits" / "classes.parquet"
+def test_a_damaged_manifest_is_one_clear_error(folder):
+    path = folder / "classes.parquet"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ManifestError, match=r"classes\.parquet"):
-        load_manifest(tmp_path / "digits")
+        load_manifest(folder)
     pq.write_table(pa.table({"source": ["x"]}), path)
     with pytest.raises(ManifestError, match="column 'class_id' is missing"):
-        load_manifest(tmp_path / "digits")
+        load_manifest(folder)
