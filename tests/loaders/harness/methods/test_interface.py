@@ -306,7 +306,7 @@ def wide(outputs: int) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(192, 7))
 
 
-@pytest.mark.parametrize("network", [f"{__name__}:chained", "timm:resnet10t"])
+@pytest.mark.parametrize("network", [f"{__name__}:chained", "timm:mobilenetv3_small_050"])
 def test_networks_from_outside_are_trained_saved_and_evaluated(network: str, tmp_path: Path) -> None:
     pytest.importorskip("timm")
     (run,) = train_models(

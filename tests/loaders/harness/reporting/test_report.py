@@ -259,7 +259,7 @@ def test_thumbnails_are_of_those_images(digits: Results) -> None:
 
 
 def test_images_that_are_not_at_hand_are_said(no_roots_of_this_machine: None) -> None:
-    (folder,) = (Path(__file__).resolve().parents[4] / "manifests" / "results").glob("unknown-cifar-*short")
+    (folder,) = (Path(__file__).resolve().parents[4] / "manifests" / "results").glob("unknown-cifar-*dropout")
     (draw,) = draws_of([folder], ["mcp"])
     manifest = load_manifest(draw.benchmark)
     found, notes = with_thumbnails(worst_mistakes(draw.entries[0], manifest, 1), manifest)
