@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -117,15 +118,22 @@ def deterministic_kernels(*, full_float32: bool = False) -> Iterator[None]:
     flags = cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32
     filled = utils.fill_uninitialized_memory
     try:
-        torch.use_deterministic_algorithms(True, warn_only=True)
+        _set_deterministic(True, warn_only=True)
         cudnn.deterministic, cudnn.benchmark, utils.fill_uninitialized_memory = True, False, False
         if full_float32:
             cudnn.allow_tf32 = matmul.allow_tf32 = False
         yield
     finally:
-        torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
+        _set_deterministic(enabled, warn_only=warn_only)
         cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32 = flags
         utils.fill_uninitialized_memory = filled
+
+
+def _set_deterministic(enabled: bool, *, warn_only: bool) -> None:
+    if "torch._dynamo" in sys.modules:  # networks may be compiled, and this sets their compiler, too
+        torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
+    else:  # without the import of the compiler, which takes two seconds and 170 MB
+        torch.set_deterministic_debug_mode((1 if warn_only else 2) if enabled else 0)
 
 
 def _leave() -> None:
