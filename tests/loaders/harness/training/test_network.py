@@ -11,6 +11,7 @@ from torch import nn
 
 import loaders
 from loaders.harness.checkpoints.choices import NETWORKS
+from loaders.harness.training import costs
 from wordnet_splits.base.errors import DataError, RecipeError, UnknownNameError
 
 SMALL: dict[str, Any] = {"recipe": "digits-demo", "epochs": 1, "images": 60, "device": "cpu"}
@@ -35,6 +36,18 @@ def test_a_module_is_copied_trained_from_its_weights_and_evaluated() -> None:
     assert results.values("auroc", group="uniform")
     assert "Model Sequential: weights as given in Python" in str(results)
     assert set(NETWORKS) == names
+
+
+def test_progress_shows_the_recipe_and_the_costs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(costs, "MIN_ANNOUNCED_SECONDS", 0.0)
+    for progress in (None, True):
+        loaders.train("tiny-cnn", "digits", **{**SMALL, "epochs": 12}, progress=progress)
+        lines = capsys.readouterr().err.splitlines()
+        assert bool(lines) is bool(progress)
+    assert lines[0].startswith("digits-demo: ")
+    assert lines[-1] == "forward, backward: images per ID image; plain cross-entropy has 1 and 1"
 
 
 def test_refusals(tmp_path: Path) -> None:
