@@ -142,8 +142,8 @@ class PixMix(Softmax):
     """Cross-entropy of images mixed with fractals and with copies of themselves (PixMix, figure 4).
 
     Up to ``rounds`` times, an image is joined with a fractal or an operation's result, by addition or by
-    multiplication with weights of Beta(beta, 1) and Beta(1, beta). The fractals are ours: attractors of
-    random iterated function systems, the same ones in every training.
+    multiplication with weights of Beta(beta, 1) and Beta(1, beta). The fractals are attractors of random
+    iterated function systems, the same in every training.
 
     Attributes
     ----------
@@ -189,10 +189,10 @@ def join(images: Tensor, partners: Tensor, beta: float, rng: np.random.Generator
     (a, b) are Beta(beta, 1) and Beta(1, beta), or 1 + Beta(1, beta) and -Beta(1, beta).
     """
     n = len(images)
-    first, small, other = rng.beta(beta, 1, n), rng.beta(1, beta, n), rng.beta(1, beta, n)
+    first, second, third = rng.beta(beta, 1, n), rng.beta(1, beta, n), rng.beta(1, beta, n)
     crossed = rng.random(n) < 0.5
-    a = as_factor(np.where(crossed, 1 + other, first), images)
-    b = as_factor(np.where(crossed, -small, small), images)
+    a = as_factor(np.where(crossed, 1 + third, first), images)
+    b = as_factor(np.where(crossed, -second, second), images)
     added = a * images + b * partners - (a + b - 1) / 2
     multiplied = (2 * images) ** a * (2 * partners).clamp_min(1 / 255) ** b / 2
     return torch.where(as_factor(rng.random(n) < 0.5, images) > 0, added, multiplied).clamp(0, 1)
@@ -214,7 +214,7 @@ def jensen_shannon(logits: Tensor) -> Tensor:
 def fractal_pictures(count: int, h: int, w: int) -> Tensor:
     """Return attractors of random iterated function systems as pictures (count, 3, h, w) uint8.
 
-    Each system has 2 to 4 affine contractions, with a colour each; points move by random ones of them and
+    Each system has 2 to 4 affine contractions, each with a colour. Points move by random contractions and
     leave the colour of the last. The brightness is the logarithm of the number of visits.
     """
     parts = [_render_fractals(seed, h, w) for seed in range(-(-count // FRACTALS_AT_ONCE))]
@@ -228,17 +228,18 @@ def _render_fractals(seed: int, h: int, w: int) -> Tensor:
     left, right = np.linalg.qr(rng.normal(size=(2, n, 4, 2, 2)))[0]
     matrices = left * rng.uniform(0.5, 0.9, (n, 4, 1, 2)) @ right
     shifts, position = rng.uniform(-1, 1, (n, 4, 2)), rng.normal(size=(n, points, 2))
-    visited, used = [], []
+    visited, contractions = [], []
     for _ in range(burn_in + steps):
-        used.append((rng.random((n, points)) * maps[:, None]).astype(int))
-        position = np.einsum("spij,spj->spi", matrices[system, used[-1]], position) + shifts[system, used[-1]]
+        contractions.append((rng.random((n, points)) * maps[:, None]).astype(int))
+        index = (system, contractions[-1])
+        position = np.einsum("spij,spj->spi", matrices[index], position) + shifts[index]
         visited.append(position)
-    path, last = np.concatenate(visited[burn_in:], 1), np.concatenate(used[burn_in:], 1)
+    path, last = np.concatenate(visited[burn_in:], 1), np.concatenate(contractions[burn_in:], 1)
     low, high = (np.quantile(path, q, axis=1, keepdims=True) for q in (0.01, 0.99))
     cell = np.floor((path - low) / (high - low) * [h, w]).astype(int)
     inside = ((cell >= 0) & (cell < [h, w])).all(2)
-    owner = np.broadcast_to(system, inside.shape)[inside]
-    pixel, colour = (owner * h + cell[inside][:, 0]) * w + cell[inside][:, 1], colours[owner, last[inside]]
+    row = np.broadcast_to(system, inside.shape)[inside]
+    pixel, colour = (row * h + cell[inside][:, 0]) * w + cell[inside][:, 1], colours[row, last[inside]]
     canvas = [np.bincount(pixel, colour[:, channel], n * h * w) for channel in range(3)]
     light = np.log1p(np.stack(canvas, 1)).reshape(n, h, w, 3)
     light *= 255 / light.max((1, 2, 3), keepdims=True)

@@ -1,7 +1,7 @@
-"""Groups of ID classes by WordNet, for a softmax each (MOS).
+"""Groups of ID classes in WordNet, each with its own softmax in MOS.
 
-WordNet's graph is cut from the top: while there are fewer groups than wanted, the largest is split into the
-subtrees below its synset; subtrees of one class are joined.
+WordNet's graph is cut from the top: while there are fewer groups than ``target``, the largest is split into
+the subtrees below its synset. Subtrees of a single class are joined.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ Cluster = tuple[str, dict[int, str], bool]
 """Synset, label -> synset of its classes, and whether it may be split."""
 
 
-def groups_of(manifest: Any, classes: int, wanted: int = 0) -> dict[str, Any]:
+def groups_of(manifest: Any, classes: int, target: int = 0) -> dict[str, Any]:
     """Return ``groups``, the group of each label, and ``group_names``.
 
     Parameters
     ----------
-    manifest : the benchmark. Without one, or where a class has no synset or all are in one subtree, groups
+    manifest : the benchmark. Without it, or where a class has no synset or all are in one subtree, groups
         are of consecutive labels.
-    wanted : about the number of groups, by default the root of the number of classes.
+    target : approximate number of groups, by default the square root of the number of classes.
     """
-    wanted = wanted or max(isqrt(classes), 2)
+    target = target or max(isqrt(classes), 2)
     synsets = {} if manifest is None else _synsets(manifest)
     taxonomy = load()
-    clusters = _clusters(synsets, wanted, taxonomy) if len(synsets) == classes else []
+    clusters = _clusters(synsets, target, taxonomy) if len(synsets) == classes else []
     if len(clusters) < 2:
-        size = -(-classes // wanted)
+        size = -(-classes // target)
         groups = [label // size for label in range(classes)]
         return {"groups": groups, "group_names": [f"labels from {n * size}" for n in range(groups[-1] + 1)]}
     group_by_label = {label: n for n, (_, labels, _) in enumerate(clusters) for label in labels}
@@ -49,10 +49,10 @@ def _synsets(manifest: Any) -> dict[int, str]:
     }
 
 
-def _clusters(synsets: dict[int, str], wanted: int, taxonomy: Taxonomy) -> list[Cluster]:
-    """Return about ``wanted`` groups, ordered by their first label."""
+def _clusters(synsets: dict[int, str], target: int, taxonomy: Taxonomy) -> list[Cluster]:
+    """Return about ``target`` groups, ordered by their first label."""
     clusters: list[Cluster] = [(taxonomy.root, synsets, True)]
-    while len(clusters) < wanted and any(splittable for _, _, splittable in clusters):
+    while len(clusters) < target and any(splittable for _, _, splittable in clusters):
         largest = max((c for c in clusters if c[2]), key=lambda c: (len(c[1]), -min(c[1])))
         clusters.remove(largest)
         clusters += _split(largest[0], largest[1], taxonomy)
@@ -60,7 +60,7 @@ def _clusters(synsets: dict[int, str], wanted: int, taxonomy: Taxonomy) -> list[
 
 
 def _split(synset: str, labels: dict[int, str], taxonomy: Taxonomy) -> list[Cluster]:
-    """Return the subtrees below a synset that have two classes or more, and one group of all others."""
+    """Return the subtrees below a synset that have two classes or more, and a group of all other classes."""
     children = sorted(taxonomy.children(synset))
     below: dict[str, dict[int, str]] = {}
     for label, wnid in labels.items():

@@ -1,4 +1,4 @@
-"""Training on copies of the images that other programs have made: StyleAugment, DeepAugment.
+"""Training on copies of the images made by other programs: StyleAugment, DeepAugment.
 
 References
 ----------
@@ -43,8 +43,8 @@ HINT = (
 class AugmentedCopies(Method):
     """Cross-entropy of images, a share of which are copies of images of their class from a folder.
 
-    With ``share`` 0.5, images and copies are as many, as in training on their union. Copies are resized to
-    the images' size and mirrored at random.
+    With ``share`` 0.5, there are as many copies as images, as in training on their union. Copies are resized
+    to the images' size and mirrored at random.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Features changed for training alone, evaluation uses them as they are: T2FNorm, ISH.
+"""Features that are changed in training but not in evaluation: T2FNorm, ISH.
 
 References
 ----------
@@ -46,7 +46,7 @@ class Ish(Method):
 
     Attributes
     ----------
-    pruned : share of the features of an image that f' has as 0, the smallest.
+    pruned : share of an image's features that are 0 in f', the smallest ones.
     head_weight_decay : weight decay of the classifier, in place of the recipe's.
     """
 

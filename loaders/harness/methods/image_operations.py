@@ -1,8 +1,8 @@
-"""AutoAugment's operations on batches, each image with a magnitude of its own.
+"""AutoAugment's operations on batches, with a magnitude for each image.
 
 Images are uint8 (n, 3, h, w). Magnitudes (n,) are in -1..1, shares of AutoAugment's greatest: rotation by 30
 degrees, shear by .3, translation by 150 / 331 of the side, factors 1 +- .9 of the enhancements, 4 of 8 bits,
-solarisation of every pixel. What comes from outside an image is black.
+solarisation of every pixel. Pixels from outside the image are black.
 
 References
 ----------
@@ -76,7 +76,7 @@ def posterize(images: Tensor, magnitudes: Tensor) -> Tensor:
 
 
 def solarize(images: Tensor, magnitudes: Tensor) -> Tensor:
-    """Invert the values from a threshold on."""
+    """Invert the values that are not below a threshold."""
     thresholds = (256 * (1 - magnitudes.abs())).view(-1, 1, 1, 1)
     return torch.where(images >= thresholds, 255 - images, images)
 
@@ -144,7 +144,7 @@ def to_uint8(values: Tensor) -> Tensor:
 SHAPES: tuple[Operation, ...] = (rotate, shear_x, shear_y, translate_x, translate_y)
 TONES: tuple[Operation, ...] = (autocontrast, equalize, posterize, solarize)
 AUGMIX = (*TONES, *SHAPES)
-"""Operations of AugMix and PixMix; the others are among the corruptions of ImageNet-C."""
+"""Operations of AugMix and PixMix; the remaining ones are among the corruptions of ImageNet-C."""
 RANDAUGMENT = (identity, *AUGMIX, color, contrast, brightness, sharpness)
 
 

@@ -137,7 +137,7 @@ class Data:
     labels : (N,) labels of the ID images, in the order of `Batch.index`, on the device.
     n_outliers : number of outliers. classes : names of the ID classes in label order.
     extract : () -> features (N, D) and logits (N, K) of the ID images in evaluation mode, unaugmented;
-        ``extract(True)``: of the outliers.
+        ``extract(True)``: those of the outliers.
     manifest : the benchmark, None for images without one. normalise : the normalisation of `Batch.views`.
     """
 

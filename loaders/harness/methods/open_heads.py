@@ -1,4 +1,4 @@
-"""Classifiers of other forms than a linear layer: G-ODIN, ARPL, MOS; and two of them: MCD.
+"""Classifiers other than a linear layer (G-ODIN, ARPL, MOS), and a pair of classifiers (MCD).
 
 References
 ----------
@@ -76,7 +76,7 @@ class Godin(Method):
 
 
 class ReciprocalPoints(nn.Module):
-    """Logits by the distance to a point per class, of what is not the class; and the radius of its space."""
+    """A reciprocal point per class, which stands for all other classes, and the radius of the known space."""
 
     def __init__(self, width: int, classes: int) -> None:
         super().__init__()
@@ -97,8 +97,8 @@ class ReciprocalPoints(nn.Module):
 class Arpl(Method):
     """Cross-entropy of distances to reciprocal points, and a bound on the open space (ARPL, eq. 4-9).
 
-    The open-space risk is max(0, d(f, p_y) - R + margin): the paper's has margin 0, the authors' code 1. The
-    confidence ``distance`` is that to the farthest point.
+    The open-space risk is max(0, d(f, p_y) - R + margin): the margin is 0 in the paper, 1 in the authors'
+    code. The confidence ``distance`` is the greatest logit.
     """
 
     weight: NonNegativeFloat = 0.1
@@ -116,8 +116,8 @@ class Arpl(Method):
         """Return the cross-entropy and the open-space risk."""
         features, logits = model(batch.images)
         head = model.head
-        own = (features - head.points[batch.labels]).square().mean(1)
-        risk = functional.relu(own - head.radius + self.margin)
+        distance = (features - head.points[batch.labels]).square().mean(1)
+        risk = functional.relu(distance - head.radius + self.margin)
         return {
             "cross_entropy": cross_entropy(logits / self.temperature, batch.labels),
             "open_space": Term(risk, self.weight),
@@ -162,7 +162,7 @@ class Mos(Method):
 
     Attributes
     ----------
-    groups : about the number of groups; 0 is the root of the number of classes.
+    groups : approximate number of groups; 0 is the square root of the number of classes.
     """
 
     groups: NonNegativeInt = 0
@@ -181,10 +181,10 @@ class Mos(Method):
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the sum over groups."""
         classes, others = model.head.log_probabilities(model(batch.images)[0])
-        own = model.head.group[batch.labels]
-        elsewhere = functional.one_hot(own, others.shape[1]) == 0
+        group = model.head.group[batch.labels]
+        outside = functional.one_hot(group, others.shape[1]) == 0
         inside = -classes.gather(1, batch.labels[:, None])[:, 0]
-        return {"cross_entropy": inside - (others * elsewhere).sum(1)}
+        return {"cross_entropy": inside - (others * outside).sum(1)}
 
     def confidences(self, model: Network, images: Tensor) -> Mapping[str, Tensor]:
         """Return minus the least log probability of "others"."""
@@ -196,7 +196,7 @@ class Mos(Method):
 class Mcd(Method):
     """Two classifiers that disagree about outliers by the entropy of their predictions (MCD, eq. 1-3).
 
-    From the share ``start`` of the epochs on, outliers with H1 - H2 below ``margin`` cost the rest. The
+    From the share ``start`` of the epochs on, outliers cost max(0, margin - (H1 - H2)). The
     confidence ``discrepancy`` is -(H1 - H2).
     """
 

@@ -73,7 +73,7 @@ class Cider(Method):
         return (augment, augment)
 
     def setup(self, model: Network, data: Data, state: State) -> None:
-        """Begin with the mean embedding of each class."""
+        """Set the prototypes to the mean embedding of each class."""
         head = model.head
         with torch.no_grad():
             embeddings = head.embed(data.extract()[0])
@@ -230,5 +230,7 @@ def dispersion(prototypes: Tensor, tau: float) -> Tensor:
     """Return the log mean exp cosine / tau of each prototype to the others, (K,)."""
     classes = len(prototypes)
     cosines = prototypes @ prototypes.T / tau
-    others = ~torch.eye(classes, dtype=torch.bool, device=cosines.device)
-    return torch.logsumexp(cosines[others].view(classes, classes - 1), 1) - torch.tensor(classes - 1.0).log()
+    different = ~torch.eye(classes, dtype=torch.bool, device=cosines.device)
+    return (
+        torch.logsumexp(cosines[different].view(classes, classes - 1), 1) - torch.tensor(classes - 1.0).log()
+    )

@@ -1,7 +1,8 @@
-"""Methods that learn how sure a prediction is: evidential deep learning, correctness ranking.
+"""Methods that learn how certain a prediction is: ConfBranch, evidential deep learning, correctness ranking.
 
 References
 ----------
+DeVries and Taylor, Learning Confidence for Out-of-Distribution Detection in Neural Networks, 2018.
 Sensoy, Kaplan and Kandemir, Evidential Deep Learning to Quantify Classification Uncertainty, NeurIPS 2018.
 Moon, Kim, Shin and Hwang, Confidence-Aware Learning for Deep Neural Networks, ICML 2020.
 """
@@ -10,18 +11,61 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
-from pydantic import NonNegativeFloat, NonNegativeInt
-from torch import Tensor
+from pydantic import Field, NonNegativeFloat, NonNegativeInt
+from torch import Tensor, nn
 from torch.nn import functional
 
-from .interface import Batch, Data, Method, Part, State, Term, Terms, cross_entropy, declare
+from .interface import BACKBONE, HEAD, Batch, Data, Method, Part, State, Term, Terms, cross_entropy, declare
 from .network import Network
 from .registry import register_method
 
-GREATEST_EVIDENCE = 10.0
-"""Bound of logits in Kim et al.'s evidence exp(z)."""
+LARGEST_LOGIT = 10.0
+"""Largest absolute logit z in the evidence exp(z) of Kim et al."""
+
+
+@register_method("confbranch")
+@dataclass(frozen=True)
+class ConfBranch(Method):
+    """A confidence c per image: NLL of c p + (1 - c) y for half of the images, and -log c (eq. 2-6).
+
+    The weight of -log c is divided by 1.01 after a step with a mean below ``budget``, by 0.99 otherwise.
+    """
+
+    weight: NonNegativeFloat = 0.1
+    budget: Annotated[float, Field(gt=0, le=1)] = 0.3
+    eps: Annotated[float, Field(gt=0, lt=1)] = 1e-12
+
+    parts = declare(task=Part((BACKBONE, HEAD, "confidence")), confidence=Part((BACKBONE, "confidence")))
+    outputs = ("confidence",)
+
+    def heads(self, model: Network, classes: int) -> Mapping[str, nn.Module]:
+        """Return the confidence branch."""
+        return {"confidence": nn.Linear(model.width, 1)}
+
+    def setup(self, model: Network, data: Data, state: State) -> None:
+        """Set the initial weight."""
+        state["weight"] = self.weight
+
+    def step(self, model: Network, batch: Batch, state: State) -> Terms:
+        """Return the negative log-likelihood of the hinted predictions, and -log c."""
+        features, logits = model(batch.images)
+        confidence = torch.sigmoid(model.heads["confidence"](features))
+        hinted = torch.rand(len(batch), 1, generator=state.generator).to(logits.device) < 0.5
+        c = torch.where(hinted, confidence, 1.0)
+        target = functional.one_hot(batch.labels, logits.shape[1])
+        probabilities = c * torch.softmax(logits, 1) + (1 - c) * target
+        task = functional.nll_loss(probabilities.clamp_min(self.eps).log(), batch.labels, reduction="none")
+        loss = -confidence[:, 0].clamp_min(self.eps).log()
+        weight = state["weight"]
+        state["weight"] = weight / (1.01 if float(loss.detach().mean()) < self.budget else 0.99)
+        return {"task": task, "confidence": Term(loss, weight)}
+
+    def confidences(self, model: Network, images: Tensor) -> Mapping[str, Tensor]:
+        """Return the confidence, before the sigmoid: the same order without saturation."""
+        return {"confidence": model.heads["confidence"](model(images)[0])[:, 0]}
 
 
 @register_method("edl")
@@ -29,7 +73,7 @@ GREATEST_EVIDENCE = 10.0
 class Edl(Method):
     """Type II maximum likelihood of a Dirichlet distribution, and its divergence from the uniform one (EDL).
 
-    alpha = exp(z) + 1 with z in [-10, 10], as Kim et al. have it; the loss is log S - log alpha_y (Sensoy et
+    alpha = exp(z) + 1 with z in [-10, 10], as in Kim et al.; the loss is log S - log alpha_y (Sensoy et
     al., eq. 3), and the divergence is that of alpha without the evidence of the label (eq. 6). Its weight
     rises to ``weight`` over ``annealing`` epochs. The confidence ``evidence`` is log S.
     """
@@ -56,7 +100,7 @@ class Edl(Method):
 
 def dirichlet(logits: Tensor) -> Tensor:
     """Return alpha (n, K) = exp(z) + 1, z within [-10, 10]."""
-    return logits.clamp(-GREATEST_EVIDENCE, GREATEST_EVIDENCE).exp() + 1
+    return logits.clamp(-LARGEST_LOGIT, LARGEST_LOGIT).exp() + 1
 
 
 def divergence_from_uniform(alpha: Tensor) -> Tensor:
@@ -71,7 +115,7 @@ def divergence_from_uniform(alpha: Tensor) -> Tensor:
 class Crl(Method):
     """Cross-entropy, and a hinge on pairs whose confidences are not ordered as their histories (CRL, eq. 3).
 
-    The history of an image is the share of past epochs in which it was predicted rightly; pairs are
+    The history of an image is the share of past epochs in which it was classified correctly; pairs are
     neighbours in the batch, and confidence is the maximum softmax.
     """
 
@@ -80,19 +124,19 @@ class Crl(Method):
     parts = declare(cross_entropy=Part(), ranking=Part(depends="order"))
 
     def setup(self, model: Network, data: Data, state: State) -> None:
-        """Begin with no right prediction."""
-        state["right"] = torch.zeros(len(data.labels), device=data.labels.device)
-        state["seen"] = torch.zeros(len(data.labels), device=data.labels.device)
+        """Set the history of every image to zero."""
+        state["correct"] = torch.zeros(len(data.labels), device=data.labels.device)
+        state["passes"] = torch.zeros(len(data.labels), device=data.labels.device)
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
-        """Return both losses, and note which predictions are right."""
+        """Return both losses, and record which predictions are correct."""
         logits = model.logits(batch.images)
-        history = state["right"][batch.index] / state["seen"][batch.index].clamp_min(1)
+        history = state["correct"][batch.index] / state["passes"][batch.index].clamp_min(1)
         difference = history - history.roll(-1)
         confidence = torch.softmax(logits, 1).amax(1)
         ranking = functional.relu(difference.abs() - difference.sign() * (confidence - confidence.roll(-1)))
-        state["right"][batch.index] += (logits.argmax(1) == batch.labels).to(state["right"])
-        state["seen"][batch.index] += 1
+        state["correct"][batch.index] += (logits.argmax(1) == batch.labels).to(state["correct"])
+        state["passes"][batch.index] += 1
         return {
             "cross_entropy": cross_entropy(logits, batch.labels),
             "ranking": Term(ranking, self.weight),

@@ -12,7 +12,7 @@ from .formulas import cross_entropy, softmax
 def oracle(inputs: OracleInputs) -> dict[str, Any]:
     ((_, logits),), state = inputs.calls, inputs.state
     sure = [max(softmax(z)) for z in logits]
-    past = [state["right"][i] / max(state["seen"][i], 1) for i in inputs.index]
+    past = [state["correct"][i] / max(state["passes"][i], 1) for i in inputs.index]
     ranking = []
     for i in range(len(logits)):
         j = (i + 1) % len(logits)
