@@ -10,16 +10,17 @@ from wordnet_splits.catalog.inventory import load_inventory
 from .sources.trees import jpeg
 
 HEAD = 'schema = 1\nname = "mine"\n'
+EVERY = '{ test = { from = "all", all = true } }'
 
 
-def group(name: str, role: str, source: str, classes: str, images: str, more: str = "") -> str:
+def group(name: str, role: str, source: str, classes: str, images: str = EVERY, more: str = "") -> str:
     return (
         f'[[group]]\nname = "{name}"\nrole = "{role}"\nsource = "{source}"\n'
         f"classes = {classes}\nimages = {images}\n{more}\n"
     )
 
 
-KNOWN = group("known", "id", "digits", '{ listed = ["0"] }', '{ test = { from = "all", all = true } }')
+KNOWN = group("known", "id", "digits", '{ listed = ["0"] }')
 BANDED = '{ listed = ["banded", "dotted"] }'
 FAR = group("far", "far", "dtd", BANDED, '{ test = { from = "all", per_class = 30 } }')
 

@@ -46,7 +46,6 @@ def refused(command, tmp_path) -> Callable[..., str]:
 
 # -- recipes ---------------------------------------------------------------------------------------------
 
-TEST_ALL = '{ test = { from = "all", all = true } }'
 RECIPES: dict[str, tuple[str, str]] = {
     "key-of-another-table": (f'{KNOWN}doi = "10.5281/zenodo.1"\n', "'doi' is a key of another table"),
     "key": (KNOWN.replace("images", "imges"), "line 8: unknown key 'imges'; did you mean 'images'"),
@@ -61,10 +60,7 @@ RECIPES: dict[str, tuple[str, str]] = {
         KNOWN.replace("all = true", "perclass = 1"),
         "did you mean 'per_class'? (keys here: list, from, per_class, total, half, all, rest, ",
     ),
-    "declaration": (
-        'layout = "csv"\n',
-        "declares a dataset, and is not a recipe (rename it dat",
-    ),
+    "declaration": ('layout = "csv"\n', "declares a dataset, and is not a recipe (rename it dat"),
     "role": (KNOWN.replace('"id"', '"known"'), "line 5: group.0.role: Input should be 'id', 'near'"),
     "syntax": (KNOWN + "[[group", "not valid TOML"),
     "no-images-rule": (
@@ -96,23 +92,17 @@ RECIPES: dict[str, tuple[str, str]] = {
         "did you mean 'superclass'",
     ),
     "classes-overlap": (
-        KNOWN + group("again", "near", "digits", '{ listed = ["0"] }', TEST_ALL),
+        KNOWN + group("again", "near", "digits", '{ listed = ["0"] }'),
         "mine.toml, line 14: group again: the rule takes no class at all",
     ),
     "images-overlap": (
-        KNOWN + group("again", "near", "digits", '{ listed = ["0"] }', TEST_ALL, "reuse = true"),
+        KNOWN + group("again", "near", "digits", '{ listed = ["0"] }', more="reuse = true"),
         "mine.toml, line 14: group again, test: `all` asks for images that another split has already taken",
     ),
     "classes-leak": (
         KNOWN.replace("all = true", "per_class = 5")
-        + group(
-            "again",
-            "near",
-            "digits",
-            '{ listed = ["0"] }',
-            '{ test = { from = "all", per_class = 5 } }',
-            "reuse = true",
-        ),
+        + KNOWN.replace("known", "again").replace('"id"', '"near"').replace("all = true", "per_class = 5")
+        + "reuse = true\n",
         "1 class leak between groups 'known' and 'again': 0 (",
     ),
     "too-many-images": (
@@ -222,6 +212,11 @@ def far(tmp_path) -> Path:
     return write_recipe(tmp_path, KNOWN, FAR)
 
 
+@pytest.fixture
+def dtd(tmp_path) -> Path:
+    return write_dtd(tmp_path / "dtd")
+
+
 def test_a_root_that_is_not_there_or_empty_or_a_file(refused, far, tmp_path):
     assert "the root of source dtd does not exist" in refused(far, "--root", "dtd=nowhere")
     (tmp_path / "empty").mkdir()
@@ -232,23 +227,21 @@ def test_a_root_that_is_not_there_or_empty_or_a_file(refused, far, tmp_path):
     assert "fetch and unpack dtd-r1.0.1.tar.gz" in line
 
 
-def test_a_root_whose_folder_is_a_file(refused, far, tmp_path):
+def test_a_root_whose_folder_is_a_file(refused, far, dtd, tmp_path):
     """As root no permission stops a reader; a file in a folder's place stops everybody."""
-    root = write_dtd(tmp_path / "dtd")
-    moved = root / "images" / "banded"
+    moved = dtd / "images" / "banded"
     moved.rename(tmp_path / "elsewhere")
     moved.write_bytes(b"")
-    assert "30 of 60 images of dtd are missing" in refused(far, "--root", f"dtd={root}")
+    assert "30 of 60 images of dtd are missing" in refused(far, "--root", f"dtd={dtd}")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="no permission stops the administrator")
-def test_a_root_that_may_not_be_read(refused, far, tmp_path):
-    root = write_dtd(tmp_path / "dtd")
-    (root / "images").chmod(0)
+def test_a_root_that_may_not_be_read(refused, far, dtd):
+    (dtd / "images").chmod(0)
     try:
-        assert "permission denied" in refused(far, "--root", f"dtd={root}")
+        assert "permission denied" in refused(far, "--root", f"dtd={dtd}")
     finally:
-        (root / "images").chmod(0o755)
+        (dtd / "images").chmod(0o755)
 
 
 def test_a_root_of_another_dataset(refused, far, tmp_path):
@@ -258,57 +251,48 @@ def test_a_root_of_another_dataset(refused, far, tmp_path):
     assert "it looks like food101" in line
 
 
-def test_a_loop_of_links(refused, far, tmp_path):
-    root = write_dtd(tmp_path / "dtd")
-    (root / "images" / "woven").symlink_to("../images")
-    (root / "images" / "banded").rename(tmp_path / "banded")
-    (root / "images" / "banded").symlink_to("banded")
-    assert "dtd" in refused(far, "--root", f"dtd={root}")
+def test_a_loop_of_links(refused, far, dtd, tmp_path):
+    (dtd / "images" / "woven").symlink_to("../images")
+    (dtd / "images" / "banded").rename(tmp_path / "banded")
+    (dtd / "images" / "banded").symlink_to("banded")
+    assert "dtd" in refused(far, "--root", f"dtd={dtd}")
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     assert "loop" in refused(far, "--root", f"dtd={tmp_path / 'a'}")
 
 
-def test_a_link_out_of_the_root(refused, far, tmp_path):
-    root = write_dtd(tmp_path / "dtd")
-    (root / "images" / "banded").rename(tmp_path / "banded")
-    (root / "images" / "banded").symlink_to(tmp_path / "banded")
-    assert "leads out of the root" in refused(far, "--root", f"dtd={root}", "--allow-missing")
+def test_a_link_out_of_the_root(refused, far, dtd, tmp_path):
+    (dtd / "images" / "banded").rename(tmp_path / "banded")
+    (dtd / "images" / "banded").symlink_to(tmp_path / "banded")
+    assert "leads out of the root" in refused(far, "--root", f"dtd={dtd}", "--allow-missing")
 
 
-def test_a_corrupt_image_is_named_with_what_is_wrong(refused, command, far, tmp_path):
-    root = write_dtd(tmp_path / "dtd")
-    command("build", far, "--root", f"dtd={root}")
+def test_a_corrupt_image_is_named_with_what_is_wrong(refused, command, far, dtd, tmp_path):
+    command("build", far, "--root", f"dtd={dtd}")
     taken = pq.read_table(tmp_path / "build" / "mine" / "images" / "test" / "far.parquet")
     image_id = taken.column("image_id")[0].as_py()
-    path = root / "images" / f"{image_id}.jpg"
+    path = dtd / "images" / f"{image_id}.jpg"
     path.write_bytes(path.read_bytes()[:300])
-    line = refused(far, "--root", f"dtd={root}")
-    assert f"1 of 60 images of dtd are unreadable under {root}, such as {image_id}: the image is" in line
-    done = command("build", far, "--root", f"dtd={root}", "--allow-missing", "--json")
+    line = refused(far, "--root", f"dtd={dtd}")
+    assert f"1 of 60 images of dtd are unreadable under {dtd}, such as {image_id}: the image is" in line
+    done = command("build", far, "--root", f"dtd={dtd}", "--allow-missing", "--json")
     assert done.code == 3
     assert [(m["kind"], m["image_id"]) for m in done.json["built"][0]["missing"]] == [
         ("unreadable", image_id)
     ]
 
 
-def test_files_under_other_names_are_pointed_out(refused, far, tmp_path):
+def test_files_under_other_names_are_pointed_out(refused, far, dtd):
     """The most likely reason why nothing is found is said, not only that nothing is."""
-    root = write_dtd(tmp_path / "dtd")
-    for path in (root / "images" / "banded").iterdir():
+    for path in (dtd / "images" / "banded").iterdir():
         path.rename(path.with_name("my_" + path.name))
-    line = refused(far, "--root", f"dtd={root}")
+    line = refused(far, "--root", f"dtd={dtd}")
     assert "30 of 60 images of dtd are missing" in line
     assert "120 files there are under no known name, such as banded/my_banded_0002.jpg" in line
 
 
-CIFAR = group(
-    "known",
-    "id",
-    "cifar100",
-    '{ listed = ["apple", "bear"] }',
-    '{ test = { from = "test", per_class = 10 } }',
-)
+IMAGES = '{ test = { from = "test", per_class = 10 } }'
+CIFAR = group("known", "id", "cifar100", '{ listed = ["apple", "bear"] }', IMAGES)
 
 
 class Hostile:
@@ -330,36 +314,37 @@ def cifar_batch(count: int = 20) -> dict[str, object]:
     }
 
 
+@pytest.fixture
+def cifar(tmp_path) -> Path:
+    (tmp_path / "cifar").mkdir()
+    return tmp_path / "cifar"
+
+
 @pytest.mark.parametrize("more", [(), ("--allow-missing",), ("--workers", 2)])
-def test_a_hostile_pickle_is_not_run(refused, tmp_path, more):
-    root, canary = tmp_path / "cifar", tmp_path / "canary"
-    root.mkdir()
-    (root / "test").write_bytes(pickle.dumps({"data": Hostile(f"touch {canary}")}, 2))
-    line = refused(write_recipe(tmp_path, CIFAR), "--root", f"cifar100={root}", *more)
-    assert f"{root / 'test'}: the pickle asks for" in line
+def test_a_hostile_pickle_is_not_run(refused, cifar, tmp_path, more):
+    canary = tmp_path / "canary"
+    (cifar / "test").write_bytes(pickle.dumps({"data": Hostile(f"touch {canary}")}, 2))
+    line = refused(write_recipe(tmp_path, CIFAR), "--root", f"cifar100={cifar}", *more)
+    assert f"{cifar / 'test'}: the pickle asks for" in line
     assert "nothing of it was run" in line
     assert not canary.exists()
 
 
-def test_a_truncated_pickle_is_named_once_and_read_once(refused, tmp_path, monkeypatch):
-    root = tmp_path / "cifar"
-    root.mkdir()
+def test_a_truncated_pickle_is_named_once_and_read_once(refused, cifar, tmp_path, monkeypatch):
     whole = pickle.dumps(cifar_batch(), 2)
-    (root / "test").write_bytes(whole[: len(whole) // 2])
+    (cifar / "test").write_bytes(whole[: len(whole) // 2])
     opened: list[Path] = []
     load = cifar_pickles.load_pickle  # type: ignore[attr-defined]
     monkeypatch.setattr(cifar_pickles, "load_pickle", lambda path: opened.append(path) or load(path))
-    line = refused(write_recipe(tmp_path, CIFAR), "--root", f"cifar100={root}")
-    assert f"{root / 'test'}: truncated, or not a pickle" in line
-    assert opened == [root / "test"]  # not again for each of the images in it
+    line = refused(write_recipe(tmp_path, CIFAR), "--root", f"cifar100={cifar}")
+    assert f"{cifar / 'test'}: truncated, or not a pickle" in line
+    assert opened == [cifar / "test"]  # not again for each of the images in it
 
 
-def test_a_pickle_of_another_dataset(refused, tmp_path):
-    root = tmp_path / "cifar"
-    root.mkdir()
-    (root / "test").write_bytes(pickle.dumps({"weights": [1]}, 2))
+def test_a_pickle_of_another_dataset(refused, cifar, tmp_path):
+    (cifar / "test").write_bytes(pickle.dumps({"weights": [1]}, 2))
     assert "not a batch of CIFAR: its keys are weights" in refused(
-        write_recipe(tmp_path, CIFAR), "--root", f"cifar100={root}"
+        write_recipe(tmp_path, CIFAR), "--root", f"cifar100={cifar}"
     )
 
 

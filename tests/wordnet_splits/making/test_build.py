@@ -17,7 +17,8 @@ from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import altered, fingerprint
 
-from .conftest import EVERY, FAR, HEAD, KNOWN, group, rows
+from ..recipes import EVERY, FAR, HEAD, KNOWN, group
+from .conftest import rows
 
 
 def test_digits_is_what_the_issue_asks_for(digits):

@@ -15,7 +15,8 @@ from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest import read_manifest
 
-from .conftest import FAR, KNOWN, group, rows
+from ..recipes import FAR, KNOWN, group
+from .conftest import rows
 
 
 def test_freeze_then_verify(frozen):
