@@ -77,6 +77,7 @@ REPORTED = (
 """Lies for which the whole page is made too, which takes seconds."""
 
 
+@pytest.mark.sampled("fuzz", one_in=3)
 @pytest.mark.parametrize("lie", LIES)
 def test_every_command_ends_in_a_line_or_works(lie: str, honest: Results, tmp_path: Path) -> None:
     LIES[lie](honest).write(tmp_path / "lying")
