@@ -143,7 +143,7 @@ class GroupedClasses(nn.Module):
         """Return log p of each class in its group (n, K), and of "others" of each group (n, G)."""
         outputs = self.outputs(features)
         members = functional.one_hot(self.group, self.groups).T.bool()  # (G, K + G)
-        totals = torch.stack([outputs[:, columns].logsumexp(1) for columns in members], 1)
+        totals = outputs[:, None].masked_fill(~members, -torch.inf).logsumexp(2)  # (n, G)
         logs = outputs - totals[:, self.group]
         return logs[:, : -self.groups], logs[:, -self.groups :]
 

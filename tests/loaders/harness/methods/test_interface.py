@@ -134,6 +134,24 @@ def test_killed_and_resumed_gives_the_same_bytes(
         assert (resumed.folder / file).read_bytes() == (whole.folder / file).read_bytes()
 
 
+@pytest.mark.parametrize("name", list_methods())
+def test_a_checkpoint_evaluates_as_the_trained_network(name: str, tmp_path: Path) -> None:
+    spec = spec_of(name, tmp_path)
+    network = load_checkpoint(train(spec, tmp_path / "models").folder)
+    trainer = Trainer(plan_runs(recipe_of(spec))[0], DeviceData.of(small_data(), CPU.device), CPU)
+    trainer.module.load_state_dict(network.state_dict())
+    images = torch.randn(6, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        torch.testing.assert_close(network(images), trainer.module.eval()(images))
+        if network.trained_by is not None and network.trained_by.method.outputs:
+            trained = network.trained_by
+            outputs = trained.method.confidences(trained.model, images)
+            expected = trainer.method.confidences(trainer.model, images)
+            assert set(outputs) == set(expected) == set(trained.method.outputs)
+            for output, values in outputs.items():
+                torch.testing.assert_close(values, expected[output])
+
+
 def test_csi_linear_changes_its_heads_alone() -> None:
     run = plan_runs(recipe_of("csi-linear", network="resnet20"))[0]
     trainer = Trainer(run, DeviceData.of(small_data(), CPU.device), CPU)
@@ -224,6 +242,35 @@ def test_a_head_called_head_replaces_the_classifier(tmp_path: Path) -> None:
     assert module(x).shape == (4, 3)
     assert type(module.head).__name__ == "PrototypeHead"
     assert torch.allclose(module.head.prototypes.norm(dim=1), torch.ones(3), atol=1e-6)
+
+
+class PositiveFeatures(nn.Linear):
+    """A classifier of the features that are positive in any image: its shapes depend on values."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        columns = (features > 0).any(0).nonzero()[:, 0]
+        return functional.linear(features[:, columns], self.weight[:, columns], self.bias)
+
+
+@dataclass(frozen=True)
+class TrainsPositiveFeatures(Method):
+    """Cross-entropy of `PositiveFeatures`."""
+
+    parts = declare(cross_entropy=Part())
+
+    def heads(self, model: Network, classes: int) -> Mapping[str, nn.Module]:
+        return {"head": PositiveFeatures(model.width, classes)}
+
+    def step(self, model: Network, batch: Batch, state: State) -> Terms:
+        return {
+            "cross_entropy": functional.cross_entropy(model(batch.images)[1], batch.labels, reduction="none")
+        }
+
+
+def test_a_head_may_select_columns_by_their_values(tmp_path: Path) -> None:
+    run = train(f"{__name__}:TrainsPositiveFeatures", tmp_path)
+    network: Any = load_checkpoint(run.folder)
+    assert network(torch.rand(4, 3, 8, 8)).shape == (4, 3)
 
 
 @dataclass(frozen=True)
