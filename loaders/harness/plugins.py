@@ -11,9 +11,9 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.base.user_code import USER_CODE_ERRORS as USER_CODE_ERRORS
@@ -112,20 +112,58 @@ def convert(value: Any, default: Any, where: str) -> Any:
     return converted
 
 
-def ranges_of(cls: type) -> dict[str, list[tuple[str, float]]]:
-    """Return the bounds, as ``("gt", 0)``, of the annotated numeric fields of a dataclass.
+class Parameters:
+    """Base of dataclasses whose fields are parameters: values outside of their annotations are refused.
 
-    They are declared as in pydantic's models: ``PositiveFloat``, ``Annotated[float, Field(ge=0, lt=1)]``.
-    Numbers without bounds are ``FiniteFloat``.
+    Ranges are declared as in pydantic's models: ``PositiveFloat``, ``Annotated[float, Field(ge=0, lt=1)]``,
+    ``Literal["mean", "sum"]``. Numbers without bounds are ``FiniteFloat``.
     """
+
+    def __post_init__(self) -> None:
+        require_ranges(type(self), vars(self), type(self).__name__)
+
+
+def convert_parameters(
+    cls: Any, defaults: Mapping[str, Any], values: Mapping[str, Any], where: str
+) -> dict[str, Any]:
+    """Return values, possibly text, of parameters of a class or function as the types of their defaults.
+
+    Raises
+    ------
+    UnknownNameError : no such parameter. DataError : a value of the wrong type or out of range.
+    """
+    converted = {}
+    for name, value in values.items():
+        if name not in defaults:
+            raise unknown("parameter", name, defaults, where=where)
+        converted[name] = convert(value, defaults[name], f"{where}: {name}")
+    require_ranges(cls, converted, where)
+    return converted
+
+
+def require_ranges(cls: Any, values: Mapping[str, Any], where: str) -> None:
+    """Raise DataError or UnknownNameError for a value outside of the annotation of its parameter."""
+    for name, bounds in ranges_of(cls).items():
+        if name in values:
+            require_range(values[name], bounds, f"{where}: {name}")
+    for name, annotation in _annotations(cls).items():
+        if get_origin(annotation) is Literal and name in values and values[name] not in get_args(annotation):
+            raise unknown("value", values[name], get_args(annotation), where=f"{where}: {name}")
+
+
+def _annotations(cls: Any) -> dict[str, Any]:
     try:
-        annotations = get_type_hints(cls, include_extras=True)
+        return get_type_hints(cls, include_extras=True)
     except (NameError, TypeError, AttributeError):  # a user's annotations for type checkers alone
         return {}
+
+
+def ranges_of(cls: Any) -> dict[str, list[tuple[str, float]]]:
+    """Return the bounds, as ``("gt", 0)``, of the numbers that are declared as of `Parameters`."""
     ranges = {}
-    for name, annotation in annotations.items():
-        items = [part for item in get_args(annotation)[1:] for part in getattr(item, "metadata", [item])]
+    for name, annotation in _annotations(cls).items():
         if get_origin(annotation) is Annotated and get_args(annotation)[0] in (int, float):
+            items = [part for item in get_args(annotation)[1:] for part in getattr(item, "metadata", [item])]
             ranges[name] = [
                 (key, getattr(item, key)) for item in items for key in BOUNDS if hasattr(item, key)
             ]

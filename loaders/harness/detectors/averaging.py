@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from pydantic import PositiveInt
 
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays
-from .registry import PAPERS, register, require_positive
+from ..plugins import Parameters
+from .registry import PAPERS, register
 from .softmax import log_max_softmax, log_sum_exp, logits_of
 
 PASSES = "dropout[passes={passes}]"
@@ -55,13 +57,10 @@ def _log_mean(logs: Sequence[Array]) -> Array:
 
 
 @dataclass(frozen=True)
-class _DropoutPasses:
+class _DropoutPasses(Parameters):
     """Mean softmax over passes with dropout."""
 
-    passes: int = 50
-
-    def __post_init__(self) -> None:
-        require_positive("passes", self.passes)
+    passes: PositiveInt = 50
 
     def mean(self, data: Arrays) -> Array:
         """Return the log of the mean softmax over the classes (n, K)."""

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import NonNegativeFloat, PositiveInt
 from scipy.spatial.distance import cdist
 
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
 from .class_means import class_means, mean_of
-from .registry import PAPERS, SharedScores, register, require_nonnegative, require_positive
+from .registry import PAPERS, SharedScores, register
 from .row_reductions import at_least_single, lengths, products, sums
 from .softmax import energy, gaps, logits_of
 
@@ -101,10 +102,7 @@ class Collapsed(NamedTuple):
 class NCI(SharedScores):
     """Projection of the predicted class's weights on the centred features, plus alpha |features|_1."""
 
-    alpha: float = 0.001
-
-    def __post_init__(self) -> None:
-        require_nonnegative("alpha", self.alpha)
+    alpha: NonNegativeFloat = 0.001
 
     def fit(self, data: Arrays, head: Head) -> Collapsed:
         """Return the training mean."""
@@ -193,10 +191,7 @@ class ViM(SharedScores):
     features where there are no more than that.
     """
 
-    dim: int = 256
-
-    def __post_init__(self) -> None:
-        require_positive("dim", self.dim)
+    dim: PositiveInt = 256
 
     def fit(self, data: Arrays, head: Head) -> Subspace:
         """Return the directions of the training images' features around the point of equal logits.

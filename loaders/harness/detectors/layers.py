@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.metrics import auroc
 
 from ..arrays import Array, Arrays, ArrayView, FittedArrays, Head
+from ..plugins import Parameters
 from .class_means import canonical
 from .mahalanobis import Gaussians, moments
-from .registry import PAPERS, register, require_nonnegative, require_positive
+from .registry import PAPERS, register
 from .softmax import log_sum_exp, logits_of
 
 STAGES = "stages"
@@ -48,17 +50,14 @@ TINY = 1e-6  # keeps a relative deviation from a bound of 0 finite, as in the au
 
 @register(paper=PAPERS["sastry2020"], needs=("logits", GRAM), fit_on=("train", "val"))
 @dataclass(frozen=True)
-class Gram:
+class Gram(Parameters):
     """Minus the deviation of Gram matrices from their range on training images of the predicted class.
 
     Orders 1 to ``powers``; each layer's deviation is divided by its mean on ID validation images.
     """
 
-    powers: int = 5
+    powers: PositiveInt = 5
     layers: str = STAGES
-
-    def __post_init__(self) -> None:
-        require_positive("powers", self.powers)
 
     def fit(self, data: Mapping[str, Arrays], head: Head | None) -> dict[str, Bounds]:
         """Return the bounds of every layer; a class that is never predicted has the bounds of all classes."""
@@ -112,18 +111,15 @@ class Layers(NamedTuple):
 
 @register("mdsens", paper=PAPERS["lee2018"], needs=(MEANS, "labels"), fit_on=("train", "val"))
 @dataclass(frozen=True)
-class MahalanobisEnsemble:
+class MahalanobisEnsemble(Parameters):
     """Sum over layers of the Mahalanobis confidence after a step that raises it, in the layer's units.
 
     A layer's confidence is measured in standard deviations from its mean on ID validation images: the weights
     need no OOD image. (Its authors fit them to OOD or adversarial images.) At eps = 0 no step is made.
     """
 
-    eps: float = 0.0014
+    eps: NonNegativeFloat = 0.0014
     layers: str = STAGES
-
-    def __post_init__(self) -> None:
-        require_nonnegative("eps", self.eps)
 
     def fit(self, data: Mapping[str, Arrays], head: Head | None) -> Layers:
         """Return the Gaussians of the mean maps of training images, layer by layer."""
@@ -170,14 +166,11 @@ class MahalanobisEnsemble:
 
 @register("rankfeat", paper=PAPERS["song2022"], needs=(RANKFEAT,))
 @dataclass(frozen=True)
-class RankFeat:
+class RankFeat(Parameters):
     """Energy after the greatest singular component of the maps is taken off, at the last two stages."""
 
-    T: float = 1.0
+    T: PositiveFloat = 1.0
     layers: str = STAGES
-
-    def __post_init__(self) -> None:
-        require_positive("T", self.T)
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return T log(sum of exp(z/T)) of the logits averaged over the layers."""
@@ -206,19 +199,15 @@ class OneClass(NamedTuple):
 
 @register("oodl", paper=PAPERS["abdelzad2019"], needs=(SUMS,), fit_on=("train", "val", "ood-val"))
 @dataclass(frozen=True)
-class OODL:
+class OODL(Parameters):
     """A one-class support vector machine on the maps of one layer, summed over positions.
 
     The layer is the one with the greatest AUROC of ID against OOD validation images; the authors choose it on
     an OOD test set. StandardScaler and OneClassSVM(nu, rbf, gamma="scale") as theirs; needs scikit-learn.
     """
 
-    nu: float = 0.001
+    nu: Annotated[float, Field(gt=0, le=1)] = 0.001
     layers: str = STAGES
-
-    def __post_init__(self) -> None:
-        if not 0 < self.nu <= 1:
-            raise SplitsError(f"nu={self.nu:g} is not in (0, 1]")
 
     def fit(self, data: Mapping[str, Arrays], head: Head | None) -> OneClass:
         """Return the machine of the selected layer.

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from pydantic import NonNegativeFloat, PositiveFloat
 from scipy.optimize import minimize_scalar
 
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
-from .registry import PAPERS, SharedScores, register, require_nonnegative, require_positive
+from ..plugins import Parameters
+from .registry import PAPERS, SharedScores, register
 from .row_reductions import maxima, products
 from .softmax import (
     energy,
@@ -112,10 +114,7 @@ def _nll(logits: Array, background: Array | None, labels: Array, temperature: fl
 class TS(SharedScores):
     """Maximum softmax at a fixed temperature, without perturbation (Recalcati's TS, Abdelzad's ODIN)."""
 
-    T: float = 1000.0
-
-    def __post_init__(self) -> None:
-        require_positive("T", self.T)
+    T: PositiveFloat = 1000.0
 
     @staticmethod
     def score_each(detectors: Sequence[TS], state: None, data: Arrays) -> list[Array]:
@@ -179,13 +178,10 @@ class Margin:
     paper=PAPERS["liu2020"], needs=("logits",), sweep={"T": (0.1, 1, 10, 100)}, aliases=("ebo",), threads=True
 )
 @dataclass(frozen=True)
-class Energy:
+class Energy(Parameters):
     """Negative free energy of the logits, T logsumexp(z/T)."""
 
-    T: float = 1.0
-
-    def __post_init__(self) -> None:
-        require_positive("T", self.T)
+    T: PositiveFloat = 1.0
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return T log(sum over the classes of exp(z_j/T)); a background class is not part of it."""
@@ -193,15 +189,11 @@ class Energy:
 
 
 @dataclass(frozen=True)
-class _Perturbed:
+class _Perturbed(Parameters):
     """Parameters of the perturbation x' = x - eps sign(-gradient) / sd per channel."""
 
-    T: float = 1000.0
-    eps: float = 0.0014
-
-    def __post_init__(self) -> None:
-        require_positive("T", self.T)
-        require_nonnegative("eps", self.eps)
+    T: PositiveFloat = 1000.0
+    eps: NonNegativeFloat = 0.0014
 
     @property
     def array(self) -> str:

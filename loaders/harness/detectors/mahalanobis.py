@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 
-from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, ArrayView, Head
+from ..plugins import Parameters
 from .class_means import class_means, classes_of, labelled_chunks
 from .registry import PAPERS, register
 from .row_reductions import products
-
-ARRAYS = ("features", "logits")
 
 
 class Gaussians(NamedTuple):
@@ -93,14 +92,10 @@ def _gaussians(means: Array, covariance: Array, tolerance: float) -> Gaussians:
 
 @register(paper=PAPERS["lee2018"], needs=("{on}", "labels"), fit_on="train", aliases=("mds",), threads=True)
 @dataclass(frozen=True)
-class Mahalanobis:
+class Mahalanobis(Parameters):
     """Distance to the nearest class mean under the covariance that all classes share."""
 
-    on: str = "features"
-
-    def __post_init__(self) -> None:
-        if self.on not in ARRAYS:
-            raise unknown("array for mahalanobis", self.on, ARRAYS)
+    on: Literal["features", "logits"] = "features"
 
     def fit(self, data: Arrays, head: Head | None) -> Gaussians:
         """Return class means and whitening of the labelled training images.

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import PositiveInt
 
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, ArrayView, Head
 from ..threads import map_in_order, thread_count
-from .registry import PAPERS, SharedScores, register, require_positive
+from .registry import PAPERS, SharedScores, register
 from .softmax import energy
 
 QUERIES, BANK = 1024, 16_384  # rows of one block of similarities: 64 MB in float32
@@ -139,10 +140,7 @@ def require_images(images: int, k: int) -> None:
 class KNN(SharedScores):
     """Distance to the k-th nearest training feature, all scaled to unit length."""
 
-    k: int = 50
-
-    def __post_init__(self) -> None:
-        require_positive("k", self.k)
+    k: PositiveInt = 50
 
     def fit(self, data: Arrays, head: Head | None) -> Bank:
         """Return the training features, to be scaled to unit length.
@@ -198,10 +196,7 @@ class NNGuide(SharedScores):
     The bank is the whole training set; its authors take 1% of ImageNet's (OpenOOD too, with k = 100).
     """
 
-    k: int = 10
-
-    def __post_init__(self) -> None:
-        require_positive("k", self.k)
+    k: PositiveInt = 10
 
     def fit(self, data: Arrays, head: Head | None) -> Bank:
         """Return the directions of the training images, each as long as its image's energy.

@@ -8,14 +8,16 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import PositiveInt
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.metrics import auroc
 
 from ..arrays import Array, Arrays, Head
+from ..plugins import Parameters
 from .class_means import canonical
-from .registry import PAPERS, register, require_positive
+from .registry import PAPERS, register
 
 NOISE, HIDDEN = 100, (512, 256, 128, 64)
 BATCH, RATE, BETAS, SLOPE = 256, 1e-4, (0.5, 0.999), 0.2
@@ -43,7 +45,7 @@ class Discriminator(NamedTuple):
 
 @register("opengan", paper=PAPERS["kong2021"], needs=("features",), fit_on=("train", "val", "ood-val"))
 @dataclass(frozen=True)
-class OpenGAN:
+class OpenGAN(Parameters):
     """Logit of a discriminator of training features against generated features and those of outliers.
 
     Half of the OOD validation images are the outliers of the training; the epoch is kept that separates the
@@ -51,11 +53,8 @@ class OpenGAN:
     matter.
     """
 
-    epochs: int = 10
+    epochs: PositiveInt = 10
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        require_positive("epochs", self.epochs)
 
     def fit(self, data: Mapping[str, Arrays], head: Head | None) -> Discriminator:
         """Train, and return the discriminator of the best epoch.

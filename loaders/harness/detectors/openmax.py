@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field, NonNegativeFloat, PositiveInt
 
-from wordnet_splits.base.errors import DataError, SplitsError, unknown
+from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
+from ..plugins import Parameters
 from .class_means import class_means
-from .registry import PAPERS, register, require_nonnegative
+from .registry import PAPERS, register
 from .softmax import log_sum_exp, logits_of
 
 SHIFT = 10_000.0
 """Offset that LibMR, the authors' library, adds to distances before it fits a Weibull distribution."""
-DISTANCES = ("eucos", "euclidean")
 STEPS = 80  # bisections of a shape between 1e-9 and 1e9 on a log scale: to the last bit
 
 
@@ -49,7 +50,7 @@ class Centres(NamedTuple):
     fit_parameters=("tail", "weight", "distance"),
 )
 @dataclass(frozen=True)
-class OpenMax:
+class OpenMax(Parameters):
     """Log odds of the known classes against the unknown one, whose logit collects what far top logits lose.
 
     ``alpha``: number of classes revised; ``tail``: number of distances fitted; ``weight``: weight of the
@@ -58,17 +59,10 @@ class OpenMax:
     as background. The sweep is Kim et al.'s.
     """
 
-    alpha: int = 3
-    tail: int = 20
-    weight: float = 0.005
-    distance: str = "eucos"
-
-    def __post_init__(self) -> None:
-        if self.alpha < 1 or self.tail < 2:
-            raise SplitsError(f"alpha={self.alpha} below 1 or tail={self.tail} below 2")
-        require_nonnegative("weight", self.weight)
-        if self.distance not in DISTANCES:
-            raise unknown("distance of openmax", self.distance, DISTANCES)
+    alpha: PositiveInt = 3
+    tail: Annotated[int, Field(ge=2)] = 20
+    weight: NonNegativeFloat = 0.005
+    distance: Literal["eucos", "euclidean"] = "eucos"
 
     def fit(self, data: Arrays, head: Head | None) -> Centres:
         """Return class means and the distributions of the greatest distances to them.

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import PositiveFloat, PositiveInt
 
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
-from .registry import PAPERS, SharedScores, register, require_positive
+from .registry import PAPERS, SharedScores, register
 from .row_reductions import maxima, products, sums
 from .softmax import gaps, gaps_and_top, log_of_others, log_softmax, log_sum_exp, logits_of, softplus
 
@@ -34,12 +35,8 @@ class GEN(SharedScores):
     each class of probability 0.
     """
 
-    gamma: float = 0.1
-    M: int = 100
-
-    def __post_init__(self) -> None:
-        require_positive("gamma", self.gamma)
-        require_positive("M", self.M)
+    gamma: PositiveFloat = 0.1
+    M: PositiveInt = 100
 
     @staticmethod
     def score_each(detectors: Sequence[GEN], state: None, data: Arrays) -> list[Array]:

@@ -40,13 +40,11 @@ from fnmatch import fnmatchcase
 from importlib.resources import files
 from typing import Any, Final, Literal, Protocol, TypeVar, cast, runtime_checkable
 
-import numpy as np
-
 from wordnet_splits.base.errors import SplitsError, unknown
 from wordnet_splits.base.user_code import EntryPoints, defined_in, registered, warn_replaced
 
 from ..arrays import Array, Arrays
-from ..plugins import Value, convert, format_named
+from ..plugins import Parameters, Value, convert_parameters, format_named
 
 FitOn = Literal["train", "val", "ood-val"]
 SPLITS = {"train": "ID train", "val": "ID val", "ood-val": "OOD validation"}
@@ -326,36 +324,20 @@ def get_detector(name: str, **params: Value) -> ConfiguredDetector:
 
 
 def configure(spec: DetectorSpec, params: Mapping[str, Value], *, label: str) -> ConfiguredDetector:
-    """Set parameters of a detector, each convert to the type of its default.
+    """Set parameters of a detector, each converted to the type of its default.
 
     Raises
     ------
     UnknownNameError : no such parameter. SplitsError : a value of the wrong type or out of range.
     """
-    values = dict(spec.parameters)
-    for key, value in params.items():
-        if key not in values:
-            raise unknown("parameter", key, values, where=label)
-        values[key] = convert(value, values[key], f"{label}: {key}")
-    label = format_named(label, {key: values[key] for key in params})
-    configured = ConfiguredDetector(label, spec, values, frozenset(params))
+    explicit = convert_parameters(spec.implementation, spec.parameters, params, label)
+    values = {**spec.parameters, **explicit}
+    configured = ConfiguredDetector(format_named(label, explicit), spec, values, frozenset(params))
     _ = configured.detector  # validates the parameters now, not after hours of forward passes
     return configured
 
 
-def require_positive(name: str, value: float) -> None:
-    """Raise SplitsError unless a parameter is positive and finite."""
-    if not (value > 0 and np.isfinite(value)):
-        raise SplitsError(f"{name}={value:g} is not positive")
-
-
-def require_nonnegative(name: str, value: float) -> None:
-    """Raise SplitsError unless a parameter is at least 0 and finite."""
-    if not (value >= 0 and np.isfinite(value)):
-        raise SplitsError(f"{name}={value:g} is negative")
-
-
-class SharedScores:
+class SharedScores(Parameters):
     """Base of detectors with ``score_each``."""
 
     def score(self, state: Any, data: Any) -> Array:

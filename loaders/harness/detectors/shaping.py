@@ -9,28 +9,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field, NonNegativeFloat
 
-from wordnet_splits.base.errors import DataError, SplitsError, unknown
+from wordnet_splits.base.errors import DataError, SplitsError
 
 from ..arrays import Array, Arrays, Head
+from ..plugins import Parameters
 from .class_means import mean_of
-from .registry import PAPERS, register, require_nonnegative
+from .registry import PAPERS, register
 from .row_reductions import sums
 from .softmax import energy
 
 PERCENTILES = (65.0, 70.0, 75.0, 80.0, 85.0, 90.0, 95.0)
+Percentile = Annotated[float, Field(ge=0, lt=100)]
 
 
-def require_percentile(name: str, value: float) -> None:
-    """Raise SplitsError unless 0 <= value < 100."""
-    if not 0 <= value < 100:
-        raise SplitsError(f"{name}={value:g} is not a percentile", hint="0 <= percentile < 100")
-
-
-class _Shaped(ABC):
+class _Shaped(Parameters, ABC):
     """Energy and predictions of changed logits."""
 
     @abstractmethod
@@ -102,12 +99,8 @@ class ReAct(_Shaped):
     no effect.
     """
 
-    percentile: float = 90.0
-    threshold: float = 0.0
-
-    def __post_init__(self) -> None:
-        require_percentile("percentile", self.percentile)
-        require_nonnegative("threshold", self.threshold)
+    percentile: Percentile = 90.0
+    threshold: NonNegativeFloat = 0.0
 
     def fit(self, data: Arrays, head: Head) -> Values:
         """Return the feature values of the validation images."""
@@ -131,12 +124,11 @@ class ReAct(_Shaped):
 class VRA(_Shaped):
     """Energy with features set to 0 below one percentile and clipped at another (VRA-P)."""
 
-    low: float = 60.0
-    high: float = 95.0
+    low: Percentile = 60.0
+    high: Percentile = 95.0
 
     def __post_init__(self) -> None:
-        require_percentile("low", self.low)
-        require_percentile("high", self.high)
+        super().__post_init__()
         if self.low >= self.high:
             raise SplitsError(f"low={self.low:g} is not below high={self.high:g}")
 
@@ -255,13 +247,8 @@ class ASH(_OfRanked):
     by exp(sum before / sum after); ``p`` leaves them unchanged.
     """
 
-    percentile: float = 90.0
-    variant: str = "b"
-
-    def __post_init__(self) -> None:
-        require_percentile("percentile", self.percentile)
-        if self.variant not in VARIANTS:
-            raise unknown("variant of ash", self.variant, VARIANTS)
+    percentile: Percentile = 90.0
+    variant: Literal["p", "b", "s"] = "b"
 
     def shaped(self, head: Head, data: Arrays, ranked: Ranked) -> Array:
         """Return the logits of the shaped features."""
@@ -280,10 +267,7 @@ class ASH(_OfRanked):
 class SCALE(_OfRanked):
     """Energy with all features multiplied by exp(their sum / the sum of the greatest of them)."""
 
-    percentile: float = 85.0
-
-    def __post_init__(self) -> None:
-        require_percentile("percentile", self.percentile)
+    percentile: Percentile = 85.0
 
     def shaped(self, head: Head, data: Arrays, ranked: Ranked) -> Array:
         """Return the logits of the scaled features: the image's logits, scaled without the bias."""
@@ -318,10 +302,7 @@ class DICE(_Shaped):
     ours.
     """
 
-    p: float = 90.0
-
-    def __post_init__(self) -> None:
-        require_percentile("p", self.p)
+    p: Percentile = 90.0
 
     def fit(self, data: Arrays, head: Head) -> Contributions:
         """Return the contribution of each weight."""

@@ -5,23 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from pydantic import PositiveFloat, PositiveInt
 
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import COSINE_SCALE, Array, Arrays
-from .registry import PAPERS, register, require_positive
+from ..plugins import Parameters
+from .registry import PAPERS, register
 from .softmax import log_sum_exp, logits_of, scaled_odds, softplus
 
 
 @register(paper=PAPERS["ming2022"], needs=("logits", "cosine/scale"), threads=True)
 @dataclass(frozen=True)
-class MCM:
+class MCM(Parameters):
     """Maximum concept matching: the maximum softmax of cosine similarities at temperature tau (eq. 1)."""
 
-    tau: float = 1.0
-
-    def __post_init__(self) -> None:
-        require_positive("tau", self.tau)
+    tau: PositiveFloat = 1.0
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return the odds of the maximum softmax on a log scale."""
@@ -33,19 +32,15 @@ class MCM:
     paper=PAPERS["jiang2024"], needs=("logits", "negatives[groups={groups},T={T:g}]/log_sums"), threads=True
 )
 @dataclass(frozen=True)
-class NegLabel:
+class NegLabel(Parameters):
     """Softmax mass of the class names beside a group of negative words, averaged over groups (eq. 6-8).
 
     The confidence is the log of the odds of that mean, which orders images as the mean does and never
     saturates.
     """
 
-    groups: int = 100
-    T: float = 1.0
-
-    def __post_init__(self) -> None:
-        require_positive("groups", self.groups)
-        require_positive("T", self.T)
+    groups: PositiveInt = 100
+    T: PositiveFloat = 1.0
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return log S - log(1 - S), S the mean over groups g of sum_id / (sum_id + sum_g)."""

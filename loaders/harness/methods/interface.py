@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 from torch import Generator, Tensor, nn
 
 from ..backend.transforms import Normalise
+from ..plugins import Parameters
 
 if TYPE_CHECKING:
     from .network import Network
@@ -150,7 +151,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Method(ABC):
+class Method(Parameters, ABC):
     """Base of the training methods: everything but `step` may be left as it is.
 
     Attributes
@@ -189,14 +190,14 @@ class Method(ABC):
         """Return the transforms of the views of each image; ``augment`` is the recipe's augmentation."""
         return (augment,)
 
-    def setup(self, model: Network, data: Data, state: State) -> None:  # noqa: B027 - optional
+    def setup(self, model: Network, data: Data, state: State) -> None:
         """Prepare ``state`` before the first epoch; not called on resuming."""
 
     @abstractmethod
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the parts of the loss of a batch."""
 
-    def after_epoch(self, model: Network, data: Data, state: State) -> None:  # noqa: B027 - optional
+    def after_epoch(self, model: Network, data: Data, state: State) -> None:
         """Update ``state`` after an epoch (relabelling, clusters); it is saved afterwards."""
 
     def parameter_groups(self, model: Network) -> list[dict[str, Any]]:

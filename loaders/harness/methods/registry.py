@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 from wordnet_splits.base.user_code import EntryPoints, defined_in, registered, warn_replaced
 
-from ..plugins import convert, import_object, parse_named, ranges_of, require_range
+from ..plugins import convert_parameters, import_object, parse_named, ranges_of, require_range
 from .interface import Method
 
 MethodClass = TypeVar("MethodClass", bound=type[Method])
@@ -65,14 +65,12 @@ def get_method(
     """
     name, written = parse_named(text, where=where)
     cls = _class_of(name, where)
-    fields, ranges = {item.name: item.default for item in dataclasses.fields(cls)}, ranges_of(cls)
-    values: dict[str, Any] = {**written, **(parameters or {})}
-    for key, value in values.items():
-        if key not in fields:
-            raise unknown("parameter", key, fields, where=f"{where}: {name}")
-        values[key] = convert(value, fields[key], parameter := f"{where}: {name}: {key}")
-        if isinstance(values[key], int | float) and not isinstance(values[key], bool):
-            require_range(values[key], ranges.get(key, ()), parameter)
+    where = f"{where}: {name}"
+    defaults = {item.name: item.default for item in dataclasses.fields(cls)}
+    values = convert_parameters(cls, defaults, {**written, **(parameters or {})}, where)
+    for key in set(values) - set(ranges_of(cls)):
+        if isinstance(values[key], float):
+            require_range(values[key], (), f"{where}: {key}")
     return cls(**values)
 
 

@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
+from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError
 
-from .registry import register_probe
+from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:
     from torch import Generator
@@ -144,7 +145,7 @@ BY_CHANNEL = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 
 @register_probe("dropout")
 @dataclass(frozen=True)
-class Dropout:
+class Dropout(ProbeDefaults):
     """Mean softmax and mutual information of ``passes`` forward passes.
 
     Attributes
@@ -153,17 +154,11 @@ class Dropout:
     columns : the columns of the softmax, all by default, as in `Odin`.
     """
 
-    passes: int = 50
+    passes: PositiveInt = 50  # type: ignore[misc]
     columns: tuple[int, ...] | None = None
 
-    kind: ClassVar[str]
     layers: ClassVar[tuple[str, ...]] = ()
-    gradients: ClassVar[bool] = False
     random: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        if self.passes < 1:
-            raise DataError(f"passes={self.passes} is not positive", where="dropout")
 
     def lacks(self, model: Model, x: Any) -> str:
         """Return why the model cannot be probed, or ""."""

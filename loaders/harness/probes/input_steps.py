@@ -7,12 +7,12 @@ authors' code: a step of eps is then the same in pixels of [0, 1] for every chan
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
+from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
 from wordnet_splits.base.errors import DataError
@@ -40,19 +40,13 @@ class Odin(ProbeDefaults):
         classes than the model. The stored logits always have every column.
     """
 
-    T: float = 1000.0
-    eps: float = 0.0014
+    T: PositiveFloat = 1000.0
+    eps: NonNegativeFloat = 0.0014
     columns: tuple[int, ...] | None = None
 
     layers: ClassVar[tuple[str, ...]] = ()
     gradients: ClassVar[bool] = True
     passes: ClassVar[int] = 2
-
-    def __post_init__(self) -> None:
-        if not (self.T > 0 and math.isfinite(self.T)):
-            raise DataError(f"T={self.T:g} is not positive", where="odin")
-        if not (self.eps >= 0 and math.isfinite(self.eps)):
-            raise DataError(f"eps={self.eps:g} is negative", where="odin")
 
     def lacks(self, model: Model, x: Any) -> str:
         """Return why the model cannot be probed, or ""."""
@@ -126,15 +120,11 @@ class MahalanobisStep(ProbeDefaults):
     """
 
     state: FittedArrays
-    eps: float = 0.0014
+    eps: NonNegativeFloat = 0.0014
 
     layers: ClassVar[tuple[str, ...]] = ()
     gradients: ClassVar[bool] = True
     passes: ClassVar[int] = 2
-
-    def __post_init__(self) -> None:
-        if not (self.eps >= 0 and math.isfinite(self.eps)):
-            raise DataError(f"eps={self.eps:g} is negative", where="mahalanobis_step")
 
     def lacks(self, model: Model, x: Any) -> str:
         """Return why the model cannot be probed, or ""."""

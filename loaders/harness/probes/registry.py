@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 
-from ..plugins import convert, format_named, parse_named
+from ..plugins import Parameters, convert_parameters, format_named, parse_named
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -68,7 +68,7 @@ class Probe(Protocol):
         """Return name -> tensor (n, ...) of a batch x (n, 3, h, w)."""
 
 
-class ProbeDefaults:
+class ProbeDefaults(Parameters):
     """Base of the shipped probes: declarations that most of them share."""
 
     kind: ClassVar[str]
@@ -140,13 +140,9 @@ def get_probe(kind: str, **params: Any) -> Probe:
     """
     if kind not in PROBES:
         raise unknown("probe", kind, PROBES)
-    fields = {item.name: item for item in dataclasses.fields(PROBES[kind])}
-    for name in params:
-        if name not in fields:
-            raise unknown("parameter", name, fields, where=kind)
-    values = {name: convert(value, fields[name].default, f"{kind}: {name}") for name, value in params.items()}
+    defaults = {item.name: item.default for item in dataclasses.fields(PROBES[kind])}
     try:
-        probe: Probe = PROBES[kind](**values)
+        probe: Probe = PROBES[kind](**convert_parameters(PROBES[kind], defaults, params, kind))
     except TypeError as error:
         raise DataError(str(error), where=kind, hint=str(inspect.signature(PROBES[kind]))) from None
     return probe

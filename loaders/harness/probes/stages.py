@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import torch
+from pydantic import PositiveInt
 from torch import Tensor
 
-from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError
 
 from ..backend.head import STAGES, as_maps, replace_maps
 from .registry import ProbeDefaults, register_probe
@@ -20,6 +21,7 @@ from .registry import ProbeDefaults, register_probe
 if TYPE_CHECKING:
     from ..model import Model
 
+Statistic = Literal["mean", "sum"]
 STATISTICS: Final[dict[str, Any]] = {"mean": lambda maps: maps.mean(-1), "sum": lambda maps: maps.sum(-1)}
 
 
@@ -37,11 +39,10 @@ class LayerStatistic(ProbeDefaults):
     """
 
     layer: str = ""
-    statistic: str = "mean"
+    statistic: Statistic = "mean"
 
     def __post_init__(self) -> None:
-        if self.statistic not in STATISTICS:
-            raise unknown("statistic", self.statistic, STATISTICS, where="layer")
+        super().__post_init__()
         if not self.layer:
             raise DataError(
                 "no layer is named", where="layer", hint="write layer[layer=layer1,statistic=mean]"
@@ -91,11 +92,7 @@ class _OfLayers(ProbeDefaults):
 class Stages(_OfLayers):
     """The ``mean`` or ``sum`` over positions of each layer's maps, by the layer's name (n, C)."""
 
-    statistic: str = "mean"
-
-    def __post_init__(self) -> None:
-        if self.statistic not in STATISTICS:
-            raise unknown("statistic", self.statistic, STATISTICS, where="stages")
+    statistic: Statistic = "mean"
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return the statistic of each channel."""
@@ -112,11 +109,7 @@ class Gram(_OfLayers):
     C x C matrix is made, and maps are divided by their greatest value first, so that no power overflows.
     """
 
-    powers: int = 5
-
-    def __post_init__(self) -> None:
-        if self.powers < 1:
-            raise DataError(f"powers={self.powers} is not positive", where="gram")
+    powers: PositiveInt = 5
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return the row sums."""

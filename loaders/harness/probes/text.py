@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
+from pydantic import PositiveFloat, PositiveInt
 from torch.nn import functional
-
-from wordnet_splits.base.errors import DataError
 
 from ..arrays import COSINE_SCALE
 from .registry import ProbeDefaults, register_probe, require
@@ -47,16 +46,10 @@ class Negatives(ProbeDefaults):
     groups : number of groups. T : temperature.
     """
 
-    groups: int = 100
-    T: float = 1.0
+    groups: PositiveInt = 100
+    T: PositiveFloat = 1.0
 
     layers: ClassVar[tuple[str, ...]] = ()
-
-    def __post_init__(self) -> None:
-        if self.groups < 1:
-            raise DataError(f"groups must be 1 or more, not {self.groups}", where="negatives")
-        if not self.T > 0:
-            raise DataError(f"T must be positive, not {self.T:g}", where="negatives")
 
     def lacks(self, model: Model, x: Any) -> str:
         """Return why the model cannot be probed, or ""."""

@@ -8,10 +8,11 @@ from scipy import stats
 from scipy.special import logsumexp, softmax
 
 from loaders.harness.arrays import Array, Arrays
-from loaders.harness.detectors import get_detector, parse_detectors
+from loaders.harness.detectors import get_detector, get_spec, list_detectors, parse_detectors
 from loaders.harness.detectors.openmax import SHIFT, weibull
 from loaders.harness.detectors.shaping import Ranked
 from loaders.harness.evaluation.scoring import confidence, fit, predicted
+from loaders.harness.plugins import ranges_of
 from tests.loaders.harness.detectors.separable import CLASSES, WIDTH, head_of, images
 from wordnet_splits.base.errors import DataError, SplitsError
 
@@ -177,21 +178,31 @@ def test_relative_mahalanobis_takes_the_distance_to_all_images_off() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("react[percentile=100]", "percentile=100 is not a percentile"),
-        ("react[threshold=-1]", "threshold=-1 is negative"),
+        ("react[percentile=100]", "react: percentile: 100 is out of range .allowed: at least 0 and"),
+        ("react[threshold=-1]", "threshold: -1 is out of range"),
         ("vra[low=90,high=80]", "low=90 is not below high=80"),
-        ("ash[variant=x]", "unknown variant of ash 'x'"),
-        ("gen[M=0]", "M=0 is not positive"),
-        ("openmax[distance=cosine]", "unknown distance of openmax 'cosine'"),
-        ("openmax[tail=1]", "alpha=3 below 1 or tail=1 below 2"),
-        ("nci[alpha=-1]", "alpha=-1 is negative"),
-        ("nnguide[k=0]", "k=0 is not positive"),
-        ("vim[dim=0]", "dim=0 is not positive"),
+        ("ash[variant=x]", "ash: variant: unknown value 'x'"),
+        ("gen[M=0]", "gen: M: 0 is out of range"),
+        ("openmax[distance=cosine]", "openmax: distance: unknown value 'cosine'"),
+        ("openmax[tail=1]", "tail: 1 is out of range .allowed: at least 2"),
+        ("nci[alpha=-1]", "alpha: -1 is out of range"),
+        ("nnguide[k=0]", "k: 0 is out of range"),
+        ("vim[dim=0]", "dim: 0 is out of range"),
     ],
 )
 def test_values_out_of_range_are_refused(text: str, message: str) -> None:
     with pytest.raises(SplitsError, match=message):
         parse_detectors(text)
+
+
+def test_every_number_has_a_range_also_where_a_detector_is_built_directly() -> None:
+    for name in set(list_detectors()) - {"opengan"}:
+        spec = get_spec(name)
+        numbers = {key for key, value in spec.parameters.items() if isinstance(value, int | float)}
+        assert numbers <= set(ranges_of(spec.implementation)), name
+        for key in numbers:
+            with pytest.raises(DataError, match=f"{key}: -1 is out of range"):
+                spec.build(**{key: -1})
 
 
 @pytest.mark.parametrize("name", ["react", "ash", "dice", "vim", "scale", "fdbd", "nci", "gradnorm"])

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from loaders.harness.cli.main import app
 from loaders.harness.methods import Batch, Method, Network, State, get_method, list_methods
+from loaders.harness.methods.classification import LogitNorm
 from loaders.harness.methods.interface import Terms
 from loaders.harness.plugins import ranges_of
 from wordnet_splits.base.errors import DataError, UnknownNameError
@@ -88,6 +89,11 @@ def test_mistakes_are_one_line_before_anything_else(
     assert error.startswith("error: ")
     assert message in error
     assert (len(error.splitlines()), out) == (1, "")
+
+
+def test_a_method_that_is_built_directly_is_checked_too() -> None:
+    with pytest.raises(DataError, match=r"LogitNorm: tau: 0 is out of range \(allowed: above 0\)"):
+        LogitNorm(tau=0)
 
 
 @pytest.mark.parametrize("value", [2.5, math.inf])

@@ -182,13 +182,13 @@ def test_names_carry_the_parameters_and_are_read_back() -> None:
         ("odn", UnknownNameError, "did you mean 'odin'"),
         ("odin[t=1]", UnknownNameError, "unknown parameter 't'"),
         ("odin[T=hot]", DataError, "'hot' is not float"),
-        ("odin[T=0]", DataError, "not positive"),
-        ("odin[eps=-1]", DataError, "negative"),
+        ("odin[T=0]", DataError, "odin: T: 0 is out of range"),
+        ("odin[eps=-1]", DataError, "eps: -1 is out of range"),
         ("odin[T]", DataError, "is not parameter=value"),
         ("odin[T=1", DataError, "is not NAME"),
         ("../odin", UnknownNameError, "unknown probe"),
         ("layer", DataError, "no layer is named"),
-        ("layer[layer=1,statistic=max]", UnknownNameError, "unknown statistic 'max'"),
+        ("layer[layer=1,statistic=max]", UnknownNameError, "statistic: unknown value 'max'"),
     ],
 )
 def test_a_probe_that_cannot_be_is_refused(text: str, error: type[SplitsError], says: str) -> None:
@@ -327,7 +327,7 @@ def test_a_model_without_dropout_is_refused() -> None:
     plain = load_model(nn.Sequential(nn.Flatten(), nn.Linear(12, 2)), device="cpu")
     with pytest.raises(DataError, match="the model has no dropout layers"):
         Dropout(2)(plain, torch.ones(1, 3, 2, 2), [image_generator("x")])
-    with pytest.raises(DataError, match="passes=0 is not positive"):
+    with pytest.raises(DataError, match="passes: 0 is out of range"):
         Dropout(0)
 
 
