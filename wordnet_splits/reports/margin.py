@@ -30,6 +30,8 @@ def margin(row: TableRow, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> Mar
         return position, "more or fewer classes before it in that order"
     if not via:
         nearest = "no distance" if row["distance"] is None else counted(row["distance"], "edge")
+        if rule is not None and rule.operator == "rest":
+            return f"no earlier group takes it; {nearest} to ID", "an earlier group that takes it"
         return (
             f"nothing of the rule touches it; {nearest} to ID",
             "a rule that touches it, or an earlier group",

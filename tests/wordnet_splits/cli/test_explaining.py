@@ -131,6 +131,7 @@ def test_explain_tells_glosses_margin_what_would_change_and_the_roles_elsewhere(
         ("osc-p2", "Airedale", "place 30 of the sorted classes below hunting dog", "more or fewer classes"),
         ("unknown-imagenet", "caltech256:american-flag", "its keywords reach 32 synsets", "another name"),
         ("unknown-imagenet", "tench", "missed the draw by 32 places", "a draw of 232 classes or more"),
+        ("unknown-cifar", "cifar100:mouse", "no earlier group takes it; 4 edges", "an earlier group that"),
         (
             "unknown-cifar",
             "lsun:bedroom",
