@@ -39,13 +39,14 @@ def test_two_draws_differ_in_rows_of_a_table(folder):
 
 def test_what_was_frozen_is_a_row(folder, tmp_path):
     (row,) = freeze(read_manifest(folder / "digits"), manifests=tmp_path).to_table().to_pylist()
-    held = load_manifest(tmp_path / "digits")
+    frozen = load_manifest(tmp_path / "digits")
     assert row == {
         "name": "digits",
-        "version": held.version,
-        "fingerprint": held.fingerprint,
+        "version": frozen.version,
+        "fingerprint": frozen.fingerprint,
         "folder": str(tmp_path / "digits"),
         "absent": [],
+        "unchanged": False,
     }
 
 
