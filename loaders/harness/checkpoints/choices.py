@@ -46,11 +46,11 @@ NETWORKS: Final[dict[str, NetworkKind]] = {
     "resnet18": NetworkKind(
         "CIFAR ResNet-18 (64-128-256-512)", 16, "CifarResNet", {"widths": (64, 128, 256, 512), "blocks": 2}
     ),
-    "resnet10-narrow": NetworkKind(
-        "CIFAR ResNet-10 at half width (32-64-128-256), for CPUs",
-        16,
-        "CifarResNet",
-        {"widths": (32, 64, 128, 256), "blocks": 1},
+    "plain-cnn": NetworkKind(
+        "a plain CNN of seven convolutions (32, then pairs of 64-128-256) with batch norm, for CPUs",
+        9,
+        "PlainCNN",
+        {"stem": 32, "widths": (64, 128, 256)},
     ),
     "small-cnn": NetworkKind(
         "the CNN of Abdelzad et al.: convolutions 32 and 64, dense 128, dropout",

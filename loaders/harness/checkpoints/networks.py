@@ -170,6 +170,42 @@ class CifarResNet(nn.Module):
         return self.fc(self.dropout(x))
 
 
+class PlainCNN(nn.Module):
+    """Pairs of 3x3 convolutions with batch norm; most of the work is at 15 x 15 and below, for CPUs.
+
+    The layout is that of K. Jordan, 94% on CIFAR-10 in 3.29 Seconds on a Single GPU, 2024 (airbench), with
+    ReLU, narrower stages, mean pooling, and a stem that is trained.
+
+    Parameters
+    ----------
+    stem : channels of the 2x2 convolution without padding that begins. widths : channels of each stage, whose
+        first convolution is followed by 2x2 maximum pooling.
+    """
+
+    def __init__(
+        self, num_classes: int, channels: int, size: Size, *, stem: int, widths: tuple[int, ...]
+    ) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, stem, 2)
+        stages, inside = [], stem
+        for width in widths:
+            layers = [_convolution(inside, width), nn.MaxPool2d(2), nn.BatchNorm2d(width), nn.ReLU()]
+            layers += [_convolution(width, width), nn.BatchNorm2d(width), nn.ReLU()]
+            stages.append(nn.Sequential(*layers))
+            inside = width
+        self.stages = nn.Sequential(*stages)
+        self.fc = nn.Linear(inside, num_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, 3, h, w) -> logits (n, num_classes)."""
+        x = self.stages(functional.relu(self.conv1(x))).mean((2, 3))
+        return self.fc(x)
+
+
+def _convolution(inside: int, outside: int) -> nn.Conv2d:
+    return nn.Conv2d(inside, outside, 3, padding=1, bias=False)
+
+
 class SmallCNN(nn.Module):
     """Two 3x3 convolutions, 2x2 maximum pooling, two dense layers, dropout after pooling and between them.
 
