@@ -162,16 +162,20 @@ def check_memory(error: Exception, where: str) -> None:
         raise MemoryError(f"{where}: {lines[0]}") from error
 
 
-def unknown(kind: str, name: str, names: Iterable[str], *, where: str | None = None) -> UnknownNameError:
+def unknown(
+    kind: str, name: str, names: Iterable[str], *, where: str | None = None, near: Iterable[str] = ()
+) -> UnknownNameError:
     """Return the error for an unknown ``name`` of a ``kind``, with the most similar of the valid names.
 
-    Names with these initials come first.
+    Parameters
+    ----------
+    near : valid names to suggest first; those whose initials are ``name`` follow.
     """
-    valid = sorted(set(names))
-    near: list[str] = []
+    valid, similar = sorted(set(names)), [*near]
     if len(name) <= LONGEST_SHOWN:  # comparing a text of megabytes takes minutes
-        initials = [text for text in valid if name and _initials(text) == name.lower()]
-        near = list(dict.fromkeys(initials + difflib.get_close_matches(name.lower(), valid, n=3, cutoff=0.5)))
+        similar += [text for text in valid if name and _initials(text) == name.lower()]
+        similar += difflib.get_close_matches(name.lower(), valid, n=3, cutoff=0.5)
+    near = tuple(dict.fromkeys(similar))
     hint = f"known: {', '.join(valid[:12])}{', ...' if len(valid) > 12 else ''}" if valid else "there is none"
     quoted = repr(name[:LONGEST_SHOWN]) + ("..." if len(name) > LONGEST_SHOWN else "")
     return UnknownNameError(f"unknown {kind} {quoted}", where=where, near=near, hint=None if near else hint)

@@ -20,6 +20,15 @@ METHODS: dict[str, type[Method]] = {}
 PLUGINS: Final = EntryPoints("wordnet_splits.methods", "training method")
 """Training methods of installed packages; the name of an entry point is that of its method."""
 PACKAGE: Final = str(__package__)
+PAPER_NAMES: Final = {
+    "s": "softmax",
+    "ce": "softmax",
+    "cross-entropy": "softmax",
+    "bg": "background",
+    "styleaugment": "augmented-copies",
+    "deepaugment": "augmented-copies",
+}
+"""Names in tables of papers that are unlike ours, in lower case; initials (OE, EOS) need no row here."""
 
 
 def register_method(name: str) -> Callable[[MethodClass], MethodClass]:
@@ -83,7 +92,8 @@ def _class_of(name: str, where: str) -> type[Method]:
     _load_built_in()
     if name not in METHODS:
         if name not in PLUGINS.names(METHODS):
-            raise unknown("training method", name, list_methods(), where=where)
+            near = [ours for theirs, ours in PAPER_NAMES.items() if theirs == name.lower()]
+            raise unknown("training method", name, list_methods(), where=where, near=near)
         PLUGINS.load(name)
         registered("training method", name, METHODS)
     return METHODS[name]

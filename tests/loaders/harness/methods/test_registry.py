@@ -14,6 +14,7 @@ from loaders.harness.cli.main import app
 from loaders.harness.methods import Batch, Method, Network, State, get_method, list_methods
 from loaders.harness.methods.classification import LogitNorm
 from loaders.harness.methods.interface import Terms
+from loaders.harness.methods.registry import PAPER_NAMES
 from loaders.harness.plugins import ranges_of
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.cli.main import run
@@ -27,6 +28,11 @@ def numbers() -> list[tuple[str, str, float]]:
         for item in dataclasses.fields(get_method(name))
         if isinstance(item.default, int | float) and not isinstance(item.default, bool)
     ]
+
+
+def test_the_names_of_papers_are_those_of_no_method_and_suggest_one() -> None:
+    assert set(PAPER_NAMES).isdisjoint(list_methods())
+    assert set(PAPER_NAMES.values()) <= set(list_methods())
 
 
 def test_every_numeric_parameter_has_a_range() -> None:
@@ -68,6 +74,8 @@ def test_bounds_are_enforced_and_numbers_within_them_are_not() -> None:
         ("vos[draws=2.5]", "vos: draws: '2.5' is not int"),
         ("oe", "unknown training method 'oe'; did you mean 'outlier-exposure' or "),
         ("eos", "unknown training method 'eos'; did you mean 'entropic-open-set'"),
+        ("BG", "unknown training method 'BG'; did you mean 'background'?"),
+        ("ce", "unknown training method 'ce'; did you mean 'softmax' or "),
     ],
 )
 @pytest.mark.parametrize("command", ["train", "audit-method"])
