@@ -87,7 +87,7 @@ def _class_of(name: str, where: str) -> type[Method]:
     if ":" in name:
         cls: type[Method] = import_object(name, where=where)
         _check(cls)
-        cls.name = cls.name or name
+        cls.name = vars(cls).get("name") or name  # not the name of a method that it derives from
         return cls
     _load_built_in()
     if name not in METHODS:

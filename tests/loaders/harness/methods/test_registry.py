@@ -129,3 +129,13 @@ def test_users_declare_ranges_in_the_same_way() -> None:
             get_method(f"{__name__}:OfAUser[{text}]")
     with pytest.raises(UnknownNameError, match="did you mean 'share'"):
         get_method(f"{__name__}:OfAUser[shar=0.75]")
+
+
+@dataclasses.dataclass(frozen=True)
+class DerivedFromLogitNorm(LogitNorm):
+    """A method that changes one of ours."""
+
+
+def test_a_method_that_derives_from_another_has_a_name_of_its_own() -> None:
+    assert get_method(f"{__name__}:DerivedFromLogitNorm").name == f"{__name__}:DerivedFromLogitNorm"
+    assert get_method(f"{LogitNorm.__module__}:LogitNorm").name == get_method("logitnorm").name == "logitnorm"
