@@ -61,7 +61,7 @@ def parse_named(text: str, *, where: str | None = None) -> tuple[str, dict[str, 
 
     Raises
     ------
-    DataError : the text does not have that form.
+    DataError : the text does not have that form, or gives a parameter twice.
 
     >>> parse_named("odin[T=10,eps=0.002]")
     ('odin', {'T': '10', 'eps': '0.002'})
@@ -71,10 +71,12 @@ def parse_named(text: str, *, where: str | None = None) -> tuple[str, dict[str, 
         raise DataError(f"{printable(text)!r} is not NAME[parameter=value,...]", where=where)
     parameters: dict[str, str] = {}
     for item in split_list(match["parameters"] or ""):
-        key, equals, value = item.partition("=")
+        key, equals, value = (part.strip() for part in item.partition("="))
         if not equals:
             raise DataError(f"{printable(item)!r} is not parameter=value", where=where or printable(text))
-        parameters[key.strip()] = value.strip()
+        if key in parameters:
+            raise DataError(f"{printable(key)!r} is given twice", where=where or printable(text))
+        parameters[key] = value
     return match["name"], parameters
 
 
@@ -103,6 +105,8 @@ def convert(value: Any, default: Any, where: str) -> Any:
         return _TRUTH[str(value).lower()]
     if kind not in (int, float, str):
         return value
+    if isinstance(value, bool):  # Python's int(True) is 1
+        raise DataError(f"{value!r} is not {kind.__name__}", where=where)
     try:
         converted = kind(value)
     except (TypeError, ValueError, OverflowError):
@@ -175,6 +179,7 @@ def require_range(value: float, bounds: Sequence[tuple[str, float]], where: str)
     finite = isinstance(value, int) or math.isfinite(value)
     if not finite or not all(BOUNDS[key][1](value, bound) for key, bound in bounds):
         allowed = " and ".join(f"{BOUNDS[key][0]} {bound:g}" for key, bound in bounds)
+        shown = f"{value:g}" if isinstance(value, float) else printable(str(value))
         raise DataError(
-            f"{value:g} is out of range", where=where, hint=f"allowed: {allowed or 'finite numbers'}"
+            f"{shown} is out of range", where=where, hint=f"allowed: {allowed or 'finite numbers'}"
         )

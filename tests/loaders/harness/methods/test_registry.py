@@ -45,7 +45,7 @@ def test_every_numeric_parameter_has_a_range() -> None:
 def test_bounds_are_enforced_and_numbers_within_them_are_not() -> None:
     for name, key, default in numbers():
         assert getattr(get_method(name, {key: default}), key) == default
-        for value in (math.nan, math.inf, -math.inf):
+        for value in (math.nan, math.inf, -math.inf, True, None, "true"):
             with pytest.raises(DataError, match=f"{name}: {key}: "):
                 get_method(name, {key: value})
         for kind, bound in ranges_of(type(get_method(name)))[key]:
@@ -76,6 +76,8 @@ def test_bounds_are_enforced_and_numbers_within_them_are_not() -> None:
         ("eos", "unknown training method 'eos'; did you mean 'entropic-open-set'"),
         ("BG", "unknown training method 'BG'; did you mean 'background'?"),
         ("ce", "unknown training method 'ce'; did you mean 'softmax' or "),
+        ("logitnorm[tau=1,tau=2]", "'tau' is given twice"),
+        (f"vos[draws=-{10**400}]", "vos: draws: -1000"),
     ],
 )
 @pytest.mark.parametrize("command", ["train", "audit-method"])
