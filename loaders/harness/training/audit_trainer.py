@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 
-from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Silent
 
 from ..checkpoints.recipe import Constant, load_recipe
@@ -81,13 +79,7 @@ class AuditedTrainer(Trainer):
 
     def _step(self, rows: Tensor, generator: Any, weight: float) -> Tensor:
         numbers = super()._step(rows, generator, weight)
-        loss, *parts = numbers.tolist()
-        values = {f"part {name!r}": value for name, value in zip(self.method.parts, parts[::2], strict=True)}
-        for name, value in {**values, "sum": loss}.items():
-            if not math.isfinite(value):
-                raise DataError(
-                    f"the {name} of its loss is {value}", where=f"training method {self.method.name!r}"
-                )
+        self.check_loss(numbers, "")
         if self._steps_left_to_record:
             self._steps_left_to_record = 0
             self.around_end.append(copied(dict(self.method_state)))

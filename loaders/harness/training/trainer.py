@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -141,7 +142,9 @@ class Trainer:
         names, began = list(self.method.parts), time.monotonic()
         updates = math.ceil(self.steps / self.accumulate)
         total = torch.zeros(1 + 2 * len(names), dtype=torch.float64, device=self.machine.device)
-        samples, rate, shown = 0.0, base, time.monotonic()
+        last, samples, rate, shown = torch.zeros_like(total), 0.0, base, time.monotonic()
+        hint = "lower the learning rate, or train in float32 (--precision float32)"
+        check_loss = partial(self.check_loss, where=f"{self.run.name}, epoch {epoch + 1}: ", hint=hint)
         for number, rows in enumerate(batches):
             rate = base * recipe.schedule.factor(
                 epoch * updates + number // self.accumulate, updates, recipe.epochs
@@ -150,11 +153,15 @@ class Trainer:
                 group["lr"] = rate * group.get("scale", 1.0)
             self._number, (share, weight) = number, share_of(rows, data.n_known, self.ranks)
             images = weight * len(rows) / self.ranks.world  # a repeated image counts once
-            total += images * self._step(share.to(self.machine.device), generator, weight)
+            numbers = self._step(share.to(self.machine.device), generator, weight)
+            last = torch.where(torch.isfinite(last[0]), numbers, last)  # then the first that is not finite
+            total += images * numbers
             samples += images
             note, now = "", time.monotonic()
             if now - shown >= LOSS_SECONDS:  # rarely: reading the loss waits for the device
                 shown, note = now, self._note(epoch, total.tolist(), samples, now - began)
+                if self.ranks.world == 1:
+                    check_loss(last)
             self._time_step(share)
             task.advance(len(rows), note=note)
         samples = round(summed(torch.tensor(samples, dtype=torch.float64), self.ranks).item())
@@ -162,19 +169,21 @@ class Trainer:
         mean /= samples
         average_buffers([*self.module.buffers(), *self.average.values()], self.ranks)
         task.advance(0, note=self._note(epoch, [mean * samples, *sums], samples, time.monotonic() - began))
-        if not math.isfinite(mean):
-            parts = [name for name, value in zip(names, sums[::2], strict=True) if not math.isfinite(value)]
-            at = f" (part {', '.join(parts)})" if len(names) > 1 else ""
-            raise DataError(
-                f"the loss of epoch {epoch + 1} is {mean}{at}",
-                where=self.run.name,
-                hint="lower the learning rate, or train in float32 (--precision float32)",
-            )
+        check_loss(summed(last, self.ranks))
         self.end_epoch()
         row = {"rate": rate, "loss": mean}
         if len(names) == 1:
             return row
         return {**row, "parts": self._part_means(sums)}
+
+    def check_loss(self, numbers: Tensor, where: str, hint: str | None = None) -> None:
+        """Raise DataError if the loss of a step, with its parts as `_step` returns them, is not finite."""
+        loss, *parts = numbers.tolist()
+        if not math.isfinite(loss):
+            means = zip(self.method.parts, parts[::2], strict=True)
+            names = [f"part {name!r}" for name, value in means if not math.isfinite(value)]
+            what = f"the {' and '.join(names) or 'sum'} of its loss is {loss}"
+            raise DataError(what, where=f"{where}training method {self.method.name!r}", hint=hint)
 
     def end_epoch(self) -> None:
         """Let the method update its state, with equal random numbers on all ranks."""

@@ -160,6 +160,17 @@ class NotANumber(Method):
 
 
 @dataclass(frozen=True)
+class PartNotANumber(Method):
+    """A part that is NaN, after which the weights and so all parts are."""
+
+    parts = declare(cross_entropy=Part(), extra=Part())
+
+    def step(self, model: Network, batch: Batch, state: State) -> Terms:
+        values = cross_entropy(model.logits(batch.images), batch.labels)
+        return {"cross_entropy": values, "extra": values * float("nan")}
+
+
+@dataclass(frozen=True)
 class NoNames(Method):
     """Values without the name of their part."""
 

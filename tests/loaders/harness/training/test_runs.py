@@ -278,8 +278,25 @@ def test_fine_tuning_starts_from_the_run_of_the_same_seed(data: TrainingData, tm
 
 
 def test_a_loss_that_is_not_finite_is_named(data: TrainingData, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"toy-tiny-cnn-s0: the loss of epoch \d is (nan|inf)"):
+    message = r"toy-tiny-cnn-s0, epoch \d: training method 'softmax': the part .* of its loss is (nan|inf)"
+    with pytest.raises(DataError, match=message):
         train(data, tmp_path, optimizer={"sgd": {"rule": "sgd", "lr": 1e30}})
+
+
+def test_a_long_epoch_ends_soon_after_a_loss_that_is_not_finite(
+    data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer, "LOSS_SECONDS", 0.0)
+    original, steps_taken = trainer.Trainer._step, []
+
+    def counted(self: trainer.Trainer, *arguments: Any) -> Any:
+        steps_taken.append(1)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(trainer.Trainer, "_step", counted)
+    with pytest.raises(DataError, match="epoch 2"):
+        train(data, tmp_path, method={"name": "tests.loaders.harness.methods.public_bugs:NotANumber"})
+    assert len(steps_taken) == 1 + -(-len(data.train) // recipe().batch)
 
 
 def test_bf16_trains_on_the_cpu_and_is_recorded(data: TrainingData, tmp_path: Path) -> None:
@@ -430,7 +447,8 @@ def test_the_table_of_a_long_training_fits_80_columns() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("NotANumber", "the loss of epoch 2 is nan"),
+        ("NotANumber", "-s0, epoch 2: .* '.*NotANumber': the part 'cross_entropy' of its loss is nan"),
+        ("PartNotANumber", "'.*PartNotANumber': the part 'extra' of its loss is nan"),
         ("NoNames", "its step returned a Tensor, not the named parts of a loss"),
         ("NoGradient", "'.*NoGradient': its loss has no gradient"),
         ("TwoHeadsTooWide", "'.*TwoHeadsTooWide': its head does not take features of width 64"),
