@@ -195,3 +195,19 @@ class TwoHeadsTooWide(Method):
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         return {"cross_entropy": cross_entropy(model.logits(batch.images), batch.labels)}
+
+
+@dataclass(frozen=True)
+class HeadWithoutForward(TwoHeadsTooWide):
+    """A classifier that computes nothing."""
+
+    def heads(self, model: Network, classes: int) -> Mapping[str, nn.Module]:
+        return {"head": nn.Module()}
+
+
+@dataclass(frozen=True)
+class HeadOfAnotherType(TwoHeadsTooWide):
+    """A number in place of a classifier."""
+
+    def heads(self, model: Network, classes: int) -> Mapping[str, nn.Module]:
+        return {"head": classes}  # type: ignore[dict-item]

@@ -452,6 +452,8 @@ def test_the_table_of_a_long_training_fits_80_columns() -> None:
         ("NoNames", "its step returned a Tensor, not the named parts of a loss"),
         ("NoGradient", "'.*NoGradient': its loss has no gradient"),
         ("TwoHeadsTooWide", "'.*TwoHeadsTooWide': its head does not take features of width 64"),
+        ("HeadWithoutForward", "'.*HeadWithoutForward': its head does not take features of width 64"),
+        ("HeadOfAnotherType", "'.*HeadOfAnotherType': head 'head' is int, not an nn.Module"),
     ],
 )
 def test_mistakes_of_methods_are_one_line(
