@@ -20,6 +20,7 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.sampling import order_images, share_total
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
+from wordnet_splits.rules.evidence import counted
 from wordnet_splits.sources.roots import Roots
 
 from ...dataset import UnknownDetectionSet
@@ -29,11 +30,11 @@ from ..methods.interface import View
 
 READ_ROWS = 1024
 LEAKS = {
-    "class": "classes in common with the ID classes of",
-    "ancestry": "classes that are above or below an ID class of",
-    "digest": "images in common with the ID images of",
+    "class": ("class", "in common with the ID classes of"),
+    "ancestry": ("class", "above or below an ID class of"),
+    "digest": ("image", "in common with the ID images of"),
 }
-"""Kind of leak that outliers must not have -> words after its number."""
+"""Kind of leak that outliers must not have -> what is counted, and in which relation."""
 
 
 @dataclass(frozen=True)
@@ -197,10 +198,11 @@ def _refuse_leaks(manifest: Manifest) -> None:
         roles = {groups.get(leak.a), groups.get(leak.b)}
         if roles == {"id", "external"} and leak.kind in LEAKS:
             outliers, known = sorted((leak.a, leak.b), key=lambda group: groups[group] == "id")
+            noun, relation = LEAKS[leak.kind]
             ordered = (pair if leak.b == outliers else pair[::-1] for pair in leak.examples[:1])
             example = "".join(f", as {b} and {a}" for a, b in ordered)
             raise DataError(
-                f"the outliers {outliers.removeprefix('group:')} have {leak.count:,} {LEAKS[leak.kind]} "
+                f"the outliers {outliers.removeprefix('group:')} have {counted(leak.count, noun)} {relation} "
                 f"{known.removeprefix('group:')}{example}",
                 where=manifest.name,
                 hint="the -clean benchmarks have none; --allow-leaks (allow_leaks=True) trains with them",

@@ -18,8 +18,9 @@ from ..backend.devices import Ranks
 def share_of(rows: Tensor, n_known: int, ranks: Ranks) -> tuple[Tensor, float]:
     """Return this rank's rows of a batch, of ID images and outliers alike, and the weight of their mean.
 
-    The mean over the ranks of weight x mean is the mean over the batch. A batch with fewer images of a kind
-    than there are ranks repeats some.
+    The mean over the ranks of weight x mean is the mean over the batch. For the parts of a loss that are of
+    one kind alone it is nearly so, if the kind is not divided as the batch is. A batch with fewer images of a
+    kind than there are ranks repeats some.
     """
     if ranks.world == 1:
         return rows, 1.0

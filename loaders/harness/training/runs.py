@@ -17,6 +17,7 @@ from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, OutputError, unknown
 from wordnet_splits.base.progress import Progress, Silent, choose_messages, choose_progress
 from wordnet_splits.manifest import Manifest
+from wordnet_splits.rules.evidence import counted
 from wordnet_splits.sources.roots import Roots
 
 from ...opening import PackedFolders
@@ -296,12 +297,9 @@ def _fit(
                 with user_errors("a callback failed", where=trainer.run.name):
                     callback(trainer.run.name, history[-1])
     present = {name for row in history for name in row.get("parts", trainer.method.parts)}
-    if missing_parts := [name for name in trainer.method.parts if name not in present]:
-        parts = "part" if len(missing_parts) == 1 else "parts"
-        notify(
-            f"{trainer.run.name}: the {parts} {', '.join(missing_parts)} of the loss did not begin within"
-            f" {len(history)} epochs"
-        )
+    if absent := [name for name in trainer.method.parts if name not in present]:
+        parts = f"the {'part' if len(absent) == 1 else 'parts'} {', '.join(absent)} of the loss"
+        notify(f"{trainer.run.name}: {parts} did not begin in {counted(len(history), 'epoch')}")
     metadata = {
         **request,
         "run": trainer.run.name,

@@ -188,7 +188,7 @@ def test_images_are_counted_in_steps_alone(
 def test_parts_that_did_not_begin_are_announced(tmp_path: Path) -> None:
     said: list[str] = []
     train("mcd", tmp_path / "late", notify=said.append)  # from 0.9 of 3 epochs on
-    assert said == ["toy-tiny-cnn-s0: the part discrepancy of the loss did not begin within 3 epochs"]
+    assert said == ["toy-tiny-cnn-s0: the part discrepancy of the loss did not begin in 3 epochs"]
     train("mcd[start=0]", tmp_path / "soon", notify=said.append)
     train("softmax", tmp_path / "plain", notify=said.append)
     assert len(said) == 1

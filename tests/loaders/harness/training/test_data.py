@@ -156,12 +156,9 @@ def test_unknown_benchmark() -> None:
     [
         (
             "openood-cifar100",
-            "the outliers tin597 have 1 classes in common with the ID classes of cifar100, as ",
+            "the outliers tin597 have 1 class in common with the ID classes of cifar100, as ",
         ),
-        (
-            "openood-cifar10",
-            "the outliers tin597 have 9 classes that are above or below an ID class of cifar10",
-        ),
+        ("openood-cifar10", "the outliers tin597 have 9 classes above or below an ID class of cifar10"),
     ],
 )
 def test_outliers_of_id_classes_are_refused(benchmark: str, words: str) -> None:
