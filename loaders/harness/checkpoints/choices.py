@@ -32,6 +32,8 @@ class NetworkKind:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+LIBRARIES: Final = ("timm", "torchvision")
+"""Prefixes of the names of libraries' networks, as in ``timm:resnet18``."""
 RESNET20: Final = {"widths": (16, 32, 64), "blocks": 3}
 NETWORKS: Final[dict[str, NetworkKind]] = {
     "resnet20": NetworkKind(
@@ -94,6 +96,12 @@ BUILT_IN: Final = frozenset(NETWORKS)
 def network_names() -> tuple[str, ...]:
     """Return the names of all networks, those of installed packages among them, sorted."""
     return tuple(sorted({*NETWORKS, *PLUGINS.names(BUILT_IN)}))
+
+
+def is_user_code(name: str) -> bool:
+    """Return whether the name of a method or network is ``MODULE:NAME``, not that of a library's network."""
+    library, colon, _ = name.partition(":")
+    return bool(colon) and library not in LIBRARIES
 
 
 def network_kind(name: str) -> NetworkKind:

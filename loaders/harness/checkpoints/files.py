@@ -26,6 +26,7 @@ from wordnet_splits.base.untrusted import GiB, read_bytes
 
 from ..backend.weights import check_state, load_tensors, load_weights
 from ..methods import Method, Network, get_method
+from .choices import is_user_code
 from .networks import build_network
 from .recipe import TrainingRecipe
 from .schema import SCHEMA, TrainedModel
@@ -33,8 +34,6 @@ from .schema import SCHEMA, TrainedModel
 WEIGHTS, METADATA, STATE = "model.pt", "model.json", "training.pt"
 STATE_KEYS = {"trainer", "history", "best", "request"}
 LARGEST = 16 * GiB
-LIBRARIES = ("timm", "torchvision")
-"""Prefixes of networks of other libraries."""
 AGAIN = "delete it and train again"
 
 
@@ -119,8 +118,7 @@ def build_trained(metadata: Mapping[str, Any], where: str, *, trust: bool) -> tu
     network, record = metadata["network"], metadata.get("method")
     choice = TrainingRecipe.model_validate(metadata["recipe"]).method
     for name in (network["name"], *([choice.name] if record else ())):
-        module_name, colon, _ = name.partition(":")
-        if colon and module_name not in LIBRARIES and not trust and module_name not in sys.modules:
+        if is_user_code(name) and not trust and name.partition(":")[0] not in sys.modules:
             raise UnsafeDataError(
                 f"{name!r} is code that has to be imported to rebuild the network",
                 where=where,

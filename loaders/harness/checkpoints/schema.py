@@ -113,6 +113,7 @@ class TrainedModel(StrictModel):
 
     Attributes
     ----------
+    code : ``MODULE:NAME`` and the digest of its file, of a method and a network of a user.
     outliers : how outliers were trained with. method : of methods with heads or outputs, None for others.
     recipe, optimizer, seed, start : settings of the training. network, classes, input : outputs and inputs.
     run, series : name of the run, and the name shared by the seeds of one model.
@@ -138,6 +139,7 @@ class TrainedModel(StrictModel):
     history: list[EpochRecord] = Field(min_length=1)
     outliers: Literal["none", "mixed", "beside"]
     method: MethodRecord | None = None
+    code: list[str] | None = None
     command: str | None
     weights: WeightsRecord
 

@@ -22,6 +22,7 @@ from wordnet_splits.sources.roots import Roots
 
 from ...opening import PackedFolders
 from ..backend.devices import current_ranks, get_device
+from ..checkpoints.choices import is_user_code
 from ..checkpoints.files import (
     METADATA,
     delete_state,
@@ -34,7 +35,7 @@ from ..checkpoints.files import (
 )
 from ..checkpoints.recipe import TrainingRecipe, load_recipe
 from ..methods.interface import BACKBONE
-from ..plugins import user_errors
+from ..plugins import file_identity, import_object, user_errors
 from .callbacks import Callback
 from .costs import Cost, cost_table
 from .data import TrainingData, load_training_data
@@ -228,6 +229,7 @@ def train_runs(
                 "input": {"mean": list(data.normalise.mean), "std": list(data.normalise.std)},
                 "start": origin,
                 "machine": machine.as_dict(),
+                **_user_code(run),
             }
             if (folder / METADATA).exists():
                 del request["machine"]  # a finished model may come from any machine
@@ -241,6 +243,14 @@ def train_runs(
                 trainer.announce = partial(_announce, trainer, runs[number:], runs_folder, notify)
             trained.append(_fit(trainer, folder, request, command, callbacks, progress or Silent(), notify))
     return trained
+
+
+def _user_code(run: Run) -> dict[str, list[str]]:
+    """Return the identities of the files that a method or network ``MODULE:NAME`` comes from, if any."""
+    names = [name for name in (run.recipe.method.name, run.network) if is_user_code(name)]
+    for name in names:
+        import_object(name, where=run.name)
+    return {"code": [file_identity(name) for name in names]} if names else {}
 
 
 def _ignore(text: str) -> None:

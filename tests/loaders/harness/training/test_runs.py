@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import math
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -545,3 +547,33 @@ def test_tensorboard_and_wandb_get_the_numbers(monkeypatch: pytest.MonkeyPatch, 
     assert written[-1] == ({"epoch": 3, "loss": 0.5, "parts/task": 0.25}, 3)
     with pytest.raises(UnknownNameError, match="did you mean 'wandb'"):
         callbacks.parse_log("wandbb:x")
+
+
+METHOD = """
+from dataclasses import dataclass
+from loaders.harness.methods import Method, cross_entropy
+
+@dataclass(frozen=True)
+class Scaled(Method):
+    def step(self, model, batch, state):
+        return {"cross_entropy": cross_entropy(FACTOR * model.logits(batch.images), batch.labels)}
+"""
+
+
+def test_a_run_is_not_kept_where_the_code_of_its_method_changed(
+    data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = {"method": {"name": "scaled_method:Scaled"}, "epochs": 1}
+
+    def train_with(factor: str) -> TrainedRun:
+        monkeypatch.delitem(sys.modules, "scaled_method", raising=False)
+        (tmp_path / "scaled_method.py").write_text(f"FACTOR = {factor}\n{METHOD}")
+        importlib.invalidate_caches()
+        return train(data, tmp_path / "out", **source)[0]
+
+    (code,) = train_with("1").metadata["code"]
+    assert re.fullmatch(r"scaled_method:Scaled [0-9a-f]{12}", code)
+    assert train_with("1").seconds == 0
+    with pytest.raises(OutputError, match="holds a run with another code"):
+        train_with("10")
