@@ -38,6 +38,7 @@ def start(application: typer.Typer, program: str) -> NoReturn:
 def run(application: typer.Typer, arguments: list[str], program: str) -> int:
     """Run a typer application and return its exit code; an error is one line, or one object with --json."""
     try:
+        _refuse_empty(arguments, program)
         code = application(args=arguments, prog_name=program, standalone_mode=False)
         sys.stdout.flush()
     except SplitsError as error:
@@ -67,6 +68,18 @@ def run(application: typer.Typer, arguments: list[str], program: str) -> int:
     if code == INTERRUPTED:  # typer returns it or raises, depending on its version
         to_stderr(INTERRUPTION)
     return code if isinstance(code, int) else DONE
+
+
+def _refuse_empty(arguments: list[str], program: str) -> None:
+    """Raise SplitsError for an empty argument: as a path it would be the working directory."""
+    before = program
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        is_option = name.startswith("--") and bool(equals)
+        if not (value if is_option else argument):
+            where = name if is_option else f"after {before}"
+            raise SplitsError("an empty argument", where=where, hint="is a variable of the shell not set?")
+        before = argument
 
 
 def _close_stdout() -> None:

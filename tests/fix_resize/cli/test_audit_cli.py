@@ -183,7 +183,7 @@ BAD = {
     "a broken picture only": (["audit", "{broken}", "--reference", "{sets}/reference"], "1 unidentified"),
     "a file": (["audit", "{text}/a.txt", "--reference", "{sets}/reference"], "a file, not a folder"),
     "no such folder": (["audit", "{sets}/none", "--reference", "{sets}/reference"], "no such folder"),
-    "no name": (["audit", "", "--reference", "{sets}/reference"], "the set has no name"),
+    "no name": (["audit", ":svhn", "--reference", "{sets}/reference"], "the set has no name"),
     "no such manifest": (
         ["audit", "unknown-cifr", "--reference", "{sets}/fix"],
         "did you mean 'unknown-cifar'",

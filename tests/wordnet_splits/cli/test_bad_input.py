@@ -29,6 +29,14 @@ def test_a_name_of_megabytes_is_not_printed_whole(command: Command) -> None:
     assert len(command("verify", f"/{'x/' * 2_000_000}").error) < 5000
 
 
+def test_an_empty_argument_is_not_the_working_directory(command: Command, tmp_path: Path) -> None:
+    line = command("build", "digits", "--out", "").error  # as of "$OUT" where nothing has set it
+    assert line == "error: after --out: an empty argument (is a variable of the shell not set?)"
+    assert command("build", "digits", "--out=").error.startswith("error: --out: an empty argument")
+    assert command("build", "").error.startswith("error: after build: an empty argument")
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.fixture
 def refused(command, tmp_path) -> Callable[..., str]:
     """Build ``mine`` and return the one line with which it is refused; nothing is left in the folder."""
