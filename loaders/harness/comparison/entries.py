@@ -336,13 +336,23 @@ def _keys(results: ResultTables) -> list[tuple[str, str, int, str]]:
 
 def _notes(benchmark: str, results: Sequence[NamedResults]) -> Iterator[str]:
     transforms: dict[str, str] = {}
+    networks: dict[str, dict[str, None]] = {}
     for evaluation in results:
         for run in evaluation.results.about.runs:
+            label = evaluation.labels[run.model]
             words = " | ".join(dict.fromkeys(words or key for key, words in run.transforms.items()))
-            transforms.setdefault(words, run.name)
+            name = label if run.name in (label, run.model) else f"{label} ({run.name})"
+            transforms.setdefault(words, name)
+            networks.setdefault(run.model_key, {})[label] = None
     if len(transforms) > 1:
         listed = "; ".join(f"{name}: {words}" for words, name in transforms.items())
         yield f"{benchmark}: the images went through different transforms ({listed})"
+    for of_network in dict.fromkeys(tuple(of_network) for key, of_network in networks.items() if key):
+        if len(of_network) > 1:
+            yield (
+                f"{', '.join(of_network)}: hold one network, equal in architecture and weights, under "
+                f"{len(of_network)} names: it is ranked, and counted in the correction of p, once for each"
+            )
     labels: dict[str, dict[str, None]] = {}
     for evaluation in results:
         for model, label in evaluation.labels.items():

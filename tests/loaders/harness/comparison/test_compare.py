@@ -208,7 +208,29 @@ def test_other_transforms_are_said() -> None:
     changed = replace(two, about=two.about.model_copy(update={"runs": runs}))
     (note,) = compare([one, changed], bootstrap=0).notes
     assert "different transforms" in note
-    assert "other-5: resize 7" in note
+    assert "other (other-5): resize 7" in note
+
+
+def test_networks_of_one_class_are_told_apart_by_the_names_that_the_user_gave() -> None:
+    one, two = results(model="one"), results(seeds=(5,), model="two")
+
+    def through(held: Results, words: str) -> Results:
+        facts = {"name": "Sequential", "transforms": {words: words}}
+        runs = tuple(run.model_copy(update=facts) for run in held.about.runs)
+        return replace(held, about=held.about.model_copy(update={"runs": runs}))
+
+    (note,) = compare([through(one, "resize 7"), through(two, "resize 8")], bootstrap=0).notes
+    assert "(one (Sequential): resize 7; two (Sequential): resize 8)" in note
+
+
+def test_a_network_under_two_names_is_said() -> None:
+    one, two = results(model="one"), results(model="two")
+    assert compare([one, two], bootstrap=0).notes == ()
+    of_one = zip(one.about.runs, two.about.runs, strict=True)
+    runs = tuple(run.model_copy(update={"model_key": first.model_key}) for first, run in of_one)
+    again = replace(two, about=two.about.model_copy(update={"runs": runs}))
+    (note,) = compare([one, again], bootstrap=0).notes
+    assert note.startswith("one, two: hold one network, equal in architecture and weights, under 2 names")
 
 
 def draw(number: int, detectors: str = "mcp,energy,mls,entropy") -> Results:
