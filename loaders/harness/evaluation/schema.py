@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.base.schemas import Count, validate
 from wordnet_splits.base.tabular import Tabular
@@ -380,8 +380,17 @@ class ResultTables(Tabular):
     def values(
         self, metric: str, *, group: str, role: str | None = None, detector: str | None = None
     ) -> list[float]:
-        """Return the values of a metric on a group, one per run (and detector, unless one is given)."""
-        return [row["value"] for row in self.rows(metric=metric, group=group, role=role, detector=detector)]
+        """Return the values of a metric on a group, one per run (and detector, unless one is given).
+
+        Raises
+        ------
+        UnknownNameError : no row has that metric, group, role or detector.
+        """
+        filters = {"metric": metric, "group": group, "role": role, "detector": detector}
+        for name, value in filters.items():
+            if value is not None and value not in (names := pc.unique(self.results[name]).to_pylist()):
+                raise unknown(f"{name} of these results", value, names, where=self.about.benchmark)
+        return [row["value"] for row in self.rows(**filters)]
 
     def rows(self, **filters: Any) -> list[dict[str, Any]]:
         """Return the rows of ``results`` whose columns have the given values (None: any), in order."""

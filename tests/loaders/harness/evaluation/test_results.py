@@ -388,3 +388,20 @@ def test_what_a_killed_run_left_is_cleared(computed: Results, folder: Path) -> N
     (folder / ".scores.parquet.0.part").write_bytes(b"half")
     computed.write(folder)
     assert not list(folder.glob(".*.part"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "filters", "message"),
+    [
+        ("aurocc", {"group": "near-a"}, "unknown metric of these results 'aurocc'; did you mean 'auroc'"),
+        ("auroc", {"group": "neara"}, "unknown group of these results 'neara'; did you mean 'near-a'"),
+        ("auroc", {"group": "near-a", "role": "near-a"}, "unknown role of these results 'near-a'"),
+        ("auroc", {"group": "near-a", "detector": "mps"}, "unknown detector of these results 'mps'"),
+    ],
+)
+def test_values_of_a_mistyped_name_are_not_an_empty_list(
+    computed: Results, metric: str, filters: dict[str, str], message: str
+) -> None:
+    assert len(computed.values("auroc", group="near-a", role="near", detector="msp")) == 2
+    with pytest.raises(UnknownNameError, match=message):
+        computed.values(metric, **filters)
