@@ -28,6 +28,9 @@ _NoArguments: tuple[type[Exception], ...] = tuple(
 
 def start(application: typer.Typer, program: str) -> NoReturn:
     """Run ``program`` with the arguments it was called with, and exit."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller, as `>&-` in a shell does
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - until the program ends
     if isinstance(sys.stdout, io.TextIOWrapper):  # one object in UTF-8, whatever the locale
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     skip_pandas()

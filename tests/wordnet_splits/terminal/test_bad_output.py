@@ -231,3 +231,12 @@ def test_an_old_manifest_stays_when_a_build_is_refused(command, tmp_path):
     write_recipe(tmp_path, KNOWN.replace("all = true", "per_class = 500"), head=HEAD)
     assert command("build", recipe).code == 2
     assert (tmp_path / "build" / "mine" / "manifest.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_outputs_are_no_error(closed, tmp_path):
+    words = [sys.executable, "-m", "wordnet_splits.cli.main", "cite", "digits"]
+    shell = ["sh", "-c", f'"$@" {closed}', "sh", *words]
+    done = subprocess.run(shell, capture_output=True, text=True, env=environment(tmp_path), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("@") == (closed == "2>&-")
