@@ -12,12 +12,15 @@ from pydantic import PositiveFloat, PositiveInt
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
+from ..threads import map_in_order, thread_count
 from .registry import PAPERS, SharedScores, register
 from .row_reductions import maxima, products, sums
 from .softmax import gaps, gaps_and_top, log_of_others, log_softmax, log_sum_exp, logits_of, softplus
 
 FAINT = -650.0
 """Log of a sum of probabilities below which float64 loses digits."""
+PART = 512
+"""Images at a time, about: what is computed of their 100 classes stays in a core's cache."""
 
 
 @register(
@@ -94,33 +97,52 @@ class KLM:
         """
         if not data.n:
             raise DataError("there is no validation image to take a mean softmax of")
-        predicted = np.asarray(data["logits"]).argmax(axis=1)
-        below = gaps(_columns(*logits_of(data))[np.argsort(predicted, kind="stable")])
-        shares = np.exp(below)
-        total = sums(shares)[:, None]
-        shares /= total
-        sizes = np.bincount(predicted)
+        logits, predicted = _columns(data), np.asarray(data["logits"]).argmax(axis=1)
+        order, sizes = np.argsort(predicted, kind="stable"), np.bincount(predicted)
         sizes = sizes[sizes > 0]
         starts = np.cumsum(sizes) - sizes
-        with np.errstate(divide="ignore"):
-            logs = np.log(np.add.reduceat(shares, starts, axis=0))
-        # where probabilities underflow float64, the divergence would be infinite: sum in logs
-        for k, column in zip(*np.nonzero(logs < FAINT), strict=True):
-            rows = slice(starts[k], starts[k] + sizes[k])
-            logs[k, column] = log_sum_exp(below[rows, column] - np.log(total[rows, 0]))
+
+        def log_sums(classes: Array) -> Array:
+            """Return the log of the sum of the softmax over the images of each of consecutive classes."""
+            first = starts[classes[0]]
+            rows = order[first : starts[classes[-1]] + sizes[classes[-1]]]
+            below = gaps(logits[rows], dtype=np.float64)
+            shares = np.exp(below)
+            total = sums(shares)[:, None]
+            shares /= total
+            with np.errstate(divide="ignore"):
+                logs = np.log(np.add.reduceat(shares, starts[classes] - first, axis=0))
+            # where probabilities underflow float64, the divergence would be infinite: sum in logs
+            for k, column in zip(*np.nonzero(logs < FAINT), strict=True):
+                start = starts[classes[k]] - first
+                of_class = slice(start, start + sizes[classes[k]])
+                logs[k, column] = log_sum_exp(below[of_class, column] - np.log(total[of_class, 0]))
+            return logs
+
+        parts = np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(starts // PART)) + 1)
+        logs = np.concatenate(map_in_order(log_sums, parts, thread_count()))
         return Typical(logs - np.log(sizes)[:, None])
 
     def score(self, state: Typical, data: Arrays) -> Array:
         """Return minus the divergence to the nearest mean."""
-        below = gaps(_columns(*logits_of(data)))
-        powers = np.exp(below)
-        total = sums(powers)
-        # p log p - p log m, times the sum of the powers
-        least = products(powers, below) - maxima(powers @ state.log_mean.T)
-        return np.asarray(np.log(total) - least / total)
+        # in parts of much the same size: a product with a single row would round differently
+        parts = np.array_split(_columns(data), -(-data.n // PART) or 1)
+        return np.concatenate([-_least_divergence(part, state.log_mean) for part in parts])
 
 
-def _columns(logits: Array, background: Array | None) -> Array:
+def _least_divergence(logits: Array, log_mean: Array) -> Array:
+    """Return the least divergence (n,) of the softmax of logits (n, K) from means (C, K)."""
+    below = gaps(logits, dtype=np.float64)
+    powers = np.exp(below)
+    total = sums(powers)
+    # p log p - p log m, times the sum of the powers
+    least = products(powers, below) - maxima(powers @ log_mean.T)
+    return np.asarray(least / total - np.log(total))
+
+
+def _columns(data: Arrays) -> Array:
+    """Return the logits (n, K), as they are stored, with the background's as a last column."""
+    logits, background = logits_of(data, dtype=None)
     return logits if background is None else np.column_stack([logits, background])
 
 

@@ -26,7 +26,7 @@ WARM = 10.0
 def logits_of(
     data: Arrays, name: str = "logits", *, classes: int = 1, dtype: Any = np.float64
 ) -> tuple[Array, Array | None]:
-    """Return logits (n, K) and background logit (n,) or None, as ``dtype``.
+    """Return logits (n, K) and background logit (n,) or None, as ``dtype`` or, where it is None, as stored.
 
     Raises
     ------
@@ -107,9 +107,9 @@ def gaps_and_top(logits: Array, temperature: float = 1.0) -> tuple[Array, Array]
     return below, top
 
 
-def gaps(logits: Array, temperature: float = 1.0) -> Array:
-    """Return (z - z_top)/T, at most 0, shape (n, K)."""
-    below = logits - maxima(logits)[:, None]
+def gaps(logits: Array, temperature: float = 1.0, *, dtype: Any = None) -> Array:
+    """Return (z - z_top)/T, at most 0, shape (n, K), as ``dtype`` or in the type of the logits."""
+    below = np.subtract(logits, maxima(logits)[:, None], dtype=dtype)
     if temperature != 1:
         below /= temperature
     return np.asarray(below)
