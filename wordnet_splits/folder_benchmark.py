@@ -18,6 +18,7 @@ from wordnet_splits.audit.thresholds import BalancedThreshold, Thresholds, thres
 from wordnet_splits.base.errors import DataError, OutputError, RecipeError
 from wordnet_splits.base.files import write_bytes, write_text
 from wordnet_splits.base.jsonable import Jsonable
+from wordnet_splits.base.names import counted
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.tabular import text_table
 from wordnet_splits.base.text_formats import parse_toml
@@ -47,7 +48,6 @@ from wordnet_splits.recipe import declaration_in
 from wordnet_splits.recipe.drafting import parse_group
 from wordnet_splits.reports.make_inventory import make_inventory
 from wordnet_splits.reports.new_recipe import check_new_name, new_recipe
-from wordnet_splits.rules.evidence import counted
 from wordnet_splits.site import make_site
 from wordnet_splits.sources.roots import Roots
 from wordnet_splits.taxonomy import load

@@ -61,3 +61,9 @@ def check_name(
     else:
         problem = f"blank around {quoted}"
     raise error(problem, where=where, hint="rename it: names are written into tables of text")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 edge``, ``405 candidates``, ``2 classes``."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"

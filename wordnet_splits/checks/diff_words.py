@@ -10,9 +10,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from wordnet_splits.base.about import About
+from wordnet_splits.base.names import counted
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.diff import ManifestDiff, RowChanges, diff_manifests
-from wordnet_splits.rules.evidence import counted
 from wordnet_splits.rules.model import ClassRule
 from wordnet_splits.rules.words import rule_words
 

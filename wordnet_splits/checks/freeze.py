@@ -10,6 +10,7 @@ from typing import Any
 
 from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.base.files import locked, replacing_folder, restore, write_text
+from wordnet_splits.base.names import counted
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog.catalog import CatalogClass, load_declared_catalog
@@ -19,7 +20,6 @@ from wordnet_splits.manifest.diff import changed_values, diff_manifests
 from wordnet_splits.manifest.folders import CHANGELOG
 from wordnet_splits.propose.model import is_unconfirmed
 from wordnet_splits.recipe import is_shipped, load_recipe
-from wordnet_splits.rules.evidence import counted
 
 RAISE_VERSION = "raise `version` in the recipe and say why: `freeze -m WHY`"
 

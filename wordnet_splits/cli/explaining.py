@@ -82,7 +82,7 @@ def _print_explanations(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _explanation_fields(row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    from wordnet_splits.rules.evidence import counted
+    from wordnet_splits.base.names import counted
 
     fields = [
         ("role", row["role"] + (f" (group {row['group']})" if row["group"] else "")),

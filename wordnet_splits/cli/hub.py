@@ -132,8 +132,8 @@ def publish_benchmarks(
 
 
 def _print_publication(publication: Publication, *, dry_run: bool) -> None:
+    from wordnet_splits.base.names import counted
     from wordnet_splits.fetching.published import SUMS
-    from wordnet_splits.rules.evidence import counted
 
     rows = [(row["path"], row["state"]) for row in publication.rows() if row["state"] != "same"]
     if rows:

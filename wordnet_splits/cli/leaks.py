@@ -221,7 +221,7 @@ def _parse_shard(text: str) -> tuple[int, int]:
 
 
 def _print_duplicates(report: DuplicateReport) -> None:
-    from wordnet_splits.rules.evidence import counted
+    from wordnet_splits.base.names import counted
 
     to_stdout(
         f"{report.a} ({report.pictures_a:,}) and {report.b} ({report.pictures_b:,}): "

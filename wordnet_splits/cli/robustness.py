@@ -55,7 +55,7 @@ def show_robust(
 
 
 def _print_report(report: Robust, most: int | None) -> None:
-    from wordnet_splits.rules.evidence import counted
+    from wordnet_splits.base.names import counted
 
     _print_counts(report)
     changed = [c for c in report.classes if c.robust not in (None, 1.0)]

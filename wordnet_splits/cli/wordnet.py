@@ -143,7 +143,7 @@ def _subtree(wnid: str, taxonomy: Taxonomy, classes: set[str] | None, depth: int
 
 def _tree_lines(node: dict[str, Any], joint: str, indent: str) -> list[str]:
     """Return the lines of a tree, with ``joint`` before the first line and ``indent`` before the others."""
-    from wordnet_splits.rules.evidence import counted
+    from wordnet_splits.base.names import counted
 
     kind = "class" if "classes" in node else "synset"
     count = counted(node["classes" if "classes" in node else "synsets"], kind)

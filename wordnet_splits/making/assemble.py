@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from wordnet_splits.base.errors import Problem
+from wordnet_splits.base.names import counted
 from wordnet_splits.catalog.catalog import catalog_names
 from wordnet_splits.catalog.declarations import Declaration, declared_sources
 from wordnet_splits.making.class_table import Labels, build_class_table, labels_of
@@ -35,7 +36,6 @@ from wordnet_splits.manifest.carried import pair_table_rows, source_rows
 from wordnet_splits.manifest.data import SCHEMA, check_data
 from wordnet_splits.manifest.tables import SPLITS, image_table
 from wordnet_splits.recipe import Recipe
-from wordnet_splits.rules.evidence import counted
 from wordnet_splits.taxonomy import Taxonomy
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from wordnet_splits.base.errors import RecipeError
+from wordnet_splits.base.names import counted
 from wordnet_splits.making.leaks import PICTURE_KINDS, Leak, as_operand, inside_id, trains
 from wordnet_splits.recipe import Group, KnownLeak, Recipe, recipe_names
-from wordnet_splits.rules.evidence import counted
 
 
 def set_severities(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from wordnet_splits.rules.evidence import counted
+from wordnet_splits.base.names import counted
 from wordnet_splits.taxonomy import Taxonomy
 
 OOD_ROLES = ("near", "far")

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.names import check_name, printable
+from wordnet_splits.base.names import check_name, counted, printable
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog.declarations import declared_name, declared_sources, register_declaration
-from wordnet_splits.rules.evidence import counted
 from wordnet_splits.sources.layouts import open_layout
 from wordnet_splits.sources.layouts.folders import Folders, Parts, class_folders, picture_names
 from wordnet_splits.sources.layouts.walk import check_root

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from wordnet_splits.base.names import counted
 from wordnet_splits.rules import ClassRule
-from wordnet_splits.rules.evidence import counted
 from wordnet_splits.rules.model import Expression, SimilarityBound
 from wordnet_splits.taxonomy import Taxonomy
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from wordnet_splits.base.errors import OutputError, RecipeError
 from wordnet_splits.base.files import write_text
+from wordnet_splits.base.names import counted
 from wordnet_splits.base.schemas import NAME_PATTERN
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog import catalog_names
@@ -27,7 +28,7 @@ from wordnet_splits.recipe import Group, Recipe, load_recipe, recipe_names
 from wordnet_splits.recipe.drafting import DraftGroup, draft_recipe, parse_group
 from wordnet_splits.reports.margin import margin
 from wordnet_splits.rules import Key, Verdict
-from wordnet_splits.rules.evidence import counted, join_names, sentence
+from wordnet_splits.rules.evidence import join_names, sentence
 from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.taxonomy import Taxonomy, load
 

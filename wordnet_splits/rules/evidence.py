@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wordnet_splits.base.names import counted
 from wordnet_splits.rules.context import WORDNET, Context
 from wordnet_splits.rules.model import ClassRule, Operand
 from wordnet_splits.rules.registry import registered_operators
@@ -14,12 +15,6 @@ NAMED = 3
 """Most classes or synsets that a sentence names, the nearest; it gives the number of all."""
 SHOWN_HASH = 12
 """Hexadecimal digits of a sampling key that a sentence shows."""
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: ``1 edge``, ``405 candidates``, ``2 classes``."""
-    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def join_names(names: Sequence[str], last: str = "and") -> str:

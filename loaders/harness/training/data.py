@@ -16,11 +16,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.names import counted
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.sampling import order_images, share_total
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.rules.evidence import counted
 from wordnet_splits.sources.roots import Roots
 
 from ...dataset import UnknownDetectionSet

@@ -15,9 +15,9 @@ import torch
 
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, OutputError, unknown
+from wordnet_splits.base.names import counted
 from wordnet_splits.base.progress import Progress, Silent, choose_messages, choose_progress
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.rules.evidence import counted
 from wordnet_splits.sources.roots import Roots
 
 from ...opening import PackedFolders

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.wordnet_splits.rules.toy import PETS, context, judge, load
+from wordnet_splits.base.names import counted
 from wordnet_splits.base.sampling import sampling_key as sampling_key
 from wordnet_splits.rules import ClassRule, sentence
-from wordnet_splits.rules.evidence import counted
 from wordnet_splits.rules.verdict import RELATIONS, Finding, Verdict, Via
 
 GROUPS: dict[str, Any] = {"groups": {"id": [("pets", "pug")]}, "roles": {"id": "id"}}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from wordnet_splits.base.names import counted
 from wordnet_splits.rules.context import Candidates, ClassesBySynset
-from wordnet_splits.rules.evidence import Names, counted, join_names
+from wordnet_splits.rules.evidence import Names, join_names
 from wordnet_splits.rules.model import Expression, Operand
 from wordnet_splits.rules.registry import GRAPH, MEASURE, register_operator
 from wordnet_splits.rules.verdict import Finding, Key, Via

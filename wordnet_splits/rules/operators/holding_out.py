@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from wordnet_splits.base.names import counted
 from wordnet_splits.base.sampling import order_classes
 from wordnet_splits.rules.context import WORDNET, Candidates
-from wordnet_splits.rules.evidence import Names, counted
+from wordnet_splits.rules.evidence import Names
 from wordnet_splits.rules.model import Expression, HeldOut
 from wordnet_splits.rules.registry import GRAPH, register_operator
 from wordnet_splits.rules.verdict import Finding, Key, Via

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 
+from wordnet_splits.base.names import counted
 from wordnet_splits.rules.context import WORDNET, Candidates
-from wordnet_splits.rules.evidence import Names, counted, join_names
+from wordnet_splits.rules.evidence import Names, join_names
 from wordnet_splits.rules.model import Expression, Operand, Siblings, Slice
 from wordnet_splits.rules.operators.hierarchy import unrelated
 from wordnet_splits.rules.registry import GRAPH, NOTHING, register_operator
