@@ -120,15 +120,13 @@ def load_class_list(
     Raises
     ------
     UnknownNameError : no such list, or entries that name no class; similar names are suggested.
-    DataError : a file that holds no list of classes; ``of`` or ``column`` for what is no file.
+    DataError : a file that holds no list of classes.
     """
     if isinstance(classes, str | Path):
         text = str(classes)
         if named_classes := _known(text, taxonomy):
-            _refuse_file_options(text, of, column)
             return ClassList(text, tuple(named_classes))
         if is_group(text, manifests):
-            _refuse_file_options(text, of, column)
             benchmark, _, group = text.rpartition(":")  # an address on the Hub has a colon of its own
             return group_classes(load_manifest(benchmark, manifests, check=check), group, text)
         path = Path(classes)
@@ -151,16 +149,6 @@ def load_class_list(
     else:
         name, entries = "list", [(f"entry {n}", str(e)) for n, e in enumerate(classes, 1)]
     return _resolved(name, entries, taxonomy, of)
-
-
-def _refuse_file_options(name: str, of: str | None, column: str | None) -> None:
-    for option, value in (("--of", of), ("--column", column)):
-        if value is not None:
-            raise DataError(
-                f"{option} {printable(value)} says how a file of classes is read, and this is none",
-                where=name,
-                hint=f"leave {option} out: these classes have their synsets",
-            )
 
 
 def group_classes(manifest: Manifest, group: str, name: str | None = None) -> ClassList:

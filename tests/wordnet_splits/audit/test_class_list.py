@@ -70,10 +70,3 @@ def test_short_lists_under_the_keys_of_an_object_are_not_read_as_classes(tmp_pat
         load_class_list(path, Taxonomy.embedded())
     key = next(iter(content))
     assert [c.id for c in load_class_list(path, Taxonomy.embedded(), column=key).classes] == ["dog", "cat"]
-
-
-@pytest.mark.parametrize("classes", ["food101", "openood/cifar100_test_tin", "unknown-imagenet:food"])
-@pytest.mark.parametrize("option", ["of", "column"])
-def test_what_says_how_a_file_is_read_is_refused_for_other_lists(classes, option):
-    with pytest.raises(DataError, match=f"--{option} places says how a file"):
-        load_class_list(classes, Taxonomy.embedded(), **{option: "places"})

@@ -182,8 +182,8 @@ def test_datasets_give_what_the_benchmark_gives():
     found = evaluate(net, sets=own, detectors=detectors, std=(1, 1, 1))
     whole = evaluate(net, "digits", detectors)
     for detector in detectors.split(","):
-        for group in parts:
-            for metric in ("auroc", "fpr95"):
+        for group in parts.keys() - {"digits-0-5"}:
+            for metric in ("auroc", "fpr95_id_positive"):
                 ours = found.values(metric, group=group, detector=detector)
                 assert ours == pytest.approx(whole.values(metric, group=group, detector=detector), abs=1e-6)
     assert found.values("accuracy", group="(pooled)") == whole.values("accuracy", group="(pooled)")
