@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.selection import cases
-from tools.pages import class_sets, kim, nearness, openood, optimizers
+from tools.pages import class_sets, kim, nearness, openood, optimizers, training
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = {
@@ -21,6 +21,7 @@ PAGES = {
     "nearness": nearness,
     "openood-cifar100": openood,
     "optimizers": optimizers,
+    "training-study": training,
 }
 
 
