@@ -61,7 +61,7 @@ ORDERS = {
 }
 """Published value -> its table, and the metric that it is compared with."""
 STUDIES: Mapping[str, tuple[str, str, int]] = {
-    "CIFAR-40": ("methods-cifar40", "cifar-60", 12),
+    "CIFAR-40": ("unknown-cifar-tinyval-methods", "cifar-60", 12),
 }
 """ID classes -> folder of results, group of near-OOD AUROC, and passes of each image in a training.
 
