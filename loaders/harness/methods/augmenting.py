@@ -92,11 +92,11 @@ class AugMix(Softmax):
         rng, n = numpy_generator(generator), len(images)
         weights = rng.dirichlet([self.alpha] * self.width, n)
         share = rng.beta(self.alpha, self.alpha, n)
+        chains, depth = images.repeat(self.width, 1, 1, 1), rng.integers(1, 4, self.width * n)
+        for position in range(3):
+            chains = random_operation(chains, self.severity, rng, position < depth)
         mixture = as_factor(share, images) * images
-        for chain in range(self.width):
-            changed, depth = images, rng.integers(1, 4, n)
-            for position in range(3):
-                changed = random_operation(changed, self.severity, rng, position < depth)
+        for chain, changed in enumerate(chains.split(n)):
             mixture = mixture + as_factor((1 - share) * weights[:, chain], images) * changed
         return to_uint8(mixture)
 

@@ -16,6 +16,7 @@ from loaders.harness.activations import Store, extract  # noqa: E402 - imports t
 from loaders.harness.checkpoints.choices import UPDATE_RULES  # noqa: E402 - imports torch
 from loaders.harness.checkpoints.networks import build_network  # noqa: E402 - imports torch
 from loaders.harness.checkpoints.recipe import load_recipe  # noqa: E402 - imports torch
+from loaders.harness.methods import list_methods  # noqa: E402 - imports torch
 from loaders.harness.model import load_model  # noqa: E402 - imports torch
 from loaders.harness.probes.stages import without_first_rank  # noqa: E402 - imports torch
 from loaders.harness.training.data import crop_and_flip, load_training_data  # noqa: E402 - imports torch
@@ -23,6 +24,7 @@ from loaders.harness.training.runs import choose_machine, plan_runs, train_runs 
 from loaders.harness.training.steps import DeviceData, reproducible  # noqa: E402 - imports torch
 from loaders.harness.training.trainer import Trainer  # noqa: E402 - imports torch
 from tests.imported import Imported  # noqa: E402 - imported with them
+from tests.loaders.harness.methods.stand_ins import recipe_of, small_data, spec_of  # noqa: E402 - imports torch
 from wordnet_splits.base.errors import DataError  # noqa: E402 - imports torch
 from wordnet_splits.base.progress import Silent  # noqa: E402 - imports torch
 
@@ -68,6 +70,30 @@ def test_an_epoch_repeats_and_goes_on_from_its_state(device: str, rule: str, tmp
         second.train_epoch(1, task)
         for name, value in weights(whole).items():
             assert torch.equal(value, weights(second)[name]), name
+
+
+@pytest.mark.parametrize("name", list_methods())
+def test_every_training_method_trains_resumes_and_scores(device: str, name: str, tmp_path: Path) -> None:
+    spec, machine = spec_of(name, tmp_path), choose_machine(device, "float32")
+    (run,) = plan_runs(recipe_of(spec))
+    with reproducible(machine.device):
+        data = DeviceData.of(small_data(), machine.device)
+        whole, first, second = (Trainer(run, data, machine) for _ in range(3))
+        for epoch in range(2):
+            whole.train_epoch(epoch, Silent())
+        first.train_epoch(0, Silent())
+        torch.save(first.state(), tmp_path / "state.pt")
+        second.restore(torch.load(tmp_path / "state.pt", map_location="cpu", weights_only=True))
+        second.train_epoch(1, Silent())
+        for name, value in weights(whole).items():
+            assert torch.equal(value, weights(second)[name]), name
+    images = torch.randn(6, 3, 8, 8, device=machine.device)
+    whole.module.eval()
+    with torch.no_grad():
+        for output in whole.method.outputs and whole.method.confidences(whole.model, images).values():
+            assert output.shape == (6,)
+            assert output.device.type == machine.device.type
+            assert bool(output.isfinite().all())
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16", "fp16"])

@@ -1,4 +1,4 @@
-"""Stand-ins of a network, for the step of a method on given features and logits."""
+"""Stand-ins: a network of given features and logits, small training data, a recipe of few steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from loaders.harness.backend.transforms import Normalise
+from loaders.harness.checkpoints.recipe import load_recipe
 from loaders.harness.methods import Batch, Method, State
+from loaders.harness.training.data import Images, TrainingData
 from loaders.harness.training.steps import mean_terms, sum_terms
 
 
@@ -57,3 +60,24 @@ def spec_of(name: str, folder: Path) -> str:
             pixels = np.random.default_rng((number, copy)).integers(0, 256, (8, 8, 3), np.uint8)
             Image.fromarray(pixels).save(below / f"{copy}.png")
     return f"{name}[folder={folder / 'copies'}]"
+
+
+def small_data() -> TrainingData:
+    """42 images of noise in three classes, and 18 outliers."""
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.randint(0, 256, (60, 3, 8, 8), generator=generator, dtype=torch.uint8)
+    labels = torch.arange(42) % 3
+    return TrainingData(
+        benchmark={"name": "noise", "version": 1, "fingerprint": "f" * 64, "parts": []},
+        classes=("a", "b", "c"),
+        normalise=Normalise((0.5,) * 3, (0.25,) * 3),
+        train=Images(pixels[:42], labels),
+        negatives=Images(pixels[42:], torch.full((18,), -1)),
+    )
+
+
+def recipe_of(method: str, **changes: Any) -> Any:
+    """The recipe of the digits with another method, 3 epochs and batches of 16."""
+    recipe = load_recipe("digits-demo")
+    choice = recipe.method.model_copy(update={"name": method})
+    return recipe.model_copy(update={"name": "toy", "method": choice, "epochs": 3, "batch": 16, **changes})

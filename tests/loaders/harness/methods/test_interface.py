@@ -16,9 +16,7 @@ from torch.nn import functional
 
 from loaders.harness import evaluate
 from loaders.harness import train as train_models
-from loaders.harness.backend.transforms import Normalise
 from loaders.harness.checkpoints.files import load_checkpoint
-from loaders.harness.checkpoints.recipe import load_recipe
 from loaders.harness.methods import (
     Batch,
     Method,
@@ -33,35 +31,16 @@ from loaders.harness.methods import (
 from loaders.harness.methods.interface import Terms
 from loaders.harness.training import trainer as trainer_module
 from loaders.harness.training.costs import Cost
-from loaders.harness.training.data import Images, TrainingData
+from loaders.harness.training.data import TrainingData
 from loaders.harness.training.runs import TrainedRun, choose_machine, plan_runs, train_runs
 from loaders.harness.training.steps import DeviceData, copied, derive_seed, epoch_batches, reproducible
 from loaders.harness.training.trainer import Trainer
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError, UnsafeDataError
 from wordnet_splits.base.progress import Silent
 
-from .stand_ins import spec_of
+from .stand_ins import recipe_of, small_data, spec_of
 
 CPU = choose_machine("cpu")
-
-
-def small_data() -> TrainingData:
-    generator = torch.Generator().manual_seed(0)
-    pixels = torch.randint(0, 256, (60, 3, 8, 8), generator=generator, dtype=torch.uint8)
-    labels = torch.arange(42) % 3
-    return TrainingData(
-        benchmark={"name": "noise", "version": 1, "fingerprint": "f" * 64, "parts": []},
-        classes=("a", "b", "c"),
-        normalise=Normalise((0.5,) * 3, (0.25,) * 3),
-        train=Images(pixels[:42], labels),
-        negatives=Images(pixels[42:], torch.full((18,), -1)),
-    )
-
-
-def recipe_of(method: str, **changes: Any) -> Any:
-    recipe = load_recipe("digits-demo")
-    choice = recipe.method.model_copy(update={"name": method})
-    return recipe.model_copy(update={"name": "toy", "method": choice, "epochs": 3, "batch": 16, **changes})
 
 
 def train(method: str, out: Path, data: TrainingData | None = None, **arguments: Any) -> TrainedRun:
