@@ -21,7 +21,19 @@ from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
 
-from .interface import OUTLIER, Batch, Data, Method, Part, State, Term, Terms, cross_entropy, declare
+from .interface import (
+    OUTLIER,
+    Batch,
+    Data,
+    Method,
+    Part,
+    State,
+    Term,
+    Terms,
+    capturable,
+    cross_entropy,
+    declare,
+)
 from .network import Network
 from .registry import register_method
 
@@ -31,6 +43,7 @@ from .registry import register_method
 class Softmax(Method):
     """Plain cross-entropy, S (Palechor eq. 1-3 with every weight 1)."""
 
+    @capturable
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy."""
         return {"cross_entropy": cross_entropy(model.logits(batch.images), batch.labels)}
@@ -127,6 +140,7 @@ class LogitNorm(Method):
 
     tau: PositiveFloat = 0.04
 
+    @capturable
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy of the normalised logits."""
         logits = functional.normalize(model.logits(batch.images), dim=1, eps=1e-7) / self.tau

@@ -157,8 +157,12 @@ def apply_operations(
     ----------
     numbers : (n,) index of an operation; -1 leaves the image. magnitudes : (n,) in -1..1.
     """
-    changed, sizes = images.clone(), torch.from_numpy(magnitudes).float().to(images.device)
-    for number in np.unique(numbers[numbers >= 0]):
-        rows = torch.from_numpy(np.flatnonzero(numbers == number)).to(images.device)
-        changed[rows] = operations[number](images[rows], sizes[rows])
-    return changed
+    order = np.argsort(numbers, kind="stable")  # so that every operation has consecutive images
+    present, counts = np.unique(numbers, return_counts=True)
+    to_order, back = (torch.from_numpy(rows).to(images.device) for rows in (order, np.argsort(order)))
+    sizes = torch.from_numpy(magnitudes[order]).float().to(images.device).split(counts.tolist())
+    changed = [
+        part if number < 0 else operations[number](part, size)
+        for number, part, size in zip(present, images[to_order].split(counts.tolist()), sizes, strict=True)
+    ]
+    return torch.cat(changed)[back]

@@ -21,7 +21,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .class_groups import groups_of
-from .interface import BACKBONE, HEAD, Batch, Data, Method, Part, State, Term, Terms, cross_entropy, declare
+from .interface import (
+    BACKBONE,
+    HEAD,
+    Batch,
+    Data,
+    Method,
+    Part,
+    State,
+    Term,
+    Terms,
+    capturable,
+    cross_entropy,
+    declare,
+)
 from .network import Network
 from .registry import register_method
 
@@ -59,6 +72,7 @@ class Godin(Method):
         """Return the classifier."""
         return {"head": DividedCosines(model.width, classes)}
 
+    @capturable
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy."""
         return {"cross_entropy": cross_entropy(model(batch.images)[1], batch.labels)}
@@ -112,6 +126,7 @@ class Arpl(Method):
         """Return the classifier."""
         return {"head": ReciprocalPoints(model.width, classes)}
 
+    @capturable
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy and the open-space risk."""
         features, logits = model(batch.images)

@@ -21,7 +21,20 @@ from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
 
-from .interface import BACKBONE, HEAD, Batch, Method, Part, State, Term, Terms, View, cross_entropy, declare
+from .interface import (
+    BACKBONE,
+    HEAD,
+    Batch,
+    Method,
+    Part,
+    State,
+    Term,
+    Terms,
+    View,
+    capturable,
+    cross_entropy,
+    declare,
+)
 from .network import Network, evaluation_mode
 from .registry import register_method
 
@@ -65,6 +78,7 @@ class RotPred(Method):
         """Return the classifier of rotations."""
         return {"rotation": nn.Linear(model.width, ROTATIONS)}
 
+    @capturable
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return both cross-entropies; the second has a value for each rotation of each image."""
         logits, rotation = self._forward(model, batch.images)

@@ -31,6 +31,7 @@ from ..methods.network import HEADS, Network, evaluation_mode
 from ..plugins import user_errors
 from .costs import Cost
 from .data import TrainingData, augmentation
+from .graphs import GradientGraph, can_be_captured, tensors_of
 from .optimizers import make_optimizer
 from .parallel import average_buffers, average_gradients, gathered, share_of, summed
 from .steps import (
@@ -98,6 +99,7 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(machine.device.type, enabled=machine.precision == "fp16")
         self.views = method.views(augmentation(recipe.augment))
         self._timed, self._known, self._forwarded, self._differentiated = 0, 0, 0, 0
+        self._graph: GradientGraph | None = None
         self._first_step_end = 0.0
         self.announce: Callable[[Cost], None] = lambda cost: None
         self.accumulate = recipe.accumulate or 1
@@ -109,6 +111,14 @@ class Trainer:
         with self.user_code():
             method.setup(self.model, facts, self.method_state)
         self.average = copied(self.module.state_dict()) if recipe.ema else {}
+        self._pool = torch.cuda.graph_pool_handle() if self.replays else None
+
+    @property
+    def replays(self) -> bool:
+        """Whether the gradients of a step are recorded as a CUDA graph once an epoch, and replayed."""
+        eager = self.ranks.world > 1 or self.accumulate > 1 or self.machine.precision == "fp16"
+        known = ":" not in self.run.network and can_be_captured(self.method.step)
+        return self.machine.device.type == "cuda" and known and not eager
 
     def _begin_epoch(self, epoch: int, *rank: int) -> None:
         """Seed the random numbers of an epoch, equal on all ranks or a rank's: dropout, the method's own."""
@@ -116,6 +126,7 @@ class Trainer:
         generator = torch.Generator().manual_seed(derive_seed(self.run.seed, "method", epoch, *rank))
         self.method_state.epoch, self.method_state.epochs = max(epoch, 0), self.recipe.epochs
         self.method_state.generator = generator
+        self._stale = True
 
     def user_code(self) -> AbstractContextManager[None]:
         """Return a context in which errors are reported as errors of the method."""
@@ -220,11 +231,33 @@ class Trainer:
             self.announce(Cost(seconds, *(count / self._known for count in images)))
 
     def _step(self, rows: Tensor, generator: Any, weight: float) -> Tensor:
-        """Take one step and return the loss, then the mean of each part and 1, or 0 and 0 without it.
+        """Take one step and return the numbers of `_gradients`.
 
         ``weight`` : of the gradient among those of the ranks.
         """
         batch = self.make_batch(rows, generator)
+        if self._pool is not None and len(batch) == self.batch:
+            numbers = self._replayed(batch)
+        else:
+            numbers = self._gradients(batch, weight * self._share_of_step())
+        if (self._number + 1) % self.accumulate == 0 or self._number + 1 == self.steps:
+            average_gradients(self._trained, self.ranks)
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+            self._update_average()
+        return numbers
+
+    def _replayed(self, batch: Batch) -> Tensor:
+        """Return what `_gradients` does, by the graph of the epoch."""
+        if self._graph is None or self._stale:  # what a method computes may depend on the epoch
+            changed = [*self.module.buffers(), *tensors_of(self.method_state)]
+            warm = self._graph is not None
+            self._graph = GradientGraph(self._gradients, self._trained, changed, batch, self._pool, warm=warm)
+            self._stale = False
+        return self._graph.replay(batch)
+
+    def _gradients(self, batch: Batch, weight: float = 1.0) -> Tensor:
+        """Add the gradients of a batch, and return its loss, then the mean of each part and 1, or 0 and 0."""
         self.model.forwarded = self.model.differentiated = 0
         with self.user_code():
             terms = self.method.step(self.model, batch, self.method_state)
@@ -238,18 +271,13 @@ class Trainer:
             )
         if self._number % self.accumulate == 0:
             self.optimizer.zero_grad()
-        self.scaler.scale(loss * (weight * self._share_of_step())).backward()
-        if (self._number + 1) % self.accumulate == 0 or self._number + 1 == self.steps:
-            average_gradients(self._trained, self.ranks)
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
-            self._update_average()
+        self.scaler.scale(loss * weight).backward()
         numbers = [loss.detach()]
         for name in self.method.parts:
             present = name in means
             numbers += [
                 means[name].values.detach() if present else loss.new_zeros(()),
-                loss.new_tensor(present),
+                loss.new_full((), present),
             ]
         return torch.stack(numbers)
 

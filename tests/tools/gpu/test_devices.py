@@ -16,10 +16,11 @@ from loaders.harness.activations import Store, extract  # noqa: E402 - imports t
 from loaders.harness.checkpoints.choices import UPDATE_RULES  # noqa: E402 - imports torch
 from loaders.harness.checkpoints.networks import build_network  # noqa: E402 - imports torch
 from loaders.harness.checkpoints.recipe import load_recipe  # noqa: E402 - imports torch
-from loaders.harness.methods import list_methods  # noqa: E402 - imports torch
+from loaders.harness.methods import get_method, list_methods  # noqa: E402 - imports torch
 from loaders.harness.model import load_model  # noqa: E402 - imports torch
 from loaders.harness.probes.stages import without_first_rank  # noqa: E402 - imports torch
 from loaders.harness.training.data import crop_and_flip, load_training_data  # noqa: E402 - imports torch
+from loaders.harness.training.graphs import can_be_captured  # noqa: E402 - imports torch
 from loaders.harness.training.runs import choose_machine, plan_runs, train_runs  # noqa: E402 - imports torch
 from loaders.harness.training.steps import DeviceData, reproducible  # noqa: E402 - imports torch
 from loaders.harness.training.trainer import Trainer  # noqa: E402 - imports torch
@@ -94,6 +95,27 @@ def test_every_training_method_trains_resumes_and_scores(device: str, name: str,
             assert output.shape == (6,)
             assert output.device.type == machine.device.type
             assert bool(output.isfinite().all())
+
+
+@pytest.mark.parametrize("network", ["tiny-cnn", "resnet20-dropout"])
+@pytest.mark.parametrize("name", [name for name in list_methods() if can_be_captured(get_method(name).step)])
+def test_a_replayed_graph_gives_the_bytes_of_the_steps(
+    device: str, name: str, network: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = choose_machine(device, "float32")
+    (run,) = plan_runs(recipe_of(name), network=network)
+    with reproducible(machine.device):
+        data = DeviceData.of(small_data(), machine.device)
+        replayed = Trainer(run, data, machine)
+        assert replayed.replays == (device == "cuda")
+        with monkeypatch.context() as patch:
+            patch.setattr("loaders.harness.training.trainer.can_be_captured", lambda step: False)
+            plain = Trainer(run, data, machine)
+        for epoch in range(3):
+            rows = [trainer.train_epoch(epoch, Silent()) for trainer in (plain, replayed)]
+            assert rows[0] == rows[1]
+    for key, value in weights(plain).items():
+        assert torch.equal(value, weights(replayed)[key]), key
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16", "fp16"])

@@ -1,0 +1,88 @@
+"""Gradients replayed as CUDA graphs: a step of a small network on a GPU is mostly launches from Python.
+
+On one H200, a step of a ResNet-20 on 128 images took ten milliseconds, of which the GPU computed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..methods.interface import Batch
+
+WARM_UPS = 3
+"""Passes before the first capture, in which libraries choose their kernels."""
+
+
+class GradientGraph:
+    """The gradients of a batch of fixed shapes, captured once and replayed with other images.
+
+    Parameters
+    ----------
+    gradients : batch -> the numbers of a step; leaves gradients in ``parameters``.
+    parameters : those with gradients. remembered : tensors that a pass changes, as running means.
+    batch : of the shapes to capture. pool : of the memory, shared by the graphs of a training.
+    warm : whether batches of these shapes have been passed before.
+    """
+
+    def __init__(
+        self,
+        gradients: Callable[[Batch], Tensor],
+        parameters: Sequence[Tensor],
+        remembered: Sequence[Tensor],
+        batch: Batch,
+        pool: Any,
+        *,
+        warm: bool,
+    ) -> None:
+        self._parameters = parameters
+        self._batch = Batch(tuple(map(torch.clone, batch.views)), batch.labels.clone(), batch.index.clone())
+        if not warm:
+            _warm_up(lambda: gradients(self._batch), remembered)
+        for parameter in parameters:
+            parameter.grad = None  # so that the graph's own memory receives the gradients
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph, pool=pool):
+            self._numbers = gradients(self._batch)
+        self._gradients = [parameter.grad for parameter in parameters]
+
+    def replay(self, batch: Batch) -> Tensor:
+        """Compute the gradients of a batch, and return the numbers of the step, valid until the next."""
+        for static, tensor in zip(_tensors(self._batch), _tensors(batch), strict=True):
+            static.copy_(tensor)
+        self._graph.replay()
+        for parameter, gradient in zip(self._parameters, self._gradients, strict=True):
+            parameter.grad = gradient
+        return self._numbers
+
+
+def can_be_captured(step: Any) -> bool:
+    """Return whether the step of a method is marked as `capturable`."""
+    return getattr(step, "capturable", False) is True
+
+
+def tensors_of(state: Mapping[str, Any]) -> list[Tensor]:
+    """Return the tensors of a method's state."""
+    return [value for value in state.values() if isinstance(value, Tensor)]
+
+
+def _tensors(batch: Batch) -> tuple[Tensor, ...]:
+    return (*batch.views, batch.labels, batch.index)
+
+
+def _warm_up(gradients: Callable[[], Tensor], remembered: Sequence[Tensor]) -> None:
+    """Pass a few times on a stream of its own, and leave tensors and random numbers as they were."""
+    before, random_state = [tensor.clone() for tensor in remembered], torch.cuda.get_rng_state()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(WARM_UPS):
+            gradients()
+    torch.cuda.current_stream().wait_stream(stream)
+    with torch.no_grad():
+        for tensor, value in zip(remembered, before, strict=True):
+            tensor.copy_(value)
+    torch.cuda.set_rng_state(random_state)
