@@ -32,7 +32,7 @@ from .recipe import TrainingRecipe
 from .schema import SCHEMA, TrainedModel
 
 WEIGHTS, METADATA, STATE = "model.pt", "model.json", "training.pt"
-STATE_KEYS = {"trainer", "history", "best", "request"}
+STATE_KEYS = {"trainer", "history", "best", "earlier_machines", "request"}
 LARGEST = 16 * GiB
 AGAIN = "delete it and train again"
 

@@ -80,6 +80,12 @@ class MachineRecord(StrictModel):
     torch: str
 
 
+class EarlierMachine(MachineRecord):
+    """Where the epochs up to one were computed, before the run was resumed elsewhere."""
+
+    last_epoch: int = Field(ge=1)
+
+
 class EpochRecord(StrictModel):
     """One epoch: the rate at its end, the mean loss and its parts (unweighted), and validation, if any."""
 
@@ -117,6 +123,7 @@ class TrainedModel(StrictModel):
     outliers : how outliers were trained with. method : of methods with heads or outputs, None for others.
     recipe, optimizer, seed, start : settings of the training. network, classes, input : outputs and inputs.
     run, series : name of the run, and the name shared by the seeds of one model.
+    machine : that of the last epochs; ``earlier_machines``: others that the run was resumed from.
     history : every epoch; ``selected`` is the one whose weights were kept.
     command : the command line, None from Python.
     """
@@ -131,6 +138,7 @@ class TrainedModel(StrictModel):
     input: InputRecord
     start: StartRecord | None
     machine: MachineRecord
+    earlier_machines: list[EarlierMachine] | None = Field(default=None, min_length=1)
     run: str
     series: str
     epochs_trained: int = Field(ge=1)

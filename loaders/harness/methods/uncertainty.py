@@ -9,6 +9,7 @@ Moon, Kim, Shin and Hwang, Confidence-Aware Learning for Deep Neural Networks, I
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -119,8 +120,8 @@ def dirichlet(logits: Tensor) -> Tensor:
 
 def divergence_from_uniform(alpha: Tensor) -> Tensor:
     """Return KL(Dir(alpha) || Dir(1)) (n,) of alpha (n, K)."""
-    total, classes = alpha.sum(1), torch.tensor(float(alpha.shape[1]), device=alpha.device)
-    normaliser = torch.lgamma(total) - torch.lgamma(classes) - torch.lgamma(alpha).sum(1)
+    total = alpha.sum(1)
+    normaliser = torch.lgamma(total) - math.lgamma(alpha.shape[1]) - torch.lgamma(alpha).sum(1)
     return normaliser + ((alpha - 1) * (torch.digamma(alpha) - torch.digamma(total)[:, None])).sum(1)
 
 

@@ -281,13 +281,21 @@ def _fit(
     """Train one run to its end, saving its state after every epoch."""
     recipe, began = trainer.recipe, time.monotonic()
     history: list[dict[str, Any]] = []
+    earlier_machines: list[dict[str, Any]] = []
     best: dict[str, Any] = {"epoch": 0, "weights": {}}
     saved = load_state(folder)
     if saved is not None:
-        _same_request({**json.loads(saved["request"])}, request, folder)
+        stored = json.loads(saved["request"])
+        changes = _machine_changes(stored["machine"], request["machine"])
+        _same_request({**stored, "machine": {**stored["machine"], **changes}}, request, folder)
         trainer.restore(saved["trainer"])
-        history, best = saved["history"], saved["best"]
-        notify(f"{trainer.run.name}: resumed after epoch {len(history)}")
+        history, best, earlier_machines = saved["history"], saved["best"], saved["earlier_machines"]
+        where = ""
+        if changes:
+            earlier_machines.append({**stored["machine"], "last_epoch": len(history)})
+            were = ", ".join(f"{key} {stored['machine'][key]}" for key in changes)
+            where = f", on another machine (before: {were}): the weights are not those of one machine"
+        notify(f"{trainer.run.name}: resumed after epoch {len(history)}{where}")
     with progress.task(trainer.run.name, recipe.epochs * _samples(trainer)) as task:
         task.advance(len(history) * _samples(trainer))
         while len(history) < recipe.epochs and not _stopped(recipe, history, best):
@@ -299,6 +307,7 @@ def _fit(
                 "trainer": trainer.state(),
                 "history": history,
                 "best": best,
+                "earlier_machines": earlier_machines,
                 "request": json.dumps(request),
             }
             if trainer.ranks.first:
@@ -320,12 +329,18 @@ def _fit(
         "history": history,
         "method": trainer.method_record(),
         "command": command,
+        **({"earlier_machines": earlier_machines} if earlier_machines else {}),
     }
     with trainer.ranks.all_ranks("writing a model"):
         if trainer.ranks.first:
             save_checkpoint(folder, best["weights"], metadata)
             delete_state(folder)
     return TrainedRun(folder, read_metadata(folder), time.monotonic() - began)
+
+
+def _machine_changes(stored: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the device, threads and torch's version where they differ: a run may be resumed all the same."""
+    return {key: machine[key] for key in ("device", "threads", "torch") if machine[key] != stored[key]}
 
 
 def _samples(trainer: Trainer) -> int:

@@ -162,7 +162,14 @@ def test_state_round_trip_and_damage(tmp_path: Path) -> None:
     assert load_state(tmp_path) is None
     best = {"epoch": 1, "weights": {"w": torch.ones(2)}}
     save_state(
-        tmp_path, {"history": [{"epoch": 1, "gamma": None}], "best": best, "trainer": {}, "request": "{}"}
+        tmp_path,
+        {
+            "history": [{"epoch": 1, "gamma": None}],
+            "best": best,
+            "trainer": {},
+            "earlier_machines": [],
+            "request": "{}",
+        },
     )
     state = load_state(tmp_path)
     assert state is not None

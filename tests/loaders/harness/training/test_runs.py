@@ -24,6 +24,7 @@ from loaders.harness.training import callbacks, costs, steps, trainer
 from loaders.harness.training import runs as module
 from loaders.harness.training.data import TrainingData
 from loaders.harness.training.runs import TrainedRun, choose_machine, plan_runs, train_runs
+from loaders.harness.training.steps import Machine
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.base.progress import Silent
 
@@ -116,6 +117,26 @@ def test_a_run_interrupted_in_mid_epoch_goes_on_to_the_same_bytes(
     assert weights(resumed[0]) == weights(whole[0])
     assert resumed[0].metadata == whole[0].metadata
     assert sorted(f.name for f in folder.iterdir()) == ["model.json", "model.pt"]
+
+
+def test_a_run_goes_on_elsewhere_and_says_so(
+    data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned, said = plan_runs(recipe()), []
+    with pytest.raises(KeyboardInterrupt):
+        train_runs(planned, data, tmp_path, CPU, progress=Interrupting())
+    with pytest.raises(OutputError, match="run with another machine"):
+        train_runs(planned, data, tmp_path, choose_machine("cpu", "bf16"))
+    original = Machine.as_dict
+    monkeypatch.setattr(Machine, "as_dict", lambda machine: {**original(machine), "device": "NVIDIA H200"})
+    (trained,) = train_runs(planned, data, tmp_path, CPU, notify=said.append)
+    (message,) = said
+    assert message.startswith(
+        "toy-tiny-cnn-s0: resumed after epoch 2, on another machine (before: device cpu)"
+    )
+    assert trained.metadata["machine"]["device"] == "NVIDIA H200"
+    assert trained.metadata["earlier_machines"] == [{**original(CPU), "last_epoch": 2}]
+    assert train_runs(planned, data, tmp_path, CPU)[0].seconds == 0
 
 
 def test_a_finished_run_is_kept_and_one_of_other_settings_refused(data: TrainingData, tmp_path: Path) -> None:
