@@ -19,7 +19,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wordnet_splits.audit.class_list import ClassList, ClassListLike, ListedClass, is_group, load_class_list
+from wordnet_splits.audit.class_list import (
+    ClassList,
+    ClassListLike,
+    ListedClass,
+    is_group,
+    load_two_class_lists,
+)
 from wordnet_splits.audit.images import note_images
 from wordnet_splits.audit.namesakes import Namesake, namesakes
 from wordnet_splits.audit.report import LEAKS, NAMESAKE, Audit, AuditedClass, AuditedLists
@@ -73,9 +79,8 @@ def audit_classes(
     with using_sources(declarations):
         declare_roots(roots)
     check: Check = "all" if images else "classes"
-    every_listed, every_known = (
-        load_class_list(names, taxonomy, of=of, column=column, manifests=manifests, check=check)
-        for names in (classes, against)
+    every_listed, every_known = load_two_class_lists(
+        classes, against, taxonomy, of=of, column=column, manifests=manifests, check=check
     )
     listed, known_classes = every_listed.confirmed(), every_known.as_known()
     kin = find_kin(listed.classes, known_classes, taxonomy)

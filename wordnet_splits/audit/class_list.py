@@ -57,6 +57,7 @@ class ClassList:
     ----------
     first_sense : names of several senses, read as their first.
     manifest, group : the benchmark and its group, for the classes of a group.
+    of_entries : whether they are the entries of a file or of the call, not of a list with a name.
     """
 
     name: str
@@ -65,6 +66,7 @@ class ClassList:
     first_sense: tuple[str, ...] = ()
     manifest: Manifest | None = None
     group: str | None = None
+    of_entries: bool = False
 
     @property
     def names(self) -> dict[str, str]:
@@ -149,6 +151,36 @@ def load_class_list(
     else:
         name, entries = "list", [(f"entry {n}", str(e)) for n, e in enumerate(classes, 1)]
     return _resolved(name, entries, taxonomy, of)
+
+
+def load_two_class_lists(
+    classes: ClassListLike,
+    against: ClassListLike,
+    taxonomy: Taxonomy,
+    *,
+    of: str | None = None,
+    column: str | None = None,
+    manifests: Path | None = None,
+    check: Check = "classes",
+) -> tuple[ClassList, ClassList]:
+    """Return the classes of two lists to compare, each by `load_class_list`.
+
+    Raises
+    ------
+    DataError : ``of`` or ``column`` is given, and neither list is a file or entries.
+    """
+    listed, known = (
+        load_class_list(names, taxonomy, of=of, column=column, manifests=manifests, check=check)
+        for names in (classes, against)
+    )
+    for name, value in (("of", of), ("column", column)):
+        if value is not None and not (listed.of_entries or known.of_entries):
+            raise DataError(
+                f"{name} = {value!r} is about the entries of a file, and neither list is one: "
+                f"{listed.name}, {known.name}",
+                hint=f"leave it out (--{name})",
+            )
+    return listed, known
 
 
 def group_classes(manifest: Manifest, group: str, name: str | None = None) -> ClassList:
@@ -253,7 +285,8 @@ def _resolved(name: str, entries: Entries, taxonomy: Taxonomy, of: str | None) -
         raise UnknownNameError(
             reason, where=name, near=first_error.near, hint=None if first_error.near else first_error.hint
         )
-    return ClassList(name, tuple(classes.values()), resolved_count - len(classes), tuple(guessed))
+    repeated = resolved_count - len(classes)
+    return ClassList(name, tuple(classes.values()), repeated, tuple(guessed), of_entries=True)
 
 
 def _of_wordnet(taxonomy: Taxonomy) -> Callable[[str], ListedClass]:

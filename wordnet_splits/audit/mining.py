@@ -104,7 +104,7 @@ def mine_negatives(
 def _check_numbers(margin: object, count: object, percentile: object) -> None:
     """Raise DataError for a number out of range, or another object."""
     for name, value in (("margin", margin), ("count", count)):
-        if not isinstance(value, Integral) or value < 1:
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
             raise DataError(f"{name} must be a whole number from 1 on, not {value!r}")
     if not isinstance(percentile, Real) or not 0 <= float(percentile) <= 100:
         raise DataError(f"percentile must be between 0 and 100, not {percentile!r}")

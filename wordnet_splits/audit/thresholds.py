@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wordnet_splits.audit.class_list import ClassList, ClassListLike, ListedClass, load_class_list
+from wordnet_splits.audit.class_list import ClassList, ClassListLike, ListedClass, load_two_class_lists
 from wordnet_splits.base import plotting
 from wordnet_splits.base.drawing import BLACK, BLUE, GREY, ORANGE
 from wordnet_splits.base.errors import DataError
@@ -250,9 +250,8 @@ def thresholds(
     {'near': ['wolf'], 'far': ['spoon'], 'below': [], 'above': ['dog']}
     """
     taxonomy = taxonomy or load()
-    listed, known_classes = (
-        load_class_list(class_list, taxonomy, of=of, column=column, manifests=manifests)
-        for class_list in (classes, against)
+    listed, known_classes = load_two_class_lists(
+        classes, against, taxonomy, of=of, column=column, manifests=manifests
     )
     if not any(item.wnids for item in known_classes.classes):
         raise DataError(

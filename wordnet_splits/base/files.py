@@ -46,9 +46,11 @@ def file_id(path: Path) -> FileId:
 
 
 def check_outputs(*outputs: Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
-    """Raise OutputError if an output file is an input, or is given for two outputs."""
+    """Raise OutputError if an output file is a folder or an input, or is given for two outputs."""
     files = {os.path.realpath(path): "is read by this command" for path in inputs if path is not None}
     for path in outputs:
+        if path is not None and path.is_dir():
+            raise OutputError("is a folder", where=str(path), hint="give a file")
         if path is not None and (reason := files.setdefault(os.path.realpath(path), "")):
             raise OutputError(reason, where=str(path), hint="give another file")
         if path is not None:

@@ -20,6 +20,9 @@ class Task(Protocol):
     def advance(self, steps: int = 1, *, note: str = "") -> None:
         """Count ``steps`` as done; ``note``, such as a loss, is shown beside the label from now on."""
 
+    def skip(self, steps: int) -> None:
+        """Count ``steps`` as done before: by an interrupted run, or stored. They say nothing of the speed."""
+
     def extend(self, steps: int) -> None:
         """Add ``steps`` to the total."""
 
@@ -40,6 +43,9 @@ class Silent:
         yield self
 
     def advance(self, steps: int = 1, *, note: str = "") -> None:
+        """Do nothing."""
+
+    def skip(self, steps: int) -> None:
         """Do nothing."""
 
     def extend(self, steps: int) -> None:
@@ -73,6 +79,11 @@ class PartOfTask:
         """Count steps as done, in the whole."""
         self.done += steps
         self._whole.advance(steps, note=self._note)
+
+    def skip(self, steps: int) -> None:
+        """Count steps as done before, in the whole."""
+        self.done += steps
+        self._whole.skip(steps)
 
     def extend(self, steps: int) -> None:
         """Add steps to the total of the whole."""
@@ -147,7 +158,8 @@ def _printable(text: str) -> str:
 
 class _Lines:
     def __init__(self, label: str, total: int) -> None:
-        self._label, self._total, self._done, self._note = label, total, 0, ""
+        self._label, self._total, self._note = label, total, ""
+        self._done, self._skipped = 0, 0
         self._started = self._printed = time.monotonic()
 
     def advance(self, steps: int = 1, *, note: str = "") -> None:
@@ -156,12 +168,16 @@ class _Lines:
         now = time.monotonic()
         if now - self._printed >= LINE_SECONDS:
             self._printed = now
-            rate = self._done / (now - self._started)
+            rate = (self._done - self._skipped) / (now - self._started)
             remaining = f", {(self._total - self._done) / rate:,.0f} s left" if rate else ""
             label = _printable(f"{self._label}{self._note}")
             speed = f", {rate:,.0f}/s" if rate >= 1 else ""
             line = f"{label}: {self._done:,} of {self._total:,}{speed}{remaining}"
             print(line, file=sys.stderr, flush=True)
+
+    def skip(self, steps: int) -> None:
+        self._done += steps
+        self._skipped += steps
 
     def extend(self, steps: int) -> None:
         self._total += steps
@@ -199,6 +215,10 @@ class _Bar:
         self._bar.advance(self._task, self._pending)
         self._pending = 0
         self._refresh()
+
+    def skip(self, steps: int) -> None:
+        done = self._bar.tasks[0].completed + steps
+        self._bar.reset(self._task, completed=int(done))  # what it knows of the speed is forgotten
 
     def extend(self, steps: int) -> None:
         self._total += steps

@@ -113,7 +113,7 @@ def _receive(url: str, part: Path, name: str, progress: Progress, largest: int) 
             out.seek(start)
             shown_progress = progress if total else Silent()
             with shown_progress.task(label, -(-(total or 0) // _PIECE)) as task:
-                task.advance(start // _PIECE)
+                task.skip(start // _PIECE)
                 size = start
                 while piece := _piece(response, url, size):
                     out.write(piece)

@@ -195,7 +195,7 @@ class Extractor:
             progress=group_progress or Relabelled(self.progress, f"{self.model.name} on {name}/{split}"),
         )
         if group_progress is not None:
-            group_progress.advance(activations.n - group_progress.done)  # stored images
+            group_progress.skip(activations.n - group_progress.done)  # stored images
         self._opened[split, name] = activations
         return activations
 

@@ -58,7 +58,8 @@ def load_model(
         torchvision and timm also the name of published weights, or ``random``. By default the publisher's.
     trust_model : needed for TorchScript and exported programs, which may run code when loaded.
     restrict, background, mapping : which columns are which labels, see `class_map.class_map`.
-    model_id : name of a model that is a function, needed where its activations are kept.
+    model_id : name of a model that has none: a function (needed where its activations are kept), a module of
+        yours, or a file.
     preprocess : replaces the model's preprocessing.
     mean, std : of its inputs, which are (pixels in [0, 1] - mean) / std; one number, or three. A file of a
         model does not say it; by default the benchmark's, where it declares one.
@@ -86,6 +87,12 @@ def load_model(
     )
     normalise = Normalise.of_options(mean, std)
     loaded = _load(spec, request)
+    if model_id is not None and (loaded.name != model_id or loaded.series):
+        raise DataError(
+            f"model_id = {model_id!r} names functions, files and arrays, and this model has a name",
+            where=spec if isinstance(spec, str) else type(spec).__name__,
+            hint="leave it out (--model-id)",
+        )
     if preprocess is not None:
         loaded.preprocess = preprocess
     choice = ClassChoice(restrict, loaded.background if background is None else background, mapping)

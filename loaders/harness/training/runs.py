@@ -297,7 +297,7 @@ def _fit(
             where = f", on another machine (before: {were}): the weights are not those of one machine"
         notify(f"{trainer.run.name}: resumed after epoch {len(history)}{where}")
     with progress.task(trainer.run.name, recipe.epochs * _samples(trainer)) as task:
-        task.advance(len(history) * _samples(trainer))
+        task.skip(len(history) * _samples(trainer))
         while len(history) < recipe.epochs and not _stopped(recipe, history, best):
             epoch = len(history)
             history.append({"epoch": epoch + 1, **trainer.train_epoch(epoch, task), **trainer.validate()})

@@ -271,6 +271,13 @@ def test_what_is_no_list_is_one_line(command, tmp_path, content, arguments, said
     assert said in command("audit", path, *arguments).error
 
 
+@pytest.mark.parametrize("verb", ["audit", "thresholds"])
+@pytest.mark.parametrize("arguments", [("--of", "nope"), ("--column", "2")])
+def test_what_is_of_a_file_is_refused_without_one(command, verb, arguments):
+    message = "is about the entries of a file, and neither list is one: food101, imagenet1k"
+    assert message in command(verb, "food101", *arguments).error
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -19,7 +19,7 @@ from wordnet_splits.audit.mining import mine_negatives, neglabel_distance
 from wordnet_splits.audit.negatives import audit_negatives
 from wordnet_splits.audit.negatives_report import NegativesAudit
 from wordnet_splits.audit.report import RELATIONS
-from wordnet_splits.base.errors import OutputError, SplitsError
+from wordnet_splits.base.errors import DataError, OutputError, SplitsError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.taxonomy import Taxonomy
@@ -313,6 +313,7 @@ def test_the_ledger_as_csv_parquet_json_and_page(tmp_path, command):
             "count must be a whole number from 1 on, not 0",
         ),
         (["mine-negatives", "--out", "n.txt", "--margin", "30", "--count", "9"], "lower the margin"),
+        (["mine-negatives", "--out", "a", "--margin", "30", "--count", "9"], "a: is a folder"),
         (["mine-negatives", "--out", "n.txt", "--below", "artifcat"], "artifact"),
     ],
 )
@@ -331,6 +332,11 @@ def test_bad_input_is_one_line(tmp_path, command, arguments, expected):
     assert (tmp_path / "words.txt").read_text() == "castle\n"
     assert (tmp_path / "names.csv").read_text() == "name,kind\ncastle,noun\n"
     assert not (tmp_path / "n.txt").exists()
+
+
+def test_a_margin_is_no_truth_value():
+    with pytest.raises(DataError, match="margin must be a whole number from 1 on, not True"):
+        mine_negatives(["dog"], margin=True)
 
 
 def test_mined_words_keep_the_margin_and_name_nothing():

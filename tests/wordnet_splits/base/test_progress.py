@@ -29,6 +29,19 @@ def test_a_line_says_how_far_and_what_is_left_once_that_is_known(
     ]
 
 
+def test_steps_of_an_interrupted_run_say_nothing_of_the_speed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = count(0, 20)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(times)))  # type: ignore[attr-defined]
+    with progress.OnStderr().task("epochs", 100) as whole:
+        task = progress.PartOfTask(whole, "s0")
+        task.skip(60)
+        task.advance(20)
+    assert task.done == 80
+    assert capsys.readouterr().err == "epochs (s0): 80 of 100, 1/s, 20 s left\n"
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -36,7 +49,8 @@ class Terminal(io.StringIO):
 
 def work(reports: progress.Progress) -> None:
     with reports.task("images", 100) as task:
-        task.advance(40, note="val")
+        task.skip(30)
+        task.advance(10, note="val")
         task.advance(60)
 
 

@@ -132,6 +132,8 @@ def test_a_function_gives_a_pair_and_may_have_a_name() -> None:
         load_model(lambda x: x, device="cpu", model_id="one").prepare(X)
     with pytest.raises(DataError, match="cannot be loaded into a function"):
         load_model(pair, model_id="pair", weights="x.pt")
+    with pytest.raises(DataError, match="timm:resnet18: model_id = 'mine' names functions, files and arrays"):
+        load_model("timm:resnet18", model_id="mine", weights="random", device="cpu")
 
 
 def test_inputs_that_do_not_fit_are_named() -> None:
