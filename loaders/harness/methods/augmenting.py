@@ -25,7 +25,7 @@ from torch.nn import functional
 
 from .classification import Softmax
 from .image_operations import AUGMIX, RANDAUGMENT, Operation, apply_operations, to_uint8
-from .interface import Batch, Part, State, Term, Terms, View, capturable, cross_entropy, declare
+from .interface import Batch, Part, State, Term, Terms, View, cross_entropy, declare
 from .mixing import numpy_generator
 from .network import Network
 from .registry import register_method
@@ -126,7 +126,6 @@ class AugMixJsd(AugMix):
 
         return (plain, mixed, mixed)
 
-    @capturable
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy of the first view, and the divergence."""
         logits = model.logits(torch.cat(batch.views))

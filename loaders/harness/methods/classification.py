@@ -140,7 +140,6 @@ class LogitNorm(Method):
 
     tau: PositiveFloat = 0.04
 
-    @capturable
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy of the normalised logits."""
         logits = functional.normalize(model.logits(batch.images), dim=1, eps=1e-7) / self.tau

@@ -18,7 +18,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from .interface import HEAD, Batch, Method, State, Terms, capturable, cross_entropy
+from .interface import HEAD, Batch, Method, State, Terms, cross_entropy
 from .network import Network
 from .registry import register_method
 
@@ -30,7 +30,6 @@ class T2FNorm(Method):
 
     tau: PositiveFloat = 0.1
 
-    @capturable
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy."""
         features = functional.normalize(model(batch.images)[0], dim=1) / self.tau

@@ -31,7 +31,6 @@ from .interface import (
     State,
     Term,
     Terms,
-    capturable,
     cross_entropy,
     declare,
 )
@@ -72,7 +71,6 @@ class Godin(Method):
         """Return the classifier."""
         return {"head": DividedCosines(model.width, classes)}
 
-    @capturable
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy."""
         return {"cross_entropy": cross_entropy(model(batch.images)[1], batch.labels)}
@@ -126,7 +124,6 @@ class Arpl(Method):
         """Return the classifier."""
         return {"head": ReciprocalPoints(model.width, classes)}
 
-    @capturable
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy and the open-space risk."""
         features, logits = model(batch.images)

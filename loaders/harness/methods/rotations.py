@@ -31,7 +31,6 @@ from .interface import (
     Term,
     Terms,
     View,
-    capturable,
     cross_entropy,
     declare,
 )
@@ -78,7 +77,6 @@ class RotPred(Method):
         """Return the classifier of rotations."""
         return {"rotation": nn.Linear(model.width, ROTATIONS)}
 
-    @capturable
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return both cross-entropies; the second has a value for each rotation of each image."""
         logits, rotation = self._forward(model, batch.images)

@@ -25,6 +25,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Task
 from wordnet_splits.metrics import gamma_minus, gamma_plus
 
+from ..checkpoints.choices import BUILT_IN
 from ..checkpoints.files import build_from, portable_state
 from ..methods.interface import Batch, Data, Method, State
 from ..methods.network import HEADS, Network, evaluation_mode
@@ -117,8 +118,8 @@ class Trainer:
     def replays(self) -> bool:
         """Whether the gradients of a step are recorded as a CUDA graph once an epoch, and replayed."""
         eager = self.ranks.world > 1 or self.accumulate > 1 or self.machine.precision == "fp16"
-        known = ":" not in self.run.network and can_be_captured(self.method.step)
-        return self.machine.device.type == "cuda" and known and not eager
+        marked = self.run.network in BUILT_IN and can_be_captured(self.method.step)
+        return self.machine.device.type == "cuda" and marked and not eager
 
     def _begin_epoch(self, epoch: int, *rank: int) -> None:
         """Seed the random numbers of an epoch, equal on all ranks or a rank's: dropout, the method's own."""

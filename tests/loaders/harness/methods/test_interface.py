@@ -28,12 +28,20 @@ from loaders.harness.methods import (
     get_method,
     list_methods,
 )
+from loaders.harness.methods.classification import Softmax
 from loaders.harness.methods.interface import Terms
 from loaders.harness.training import trainer as trainer_module
 from loaders.harness.training.costs import Cost
 from loaders.harness.training.data import TrainingData
 from loaders.harness.training.runs import TrainedRun, choose_machine, plan_runs, train_runs
-from loaders.harness.training.steps import DeviceData, copied, derive_seed, epoch_batches, reproducible
+from loaders.harness.training.steps import (
+    DeviceData,
+    Machine,
+    copied,
+    derive_seed,
+    epoch_batches,
+    reproducible,
+)
 from loaders.harness.training.trainer import Trainer
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError, UnsafeDataError
 from wordnet_splits.base.progress import Silent
@@ -129,6 +137,40 @@ def test_a_checkpoint_evaluates_as_the_trained_network(name: str, tmp_path: Path
             assert set(outputs) == set(expected) == set(trained.method.outputs)
             for output, values in outputs.items():
                 torch.testing.assert_close(values, expected[output])
+
+
+class Unmarked(Softmax):
+    """Overrides a step that may be captured with one that may not."""
+
+    def step(self, model: Network, batch: Batch, state: State) -> Terms:
+        return super().step(model, batch, state)
+
+
+@pytest.mark.parametrize(
+    ("changes", "precision", "replays"),
+    [
+        ({}, "float32", True),
+        ({}, "bf16", True),
+        ({}, "fp16", False),
+        ({"accumulate": 2}, "float32", False),
+        ({"network": f"{__name__}:small_network"}, "float32", False),
+    ],
+)
+def test_graphs_are_of_our_networks_and_marked_steps(
+    changes: dict[str, Any], precision: Any, replays: bool
+) -> None:
+    (run,) = plan_runs(recipe_of("softmax", **changes))
+    trainer = Trainer(run, DeviceData.of(small_data(), CPU.device), CPU)
+    assert not trainer.replays
+    trainer.machine = Machine(torch.device("cuda"), precision)
+    assert trainer.replays == replays
+    trainer.method = Unmarked()
+    assert not trainer.replays
+
+
+def small_network(outputs: int) -> nn.Module:
+    """A network that is not ours."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, outputs))
 
 
 def test_csi_linear_changes_its_heads_alone() -> None:
