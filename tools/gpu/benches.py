@@ -1,4 +1,4 @@
-"""The third step: resizing, extraction, and all detectors of stored arrays beside one pass of a ResNet-50."""
+"""The third step: resizing, training, extraction, and detectors on stored arrays beside a pass of a ResNet-50."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from tools.benchmarks.rows import fastest
 from wordnet_splits.base.errors import SplitsError
 
 from .figures import Figures, step_arguments
+from .training_rates import training
 
 CACHED = {"features", "logits", "labels", "head"}
 TRAINED = {"opengan"}
@@ -139,6 +140,7 @@ def main() -> int:
         figures.add_row(bench_resize.on_a_gpu())
         for row in bench_activations.run():
             figures.add_row(row)
+    training(figures, options.device, tiny=options.tiny)
     one_pass = extraction(figures, options.device, tiny=options.tiny)
     seconds_of = detectors(figures, tiny=options.tiny)
     without = {name: seconds for name, seconds in seconds_of.items() if name not in TRAINED}
