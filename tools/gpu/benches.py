@@ -1,4 +1,4 @@
-"""The third step: resizing, training, extraction, and detectors on stored arrays beside a pass of a ResNet-50."""
+"""The third step: resizing, training, extraction; detectors on stored arrays beside a pass of a ResNet-50."""
 
 from __future__ import annotations
 
