@@ -178,7 +178,7 @@ def load_two_class_lists(
             raise DataError(
                 f"{name} = {value!r} is about the entries of a file, and neither list is one: "
                 f"{listed.name}, {known.name}",
-                hint=f"leave it out (--{name})",
+                hint="leave it out",
             )
     return listed, known
 

@@ -91,7 +91,7 @@ def load_model(
         raise DataError(
             f"model_id = {model_id!r} names functions, files and arrays, and this model has a name",
             where=spec if isinstance(spec, str) else type(spec).__name__,
-            hint="leave it out (--model-id)",
+            hint="leave it out",
         )
     if preprocess is not None:
         loaded.preprocess = preprocess

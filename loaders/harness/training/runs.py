@@ -402,6 +402,10 @@ def _start(
 def _same_request(stored: dict[str, Any], request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return ``stored`` if it matches ``request``, else raise OutputError with the differing keys."""
     different = [key for key, value in request.items() if stored.get(key) != value]
+    if "machine" in different:
+        keys = {*stored["machine"], *request["machine"]}
+        changed = [key for key in sorted(keys) if stored["machine"].get(key) != request["machine"].get(key)]
+        different[different.index("machine")] = f"machine ({', '.join(changed)})"
     if different:
         raise OutputError(
             f"this folder holds a run with another {', '.join(different)}",

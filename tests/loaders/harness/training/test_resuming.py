@@ -76,7 +76,7 @@ def test_a_run_goes_on_elsewhere_and_says_so(
     planned, said = plan_runs(recipe()), []
     with pytest.raises(KeyboardInterrupt):
         train_runs(planned, data, tmp_path, CPU, progress=Interrupting())
-    with pytest.raises(OutputError, match="run with another machine"):
+    with pytest.raises(OutputError, match=r"run with another machine \(precision\)"):
         train_runs(planned, data, tmp_path, choose_machine("cpu", "bf16"))
     original = Machine.as_dict
     monkeypatch.setattr(Machine, "as_dict", lambda machine: {**original(machine), "device": "NVIDIA H200"})
