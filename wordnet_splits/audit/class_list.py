@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from wordnet_splits.audit.list_files import MAX_EXAMPLES, Entries, one_line, read_entries
 from wordnet_splits.base.errors import LONGEST_SHOWN, DataError, SplitsError, UnknownNameError, unknown
@@ -57,7 +58,7 @@ class ClassList:
     ----------
     first_sense : names of several senses, read as their first.
     manifest, group : the benchmark and its group, for the classes of a group.
-    of_entries : whether they are the entries of a file or of the call, not of a list with a name.
+    given_as : ``name`` of a list, ``file`` or ``entries``.
     """
 
     name: str
@@ -66,7 +67,7 @@ class ClassList:
     first_sense: tuple[str, ...] = ()
     manifest: Manifest | None = None
     group: str | None = None
-    of_entries: bool = False
+    given_as: Literal["name", "file", "entries"] = "name"
 
     @property
     def names(self) -> dict[str, str]:
@@ -147,10 +148,9 @@ def load_class_list(
             raise UnknownNameError(error.what, near=error.near, hint=hint)
         if of is None and column is None and _is_catalog(path):
             return ClassList(path.name, tuple(_of_catalog(item) for item in read_catalog(path)))
-        name, entries = path.name, read_entries(path, column)
-    else:
-        name, entries = "list", [(f"entry {n}", str(e)) for n, e in enumerate(classes, 1)]
-    return _resolved(name, entries, taxonomy, of)
+        return replace(_resolved(path.name, read_entries(path, column), taxonomy, of), given_as="file")
+    entries = [(f"entry {n}", str(e)) for n, e in enumerate(classes, 1)]
+    return replace(_resolved("list", entries, taxonomy, of), given_as="entries")
 
 
 def load_two_class_lists(
@@ -167,16 +167,16 @@ def load_two_class_lists(
 
     Raises
     ------
-    DataError : ``of`` or ``column`` is given, and neither list is a file or entries.
+    DataError : ``of`` or ``column`` is given, and neither list is a file (or, for ``of``, entries).
     """
     listed, known = (
         load_class_list(names, taxonomy, of=of, column=column, manifests=manifests, check=check)
         for names in (classes, against)
     )
-    for name, value in (("of", of), ("column", column)):
-        if value is not None and not (listed.of_entries or known.of_entries):
+    for name, value, kinds in (("of", of, ("file", "entries")), ("column", column, ("file",))):
+        if value is not None and not {listed.given_as, known.given_as}.intersection(kinds):
             raise DataError(
-                f"{name} = {value!r} is about the entries of a file, and neither list is one: "
+                f"{name} = {value!r} is for a {' or '.join(kinds)}, and neither list is one: "
                 f"{listed.name}, {known.name}",
                 hint="leave it out",
             )
@@ -285,8 +285,7 @@ def _resolved(name: str, entries: Entries, taxonomy: Taxonomy, of: str | None) -
         raise UnknownNameError(
             reason, where=name, near=first_error.near, hint=None if first_error.near else first_error.hint
         )
-    repeated = resolved_count - len(classes)
-    return ClassList(name, tuple(classes.values()), repeated, tuple(guessed), of_entries=True)
+    return ClassList(name, tuple(classes.values()), resolved_count - len(classes), tuple(guessed))
 
 
 def _of_wordnet(taxonomy: Taxonomy) -> Callable[[str], ListedClass]:

@@ -217,6 +217,8 @@ class _Bar:
         self._refresh()
 
     def skip(self, steps: int) -> None:
+        if not steps:
+            return
         done = self._bar.tasks[0].completed + steps
         self._bar.reset(self._task, completed=int(done))  # what it knows of the speed is forgotten
 

@@ -162,9 +162,9 @@ def load_state(folder: Path) -> dict[str, Any] | None:
     if hashlib.sha256(blob).digest() != checksum:
         raise DataError("was altered: its checksum differs", where=str(file), hint=AGAIN)
     state = _deserialised(blob, file)
-    if not isinstance(state, dict) or state.keys() != STATE_KEYS:
+    if not isinstance(state, dict) or state.keys() | {"earlier_machines"} != STATE_KEYS:
         raise DataError("is not the state of a training", where=str(file), hint=AGAIN)
-    return state
+    return {"earlier_machines": [], **state}
 
 
 def delete_state(folder: Path) -> None:

@@ -73,7 +73,7 @@ def run_evaluation(
         list[str] | None, typer.Option(help="A file of weights (or the publisher's name); repeatable.")
     ] = None,
     model_id: Annotated[
-        str | None, typer.Option("--model-id", help="Name of a model that is a function, or arrays.")
+        str | None, typer.Option("--model-id", help="Name of a function, a module, a file or arrays.")
     ] = None,
     runs: Annotated[
         bool, typer.Option("--runs", help="The models are runs of one, to be averaged: seeds, optimizers.")

@@ -27,7 +27,7 @@ from ..activations.runs import ModelRun
 from ..activations.store import Store
 from ..backend.transforms import Normalise, Transform, as_transform, named_transform
 from ..model import Model, load_model, open_models
-from ..model.loading import Models
+from ..model.loading import Models, has_name
 from .call import EvaluationCall, network_references
 from .fitting import known_needs
 from .loader_outputs import UserImages, loader_runs, standard_deviations
@@ -333,9 +333,10 @@ def _opened_models(model: Any, loading: Mapping[str, Any]) -> Models:
         runs = []
         for number, item in enumerate(items):
             named = f"{name} {number}" if len(items) > 1 else name
-            shared_id = loading.get("model_id") if several else None  # one id for each function
-            named_id = {} if shared_id is None else {"model_id": f"{shared_id} {named}"}
-            runs += _runs(item, {**loading, **named_id})
+            options = dict(loading)
+            if several and loading.get("model_id") is not None:  # an id for each model without a name
+                options["model_id"] = None if has_name(item) else f"{loading['model_id']} {named}"
+            runs += _runs(item, options)
         if len(items) > 1 and len({run.name for run in runs}) < len(runs):
             runs = [copy(run) for run in runs]  # the caller's own models keep their names
             for number, run in enumerate(runs):

@@ -4,7 +4,6 @@ from .interface import Part as Part
 from .interface import State as State
 from .interface import Term as Term
 from .interface import Terms as Terms
-from .interface import capturable as capturable
 from .interface import cross_entropy as cross_entropy
 from .interface import declare as declare
 from .network import Network as Network

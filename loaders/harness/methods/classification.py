@@ -21,19 +21,7 @@ from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
 
-from .interface import (
-    OUTLIER,
-    Batch,
-    Data,
-    Method,
-    Part,
-    State,
-    Term,
-    Terms,
-    capturable,
-    cross_entropy,
-    declare,
-)
+from .interface import OUTLIER, Batch, Data, Method, Part, State, Term, Terms, cross_entropy, declare
 from .network import Network
 from .registry import register_method
 
@@ -43,7 +31,6 @@ from .registry import register_method
 class Softmax(Method):
     """Plain cross-entropy, S (Palechor eq. 1-3 with every weight 1)."""
 
-    @capturable
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy."""
         return {"cross_entropy": cross_entropy(model.logits(batch.images), batch.labels)}

@@ -157,6 +157,8 @@ def apply_operations(
     ----------
     numbers : (n,) index of an operation; -1 leaves the image. magnitudes : (n,) in -1..1.
     """
+    if not len(images):
+        return images
     order = np.argsort(numbers, kind="stable")  # so that every operation has consecutive images
     present, counts = np.unique(numbers, return_counts=True)
     to_order, back = (torch.from_numpy(rows).to(images.device) for rows in (order, np.argsort(order)))

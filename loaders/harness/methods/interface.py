@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from torch import Generator, Tensor, nn
 
@@ -38,7 +38,6 @@ View = Callable[[Tensor, Any], Tensor]
 
 Random numbers are drawn from the generator on the CPU, so that views do not depend on the device.
 """
-Step = TypeVar("Step", bound=Callable[..., Any])
 OUTLIER = -1
 """Label of an outlier (a negative)."""
 BACKBONE, HEAD = "backbone", "head"
@@ -214,16 +213,6 @@ class Method(Parameters, ABC):
         The detector ``output[name=NAME]`` evaluates it. Gradients flow if the caller enables them.
         """
         return {}
-
-
-def capturable(step: Step) -> Step:
-    """Mark a `Method.step` that may be recorded once an epoch as a CUDA graph and replayed on other images.
-
-    It is tensor arithmetic alone: it reads no values (``float(x)``), has no shapes that depend on values,
-    changes tensors of the state in place, and draws no random numbers but torch's on the device.
-    """
-    step.capturable = True  # type: ignore[attr-defined]
-    return step
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:

@@ -21,19 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .class_groups import groups_of
-from .interface import (
-    BACKBONE,
-    HEAD,
-    Batch,
-    Data,
-    Method,
-    Part,
-    State,
-    Term,
-    Terms,
-    cross_entropy,
-    declare,
-)
+from .interface import BACKBONE, HEAD, Batch, Data, Method, Part, State, Term, Terms, cross_entropy, declare
 from .network import Network
 from .registry import register_method
 

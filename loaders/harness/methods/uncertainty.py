@@ -19,20 +19,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .interface import (
-    BACKBONE,
-    HEAD,
-    Batch,
-    Data,
-    Method,
-    Part,
-    State,
-    Term,
-    Terms,
-    capturable,
-    cross_entropy,
-    declare,
-)
+from .interface import BACKBONE, HEAD, Batch, Data, Method, Part, State, Term, Terms, cross_entropy, declare
 from .network import Network
 from .registry import register_method
 
@@ -98,7 +85,6 @@ class Edl(Method):
     parts = declare(likelihood=Part(), divergence=Part())
     outputs = ("evidence",)
 
-    @capturable
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the negative log-likelihood and the divergence."""
         alpha = dirichlet(model.logits(batch.images))
@@ -143,7 +129,6 @@ class Crl(Method):
         state["correct"] = torch.zeros(len(data.labels), device=data.labels.device)
         state["passes"] = torch.zeros(len(data.labels), device=data.labels.device)
 
-    @capturable
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return both losses, and record which predictions are correct."""
         logits = model.logits(batch.images)

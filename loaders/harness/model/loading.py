@@ -58,8 +58,8 @@ def load_model(
         torchvision and timm also the name of published weights, or ``random``. By default the publisher's.
     trust_model : needed for TorchScript and exported programs, which may run code when loaded.
     restrict, background, mapping : which columns are which labels, see `class_map.class_map`.
-    model_id : name of a model that has none: a function (needed where its activations are kept), a module of
-        yours, or a file.
+    model_id : name of a model without one: a function (needed where its activations are kept), a module, or
+        a file.
     preprocess : replaces the model's preprocessing.
     mean, std : of its inputs, which are (pixels in [0, 1] - mean) / std; one number, or three. A file of a
         model does not say it; by default the benchmark's, where it declares one.
@@ -77,6 +77,10 @@ def load_model(
             where=spec if isinstance(spec, str) else type(spec).__name__,
             hint="options are for models that a name makes, such as timm:resnet50",
         )
+    if model_id is not None and has_name(spec):
+        raise DataError(
+            f"model_id = {model_id!r}: this model has a name", where=str(spec), hint="leave it out"
+        )
     torch_device = get_device(device)  # first: a missing device is reported at once
     request = ModelRequest(
         None if weights is None else str(weights),
@@ -87,12 +91,6 @@ def load_model(
     )
     normalise = Normalise.of_options(mean, std)
     loaded = _load(spec, request)
-    if model_id is not None and (loaded.name != model_id or loaded.series):
-        raise DataError(
-            f"model_id = {model_id!r} names functions, files and arrays, and this model has a name",
-            where=spec if isinstance(spec, str) else type(spec).__name__,
-            hint="leave it out",
-        )
     if preprocess is not None:
         loaded.preprocess = preprocess
     choice = ClassChoice(restrict, loaded.background if background is None else background, mapping)
@@ -100,6 +98,12 @@ def load_model(
     model.normalise = normalise
     model.weights = _origin_of_weights(spec, weights)
     return model
+
+
+def has_name(spec: Any) -> bool:
+    """Return whether a specification names the model, as ``timm:resnet50`` does; ``model_id`` is for others."""
+    prefix = str(spec).partition(":")[0]
+    return isinstance(spec, str | Path) and prefix in SOURCES and prefix not in SUFFIXES.values()
 
 
 def _origin_of_weights(spec: Any, weights: str | Path | None) -> str:
@@ -181,11 +185,15 @@ def open_models(
     """
     models = Models({})
     model_id = options.pop("model_id", None)
+    if model_id is not None and all(map(has_name, specs)):
+        raise DataError(
+            f"model_id = {model_id!r}: every model here has a name of its own", hint="leave it out"
+        )
     files = [weights] if isinstance(weights, str | Path) else list(weights or ())
     pairs = _pairs(list(_expanded([str(spec) for spec in specs])), list(map(str, files)))
     for spec, file in pairs:
         name = model_id if model_id is None or len(pairs) == 1 else f"{model_id} {spec}"
-        model = load_model(spec, weights=file, model_id=name, **options)
+        model = load_model(spec, weights=file, model_id=None if has_name(spec) else name, **options)
         if file is not None:
             model.name = f"{model.name} {file}"
         for earlier in [run for model_runs in models.values() for run in model_runs]:

@@ -5,14 +5,20 @@ docs/gpu.md has the rates of a ResNet-20 with and without.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..methods.interface import Batch
+from ..methods.classification import Softmax
+from ..methods.interface import Batch, Method
+from ..methods.uncertainty import Crl, Edl
 
+REPLAYABLE = frozenset({Softmax.step, Crl.step, Edl.step})
+"""Steps of tensor arithmetic alone: they read no values, and change the tensors of their state in place."""
+NETWORKS = ("resnet18", "resnet20", "resnet20-dropout", "tiny-cnn")
+"""Networks with which `make gpu` compares a replayed graph and the plain steps."""
 WARM_UPS = 3
 """Passes before the first capture, in which libraries choose their kernels."""
 
@@ -38,14 +44,15 @@ class GradientGraph:
         *,
         warm: bool,
     ) -> None:
-        self._parameters = parameters
+        self._parameters, self._device = parameters, parameters[0].device
         self._batch = Batch(tuple(map(torch.clone, batch.views)), batch.labels.clone(), batch.index.clone())
         if not warm:
-            _warm_up(lambda: gradients(self._batch), remembered)
+            with torch.cuda.device(self._device), torch.random.fork_rng(devices=[self._device]):
+                _warm_up(lambda: gradients(self._batch), remembered)
         for parameter in parameters:
             parameter.grad = None  # so that the graph's own memory receives the gradients
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, pool=pool):
+        with torch.cuda.device(self._device), torch.cuda.graph(self._graph, pool=pool):
             self._numbers = gradients(self._batch)
         self._gradients = [parameter.grad for parameter in parameters]
 
@@ -53,20 +60,16 @@ class GradientGraph:
         """Compute the gradients of a batch, and return the numbers of the step, valid until the next."""
         for static, tensor in zip(_tensors(self._batch), _tensors(batch), strict=True):
             static.copy_(tensor)
-        self._graph.replay()
+        with torch.cuda.device(self._device):
+            self._graph.replay()
         for parameter, gradient in zip(self._parameters, self._gradients, strict=True):
             parameter.grad = gradient
         return self._numbers
 
 
-def can_be_captured(step: Any) -> bool:
-    """Return whether the step of a method is marked as `capturable`."""
-    return getattr(step, "capturable", False) is True
-
-
-def tensors_of(state: Mapping[str, Any]) -> list[Tensor]:
-    """Return the tensors of a method's state."""
-    return [value for value in state.values() if isinstance(value, Tensor)]
+def is_replayable(method: Method, network: str) -> bool:
+    """Return whether the step of a method on a network is one that a graph was seen to replay."""
+    return type(method).step in REPLAYABLE and network in NETWORKS
 
 
 def _tensors(batch: Batch) -> tuple[Tensor, ...]:
@@ -74,8 +77,8 @@ def _tensors(batch: Batch) -> tuple[Tensor, ...]:
 
 
 def _warm_up(gradients: Callable[[], Tensor], remembered: Sequence[Tensor]) -> None:
-    """Pass a few times on a stream of its own, and leave tensors and random numbers as they were."""
-    before, random_state = [tensor.clone() for tensor in remembered], torch.cuda.get_rng_state()
+    """Pass a few times on a stream of its own, and leave the tensors as they were."""
+    before = [tensor.clone() for tensor in remembered]
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -85,4 +88,3 @@ def _warm_up(gradients: Callable[[], Tensor], remembered: Sequence[Tensor]) -> N
     with torch.no_grad():
         for tensor, value in zip(remembered, before, strict=True):
             tensor.copy_(value)
-    torch.cuda.set_rng_state(random_state)

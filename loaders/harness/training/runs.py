@@ -280,22 +280,7 @@ def _fit(
 ) -> TrainedRun:
     """Train one run to its end, saving its state after every epoch."""
     recipe, began = trainer.recipe, time.monotonic()
-    history: list[dict[str, Any]] = []
-    earlier_machines: list[dict[str, Any]] = []
-    best: dict[str, Any] = {"epoch": 0, "weights": {}}
-    saved = load_state(folder)
-    if saved is not None:
-        stored = json.loads(saved["request"])
-        changes = _machine_changes(stored["machine"], request["machine"])
-        _same_request({**stored, "machine": {**stored["machine"], **changes}}, request, folder)
-        trainer.restore(saved["trainer"])
-        history, best, earlier_machines = saved["history"], saved["best"], saved["earlier_machines"]
-        where = ""
-        if changes:
-            earlier_machines.append({**stored["machine"], "last_epoch": len(history)})
-            were = ", ".join(f"{key} {stored['machine'][key]}" for key in changes)
-            where = f", on another machine (before: {were}): the weights are not those of one machine"
-        notify(f"{trainer.run.name}: resumed after epoch {len(history)}{where}")
+    history, best, earlier_machines = _resume(trainer, folder, request, notify)
     with progress.task(trainer.run.name, recipe.epochs * _samples(trainer)) as task:
         task.skip(len(history) * _samples(trainer))
         while len(history) < recipe.epochs and not _stopped(recipe, history, best):
@@ -315,6 +300,7 @@ def _fit(
             for callback in callbacks:
                 with user_errors("a callback failed", where=trainer.run.name):
                     callback(trainer.run.name, history[-1])
+    trainer.release()
     present = {name for row in history for name in row.get("parts", trainer.method.parts)}
     if absent := [name for name in trainer.method.parts if name not in present]:
         parts = f"the {'part' if len(absent) == 1 else 'parts'} {', '.join(absent)} of the loss"
@@ -338,9 +324,41 @@ def _fit(
     return TrainedRun(folder, read_metadata(folder), time.monotonic() - began)
 
 
-def _machine_changes(stored: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the device, threads and torch's version where they differ: a run may be resumed all the same."""
-    return {key: machine[key] for key in ("device", "threads", "torch") if machine[key] != stored[key]}
+def _resume(
+    trainer: Trainer, folder: Path, request: dict[str, Any], notify: Callable[[str], None]
+) -> tuple[list[dict[str, Any]], dict[str, Any], list[dict[str, Any]]]:
+    """Restore an interrupted run, and return its history, its best epoch and the machines before this one."""
+    saved, recipe = load_state(folder), trainer.recipe
+    if saved is None:
+        return [], {"epoch": 0, "weights": {}}, []
+    stored = json.loads(saved["request"])
+    machine, changes = stored["machine"], _differences(stored["machine"], request["machine"])
+    _same_request({**stored, "machine": {**machine, **_resumable(changes)}}, request, folder)
+    trainer.restore(saved["trainer"])
+    history, best, earlier_machines = saved["history"], saved["best"], saved["earlier_machines"]
+    message = f"{trainer.run.name}: resumed after epoch {len(history)}"
+    if len(history) == recipe.epochs or _stopped(recipe, history, best):
+        request["machine"] = machine  # nothing is left to train on this one
+    elif changes:
+        earlier_machines.append({**machine, "last_epoch": len(history)})
+        earlier_values = ", ".join(f"{key} {machine.get(key)}" for key in changes)
+        message += f" on another machine ({earlier_values} before): one machine would give other bytes"
+    notify(message)
+    return history, best, earlier_machines
+
+
+def _differences(stored: Mapping[str, Any], requested: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is requested under the keys whose values differ."""
+    return {
+        key: requested.get(key)
+        for key in sorted({*stored, *requested})
+        if stored.get(key) != requested.get(key)
+    }
+
+
+def _resumable(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes of a machine with which a run may be resumed all the same."""
+    return {key: value for key, value in changes.items() if key in ("device", "threads", "torch")}
 
 
 def _samples(trainer: Trainer) -> int:
@@ -402,14 +420,13 @@ def _start(
 def _same_request(stored: dict[str, Any], request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return ``stored`` if it matches ``request``, else raise OutputError with the differing keys."""
     different = [key for key, value in request.items() if stored.get(key) != value]
-    if "machine" in different:
-        keys = {*stored["machine"], *request["machine"]}
-        changed = [key for key in sorted(keys) if stored["machine"].get(key) != request["machine"].get(key)]
-        different[different.index("machine")] = f"machine ({', '.join(changed)})"
+    hint = "give another --out, or delete the folder"
+    if different == ["machine"]:
+        different = list(_differences(stored["machine"], request["machine"]))
+        if different == ["precision"]:
+            hint = f"--precision {stored['machine']['precision']} continues it; or {hint}"
     if different:
         raise OutputError(
-            f"this folder holds a run with another {', '.join(different)}",
-            where=str(folder),
-            hint="give another --out, or delete the folder",
+            f"this folder holds a run with another {', '.join(different)}", where=str(folder), hint=hint
         )
     return stored

@@ -25,14 +25,13 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Task
 from wordnet_splits.metrics import gamma_minus, gamma_plus
 
-from ..checkpoints.choices import BUILT_IN
 from ..checkpoints.files import build_from, portable_state
 from ..methods.interface import Batch, Data, Method, State
 from ..methods.network import HEADS, Network, evaluation_mode
 from ..plugins import user_errors
 from .costs import Cost
 from .data import TrainingData, augmentation
-from .graphs import GradientGraph, can_be_captured, tensors_of
+from .graphs import GradientGraph, is_replayable
 from .optimizers import make_optimizer
 from .parallel import average_buffers, average_gradients, gathered, share_of, summed
 from .steps import (
@@ -117,9 +116,10 @@ class Trainer:
     @property
     def replays(self) -> bool:
         """Whether the gradients of a step are recorded as a CUDA graph once an epoch, and replayed."""
-        eager = self.ranks.world > 1 or self.accumulate > 1 or self.machine.precision == "fp16"
-        marked = self.run.network in BUILT_IN and can_be_captured(self.method.step)
-        return self.machine.device.type == "cuda" and marked and not eager
+        machine = self.machine
+        one_pass_per_step = machine.ranks.world == 1 and self.accumulate == 1
+        on_gpu = machine.device.type == "cuda" and machine.precision == "float32"
+        return on_gpu and one_pass_per_step and is_replayable(self.method, self.run.network)
 
     def _begin_epoch(self, epoch: int, *rank: int) -> None:
         """Seed the random numbers of an epoch, equal on all ranks or a rank's: dropout, the method's own."""
@@ -251,7 +251,8 @@ class Trainer:
     def _replayed(self, batch: Batch) -> Tensor:
         """Return what `_gradients` does, by the graph of the epoch."""
         if self._graph is None or self._stale:  # what a method computes may depend on the epoch
-            changed = [*self.module.buffers(), *tensors_of(self.method_state)]
+            state = [value for value in self.method_state.values() if isinstance(value, Tensor)]
+            changed = [*self.module.buffers(), *state]
             warm = self._graph is not None
             self._graph = GradientGraph(self._gradients, self._trained, changed, batch, self._pool, warm=warm)
             self._stale = False
@@ -368,6 +369,10 @@ class Trainer:
         self.module.eval()
         with torch.no_grad():
             return torch.cat([self.model.logits(self._normalise(p)) for p in pixels.split(EVALUATION_BATCH)])
+
+    def release(self) -> None:
+        """Free the memory of the graph, which other trainings cannot use."""
+        self._graph = None
 
     def state(self) -> dict[str, Any]:
         """Return the state for `restore`, as tensors and plain values."""

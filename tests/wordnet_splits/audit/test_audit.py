@@ -274,7 +274,7 @@ def test_what_is_no_list_is_one_line(command, tmp_path, content, arguments, said
 @pytest.mark.parametrize("verb", ["audit", "thresholds"])
 @pytest.mark.parametrize("arguments", [("--of", "nope"), ("--column", "2")])
 def test_what_is_of_a_file_is_refused_without_one(command, verb, arguments):
-    message = "is about the entries of a file, and neither list is one: food101, imagenet1k"
+    message = "and neither list is one: food101, imagenet1k (leave it out)"
     assert message in command(verb, "food101", *arguments).error
 
 

@@ -25,7 +25,7 @@ def trained_network(name: str, request: ModelRequest) -> LoadedModel:
     module = load_checkpoint(name, trust=request.trust)
     benchmark, run = module.metadata["benchmark"]["name"], module.metadata["run"]
     return LoadedModel(
-        request.model_id or f"{benchmark}/{run}",
+        f"{benchmark}/{run}",
         module,
         repr(module),
         classes=module.classes,

@@ -306,6 +306,9 @@ class Watching:
         self.tasks[-1]["done"] += steps
         self.tasks[-1]["notes"] += [note] if note else []
 
+    def skip(self, steps):
+        self.tasks[-1]["done"] += steps
+
     def extend(self, steps):
         self.tasks[-1]["total"] += steps
 

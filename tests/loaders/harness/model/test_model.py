@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from loaders.harness.arrays import Head
-from loaders.harness.model import Model, load_model
+from loaders.harness.model import Model, load_model, open_models
 from loaders.harness.model.class_map import Label, LabelSpace
 from loaders.harness.model.sources import SOURCES
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError, UnsafeDataError
@@ -132,8 +132,10 @@ def test_a_function_gives_a_pair_and_may_have_a_name() -> None:
         load_model(lambda x: x, device="cpu", model_id="one").prepare(X)
     with pytest.raises(DataError, match="cannot be loaded into a function"):
         load_model(pair, model_id="pair", weights="x.pt")
-    with pytest.raises(DataError, match="timm:resnet18: model_id = 'mine' names functions, files and arrays"):
-        load_model("timm:resnet18", model_id="mine", weights="random", device="cpu")
+    with pytest.raises(DataError, match="timm:resnet18: model_id = 'mine': this model has a name"):
+        load_model("timm:resnet18", model_id="mine")
+    with pytest.raises(DataError, match="model_id = 'mine': every model here has a name of its own"):
+        open_models(["timm:resnet18"], model_id="mine")
 
 
 def test_inputs_that_do_not_fit_are_named() -> None:

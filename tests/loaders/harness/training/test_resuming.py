@@ -76,18 +76,35 @@ def test_a_run_goes_on_elsewhere_and_says_so(
     planned, said = plan_runs(recipe()), []
     with pytest.raises(KeyboardInterrupt):
         train_runs(planned, data, tmp_path, CPU, progress=Interrupting())
-    with pytest.raises(OutputError, match=r"run with another machine \(precision\)"):
+    with pytest.raises(OutputError, match=r"another precision .*--precision float32 continues it"):
         train_runs(planned, data, tmp_path, choose_machine("cpu", "bf16"))
     original = Machine.as_dict
     monkeypatch.setattr(Machine, "as_dict", lambda machine: {**original(machine), "device": "NVIDIA H200"})
     (trained,) = train_runs(planned, data, tmp_path, CPU, notify=said.append)
     (message,) = said
-    assert message.startswith(
-        "toy-tiny-cnn-s0: resumed after epoch 2, on another machine (before: device cpu)"
-    )
+    assert message.startswith("toy-tiny-cnn-s0: resumed after epoch 2 on another machine (device cpu before)")
     assert trained.metadata["machine"]["device"] == "NVIDIA H200"
     assert trained.metadata["earlier_machines"] == [{**original(CPU), "last_epoch": 2}]
     assert train_runs(planned, data, tmp_path, CPU)[0].seconds == 0
+
+
+def test_a_machine_that_trains_no_epoch_is_not_named(
+    data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = plan_runs(recipe(epochs=1))
+    with monkeypatch.context() as patch:
+        patch.setattr("loaders.harness.training.runs.save_checkpoint", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            train_runs(planned, data, tmp_path, CPU)
+    original = Machine.as_dict
+    monkeypatch.setattr(Machine, "as_dict", lambda machine: {**original(machine), "device": "NVIDIA H200"})
+    (trained,) = train_runs(planned, data, tmp_path, CPU)
+    assert trained.metadata["machine"] == original(CPU)
+    assert "earlier_machines" not in trained.metadata
+
+
+def interrupt(*arguments: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_finished_run_is_kept_and_one_of_other_settings_refused(data: TrainingData, tmp_path: Path) -> None:
