@@ -1,7 +1,7 @@
 """Packed 32 x 32 images as lossless WebP mosaics, half the size, for machines that little can be sent to.
 
-``python -m tools.gpu.mosaics pack PACKED FOLDER`` writes them, ``unpack FOLDER PACKED`` writes each part as it
-was. Parts of other sizes are left out.
+``python -m tools.gpu.mosaics pack PACKED FOLDER`` writes them, ``unpack FOLDER PACKED`` each part as it was.
+Parts of other sizes are left out.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def load_model(
 
 
 def has_name(spec: Any) -> bool:
-    """Return whether a specification names the model, as ``timm:resnet50`` does; ``model_id`` is for others."""
+    """Return whether a specification names a model, as ``timm:resnet50`` does; others take ``model_id``."""
     prefix = str(spec).partition(":")[0]
     return isinstance(spec, str | Path) and prefix in SOURCES and prefix not in SUFFIXES.values()
 
