@@ -60,10 +60,11 @@ ORDERS = {
     "kim_aurc": ("Kim et al., table 6", "AURC"),
 }
 """Published value -> its table, and the metric that it is compared with."""
-STUDIES: Mapping[str, tuple[str, str, int]] = {
-    "CIFAR-40": ("unknown-cifar-tinyval-methods", "cifar-60", 12),
+STUDIES: Mapping[str, tuple[str, str, int, tuple[str, ...]]] = {
+    "CIFAR-40": ("unknown-cifar-tinyval-methods", "cifar-60", 12, tuple(ORDERS)),
+    "CIFAR-100": ("openood-cifar100-drawn-methods", "(mean) near", 4, ("openood_cifar100",)),
 }
-"""ID classes -> folder of results, group of near-OOD AUROC, and passes of each image in a training.
+"""ID classes -> folder of results, group of near-OOD AUROC, passes of each image in a training, and orders.
 
 Results of detectors that not every method has are in folders beside it: ``-outputs`` and ``-knn``.
 """
@@ -174,11 +175,12 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
 def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
     """Yield each benchmark's methods, and the differences of those with several seeds; then the taus."""
     taus = []
-    for name, (folder, near, budget) in STUDIES.items():
+    for name, (folder, near, budget, orders) in STUDIES.items():
         study = Study([results / f"{folder}{part}" for part in ("", "-outputs", "-knn")], near, budget)
         yield [study.row(model) for model in study.models]
         if study.repeated:
             yield [study.differences(model) for model in study.repeated if model != study.baseline]
-        for field, (table, metric) in ORDERS.items():
+        for field in orders:
+            table, metric = ORDERS[field]
             taus.append((name, table, metric, *study.agreement(field, metric)))
     yield taus

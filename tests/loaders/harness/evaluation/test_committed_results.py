@@ -20,6 +20,9 @@ OF_A_FAMILY = (
     "unknown-cifar-tinyval-kim",
 )
 WITHOUT_SCORES = (
+    "openood-cifar100-drawn-methods",
+    "openood-cifar100-drawn-methods-knn",
+    "openood-cifar100-drawn-methods-outputs",
     "optimizers-fashion-small",
     "unknown-cifar-tinyval-methods",
     "unknown-cifar-tinyval-methods-knn",
