@@ -105,7 +105,7 @@ def test_a_replayed_graph_gives_the_bytes_of_the_steps(
     machine = choose_machine(device, "float32")
     (run,) = plan_runs(recipe_of(name), network=network)
     with reproducible(machine.device):
-        data = DeviceData.of(small_data(), machine.device)
+        data = DeviceData.of(small_data(size=16), machine.device)
         replayed = Trainer(run, data, machine)
         assert replayed.replays == (device == "cuda")
         with monkeypatch.context() as patch:

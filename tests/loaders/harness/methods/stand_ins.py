@@ -62,10 +62,10 @@ def spec_of(name: str, folder: Path) -> str:
     return f"{name}[folder={folder / 'copies'}]"
 
 
-def small_data() -> TrainingData:
+def small_data(size: int = 8) -> TrainingData:
     """42 images of noise in three classes, and 18 outliers."""
     generator = torch.Generator().manual_seed(0)
-    pixels = torch.randint(0, 256, (60, 3, 8, 8), generator=generator, dtype=torch.uint8)
+    pixels = torch.randint(0, 256, (60, 3, size, size), generator=generator, dtype=torch.uint8)
     labels = torch.arange(42) % 3
     return TrainingData(
         benchmark={"name": "noise", "version": 1, "fingerprint": "f" * 64, "parts": []},
