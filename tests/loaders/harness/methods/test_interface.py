@@ -392,11 +392,17 @@ def test_networks_from_outside_are_trained_saved_and_evaluated(network: str, tmp
     assert results.values("auroc", group="uniform")
 
 
+def of_nothing() -> nn.Module:
+    """A network that does not take the number of outputs."""
+    return nn.Linear(1, 1)
+
+
 @pytest.mark.parametrize(
     ("network", "message"),
     [
         (f"{__name__}:wide", r"gives \(2, 7\) for two images where logits \(2, 6\) are expected"),
-        (f"{__name__}:small_data", "cannot be made: TypeError"),
+        (f"{__name__}:small_data", "cannot be made: TrainingData is not an nn.Module"),
+        (f"{__name__}:of_nothing", "cannot be made: TypeError"),
         ("timm:resnet99999", "cannot be made: RuntimeError: Unknown model"),
         ("torchvision:squeezenet1_1", "cannot take images of 8 x 8"),
     ],
