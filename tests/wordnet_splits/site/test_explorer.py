@@ -284,7 +284,7 @@ def test_noise_is_no_part_of_the_first_table_and_outliers_have_a_chip(browser: A
     for detector, model in zip(reader.column(0), reader.column(1), strict=True):
         name = re.match(r"\w+?(?=outliers|\[|$)", detector).group()
         assert ("outliers" in detector) == (name in learning)
-        assert ("outliers: TIN-597" in model) == model.startswith("kim-cifar-short-resnet20-e8outliers")
+        assert ("outliers: TIN-597" in model) == model.startswith("kim-cifar-resnet20outliers")
     assert page.locator("td .chip").count() == sum(
         mark in cell for n in (0, 1) for cell in reader.column(n) for mark in ("outliers", "told names")
     )
