@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from wordnet_splits.base import files
-from wordnet_splits.base.errors import DataError, OutputError, unknown
+from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.progress import Progress, Silent, choose_messages, choose_progress
 from wordnet_splits.manifest import Manifest
@@ -27,7 +27,6 @@ from ..checkpoints.files import (
     METADATA,
     delete_state,
     load_checkpoint,
-    load_state,
     portable_state,
     read_metadata,
     save_checkpoint,
@@ -39,6 +38,7 @@ from ..plugins import file_identity, import_object, user_errors
 from .callbacks import Callback
 from .costs import Cost, cost_table
 from .data import TrainingData, load_training_data
+from .resuming import is_stopped, resume, same_request
 from .steps import DeviceData, Machine, Precision, Run, reproducible
 from .trainer import Trainer, describe_network
 
@@ -233,7 +233,7 @@ def train_runs(
             }
             if (folder / METADATA).exists():
                 del request["machine"]  # a finished model may come from any machine
-                trained.append(TrainedRun(folder, _same_request(read_metadata(folder), request, folder), 0.0))
+                trained.append(TrainedRun(folder, same_request(read_metadata(folder), request, folder), 0.0))
                 notify(f"{run.name}: trained already")
                 continue
             if origin is None and not any(BACKBONE in part.reaches for part in method.parts.values()):
@@ -280,10 +280,10 @@ def _fit(
 ) -> TrainedRun:
     """Train one run to its end, saving its state after every epoch."""
     recipe, began = trainer.recipe, time.monotonic()
-    history, best, earlier_machines = _resume(trainer, folder, request, notify)
+    history, best, earlier_machines = resume(trainer, folder, request, notify)
     with progress.task(trainer.run.name, recipe.epochs * _samples(trainer)) as task:
         task.skip(len(history) * _samples(trainer))
-        while len(history) < recipe.epochs and not _stopped(recipe, history, best):
+        while len(history) < recipe.epochs and not is_stopped(recipe, history, best):
             epoch = len(history)
             history.append({"epoch": epoch + 1, **trainer.train_epoch(epoch, task), **trainer.validate()})
             if _improves(recipe, history, best):
@@ -324,43 +324,6 @@ def _fit(
     return TrainedRun(folder, read_metadata(folder), time.monotonic() - began)
 
 
-def _resume(
-    trainer: Trainer, folder: Path, request: dict[str, Any], notify: Callable[[str], None]
-) -> tuple[list[dict[str, Any]], dict[str, Any], list[dict[str, Any]]]:
-    """Restore an interrupted run, and return its history, its best epoch and the machines before this one."""
-    saved, recipe = load_state(folder), trainer.recipe
-    if saved is None:
-        return [], {"epoch": 0, "weights": {}}, []
-    stored = json.loads(saved["request"])
-    machine, changes = stored["machine"], _differences(stored["machine"], request["machine"])
-    _same_request({**stored, "machine": {**machine, **_resumable(changes)}}, request, folder)
-    trainer.restore(saved["trainer"])
-    history, best, earlier_machines = saved["history"], saved["best"], saved["earlier_machines"]
-    message = f"{trainer.run.name}: resumed after epoch {len(history)}"
-    if len(history) == recipe.epochs or _stopped(recipe, history, best):
-        request["machine"] = machine  # nothing is left to train on this one
-    elif changes:
-        earlier_machines.append({**machine, "last_epoch": len(history)})
-        earlier_values = ", ".join(f"{key} {machine.get(key)}" for key in changes)
-        message += f" on another machine ({earlier_values} before): one machine would give other bytes"
-    notify(message)
-    return history, best, earlier_machines
-
-
-def _differences(stored: Mapping[str, Any], requested: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is requested under the keys whose values differ."""
-    return {
-        key: requested.get(key)
-        for key in sorted({*stored, *requested})
-        if stored.get(key) != requested.get(key)
-    }
-
-
-def _resumable(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes of a machine with which a run may be resumed all the same."""
-    return {key: value for key, value in changes.items() if key in ("device", "threads", "torch")}
-
-
 def _samples(trainer: Trainer) -> int:
     """Return the number of images in one epoch."""
     data = trainer.data
@@ -374,10 +337,6 @@ def _improves(recipe: TrainingRecipe, history: Sequence[Mapping[str, Any]], best
         return True
     column, sign = SELECTION_COLUMNS[recipe.select]
     return bool(sign * history[-1][column] > sign * history[best["epoch"] - 1][column])
-
-
-def _stopped(recipe: TrainingRecipe, history: Sequence[Any], best: Mapping[str, Any]) -> bool:
-    return recipe.patience is not None and len(history) - best["epoch"] >= recipe.patience
 
 
 def _check_selection(recipe: TrainingRecipe, data: DeviceData) -> None:
@@ -415,18 +374,3 @@ def _start(
             f"{name!r} is another network", where=str(folder), hint="give --start a series of this network"
         )
     return portable_state(module), {"run": name, "sha256": module.metadata["weights"]["sha256"]}
-
-
-def _same_request(stored: dict[str, Any], request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return ``stored`` if it matches ``request``, else raise OutputError with the differing keys."""
-    different = [key for key, value in request.items() if stored.get(key) != value]
-    hint = "give another --out, or delete the folder"
-    if different == ["machine"]:
-        different = list(_differences(stored["machine"], request["machine"]))
-        if different == ["precision"]:
-            hint = f"--precision {stored['machine']['precision']} continues it; or {hint}"
-    if different:
-        raise OutputError(
-            f"this folder holds a run with another {', '.join(different)}", where=str(folder), hint=hint
-        )
-    return stored

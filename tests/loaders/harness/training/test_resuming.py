@@ -88,6 +88,26 @@ def test_a_run_goes_on_elsewhere_and_says_so(
     assert train_runs(planned, data, tmp_path, CPU)[0].seconds == 0
 
 
+def test_every_machine_of_a_run_is_named_in_turn(
+    data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned, original = plan_runs(recipe()), Machine.as_dict
+
+    def train_on(device: str, epochs: float) -> list[TrainedRun]:
+        monkeypatch.setattr(Machine, "as_dict", lambda machine: {**original(machine), "device": device})
+        progress = Interrupting()
+        progress.left = int(72 * epochs)
+        return train_runs(planned, data, tmp_path, CPU, progress=progress)
+
+    for device in ("A", "B"):
+        with pytest.raises(KeyboardInterrupt):
+            train_on(device, 1.5)
+    (trained,) = train_on("A", 9)
+    earlier = trained.metadata["earlier_machines"]
+    assert [(machine["device"], machine["last_epoch"]) for machine in earlier] == [("A", 1), ("B", 2)]
+    assert trained.metadata["machine"]["device"] == "A"
+
+
 def test_a_machine_that_trains_no_epoch_is_not_named(
     data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
