@@ -19,11 +19,13 @@ import numpy.typing as npt
 from PIL import Image
 
 from wordnet_splits.base import files
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.text_formats import read_json
+from wordnet_splits.base.untrusted import read_bytes
 
 SIDE, ACROSS = 32, 20
 """Pixels along an image, and images along a mosaic."""
+LARGEST = 2**34
 STORE, SUFFIX, INDEX = "packed.json", ".webps", "mosaics.json"
 Pixels = npt.NDArray[np.uint8]
 
@@ -50,7 +52,7 @@ def pack(packed: Path, folder: Path) -> None:
     lengths: dict[str, list[int]] = {}
     with ProcessPoolExecutor() as pool:
         for name in _parts(packed):
-            raw = (packed / f"{name}.bin").read_bytes()
+            raw = read_bytes(packed / f"{name}.bin", largest=LARGEST)
             images = np.frombuffer(raw, np.uint8).reshape(-1, 3, SIDE, SIDE)
             blocks = np.split(images, range(ACROSS * ACROSS, len(images), ACROSS * ACROSS))
             mosaics = list(pool.map(encode, blocks))
@@ -67,7 +69,8 @@ def unpack(folder: Path, packed: Path) -> None:
     lengths, parts = read_json(folder / INDEX), _parts(folder)
     with ProcessPoolExecutor() as pool:
         for name in lengths:
-            data, ends = (folder / f"{name}{SUFFIX}").read_bytes(), np.cumsum(lengths[name])
+            data = read_bytes(folder / f"{name}{SUFFIX}", largest=LARGEST)
+            ends = np.cumsum(lengths[name])
             mosaics = [data[end - size : end] for end, size in zip(ends, lengths[name], strict=True)]
             images = np.concatenate(list(pool.map(decode, mosaics)))
             raw = images.tobytes()[: parts[name]["bytes"]]
@@ -80,8 +83,13 @@ def unpack(folder: Path, packed: Path) -> None:
 
 def _parts(folder: Path) -> dict[str, dict[str, Any]]:
     """Return split/group -> the entry of each part of 32 x 32 pixels in the list of a store."""
-    parts = read_json(folder / STORE)["parts"]
-    return {f"{part['split']}/{part['group']}": part for part in parts if part["shape"] == [3, SIDE, SIDE]}
+    parts = {f"{part['split']}/{part['group']}": part for part in read_json(folder / STORE)["parts"]}
+    fitting = {name: part for name, part in parts.items() if part["shape"] == [3, SIDE, SIDE]}
+    for name in sorted(parts.keys() - fitting.keys()):
+        print(f"{name}: left out, it is not of {SIDE} x {SIDE} pixels", flush=True)
+    if not fitting:
+        raise DataError(f"no part is of {SIDE} x {SIDE} pixels", where=str(folder))
+    return fitting
 
 
 def main() -> None:
@@ -91,7 +99,10 @@ def main() -> None:
     parser.add_argument("source", type=Path)
     parser.add_argument("out", type=Path)
     options = parser.parse_args()
-    {"pack": pack, "unpack": unpack}[options.verb](options.source, options.out)
+    try:
+        {"pack": pack, "unpack": unpack}[options.verb](options.source, options.out)
+    except SplitsError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

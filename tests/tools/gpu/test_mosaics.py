@@ -40,6 +40,20 @@ def test_what_is_packed_comes_back(store: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "back/test/wide.bin").exists()
 
 
+def test_a_store_without_such_images_is_one_line(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = json.loads((store / "packed.json").read_text())
+    (store / "packed.json").write_text(json.dumps({"parts": listed["parts"][1:]}))
+    for source, message in ((store, "no part is of 32 x 32 pixels"), (tmp_path / "none", "packed.json")):
+        monkeypatch.setattr("sys.argv", ["mosaics", "pack", str(source), str(tmp_path / "mosaics")])
+        with pytest.raises(SystemExit) as ended:
+            mosaics.main()
+        assert ended.value.code == 2
+        assert message in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "mosaics").exists()
+
+
 def test_an_altered_mosaic_is_refused(store: Path, tmp_path: Path) -> None:
     mosaics.pack(store, tmp_path / "mosaics")
     listed = json.loads((store / "packed.json").read_text())
