@@ -55,7 +55,7 @@ def compare_results(
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="Detector, or 'MODEL DETECTOR', that improvement is measured from; by default MCP."
+            help="Detector, or 'MODEL DETECTOR', that improvement is measured from; by default the best MCP."
         ),
     ] = None,
     robustness: Annotated[

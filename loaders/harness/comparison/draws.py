@@ -124,10 +124,16 @@ BASELINE = "mcp"
 
 @dataclass(frozen=True)
 class Improvement:
-    """Kim's figure 5, in percent: 100 (AURC of MCP - AURC)/AURC of MCP (our reading), with its interval."""
+    """Kim's figure 5, in percent: 100 (AURC of MCP - AURC)/AURC of MCP (our reading), with its interval.
+
+    Attributes
+    ----------
+    baseline : model and detector that it is measured from, one for all models.
+    """
 
     model: str
     detector: str
+    baseline: str
     percent: float
     lo: float | None
     hi: float | None
@@ -152,6 +158,7 @@ def improvements(ranking: Ranking, baseline: str = BASELINE, *, level: float = 0
     if base == 0:
         raise DataError(f"the {ranking.metric} of {baseline} is 0, so nothing is a share of it")
     factor = 100 if ranking.higher_is_better else -100
+    over = f"{ranking.entries[index].model} {ranking.entries[index].detector}".strip()
     rows = []
     for n, entry in enumerate(ranking.entries):
         percent = factor * (entry.mean - base) / base
@@ -160,7 +167,7 @@ def improvements(ranking: Ranking, baseline: str = BASELINE, *, level: float = 0
             values, base_values = ranking.replicates[n], ranking.replicates[index]
             percents = factor * (values - base_values) / np.where(base_values == 0, np.nan, base_values)
             _, lo, hi = interval(percent, percents, level=level)
-        rows.append(Improvement(entry.model, entry.detector, percent, lo, hi))
+        rows.append(Improvement(entry.model, entry.detector, over, percent, lo, hi))
     return rows
 
 

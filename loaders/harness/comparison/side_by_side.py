@@ -141,11 +141,12 @@ def agreement_table(agreements: Sequence[Agreement]) -> Table:
 def improvement_table(improvements: Sequence[Improvement]) -> Table:
     """Return Kim's figure 5 as a table."""
     return table_of_records(
-        "Improvement in %, over MCP unless another baseline is named (Kim's figure 5): positive is better",
+        "Improvement in % over one baseline for all models (Kim's figure 5): positive is better",
         improvements,
         {
             "model": lambda row: row.model,
             "detector": lambda row: row.detector,
+            "over": lambda row: row.baseline,
             "improvement": lambda row: number_text(row.percent),
             "interval": lambda row: interval_text(row.lo, row.hi),
         },
@@ -251,8 +252,8 @@ class ComparisonOptions:
         or a set; by default the primary metric of the benchmark's paper. By calibration and by the gammas,
         models are ranked, without intervals.
     bootstrap, seed, level : of the paired bootstrap over images; 0 replicates for none.
-    baseline : the detector, or "MODEL DETECTOR", that improvement is measured from; by default MCP, for
-        Kim's pooled AURC alone.
+    baseline : the detector, or "MODEL DETECTOR", that improvement is measured from; by default the
+        best MCP of all models, for Kim's pooled AURC alone.
     robustness : numbers of Abdelzad's tables (2 to 10) to rebuild over the models; by default those that
         sum up, for the benchmarks of that paper with results of several models.
     """

@@ -291,6 +291,7 @@ def test_improvement_over_mcp_is_kim_s_figure_5() -> None:
     for one in found.improvements:
         expected = 100 * (aurc["mcp"] - aurc[one.detector]) / aurc["mcp"]
         assert one.percent == pytest.approx(expected)
+        assert one.baseline == f"{one.model} mcp"
         assert one.lo <= one.hi
         if one.detector == "mcp":
             assert (one.percent, one.lo, one.hi) == (0, 0, 0)
@@ -381,6 +382,7 @@ def test_another_baseline_is_one_that_is_there() -> None:
     base = {row["detector"]: row["mean"] for row in found.rows()}
     for one in found.improvements:
         assert one.percent == pytest.approx(100 * (base["energy"] - base[one.detector]) / base["energy"])
+        assert one.baseline == "fake energy"
     with pytest.raises(DataError, match="no knn to improve on.*there are fake "):
         compare(held, bootstrap=0, baseline="knn")
 
