@@ -29,7 +29,7 @@ class GradientGraph:
     Parameters
     ----------
     gradients : batch -> the numbers of a step; leaves gradients in ``parameters``.
-    parameters : those with gradients. remembered : tensors that a pass changes, as running means.
+    parameters : those with gradients. changed_tensors : tensors that a pass changes, as running means.
     batch : of the shapes to capture. pool : of the memory, shared by the graphs of a training.
     warm : whether batches of these shapes have been passed before.
     """
@@ -38,7 +38,7 @@ class GradientGraph:
         self,
         gradients: Callable[[Batch], Tensor],
         parameters: Sequence[Tensor],
-        remembered: Sequence[Tensor],
+        changed_tensors: Sequence[Tensor],
         batch: Batch,
         pool: Any,
         *,
@@ -48,7 +48,7 @@ class GradientGraph:
         self._batch = Batch(tuple(map(torch.clone, batch.views)), batch.labels.clone(), batch.index.clone())
         if not warm:
             with torch.cuda.device(self._device), torch.random.fork_rng(devices=[self._device]):
-                _warm_up(lambda: gradients(self._batch), remembered)
+                _warm_up(lambda: gradients(self._batch), changed_tensors)
         for parameter in parameters:
             parameter.grad = None  # so that the graph's own memory receives the gradients
         self._graph = torch.cuda.CUDAGraph()
@@ -76,9 +76,9 @@ def _tensors(batch: Batch) -> tuple[Tensor, ...]:
     return (*batch.views, batch.labels, batch.index)
 
 
-def _warm_up(gradients: Callable[[], Tensor], remembered: Sequence[Tensor]) -> None:
+def _warm_up(gradients: Callable[[], Tensor], changed_tensors: Sequence[Tensor]) -> None:
     """Pass a few times on a stream of its own, and leave the tensors as they were."""
-    before = [tensor.clone() for tensor in remembered]
+    before = [tensor.clone() for tensor in changed_tensors]
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -86,5 +86,5 @@ def _warm_up(gradients: Callable[[], Tensor], remembered: Sequence[Tensor]) -> N
             gradients()
     torch.cuda.current_stream().wait_stream(stream)
     with torch.no_grad():
-        for tensor, value in zip(remembered, before, strict=True):
+        for tensor, value in zip(changed_tensors, before, strict=True):
             tensor.copy_(value)
