@@ -19,6 +19,8 @@ from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.base.user_code import USER_CODE_ERRORS as USER_CODE_ERRORS
 from wordnet_splits.base.user_code import describe_error as describe_error
 from wordnet_splits.base.user_code import import_object as import_object
+from wordnet_splits.base.user_code import require_trust as require_trust
+from wordnet_splits.base.user_code import require_trusted_name as require_trusted_name
 from wordnet_splits.base.user_code import user_errors as user_errors
 
 LARGEST_MODULE = 1 << 28

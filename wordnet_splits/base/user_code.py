@@ -12,12 +12,14 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from wordnet_splits.base.errors import DataError, SplitsError, unknown
+from wordnet_splits.base.errors import DataError, SplitsError, UnsafeDataError, unknown
 from wordnet_splits.base.names import printable
 
 MAX_ERROR_LENGTH: Final = 300
 USER_CODE_ERRORS: Final = (Exception, SystemExit)
 """Errors of user code that are reported; ``SystemExit`` would otherwise end the program without a message."""
+_imported: set[str] = set()
+"""``MODULE:NAME`` of the objects that were imported in this process: the user named or trusted each."""
 
 
 @contextmanager
@@ -38,8 +40,30 @@ def describe_error(error: BaseException) -> str:
     return printable(f"{kind}: {lines[0]}" if lines else kind, MAX_ERROR_LENGTH)
 
 
+def require_trust(problem: str, *, trusted: bool, where: str) -> None:
+    """Raise UnsafeDataError for a file that is code or names code, unless the user trusts it."""
+    if not trusted:
+        raise UnsafeDataError(
+            problem,
+            where=where,
+            hint="if you trust where it comes from, say so with --trust-model (trust_model=True)",
+        )
+
+
+def require_trusted_name(path: str, *, trusted: bool, where: str) -> None:
+    """Raise UnsafeDataError for ``MODULE:NAME`` in a file, unless the user trusts the file.
+
+    A name that the user gave in this process, as to `train`, is trusted in its files too. Every name of code
+    that is read from a file passes through here before `import_object`.
+    """
+    problem = f"{printable(path)!r} is code that has to be imported"
+    require_trust(problem, trusted=trusted or path in _imported, where=where)
+
+
 def import_object(path: str, *, where: str) -> Any:
     """Return the object at ``MODULE:NAME``; the working directory is searched too.
+
+    A name that stands in a file has to pass `require_trusted_name` first.
 
     Raises
     ------
@@ -67,6 +91,7 @@ def import_object(path: str, *, where: str) -> Any:
     if not hasattr(module, name):
         public = [n for n in vars(module) if not n.startswith("_")]
         raise unknown("name", name, public, where=f"{where} {module_name}".strip())
+    _imported.add(path)
     return getattr(module, name)
 
 

@@ -98,10 +98,10 @@ def network_names() -> tuple[str, ...]:
     return tuple(sorted({*NETWORKS, *PLUGINS.names(BUILT_IN)}))
 
 
-def is_user_code(name: str) -> bool:
-    """Return whether the name of a method or network is ``MODULE:NAME``, not that of a library's network."""
-    library, colon, _ = name.partition(":")
-    return bool(colon) and library not in LIBRARIES
+def named_code(network: str, method: str) -> list[str]:
+    """Return the names of a method and a network that are ``MODULE:NAME``, not of a library's network."""
+    code = [method] if ":" in method else []
+    return code + ([network] if ":" in network and network.partition(":")[0] not in LIBRARIES else [])
 
 
 def network_kind(name: str) -> NetworkKind:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +19,14 @@ from torch import nn
 
 from wordnet_splits.base import files
 from wordnet_splits.base.digests import DIGEST_BYTES
-from wordnet_splits.base.errors import DataError, UnsafeDataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.schemas import read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, read_bytes
+from wordnet_splits.base.user_code import require_trusted_name
 
 from ..backend.weights import check_state, load_tensors, load_weights
 from ..methods import Method, Network, get_method
-from .choices import is_user_code
+from .choices import named_code
 from .networks import build_network
 from .recipe import TrainingRecipe
 from .schema import SCHEMA, TrainedModel
@@ -77,7 +77,7 @@ def load_checkpoint(path: str | Path, device: Any = "cpu", *, trust: bool = Fals
     Raises
     ------
     DataError : no model, an altered one, or weights of another SHA-256 or network.
-    UnsafeDataError : it names code that is not yet imported, without ``trust``.
+    UnsafeDataError : it names code that the user has not named in this process, without ``trust``.
     """
     file, metadata = _folder(path) / WEIGHTS, read_metadata(path)
     blob = read_bytes(file, largest=LARGEST)
@@ -117,13 +117,8 @@ def build_trained(metadata: Mapping[str, Any], where: str, *, trust: bool) -> tu
     """Return the network of a ``model.json`` with its method's heads, and the method, None without heads."""
     network, record = metadata["network"], metadata.get("method")
     choice = TrainingRecipe.model_validate(metadata["recipe"]).method
-    for name in (network["name"], *([choice.name] if record else ())):
-        if is_user_code(name) and not trust and name.partition(":")[0] not in sys.modules:
-            raise UnsafeDataError(
-                f"{name!r} is code that has to be imported to rebuild the network",
-                where=where,
-                hint="if you trust it, say so with --trust-model (trust_model=True)",
-            )
+    for name in named_code(network["name"], choice.name if record else ""):
+        require_trusted_name(name, trusted=trust, where=where)
     model = Network(build_from(network), tuple(network["size"]))
     if record is None:
         return model, None

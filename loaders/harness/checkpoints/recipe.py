@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from wordnet_splits.base.errors import RecipeError, unknown
 from wordnet_splits.base.text_formats import parse_toml, read_toml
 
-from ..plugins import parse_named
-from .choices import AUGMENTATIONS, NETWORKS, UPDATE_RULES, network_names
+from ..plugins import parse_named, require_trusted_name
+from .choices import AUGMENTATIONS, NETWORKS, UPDATE_RULES, named_code, network_names
 
 
 class _Schedule(BaseModel):
@@ -275,7 +275,7 @@ def recipe_names() -> tuple[str, ...]:
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
 
 
-def load_recipe(name: str | Path) -> TrainingRecipe:
+def load_recipe(name: str | Path, *, trust_model: bool = False) -> TrainingRecipe:
     """Return a recipe by its shipped name or by the path of a TOML file, or a variant: ``NAME/VARIANT``.
 
     ``cider/short`` has the method of ``cider`` and the other keys of ``openood-short``, where ``cider``
@@ -284,13 +284,17 @@ def load_recipe(name: str | Path) -> TrainingRecipe:
     Raises
     ------
     UnknownNameError : no such recipe. RecipeError : malformed; names the file and the key.
+    UnsafeDataError : its method or network is ``MODULE:NAME``, without ``trust_model``.
     """
-    data = _read_extended(str(name))
+    data, where = _read_extended(str(name)), f"training recipe {name}"
     data.pop("variants", None)
     try:
-        return TrainingRecipe.model_validate(data)
+        recipe = TrainingRecipe.model_validate(data)
     except ValidationError as error:
-        raise _explain(error, f"training recipe {name}") from None
+        raise _explain(error, where) from None
+    for code in named_code(recipe.network, recipe.method.name):
+        require_trusted_name(code, trusted=trust_model, where=where)
+    return recipe
 
 
 def _read_extended(name: str, within: tuple[str, ...] = ()) -> dict[str, Any]:

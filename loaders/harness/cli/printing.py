@@ -26,6 +26,12 @@ UserMetrics = Annotated[
         "--metric", help="A user's metric MODULE:NAME, computed beside the built-in ones; repeatable."
     ),
 ]
+TrustModel = Annotated[
+    bool,
+    typer.Option(
+        "--trust-model", help="Run code that a file is (a TorchScript or exported program) or names."
+    ),
+]
 MeanOption = Annotated[
     str | None,
     typer.Option(

@@ -41,7 +41,15 @@ from ..evaluation.schema import MetricOptions, fingerprints_of, metric_options
 from ..evaluation.sentences import lines_below
 from ..evaluation.sets import EvaluatedSets
 from ..evaluation.tables import layout_of, tables
-from .printing import MeanOption, StdOption, UserMetrics, import_metrics, parse_share, print_tables
+from .printing import (
+    MeanOption,
+    StdOption,
+    TrustModel,
+    UserMetrics,
+    import_metrics,
+    parse_share,
+    print_tables,
+)
 
 MAX_NAME_LENGTH = 100
 SHOWN = {"composition", "missing", "runs", "notes", "left_out", "metrics", "foreign"}
@@ -152,10 +160,7 @@ def run_evaluation(
     ] = 0,
     device: Device = None,
     allow_missing: AllowMissing = False,
-    trust_model: Annotated[
-        bool,
-        typer.Option("--trust-model", help="Load a TorchScript or exported program, which may run code."),
-    ] = False,
+    trust_model: TrustModel = False,
     layout: Annotated[
         str | None,
         typer.Option(help="Layout of the printed table; by default that of the benchmark's paper."),

@@ -18,7 +18,7 @@ from wordnet_splits.terminal.options import Device, Json, PackedOption, RootOpti
 from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_lines, print_result, print_table, to_stderr
 
 from ..evaluation.results import Results
-from .printing import MeanOption, StdOption
+from .printing import MeanOption, StdOption, TrustModel
 
 if TYPE_CHECKING:
     from ..deployment import ShippedDetector
@@ -33,9 +33,6 @@ Weights = Annotated[str | None, typer.Option(help="A file of its weights, or the
 Head = Annotated[str | None, typer.Option(help="Name of its classifier head, as in the evaluation.")]
 ModelId = Annotated[
     str | None, typer.Option("--model-id", help="Name of a model that is a function, as in the evaluation.")
-]
-TrustModel = Annotated[
-    bool, typer.Option("--trust-model", help="Load an exported program, which may run code.")
 ]
 TransformOption = Annotated[
     str | None,

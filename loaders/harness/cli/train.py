@@ -32,6 +32,8 @@ from wordnet_splits.terminal.output import (
     to_stdout,
 )
 
+from .printing import TrustModel
+
 if TYPE_CHECKING:
     from ..checkpoints.recipe import TrainingRecipe
     from ..training.audit import MethodAudit
@@ -84,6 +86,7 @@ def train(
     threads: Annotated[
         int | None, typer.Option(min=1, help="CPU threads; equal bytes need equal threads.")
     ] = None,
+    trust_model: TrustModel = False,
     json: Json = False,
 ) -> int:
     """Train models of a benchmark's ID classes; killed runs resume, finished ones are kept."""
@@ -95,7 +98,7 @@ def train(
     from ..training import train as train_models
     from ..training.callbacks import parse_log
 
-    loaded = load_recipe(recipe)
+    loaded = load_recipe(recipe, trust_model=trust_model)
     if method is not None:
         get_method(method, where="--method")
         loaded = loaded.with_method(method)

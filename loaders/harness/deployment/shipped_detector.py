@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from wordnet_splits.base.errors import DataError, SourceError, SplitsError
+from wordnet_splits.base.errors import DataError, SourceError, SplitsError, UnsafeDataError
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, read_bytes
 from wordnet_splits.manifest.data import Declared
 from wordnet_splits.metrics.conformal import Promise, p_values
@@ -34,9 +34,18 @@ from ..evaluation.loader_outputs import batch_outputs
 from ..evaluation.run_evaluation import resolve_detectors
 from ..evaluation.scoring import Fitted, confidence
 from ..model import Model, load_model
-from ..plugins import IN_PYTHON, USER_CODE_ERRORS, describe_error
+from ..model.loading import names_code
+from ..plugins import IN_PYTHON, USER_CODE_ERRORS, describe_error, require_trusted_name
 from ..probes import probe_name, restrict_to_columns
-from .detector_folder import CALIBRATION, Description, pack_state, read_folder, unpack_state, write_folder
+from .detector_folder import (
+    AGAIN,
+    CALIBRATION,
+    Description,
+    pack_state,
+    read_folder,
+    unpack_state,
+    write_folder,
+)
 
 BATCH = 64
 PNG_MODES = frozenset({"1", "L", "LA", "P", "RGBA", "I", "I;16"})
@@ -244,7 +253,8 @@ def load_detector(
     """
     folder = Path(folder)
     description, arrays = read_folder(folder)
-    where = str(folder)
+    where, trusted = str(folder), bool(loading.get("trust_model"))
+    configured = _configured(description, detector, trusted=trusted, where=where)
     opened = open_network(description.network.spec, description.network.weights, model, loading, where=where)
     if opened.key != description.network.key:
         raise DataError(
@@ -253,7 +263,6 @@ def load_detector(
             where=where,
             hint="give the same architecture and weights, or export the detector for this network",
         )
-    configured = _configured(description, detector, where)
     calibration = arrays.pop(CALIBRATION)
     state = unpack_state(description.state, arrays, configured.spec.implementation, where=where)
     return ShippedDetector(
@@ -274,8 +283,12 @@ def open_network(spec: str, weights: str, model: Any, loading: dict[str, Any], *
     hint = "give it as model= (--model)"
     if not spec:
         raise DataError(f"its network, {IN_PYTHON}, is not in memory", where=where, hint=hint)
+    if names_code(spec):
+        require_trusted_name(spec, trusted=bool(loading.get("trust_model")), where=where)
     try:
         return load_model(spec, **{**({"weights": weights} if weights else {}), **loading})
+    except UnsafeDataError:
+        raise
     except SplitsError as error:
         message = f"its network {spec} cannot be loaded: {error.what}"
         raise DataError(
@@ -283,17 +296,24 @@ def open_network(spec: str, weights: str, model: Any, loading: dict[str, Any], *
         ) from error
 
 
-def _configured(description: Description, detector: Any, where: str) -> ConfiguredDetector:
+def _configured(description: Description, detector: Any, *, trusted: bool, where: str) -> ConfiguredDetector:
     """Return the detector with the stored parameters."""
+    if detector is None and ":" in description.name:
+        require_trusted_name(description.name, trusted=trusted, where=where)
     try:
-        (configured,) = resolve_detectors([description.name if detector is None else detector], "")
+        configured, *others = resolve_detectors([description.name if detector is None else detector], "")
     except SplitsError as error:
         hint = f"register it before loading, or give it as detector= (--detector MODULE:{description.name})"
         raise DataError(error.what, where=where, hint=hint) from error
-    if configured.spec.name != description.name:
+    if others or configured.spec.name != description.name:
         message = f"holds the detector {description.name}, not {configured.spec.name}"
         raise DataError(message, where=where)
-    parameters = configure(configured.spec, description.params, label=description.name).params
+    try:
+        parameters = configure(configured.spec, description.params, label=description.name).params
+    except SplitsError as error:
+        raise DataError(
+            f"its parameters are not of {description.name}: {error.what}", where=where, hint=AGAIN
+        ) from error
     return replace(configured, label=description.detector, params=parameters, chosen_on=description.chosen_on)
 
 

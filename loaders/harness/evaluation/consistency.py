@@ -9,8 +9,8 @@ from typing import Any
 from wordnet_splits.base.errors import SplitsError, UnknownNameError
 from wordnet_splits.base.text_formats import parse_json
 
-from ..detectors.parsing import parse_detectors
-from ..detectors.registry import get_spec
+from ..detectors.registry import configure, get_spec
+from ..plugins import parse_named
 from .schema import MODEL, About, ResultTables
 from .sweeps import Row, best_of, params_of, sweeps_of
 
@@ -84,14 +84,14 @@ def _params_of_label(label: str) -> dict[str, Any] | None:
     if label == MODEL:
         return {}
     try:
-        get_spec(label.partition("[")[0])
+        spec = get_spec(label.partition("[")[0])
     except UnknownNameError:  # a user's own detector is not imported to check results
         return None
     try:
-        (detector,) = parse_detectors(label)
+        name, parameters = parse_named(label)
+        return dict(configure(spec, parameters, label=name).params)
     except SplitsError as error:
         return {"": error.what}
-    return dict(detector.params)
 
 
 def sweep_disagreements(results: ResultTables) -> Iterator[Disagreement]:

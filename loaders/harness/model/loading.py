@@ -56,7 +56,8 @@ def load_model(
     device : by default the GPU where there is one.
     weights : a file of a state dict (.pt, .pth, .safetensors), read without unpickling objects; for
         torchvision and timm also the name of published weights, or ``random``. By default the publisher's.
-    trust_model : needed for TorchScript and exported programs, which may run code when loaded.
+    trust_model : needed for TorchScript and exported programs, which may run code when loaded, and for
+        ``trained:FOLDER`` of a method or network ``MODULE:NAME``.
     restrict, background, mapping : which columns are which labels, see `class_map.class_map`.
     model_id : name of a model without one: a function (needed where its activations are kept), a module, or
         a file.
@@ -106,6 +107,12 @@ def has_name(spec: Any) -> bool:
     return isinstance(spec, str | Path) and prefix in SOURCES and prefix not in SUFFIXES.values()
 
 
+def names_code(spec: str) -> bool:
+    """Return whether a specification is ``MODULE:NAME``, which is imported."""
+    prefix, colon, name = spec.partition(":")
+    return bool(colon) and prefix not in SOURCES and name.isidentifier()
+
+
 def _origin_of_weights(spec: Any, weights: str | Path | None) -> str:
     """Return a description of where a model's weights come from."""
     if weights is not None:
@@ -125,7 +132,7 @@ def _load(spec: Any, request: ModelRequest) -> LoadedModel:
     suffix = Path(spec).suffix.lower()
     if suffix in SUFFIXES or suffix in WEIGHTS:
         return SOURCES[_source_of_file(Path(spec), suffix)](spec, request)
-    if colon and name.isidentifier():
+    if names_code(spec):
         return from_import(spec, request)
     if not colon and Path(spec).is_file():
         known = ", ".join(sorted({*SUFFIXES, ".pt"}))

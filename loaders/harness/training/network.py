@@ -58,7 +58,8 @@ def train(
             where="out",
             hint="name the network (MODULE:NAME), or leave out and keep the module that is returned",
         )
-    recipe = load_recipe(recipe) if isinstance(recipe, str) else recipe
+    trust = bool(options.get("trust_model", False))
+    recipe = load_recipe(recipe, trust_model=trust) if isinstance(recipe, str) else recipe
     optimizer = next(iter(recipe.optimizer))
     with (
         _named(network) as name,

@@ -22,7 +22,7 @@ from wordnet_splits.sources.roots import Roots
 
 from ...opening import PackedFolders
 from ..backend.devices import current_ranks, get_device
-from ..checkpoints.choices import is_user_code
+from ..checkpoints.choices import named_code
 from ..checkpoints.files import (
     METADATA,
     delete_state,
@@ -76,6 +76,7 @@ def train(
     command: str | None = None,
     progress: Progress | bool | None = None,
     notify: Callable[[str], None] | None = None,
+    trust_model: bool = False,
 ) -> list[TrainedRun]:
     """Train models of a benchmark's ID classes; killed runs resume, finished ones are kept.
 
@@ -97,6 +98,7 @@ def train(
     callbacks : called with (run, row of the history) after every epoch; see `callbacks`.
     progress : as of `evaluate`. notify : called with each line of a message (the recipe, the table of costs);
         by default they are printed on stderr where progress is shown.
+    trust_model : needed for a TOML file whose method or network is ``MODULE:NAME``.
 
     Raises
     ------
@@ -104,7 +106,7 @@ def train(
     """
     progress = choose_progress(progress)
     notify = notify or choose_messages(progress)
-    recipe = load_recipe(recipe) if isinstance(recipe, str) else recipe
+    recipe = load_recipe(recipe, trust_model=trust_model) if isinstance(recipe, str) else recipe
     recipe = recipe if method is None else recipe.with_method(method)
     recipe = recipe if epochs is None else recipe.with_epochs(epochs)
     recipe = recipe if images is None else recipe.with_images(images)
@@ -217,6 +219,7 @@ def train_runs(
             stack.enter_context(reproducible(machine.device))
             method = run.recipe.build_method()
             network = describe_network(run, method, data)
+            code = _user_code(run)  # imported before a model to start from may name it
             weights, origin = _start(run, network, runs_folder, start)
             request = {
                 "recipe": run.recipe.as_dict(),
@@ -229,7 +232,7 @@ def train_runs(
                 "input": {"mean": list(data.normalise.mean), "std": list(data.normalise.std)},
                 "start": origin,
                 "machine": machine.as_dict(),
-                **_user_code(run),
+                **code,
             }
             if (folder / METADATA).exists():
                 del request["machine"]  # a finished model may come from any machine
@@ -247,7 +250,7 @@ def train_runs(
 
 def _user_code(run: Run) -> dict[str, list[str]]:
     """Return the identities of the files that a method or network ``MODULE:NAME`` comes from, if any."""
-    names = [name for name in (run.recipe.method.name, run.network) if is_user_code(name)]
+    names = named_code(run.network, run.recipe.method.name)
     for name in names:
         import_object(name, where=run.name)
     return {"code": [file_identity(name) for name in names]} if names else {}

@@ -19,9 +19,9 @@ from wordnet_splits.base.untrusted import open_untrusted, sha256_of
 
 from ...arrays import Head
 from ...backend.weights import LARGEST, is_torchscript
-from ...plugins import user_errors
+from ...plugins import require_trust, user_errors
 from .objects import from_object
-from .registry import LoadedModel, ModelRequest, register_model_source, require_trust
+from .registry import LoadedModel, ModelRequest, register_model_source
 
 LINEAR = torch.ops.aten.linear.default
 ADDMM = torch.ops.aten.addmm.default
@@ -161,7 +161,7 @@ def exported_program(name: str, request: ModelRequest) -> LoadedModel:
     """
     path = Path(name)
     where = f"exported:{path.name}"
-    require_trust("an exported program", request, where)
+    require_trust("an exported program can run code when it is loaded", trusted=request.trust, where=where)
     with open_untrusted(path, largest=LARGEST) as file:
         if is_torchscript(file):
             raise DataError(
@@ -200,7 +200,7 @@ def torchscript_program(name: str, request: ModelRequest) -> LoadedModel:
     where = f"torchscript:{path.name}"
     if request.weights is not None:
         raise DataError("a TorchScript program has weights of its own", where=where)
-    require_trust("a TorchScript program", request, where)
+    require_trust("a TorchScript program can run code when it is loaded", trusted=request.trust, where=where)
     with open_untrusted(path, largest=LARGEST) as file:
         if not is_torchscript(file):
             raise DataError("is not a TorchScript program", where=where, hint="write it with torch.jit.save")

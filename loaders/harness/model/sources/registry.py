@@ -8,8 +8,6 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from wordnet_splits.base.errors import UnsafeDataError
-
 from ...backend.transforms import Transform
 
 
@@ -57,16 +55,6 @@ class ModelRequest:
     model_id: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     device: str = "cpu"
-
-
-def require_trust(kind: str, request: ModelRequest, where: str) -> None:
-    """Raise UnsafeDataError for a file that is code, unless the user trusts it."""
-    if not request.trust:
-        raise UnsafeDataError(
-            f"{kind} can run code when it is loaded",
-            where=where,
-            hint="if you trust where it comes from, say so with --trust-model (trust_model=True)",
-        )
 
 
 class ModelSource(Protocol):
