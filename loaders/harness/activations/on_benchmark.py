@@ -63,15 +63,17 @@ class BenchmarkImages:
             self._opened |= {("test", name): images for name, images in datasets.items() if name in groups}
         return {name: self.group("test", name) for name in groups}
 
+    def has(self, split: str, name: str) -> bool:
+        """Return whether a group has an image; without ``allow_missing`` a missing one is an error."""
+        return not self.allow_missing or len(self.group(split, name)) > 0
+
     @property
-    def left_out(self) -> list[str]:
-        """Sentences about images left out of the groups opened so far."""
-        sentences = []
+    def left_out(self) -> Iterator[str]:
+        """Sentences about images left out of the groups that are opened when they are read."""
         for (split, name), images in sorted(self._opened.items()):
             if images.missing.num_rows:
                 reason = images.missing["reason"][0].as_py()
-                sentences.append(f"{name}/{split}: {images.missing.num_rows:,} images left out: {reason}")
-        return sentences
+                yield f"{name}/{split}: {images.missing.num_rows:,} images left out: {reason}"
 
 
 @dataclass
@@ -174,6 +176,8 @@ class Extractor:
             self.refuses,
             self.reading,
             user_named,
+            self.images.has,
+            self.images.allow_missing,
         )
 
     def opened(self, split: str, name: str, activations: Activations) -> None:

@@ -88,6 +88,7 @@ class ModelRun:
     user_named : whether the user named the model that it is a run of.
     refuses : returns why needs of a split's group are unavailable (e.g. no dropout layers), or "".
     has : returns whether there are outputs, or images, of a split's group.
+    allow_missing : whether a detector that fits on images that are not there is left out, with a note.
     """
 
     model: str
@@ -100,6 +101,7 @@ class ModelRun:
     reading: Callable[[int], AbstractContextManager[Any]] = nullcontext
     user_named: bool = False
     has: Callable[[str, str], bool] = lambda split, group: True
+    allow_missing: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or self.model)
@@ -121,6 +123,7 @@ class ModelRun:
         name: str = "",
         weights: str = "",
         user_named: bool = False,
+        allow_missing: bool = False,
     ) -> ModelRun:
         """Return a run over arrays in memory, by (split, group)."""
 
@@ -139,7 +142,13 @@ class ModelRun:
         def has(split: str, group: str) -> bool:
             return (split, group) in groups
 
-        return cls(model, model_key, read, name, weights, refuses=refuses, has=has, user_named=user_named)
+        return cls(
+            *(model, model_key, read, name, weights),
+            refuses=refuses,
+            has=has,
+            user_named=user_named,
+            allow_missing=allow_missing,
+        )
 
     def group(self, split: str, name: str, needs: Iterable[Need] = ()) -> GroupOutputs:
         """Return the model's outputs on one group of one split."""

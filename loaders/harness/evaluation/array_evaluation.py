@@ -131,14 +131,20 @@ def evaluate_arrays(
             {set_name: checked_arrays(set_name, arrays) for set_name, arrays in sets.items()},
             None if head is None else _checked_head(head),
         )
-        run = ModelRun.of(model or MODEL_NAME, outputs, weights=IN_ARRAYS, user_named=bool(model))
+        run = ModelRun.of(
+            *(model or MODEL_NAME, outputs),
+            weights=IN_ARRAYS,
+            user_named=bool(model),
+            allow_missing=allow_missing,
+        )
         return evaluate_runs(
             of_benchmark.manifest,
             [run],
             detectors,
             options=options,
             sweep=sweep,
-            groups=of_benchmark.scored_groups,
+            groups=groups,
+            without=of_benchmark.missing_groups,
             left_out=of_benchmark.left_out,
             notes=list(
                 run_notes({f"{part[1]}/{part[0]}": _notes(of.arrays) for part, of in outputs.items()})

@@ -59,7 +59,7 @@ class BenchmarkArrays:
     ----------
     sets : the test sets that are evaluated. allow_missing : whether images may lack a row.
     match_columns : (labels of the benchmark, columns of the logits) -> class map.
-    left_out : sentences about images without a row. scored_groups : test sets that have rows.
+    left_out : sentences about images without a row. missing_groups : sets that have no rows.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class BenchmarkArrays:
         self.manifest, self.allow_missing, self.match_columns = manifest, allow_missing, match_columns
         self.sets = EvaluatedSets.of(manifest, groups)
         self.left_out: list[str] = []
-        self.scored_groups: list[str] = []
+        self.missing_groups: list[str] = []
 
     def outputs(
         self, sets: Mapping[str, tuple[dict[str, Array], dict[str, Any]]], head: Head | None
@@ -114,18 +114,17 @@ class BenchmarkArrays:
 
     def _refuse_absent(self, parts: Mapping[Part, Any]) -> None:
         """Raise DataError where a set to evaluate has no arrays; note it where that is allowed."""
-        self.scored_groups = [group for group in self.sets.test if ("test", group) in parts]
-        missing_groups = [group for group in self.sets.test if ("test", group) not in parts]
-        id_missing = [group for group in missing_groups if self.sets.test[group] == "id"]
-        if id_missing or (missing_groups and not self.allow_missing):
-            names = ", ".join(id_missing or missing_groups)
+        self.missing_groups = [group for group in self.sets.test if ("test", group) not in parts]
+        id_missing = [group for group in self.missing_groups if self.sets.test[group] == "id"]
+        if id_missing or (self.missing_groups and not self.allow_missing):
+            names = ", ".join(id_missing or self.missing_groups)
             hint = "name the sets to evaluate (groups=, --group), or leave them out (allow_missing=True)"
             raise DataError(
                 f"there are no arrays for {names}",
                 where=self.manifest.name,
                 hint="every evaluation needs the ID sets" if id_missing else hint,
             )
-        self.left_out += [f"{group}/test: all images left out: no arrays" for group in missing_groups]
+        self.left_out += [f"{group}/test: all images left out: no arrays" for group in self.missing_groups]
 
     def _class_map(self, parts: Mapping[Part, tuple[dict[str, Array], Any]]) -> ClassMap | None:
         """Return which column of the logits is which label, None without logits."""

@@ -26,7 +26,7 @@ from .recompute import metrics_to_leave_out, without_metrics
 from .results import Results, read_folder
 from .rows_from_scores import DetectorRun, block_sizes, compute_rows, similarities
 from .schema import fingerprints_of
-from .sets import EvaluatedSets
+from .sets import NOT_CHOSEN, EvaluatedSets
 
 TOLERANCE = 1e-12
 """Relative and absolute tolerance: processors may add in another order, which changes the last digit."""
@@ -286,6 +286,7 @@ def _compare_with_benchmark(
         }
         for group in sets.test
     }
+    not_chosen = frozenset(row.group for row in about.missing if row.status == NOT_CHOSEN)
     counts: dict[DetectorRun, dict[str, int]] = {}
     predictions = stored.predictions.select(["detector", "run", "group", *IMAGE_COLUMNS])
     for row in (row for batch in predictions.to_batches(max_chunksize=10_000) for row in batch.to_pylist()):
@@ -296,7 +297,7 @@ def _compare_with_benchmark(
         if image != expected_image:
             comparison.value("predictions", f"{group}, {row['image_id']}", "", image, expected_image)
     for (detector, run), by_group in counts.items():
-        missing = tuple(sets.missing(by_group))
+        missing = tuple(replace(sets, not_chosen=not_chosen - by_group.keys()).missing(by_group))
         comparison.value("about", f"missing of {detector or 'run'} {run}", "", about.missing, missing)
     return f"images compared with {manifest.name}, version {manifest.version}"
 

@@ -36,18 +36,19 @@ def usable_detectors(
 
     Raises
     ------
-    DataError : a detector that is not optional lacks an input.
+    DataError : a detector that is not optional lacks an input, other than images that may be missing.
     """
     usable, notes = [], []
     for configured in detectors:
-        reason = missing_input(configured, sets, run)
+        absent = absent_images(configured, sets, run)
+        reason = absent or run.lacks("test", next(iter(sets.test)), configured.needs)
         if not reason:
             usable.append(configured)
-        elif configured.optional:
+        elif configured.optional or (absent and run.allow_missing):
             notes.append(left_out_note(configured, f"it {reason}"))
         else:
             message = f"{detector_name(configured)} {reason}"
-            where = sets.manifest.name if "images" in reason else run.name
+            where = sets.manifest.name if absent else run.name
             raise DataError(message, where=where, hint="leave the detector out")
     return usable, notes
 
@@ -59,13 +60,19 @@ def left_out_note(configured: ConfiguredDetector, reason: str) -> str:
 
 def missing_input(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
     """Return the input of a detector that a model or a benchmark lacks, as a predicate; "" for none."""
-    for split in configured.spec.splits:
+    return absent_images(configured, sets, run) or run.lacks("test", next(iter(sets.test)), configured.needs)
+
+
+def absent_images(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
+    """Return which images a detector fits on that are not there, as a predicate; "" for none."""
+    calibrated: tuple[FitOn, ...] = ("val",) if hasattr(configured.detector, "calibrate") else ()
+    for split in (*configured.spec.splits, *calibrated):
         image_split, groups = groups_of(split, sets)
         if not groups:
             return f"fits on {SPLITS[split]} images, and there are none"
         if absent := [group for group in groups if not run.has(image_split, group)]:
             return f"fits on {SPLITS[split]} images, and there are no outputs for {absent[0]}/{image_split}"
-    return run.lacks("test", next(iter(sets.test)), configured.needs)
+    return ""
 
 
 def fit_data(
@@ -118,7 +125,7 @@ def known_needs(
     needs: dict[Part, frozenset[Need]] = {("test", group): test for group in sets.test}
     needs |= fit_needs([*settled, *candidates], sets)
     if tuned:
-        id_groups, ood_groups = validation_sets(sets)
+        id_groups, ood_groups = validation_sets(sets, run)
         names = frozenset(name for candidate in candidates for name in candidate.needs)
         for group in (*id_groups, *ood_groups):
             needs["val", group] = needs.get(("val", group), frozenset()) | names
@@ -153,21 +160,20 @@ def fit_on_benchmark(
     if not hasattr(fitted.detector, "calibrate"):
         return fitted
     groups = sets.of_role("val", "id")
-    if not groups or not all(run.has("val", group) for group in groups):
-        raise UnusableError("fits on ID val images, and there are none", where=fitted.where)
     needs = {*configured.needs, *fitted.probes}
     return fitted.calibrated(Arrays.concat([run.group("val", group, needs).arrays for group in groups]))
 
 
-def validation_sets(sets: EvaluatedSets) -> tuple[list[str], list[str]]:
+def validation_sets(sets: EvaluatedSets, run: ModelRun | None = None) -> tuple[list[str], list[str]]:
     """Return the ID and the OOD validation groups; the OOD groups are the external ones, if there are any.
 
     Raises
     ------
-    DataError : the benchmark has no validation images, so nothing may be chosen.
+    DataError : the benchmark, or the run, has no validation images, so nothing may be chosen.
     """
     id_groups, ood_groups = (groups_of(split, sets)[1] for split in ("val", "ood-val"))
-    if not id_groups or not ood_groups:
+    absent = run is not None and not all(run.has("val", group) for group in (*id_groups, *ood_groups))
+    if not id_groups or not ood_groups or absent:
         raise DataError(
             "has no ID and OOD validation images to choose parameters on",
             where=sets.manifest.name,
@@ -200,7 +206,7 @@ def choose_on_validation(
     DataError : no validation images.
     UnusableError : none of the values can be used, with the reason of the first.
     """
-    id_groups, ood_groups = validation_sets(sets)
+    id_groups, ood_groups = validation_sets(sets, run)
     grid = list(sweep_grid(configured))
     needs = {name for candidate in grid for name in candidate.needs}  # all at once: one pass over the images
     outputs = {group: run.group("val", group, needs) for group in [*id_groups, *ood_groups]}

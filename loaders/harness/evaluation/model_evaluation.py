@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -213,7 +213,8 @@ def evaluate_models(models: Models, manifest: Manifest, options: EvaluationOptio
             options.detectors,
             options=options.metrics,
             sweep=options.sweep,
-            groups=list(opened.sets.test),
+            groups=options.groups,
+            without=opened.empty,
             left_out=opened.left_out,
             progress=options.progress,
         )
@@ -234,12 +235,16 @@ def extract_share(
 
 
 class _Opened(NamedTuple):
-    """What an evaluation starts from; `left_out` has sentences on missing test images."""
+    """What an evaluation starts from.
+
+    `empty` are the test sets without an image; `left_out` has sentences on missing images.
+    """
 
     sets: EvaluatedSets
     runs: list[ModelRun]
     extractors: list[Extractor]
-    left_out: list[str]
+    empty: list[str]
+    left_out: Iterator[str]
 
 
 def _opened(models: Models, manifest: Manifest, options: EvaluationOptions, store: Store) -> _Opened:
@@ -260,8 +265,9 @@ def _opened(models: Models, manifest: Manifest, options: EvaluationOptions, stor
             extractor = Extractor(model, images, store, options.batch_size, options.workers, options.progress)
             extractors.append(extractor)
             runs.append(extractor.run(name, user_named=models.user_named))
-    sets = EvaluatedSets.of(manifest, [name for name in test if counts[name]])
-    return _Opened(sets, runs, extractors, images.left_out)
+    empty = [name for name in test if not counts[name]]
+    sets = EvaluatedSets.of(manifest, options.groups, without=empty)
+    return _Opened(sets, runs, extractors, empty, images.left_out)
 
 
 def reading_plans(runs: Sequence[ModelRun], sets: EvaluatedSets, options: EvaluationOptions) -> list[Plan]:

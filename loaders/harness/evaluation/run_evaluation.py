@@ -59,6 +59,8 @@ from .scoring import (
 from .sentences import accuracy_notes, run_notes, size_notes, undefined_notes
 from .sets import EvaluatedSets
 
+NO_DETECTOR = "there is no detector to score"
+
 
 def evaluate_runs(
     manifest: Manifest,
@@ -68,7 +70,8 @@ def evaluate_runs(
     options: MetricOptions | None = None,
     sweep: bool = False,
     groups: Sequence[str] | None = None,
-    left_out: Sequence[str] = (),
+    without: Sequence[str] = (),
+    left_out: Iterable[str] = (),
     own_sets: Sequence[str] = (),
     notes: Sequence[str] = (),
     progress: Progress | None = None,
@@ -83,7 +86,8 @@ def evaluate_runs(
     detectors : text (see `detectors.parse_detectors`), or texts, detector classes, functions and instances.
     sweep : for each run, choose on validation data the parameters that have a sweep and were not given.
     groups : the sets to evaluate besides ID; all by default. Sets left out are named in the results.
-    left_out : sentences on missing images, stored with the results.
+    without : sets of which there are no images.
+    left_out : sentences on missing images, stored with the results; they are read after the images.
     own_sets : names of the sets, where they were given in Python in place of a benchmark.
     notes : sentences on deviations from an undisturbed evaluation.
 
@@ -95,13 +99,15 @@ def evaluate_runs(
     refuse_equal_models(runs, manifest.name)
     configured = resolve_detectors(detectors, manifest.name)
     evaluation = _Evaluation(
-        EvaluatedSets.of(manifest, groups), list(runs), progress or Silent(), list(notes)
+        EvaluatedSets.of(manifest, groups, without=without), list(runs), progress or Silent(), list(notes)
     )
     ensembles = [detector for detector in configured if detector.spec.models == "many"]
-    for number in range(len(runs)):
-        evaluation.score_run(
-            number, [detector for detector in configured if detector not in ensembles], sweep=sweep
-        )
+    of_one = [detector for detector in configured if detector not in ensembles]
+    usable = evaluation.usable(of_one)  # of all runs, before the first forward pass
+    if not ensembles and not any(usable):
+        raise DataError(NO_DETECTOR, where=manifest.name, hint="; ".join(evaluation.notes) or None)
+    for number, detectors_of_run in enumerate(usable):
+        evaluation.score_run(number, detectors_of_run, sweep=sweep)
     for model in dict.fromkeys(run.model for run in runs):
         numbers = [number for number, run in enumerate(runs) if run.model == model]
         if len(numbers) > 1:
@@ -175,15 +181,22 @@ class _Evaluation:
     facts: list[RunFacts] = field(default_factory=list)
     foreign: dict[ForeignDetector, None] = field(default_factory=dict)
 
+    def usable(self, detectors: Sequence[ConfiguredDetector]) -> list[list[ConfiguredDetector]]:
+        """Return the detectors that each run can be scored with; notes name those left out."""
+        usable = []
+        for run in self.runs:
+            of_run, notes = usable_detectors(detectors, self.sets, run)
+            usable.append(of_run)
+            self.notes += [f"{run.title}: {note}" for note in notes]
+        return usable
+
     def score_run(self, number: int, detectors: Sequence[ConfiguredDetector], *, sweep: bool) -> None:
         """Fit and score detectors of one run."""
         run = self.runs[number]
-        detectors, notes = usable_detectors(detectors, self.sets, run)
-        self.notes += [f"{run.title}: {note}" for note in notes]
         with run.reading(count_images(detectors, self.sets, sweep=sweep)):
             if sweep:
                 if any(detector.optional and "head" in detector.spec.needs for detector in detectors):
-                    id_groups, _ = validation_sets(self.sets)
+                    id_groups, _ = validation_sets(self.sets, run)
                     detectors = self._with_head(detectors, run.title, run.group("val", id_groups[0]).head)
                 detectors = self._choose_parameters(detectors, number)
             # all at once: one pass over the images
@@ -311,13 +324,13 @@ class _Evaluation:
         self,
         options: MetricOptions,
         order: Sequence[str],
-        left_out: Sequence[str],
+        left_out: Iterable[str],
         own_sets: Sequence[str],
     ) -> Results:
         """Compute every row of everything scored; detectors come in the order given."""
         keys = sorted(self.scores, key=lambda key: (order.index(key[0]), key[1]))
         if not keys:
-            raise DataError("there is no detector to score", hint="; ".join(self.notes) or None)
+            raise DataError(NO_DETECTOR, hint="; ".join(self.notes) or None)
         scores = pa.concat_tables([self.scores[key] for key in keys]).combine_chunks()
         predictions = pa.concat_tables(list(self.predictions.values())).combine_chunks()
         similarity = self.sets.similarity()

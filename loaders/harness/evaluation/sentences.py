@@ -18,7 +18,7 @@ from wordnet_splits.metrics import spread
 
 from .metric_rows import FULL_SPECTRUM, POOLED, MetricRow
 from .schema import MODEL, MetricFacts, ResultTables
-from .sets import LABELLED, UserSet
+from .sets import LABELLED, NOT_CHOSEN, UserSet
 from .table import NOTHING
 
 DIGITS = 2
@@ -77,7 +77,11 @@ def composition_lines(results: ResultTables) -> list[str]:
     sizes = ", ".join(f"{name} {n:,}" for name, n in pooled.sets.items())
     share = f"{pooled.prevalence:.1%} OOD"
     lines = [f"AURC pools {sizes}: {pooled.n_id:,} ID and {pooled.n_ood:,} OOD images, {share}."]
+    if not_chosen := ", ".join(f"{row.group} ({row.role})" for row in missing if row.status == NOT_CHOSEN):
+        lines.append(f"Not chosen (groups=, --group): {not_chosen}.")
     for row in missing:
+        if row.status == NOT_CHOSEN:
+            continue
         total = "" if row.expected is None else f" of {row.expected:,}"
         why = f" ({row.status})" if row.status.startswith("awaiting") else ""
         lines.append(f"Missing: {row.group} ({row.role}), {row.scored:,}{total} images scored{why}.")

@@ -30,6 +30,8 @@ from .schema import MissingSet
 
 ORDER = ("id", "csid", "near", "far", "external")
 """Roles in the order in which sets are scored and printed."""
+NOT_CHOSEN = "not chosen"
+"""Status of a missing set that the call did not ask for (``groups=``, ``--group``)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +41,22 @@ class EvaluatedSets:
     Attributes
     ----------
     test : group -> role of the test sets, in the order of `ORDER`, then of the recipe.
+    not_chosen : groups that were not asked for.
     """
 
     manifest: Manifest
     test: Mapping[str, str]
+    not_chosen: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, manifest: Manifest, groups: Sequence[str] | None = None) -> EvaluatedSets:
+    def of(
+        cls, manifest: Manifest, groups: Sequence[str] | None = None, *, without: Sequence[str] = ()
+    ) -> EvaluatedSets:
         """Select the ID sets and, of the OOD sets, ``groups`` (all by default).
+
+        Parameters
+        ----------
+        without : groups of which there are no images, left out.
 
         Raises
         ------
@@ -57,15 +67,15 @@ class EvaluatedSets:
         for name in groups or ():
             if name not in names:
                 raise unknown("test group", name, names, where=manifest.name)
-        test = {
-            row.group: row.role
-            for row in rows
-            if ("test", row.group) in manifest.parts
-            and (groups is None or row.role == "id" or row.group in groups)
+        roles = {row.group: row.role for row in rows if ("test", row.group) in manifest.parts}
+        not_chosen = {
+            group for group, role in roles.items() if not (groups is None or role == "id" or group in groups)
         }
+        left_out = not_chosen.union(without)
+        test = {group: role for group, role in roles.items() if group not in left_out}
         if "id" not in test.values():
             raise DataError("has no ID test images", where=manifest.name, hint="build it again")
-        return cls(manifest, test)
+        return cls(manifest, test, frozenset(not_chosen))
 
     def of_role(self, split: str, *roles: str) -> list[str]:
         """Return the groups of some roles that have images in a split, in the recipe's order."""
@@ -80,7 +90,7 @@ class EvaluatedSets:
                 role=row.role,
                 scored=scored.get(row.group, 0),
                 expected=row.expected,
-                status=row.status,
+                status=NOT_CHOSEN if row.group in self.not_chosen else row.status,
             )
             for row in _rows(self.manifest, "test")
             if row.role in ("id", *UNKNOWN_ROLES) and scored.get(row.group, 0) != row.expected

@@ -18,7 +18,8 @@ from wordnet_splits.sources.citation import citation_of
 
 from ..comparison.entries import Draw, NamedResults
 from ..detectors.openood import OPENOOD
-from ..evaluation.schema import MODEL, About, MetricFacts, RunFacts
+from ..evaluation.schema import MODEL, About, MetricFacts, MissingSet, RunFacts
+from ..evaluation.sets import NOT_CHOSEN
 from ..evaluation.sweeps import params_of
 from ..evaluation.table import NOTHING, Table
 from ..plugins import IN_ARRAYS
@@ -273,15 +274,18 @@ def _fingerprints(about: About) -> Mapping[str, str | None]:
 def missing_lines(draw: Draw) -> Iterator[str]:
     """Yield a sentence on every set that was not scored whole, or that nothing is missing."""
     lines = [
-        f"{row.group} ({row.role}): {row.scored:,} of {_count(row.expected)} images scored, {row.status}."
+        f"{row.group} ({row.role}): {_scored(row)}{row.status}."
         for evaluation in draw.results
         for row in evaluation.results.about.missing
     ]
     yield from dict.fromkeys(lines or ["Nothing: every ID, near and far image was scored."])
 
 
-def _count(expected: int | None) -> str:
-    return "an unknown number of" if expected is None else f"{expected:,}"
+def _scored(row: MissingSet) -> str:
+    if row.status == NOT_CHOSEN:
+        return ""
+    expected = "an unknown number of" if row.expected is None else f"{row.expected:,}"
+    return f"{row.scored:,} of {expected} images scored, "
 
 
 def licences_table(manifest: Manifest) -> Table:

@@ -20,6 +20,7 @@ from loaders.harness.detectors import parse_detectors
 from loaders.harness.evaluation.check import check_results
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.evaluation.sets import NOT_CHOSEN
 from loaders.harness.model import load_model
 from tests.photographs import SHARK, build_photographs, image_file, write_root
 from wordnet_splits.base.errors import DataError
@@ -202,7 +203,15 @@ def test_a_trained_model_and_a_folder_of_them(call: Any) -> None:
 def test_sets_may_be_chosen_and_the_missing_ones_are_named(call: Any) -> None:
     found = call(*digits("--detectors", "msp", "--group", "gaussian"))
     assert found.code == 0
-    assert "Missing: digits-6-9 (near), 0 of 714 images scored." in found.out
+    assert "Missing" not in found.out
+    results = Results.read(Path("out"))
+    assert [(row.group, row.status) for row in results.about.missing] == [
+        ("digits-6-9", NOT_CHOSEN),
+        ("uniform", NOT_CHOSEN),
+    ]
+    assert call("check-results", "out").code == 0
+    page = call("report", "out", "--out", "page.html")
+    assert (page.code, "0 of 714" in Path("page.html").read_text()) == (0, False)
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_aurc_is_never_beside_the_papers_while_a_set_is_missing() -> None:
     lines = composition_lines(results)
     assert lines == [
         "AURC pools cifar-40 80, cifar-60 60, svhn 50: 80 ID and 110 OOD images, 57.9% OOD.",
-        "Missing: lsun (far), 0 of 40 images scored.",
+        "Not chosen (groups=, --group): lsun (far).",
         "So this AURC is over other images than the benchmark's and is compared with no paper's.",
     ]
 
