@@ -35,13 +35,13 @@ _DOTTED: Final = re.compile(rf"^[^=\n#]*?(?:\.[^=\n#.]*){{{DEEPEST},}}", re.MULT
 
 
 def csv_rows(path: Path, *, delimiter: str = ",", error: ErrorType = DataError) -> Iterator[list[str]]:
-    """Yield the cells of each row of a CSV file.
+    """Yield the cells of each row of a CSV file; blank lines at its end are no rows.
 
     Raises
     ------
     error : as `read_text`; not CSV in UTF-8, or the columns of the first row have another delimiter.
     """
-    text = io.StringIO(read_text(path, largest=LARGEST_CSV, error=error), newline="")
+    text = io.StringIO(read_text(path, largest=LARGEST_CSV, error=error).rstrip("\r\n"), newline="")
     try:
         for number, cells in enumerate(csv.reader(text, strict=True, delimiter=delimiter)):
             if number == 0:

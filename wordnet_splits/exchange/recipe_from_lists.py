@@ -21,6 +21,7 @@ from wordnet_splits.catalog.lists import FOLDER, LIST_SCHEMA
 from wordnet_splits.exchange.entries import ListEntry, slug
 from wordnet_splits.exchange.results import Imported
 from wordnet_splits.making import BuildOptions, build_benchmark
+from wordnet_splits.making.class_table import number_classes
 from wordnet_splits.manifest.carried import FOLDER as SOURCES
 from wordnet_splits.manifest.carried import source_rows, write_carried
 from wordnet_splits.manifest.tables import CUT_ORDER, ROLES
@@ -82,7 +83,8 @@ def benchmark_from_lists(
 
     Raises
     ------
-    DataError : a group has no role that fits, contradictory entries, or no images.
+    DataError : a group has no role that fits, contradictory entries, other labels than 0..K-1 in the
+        publishers' order, or no images.
     OutputError : the recipe exists already, or ``out`` cannot be written.
     RecipeError : the recipe builds nothing, such as one without training classes.
     """
@@ -95,6 +97,7 @@ def benchmark_from_lists(
         )
         raise DataError(reason, where=printable(path), hint="leave out such groups with --allow-missing")
     groups = [group for group in groups if group not in bare]
+    _check_labels(groups)
     declared = {n: d for n, d in declared_sources().items() if n not in catalog_names()}
     own = {g.source: declared[g.source] for g in groups if g.source in declared}
     recipe = out / f"{name}.toml"
@@ -154,6 +157,26 @@ def _groups(images: Sequence[ListEntry], roles: Mapping[str, str]) -> list[_Grou
     if len({g.name for g in groups.values()}) < len(groups):
         raise DataError("two groups get the same name", hint="rename one of the files")
     return list(groups.values())
+
+
+def _check_labels(groups: Sequence[_Group]) -> None:
+    """Raise DataError where the label of an ID image is not that of its class in the benchmark."""
+    of_role = {
+        role: [(group.source, group.classes) for group in groups if group.role == role]
+        for role in ("id", "csid")
+    }
+    labels = number_classes(of_role["id"], of_role["csid"])
+    for group in groups:
+        for entry in group.entries if group.role in of_role else ():
+            label = labels.get((group.source, entry.class_id or ""), -1)
+            if entry.label not in (None, label):
+                raise DataError(
+                    f"image {printable(entry.name)} has label {entry.label} in the list; its class "
+                    f"{printable(entry.class_id)} has label {label} in the benchmark",
+                    where=f"group {group.name}",
+                    hint="number the ID classes 0 to K - 1 in the order of the catalog, group by group; "
+                    "covariate-shifted images need --role GROUP=csid",
+                )
 
 
 def _single_value(values: set[str | None], kind: str, where: str) -> str | None:

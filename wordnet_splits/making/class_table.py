@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,27 +31,37 @@ Labels = Mapping[Key, int]
 
 
 def labels_of(membership: Membership) -> Labels:
-    """Return the label of every ID class: 0..K-1 in the publishers' order, groups in file order.
+    """Return the labels of the classes of labelled ID groups and of ``csid`` groups, see `number_classes`."""
+    recipe = membership.recipe
+    id_groups = [group for group in recipe.groups_with_role("id") if group.labelled]
+    return number_classes(
+        [(group.source, membership.groups[group.name]) for group in id_groups],
+        [(group.source, membership.groups[group.name]) for group in recipe.groups_with_role("csid")],
+    )
 
-    Groups that are not ``labelled`` have none. ``csid`` classes have the label of the ID class with the same
-    synset.
+
+def number_classes(
+    id_groups: Iterable[tuple[str, Iterable[str]]], csid_groups: Iterable[tuple[str, Iterable[str]]]
+) -> Labels:
+    """Return the label of every class of some groups, each a source and its classes.
+
+    Labels are 0..K-1 in the publishers' order, groups in the given order. ``csid`` classes have the label of
+    the ID class with the same synset.
     """
     labels: dict[Key, int] = {}
     by_wnid: dict[str, int] = {}
-    for group in membership.recipe.groups_with_role("id"):
-        if not group.labelled:
-            continue
-        catalog = load_catalog(group.source)
-        for class_id in sorted(membership.groups[group.name], key=lambda c: catalog[c].index):
-            labels.setdefault((group.source, class_id), len(labels))
+    for source, classes in id_groups:
+        catalog = load_catalog(source)
+        for class_id in sorted(classes, key=lambda c: catalog[c].index):
+            labels.setdefault((source, class_id), len(labels))
             for wnid in catalog[class_id].wnids:
-                by_wnid.setdefault(wnid, labels[group.source, class_id])
-    for group in membership.recipe.groups_with_role("csid"):
-        catalog = load_catalog(group.source)
-        for class_id in membership.groups[group.name]:
+                by_wnid.setdefault(wnid, labels[source, class_id])
+    for source, classes in csid_groups:
+        catalog = load_catalog(source)
+        for class_id in classes:
             id_labels = [by_wnid[w] for w in catalog[class_id].wnids if w in by_wnid]
             if id_labels:
-                labels[group.source, class_id] = id_labels[0]
+                labels[source, class_id] = id_labels[0]
     return labels
 
 
