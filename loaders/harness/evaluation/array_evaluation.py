@@ -36,6 +36,7 @@ from .sets import (
     digest_of,
     manifest_of_sets,
     parse_set_name,
+    refuse_equal_user_sets,
     require_sets,
 )
 
@@ -173,6 +174,7 @@ def evaluate_arrays(
     columns = next(iter(widths["logits"]), None)
     if classes is not None and columns not in (None, classes):
         raise DataError(f"logits of {columns} columns for {classes} classes", where=name)
+    refuse_equal_user_sets(user_sets, "row")
     manifest = manifest_of_sets(
         list(user_sets.values()), name=name, classes=columns if classes is None else classes
     )

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset, default_collate
+from torch.utils.data import DataLoader, default_collate
 
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.progress import PartOfTask, Progress
 from wordnet_splits.manifest import Manifest, Part
 
-from ..activations.batches import refuse_unscaled
 from ..activations.extraction import forward_arrays, image_generator, settings
 from ..activations.on_benchmark import probes_of, unavailable_reason
 from ..activations.runs import GroupOutputs, ModelRun, Need
@@ -27,6 +27,18 @@ from ..model.class_map import ClassMap, LabelSpace
 from ..model.loading import Models
 from ..plugins import USER_CODE_ERRORS, describe_error, user_errors
 from ..probes import Probe, probe_name, restrict_to_columns
+from .loader_sets import (
+    as_set,
+    class_names,
+    dataset_of,
+    images_and_labels,
+    is_dataset,
+    is_indexed,
+    length,
+    pair_of,
+    refuse_another_count,
+)
+from .pixel_ranges import PixelRange, range_notes, refuse_other_scales
 from .sentences import user_set_notes
 from .sets import (
     LABELLED,
@@ -36,12 +48,11 @@ from .sets import (
     digest_of,
     manifest_of_sets,
     parse_set_name,
+    refuse_equal_user_sets,
     refuse_reordered_classes,
     require_sets,
 )
 
-IMAGE_KEYS, LABEL_KEYS = ("pixel_values", "images", "image"), ("labels", "label")
-"""Keys of batches that are mappings, as in Hugging Face's datasets."""
 REPEATED_IMAGES = 8
 """Images of a set that are read twice, to notice random augmentation."""
 COMPARISON = "as the model gets them"
@@ -64,11 +75,12 @@ class UserImages:
     name: str = "own-sets"
     user_sets: dict[str, UserSet] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    ranges: dict[str, PixelRange] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for set_name in require_sets(self.sets):
             parse_set_name(set_name)  # before hours of reading
-        self.sets = {set_name: as_set(data) for set_name, data in self.sets.items()}
+        self.sets = {set_name: as_set(data, set_name) for set_name, data in self.sets.items()}
         refuse_reordered_classes({set_name: class_names(data) for set_name, data in self.sets.items()})
 
     def read(
@@ -91,6 +103,7 @@ class UserImages:
         labels: list[Any] = []
         ids: list[str] = []
         digests: list[str] = []
+        pixels = PixelRange()
         role, group, split = parse_set_name(set_name)
         data = self.sets[set_name]
         with (
@@ -104,6 +117,7 @@ class UserImages:
                 ids += [content_id(n, digests[n]) for n in range(start, start + len(images))]
                 labels.append(batch_labels)
                 self.shapes[set_name] = tuple(images.shape[1:])
+                pixels.add(images)
                 x = images.to(model.device, model.dtype)
                 try:
                     outputs = batch_outputs(model, x, probes, layers, forward, group, ids[start:])
@@ -117,6 +131,9 @@ class UserImages:
                 task.advance(len(images))
         if not ids:
             raise DataError("there are no images", where=set_name)
+        refuse_another_count(data, len(ids), len(set(digests)), set_name)
+        self.ranges[set_name] = pixels
+        refuse_other_scales(self.ranges)
         joined = None if any(batch is None for batch in labels) else np.concatenate(labels)
         checked = checked_labels(joined, len(ids), role=role, where=set_name)
         user_set = UserSet(role, group, split, checked, ids, digests, class_names(data))
@@ -137,7 +154,7 @@ class UserImages:
 
     def transform_of(self, set_name: str) -> Transform:
         """Return the transform of a set's images: the given one, else that of its dataset."""
-        dataset = _dataset_of(self.sets[set_name])
+        dataset = dataset_of(self.sets[set_name])
         function = getattr(dataset, "transform", None)
         transform = self.transform or as_transform(function, transform_id="the dataset's own")
         return transform if self.std is None else replace(transform, std=self.std)
@@ -149,50 +166,53 @@ class UserImages:
             raise DataError(
                 "an iterator can be read only once", where=set_name, hint="give the dataset or loader itself"
             )
-        if self.transform is not None and not isinstance(data, Dataset):
+        if self.transform is not None and not is_dataset(data):
             raise DataError(
                 "a loader's images are transformed already", where=set_name, hint="give its dataset"
             )
-        if isinstance(data, Dataset):
-            data = DataLoader(
-                data, batch_size=self.batch_size, num_workers=self.workers, collate_fn=self._collate
-            )
+        if is_dataset(data):
+            workers = self.workers if is_indexed(data) else 0  # each would give all of an iterable dataset
+            collate = partial(self._collate, set_name)
+            data = DataLoader(data, batch_size=self.batch_size, num_workers=workers, collate_fn=collate)
         try:
             for batch in data:
-                yield _images_and_labels(batch, set_name)
+                yield images_and_labels(batch, set_name)
         except SplitsError:
             raise
         except Exception as error:
             hint = "give transform=, or a dataset whose items are (tensor, label)"
             raise DataError(f"cannot be read: {describe_error(error)}", where=set_name, hint=hint) from error
 
-    def _collate(self, items: Sequence[Any]) -> Any:
-        if self.transform is None:
-            return default_collate(list(items))
-        pairs = [item if isinstance(item, tuple | list) else (item,) for item in items]
-        return default_collate([(self.transform(pair[0]), *pair[1:]) for pair in pairs])
+    def _collate(self, set_name: str, items: Sequence[Any]) -> Any:
+        pairs = [pair_of(item, set_name) for item in items]
+        if self.transform is not None:
+            pairs = [(self.transform(image), *label) for image, *label in pairs]
+        return default_collate(pairs)
 
     def notes(self) -> list[str]:
         """Return sentences on conditions that may make the figures of these sets misleading."""
         random = [set_name for set_name in self.sets if self._is_random(set_name)]
         notes = [f"{set_name}: {RANDOM}" for set_name in random]
-        return [*notes, *user_set_notes(self.user_sets, "image", COMPARISON)]
+        return [*notes, *range_notes(self.ranges), *user_set_notes(self.user_sets, "image", COMPARISON)]
 
     def _is_random(self, set_name: str) -> bool:
         """Return whether the first items of a dataset, read twice, are different images."""
         data = self.sets[set_name]
-        dataset = _dataset_of(data)
-        if not isinstance(dataset, Dataset) or isinstance(dataset, IterableDataset):
+        dataset = dataset_of(data)
+        if not is_indexed(dataset):
             return False
         indices = range(min(REPEATED_IMAGES, len(self.user_sets[set_name].ids)))
-        collate = self._collate if data is dataset else getattr(data, "collate_fn", default_collate)
-        readings = (collate([dataset[n] for n in indices]) for _ in range(2))
-        first, second = (_images_and_labels(batch, set_name)[0] for batch in readings)
+        own = partial(self._collate, set_name)
+        collate = own if data is dataset else getattr(data, "collate_fn", default_collate)
+        with user_errors("cannot be read once more", where=set_name):
+            readings = (collate([dataset[n] for n in indices]) for _ in range(2))
+            first, second = (images_and_labels(batch, set_name)[0] for batch in readings)
         return not torch.equal(first, second)
 
     def manifest(self) -> Manifest:
         """Return the sets read so far as a manifest."""
         sets = [self.user_sets[set_name] for set_name in self.sets]
+        refuse_equal_user_sets(self.user_sets, "image")
         return manifest_of_sets(sets, name=self.name, classes=self.classes)
 
 
@@ -220,45 +240,6 @@ def standard_deviations(std: Any) -> tuple[float, ...]:
     if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values > 0)).all():
         raise DataError(message, where="std")
     return tuple(values.tolist())
-
-
-def as_set(data: Any) -> Any:
-    """Return a tensor of images, or a pair of images and labels, as a dataset; anything else as it is."""
-    if isinstance(data, Tensor):
-        return TensorDataset(data)
-    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Tensor) and data[0].ndim > 1:
-        labels = torch.as_tensor(data[1])
-        if labels.shape == data[0].shape[:1]:
-            return TensorDataset(data[0], labels)
-    return data
-
-
-def _dataset_of(data: Any) -> Any:
-    return getattr(data, "dataset", data)
-
-
-def length(data: Any) -> int:
-    """Return the number of images of a dataset or loader, 0 where it has no length."""
-    try:
-        return len(_dataset_of(data)) if not isinstance(data, list | tuple) else 0
-    except TypeError:
-        return 0
-
-
-def class_names(data: Any) -> tuple[str, ...]:
-    """Return the names of a dataset's classes in label order, as torchvision's datasets have them, or ().
-
-    With a ``target_transform`` a dataset's labels are not the indices of its classes.
-    """
-    dataset = _dataset_of(data)
-    while isinstance(dataset, Subset):
-        dataset = dataset.dataset
-    if getattr(dataset, "target_transform", None) is not None:
-        return ()
-    names = getattr(dataset, "classes", None)
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        return ()
-    return tuple(names) if len(set(names)) == len(names) else ()
 
 
 @dataclass
@@ -353,23 +334,6 @@ def batch_outputs(
             generators = ([image_generator(name, group, i, "raw") for i in ids],) if probe.random else ()
             outputs |= {f"{name}/{key}": tensor for key, tensor in probe(model, x, *generators).items()}
     return outputs
-
-
-def _images_and_labels(batch: Any, where: str) -> tuple[Tensor, Any]:
-    """Return the images (n, 3, h, w) of a batch, and its labels (n,) or None."""
-    if isinstance(batch, Mapping):
-        keys = (IMAGE_KEYS, LABEL_KEYS)
-        images, labels = (next((batch[key] for key in names if key in batch), None) for names in keys)
-    else:
-        images, labels = [*(batch if isinstance(batch, tuple | list) else (batch,)), None][:2]
-    if not isinstance(images, Tensor) or images.ndim < 2:
-        kind = type(images).__name__
-        if isinstance(images, Tensor):
-            kind = f"a tensor of shape {tuple(images.shape)}"
-        raise DataError(f"a batch of {kind} where images (n, 3, h, w) are expected", where=where)
-    refuse_unscaled(images, where)
-    labels = labels.cpu() if isinstance(labels, Tensor) else labels
-    return images, None if labels is None else np.asarray(labels).reshape(-1)
 
 
 def _digest(image: Tensor) -> str:

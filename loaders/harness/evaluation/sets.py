@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ from .schema import MissingSet
 
 ORDER = ("id", "csid", "near", "far", "external")
 """Roles in the order in which sets are scored and printed."""
+MAX_SHARED_SHARE = 0.5
+"""Largest share of a set's images that an ID and an OOD set may have in common; a few get a note."""
 NOT_CHOSEN = "not chosen"
 """Status of a missing set that the call did not ask for (``groups=``, ``--group``)."""
 
@@ -219,6 +222,35 @@ def refuse_reordered_classes(class_names: Mapping[str, Sequence[str]]) -> None:
                     hint="let both datasets list the same classes in the same order (.classes), "
                     "or remove .classes",
                 )
+
+
+def refuse_equal_sets(digests: Mapping[str, Sequence[str]], roles: Mapping[str, str], noun: str) -> None:
+    """Raise DataError where an ID and an OOD set are mostly the same images.
+
+    Parameters
+    ----------
+    digests : set -> digests of its items. roles : set -> its role. noun : for an item: "image".
+
+    Raises
+    ------
+    DataError : more than half of the items of the smaller set are items of the other, too.
+    """
+    distinct = {name: set(of_set) for name, of_set in digests.items()}
+    for a, b in combinations(digests, 2):
+        if (roles[a] in LABELLED) != (roles[b] in LABELLED):
+            shared, smaller = len(distinct[a] & distinct[b]), min(len(digests[a]), len(digests[b]))
+            if shared > MAX_SHARED_SHARE * smaller:
+                raise DataError(
+                    f"{shared:,} of {smaller:,} {noun}s of {a} and {b} are the same, though only one is ID",
+                    where="sets",
+                    hint="was one of them given twice?",
+                )
+
+
+def refuse_equal_user_sets(sets: Mapping[str, UserSet], noun: str) -> None:
+    """Raise DataError where an ID and an OOD set of a user are mostly the same images."""
+    digests = {name: user_set.digests for name, user_set in sets.items()}
+    refuse_equal_sets(digests, {name: user_set.role for name, user_set in sets.items()}, noun)
 
 
 def manifest_of_sets(sets: Sequence[UserSet], *, name: str, classes: int | None = None) -> Manifest:

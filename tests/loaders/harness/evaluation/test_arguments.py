@@ -86,9 +86,9 @@ def _wide(tensor: Any) -> Any:
 
 
 def test_images_of_bfloat16_are_read() -> None:
-    images = torch.rand(12, 3, 8, 8).bfloat16()
+    images, others = torch.rand(2, 12, 3, 8, 8).bfloat16()
     network = nn.Sequential(nn.Flatten(), nn.Linear(192, 6)).bfloat16()
-    found = evaluate(network, sets={"id": (images, torch.arange(12) % 6), "near": images}, detectors="msp")
+    found = evaluate(network, sets={"id": (images, torch.arange(12) % 6), "near": others}, detectors="msp")
     assert len(found.values("auroc", group="near")) == 1
 
 

@@ -208,17 +208,22 @@ def test_several_models_have_a_row_each():
 
 def test_a_transform_is_of_the_items_of_a_dataset():
     class Items(torch.utils.data.Dataset):  # type: ignore[name-defined]
+        def __init__(self, start):
+            self.start = start
+
         def __len__(self):
             return 12
 
         def __getitem__(self, index):
-            return index, index % K
+            return self.start + index, index % K
 
-    def made(index):
-        return torch.full((3, 8, 8), index / 12)
+    def made(number):
+        return torch.full((3, 8, 8), number / 24)
 
-    found = evaluate(network(), sets={"id": Items(), "far": Items()}, detectors="msp", transform=made)
-    assert found.values("auroc", group="far") == [0.5]
+    found = evaluate(network(), sets={"id": Items(0), "far": Items(12)}, detectors="msp", transform=made)
+    expected = network()(torch.stack([made(number) for number in range(24)])).softmax(1).amax(1).detach()
+    truth = np.repeat([1, 0], 12)
+    assert found.values("auroc", group="far") == [pytest.approx(roc_auc_score(truth, expected))]
     with pytest.raises(SplitsError, match="a loader's images are transformed already"):
         evaluate(network(), sets={"id": DataLoader(pictures(9, 1))}, detectors="msp", transform=made)
 

@@ -1,0 +1,172 @@
+"""A user's datasets and loaders as `evaluate` takes them: their batches, their lengths and their classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, Subset, TensorDataset
+
+from wordnet_splits.base.errors import DataError
+
+from ..activations.batches import refuse_unscaled
+from ..plugins import user_errors
+
+IMAGE_KEYS, LABEL_KEYS = ("pixel_values", "images", "image"), ("labels", "label")
+"""Keys of items and batches that are mappings, as in Hugging Face's datasets."""
+LEAST_REPEATED = 2
+"""Number of workers from which each may give all images of an iterable dataset."""
+
+
+def as_set(data: Any, where: str = "sets") -> Any:
+    """Return images, or a pair of images and labels, as a dataset; anything else as it is.
+
+    Raises
+    ------
+    DataError : labels that are no numbers, or an object whose first item cannot be read.
+    """
+    if _is_array(data):
+        return TensorDataset(_tensor(data))
+    if isinstance(data, tuple) and len(data) == 2 and _is_array(data[0]) and data[0].ndim > 1:
+        with user_errors("labels that are no numbers are given with the images", where=where):
+            labels = torch.as_tensor(data[1])
+        if labels.shape == data[0].shape[:1]:
+            return TensorDataset(_tensor(data[0]), labels)
+    if is_dataset(data) and not isinstance(data, Dataset) and len(data):
+        with user_errors("its first item cannot be read", where=where):
+            image = pair_of(data[0], where)[0]
+        return _Batches(data) if isinstance(image, Tensor) and image.ndim > 3 else data
+    return data
+
+
+@dataclass(frozen=True)
+class _Batches:
+    """The items of an object, each of them a batch."""
+
+    items: Any
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.items[number] for number in range(len(self.items)))
+
+
+def _is_array(data: Any) -> bool:
+    return isinstance(data, Tensor) or (isinstance(data, np.ndarray) and data.dtype.kind in "fiu")
+
+
+def _tensor(images: Any) -> Tensor:
+    return images if isinstance(images, Tensor) else torch.from_numpy(np.array(images))
+
+
+def is_dataset(data: Any) -> bool:
+    """Return whether an object gives single images: torch's datasets, and others with a length and items.
+
+    Lists and tuples are of batches.
+    """
+    if isinstance(data, Dataset):
+        return True
+    has_items = hasattr(type(data), "__len__") and hasattr(type(data), "__getitem__")
+    return has_items and not isinstance(data, DataLoader | Mapping | list | tuple | str | bytes)
+
+
+def is_indexed(data: Any) -> bool:
+    """Return whether a dataset has its images by number."""
+    return is_dataset(data) and not isinstance(data, IterableDataset)
+
+
+def dataset_of(data: Any) -> Any:
+    """Return the dataset of a loader; a dataset as it is."""
+    return getattr(data, "dataset", data)
+
+
+def length(data: Any) -> int:
+    """Return the number of images of a dataset or loader, 0 where it has no length."""
+    try:
+        return len(dataset_of(data)) if not isinstance(data, list | tuple) else 0
+    except TypeError:
+        return 0
+
+
+def refuse_another_count(data: Any, count: int, distinct: int, where: str) -> None:
+    """Raise DataError where a set gave more or fewer images than its dataset or its sampler has.
+
+    Parameters
+    ----------
+    count : the images that were read. distinct : how many of them are different.
+    """
+    expected = _expected_count(data)
+    workers = getattr(data, "num_workers", 0)
+    shared = workers >= LEAST_REPEATED and isinstance(dataset_of(data), IterableDataset)
+    if expected is not None and count != expected:
+        message = f"gives {count:,} images, though there are {expected:,}"
+    elif shared and distinct > 1 and distinct * workers == count:
+        message = f"gives each of its {distinct:,} images {workers} times, once from each worker"
+    else:
+        return
+    hint = "give the dataset itself, or a loader that gives every image once: without drop_last, and with "
+    raise DataError(message, where=where, hint=f"{hint}a share for each worker (get_worker_info)")
+
+
+def _expected_count(data: Any) -> int | None:
+    """Return the number of images that one pass should give, None where that is not known."""
+    source: Any = data if isinstance(data, IterableDataset) else None
+    if isinstance(data, DataLoader) and data.batch_size is not None:
+        source = data.dataset if isinstance(data.dataset, IterableDataset) else data.sampler
+    elif isinstance(data, DataLoader) and isinstance(data.batch_sampler, BatchSampler):
+        source = data.batch_sampler.sampler
+    try:
+        return None if source is None else len(source)
+    except TypeError:
+        return None
+
+
+def class_names(data: Any) -> tuple[str, ...]:
+    """Return the names of a dataset's classes in label order, or ().
+
+    They are ``classes``, as torchvision's datasets have them, or those of the ``features`` of Hugging Face's.
+    With a ``target_transform`` a dataset's labels are not the indices of its classes.
+    """
+    dataset = dataset_of(data)
+    while isinstance(dataset, Subset):
+        dataset = dataset.dataset
+    if getattr(dataset, "target_transform", None) is not None:
+        return ()
+    names = getattr(dataset, "classes", None)
+    features = getattr(dataset, "features", None)
+    if names is None and isinstance(features, Mapping):
+        names = next((getattr(features[key], "names", None) for key in LABEL_KEYS if key in features), None)
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        return ()
+    return tuple(names) if len(set(names)) == len(names) else ()
+
+
+def pair_of(item: Any, where: str) -> tuple[Any, ...]:
+    """Return the image and, if there is one, the label of an item; those of a batch alike.
+
+    Raises
+    ------
+    DataError : a mapping without images.
+    """
+    if not isinstance(item, Mapping):
+        return tuple(item[:2]) if isinstance(item, tuple | list) else (item,)
+    found = [[item[key] for key in keys if key in item][:1] for keys in (IMAGE_KEYS, LABEL_KEYS)]
+    if not found[0]:
+        message = f"there are no images among {', '.join(map(str, item))}"
+        raise DataError(message, where=where, hint=f"name the column of images {' or '.join(IMAGE_KEYS)}")
+    return (*found[0], *found[1])
+
+
+def images_and_labels(batch: Any, where: str) -> tuple[Tensor, Any]:
+    """Return the images (n, 3, h, w) of a batch, and its labels (n,) or None."""
+    images, labels = [*pair_of(batch, where), None][:2]
+    if not isinstance(images, Tensor) or images.ndim < 2:
+        kind = type(images).__name__
+        if isinstance(images, Tensor):
+            kind = f"a tensor of shape {tuple(images.shape)}"
+        raise DataError(f"a batch of {kind} where images (n, 3, h, w) are expected", where=where)
+    refuse_unscaled(images, where)
+    labels = labels.cpu() if isinstance(labels, Tensor) else labels
+    return images, None if labels is None else np.asarray(labels).reshape(-1)
