@@ -63,7 +63,8 @@ def validate(
     except ValidationError as cause:
         first = cause.errors(include_url=False, include_input=False)[0]
         key = ".".join(map(str, first["loc"])) or "the top"
-        raise error(f"is malformed at {printable(key)}: {first['msg']}", where=where, hint=hint) from None
+        message = first["msg"].removeprefix("Value error, ")
+        raise error(f"is malformed at {printable(key)}: {message}", where=where, hint=hint) from None
     except RecursionError:
         raise error("is nested too deeply", where=where, hint=hint) from None
 

@@ -245,6 +245,23 @@ def decode_bytes(data: bytes, *, where: str) -> Image.Image:
         raise error.within(where) from error.__cause__
 
 
+def image_as_rgb(image: Image.Image) -> Image.Image:
+    """Return an image in memory as RGB, by the rules for files.
+
+    Raises
+    ------
+    UndecodableImageError : its mode has no rule, or it was opened and its file is damaged.
+    """
+    if image.mode == "RGB":
+        return image
+    with _reading(b"\0"):
+        layout = " ".join(str(tile.args) for tile in getattr(image, "tile", ()))
+        image.load()
+        rule = _rule(image, layout)
+        assert rule.convert is not None
+        return rule.convert(image)
+
+
 def check_bytes(data: bytes) -> str | None:
     """Return why a file's bytes do not decode, or None.
 
@@ -340,11 +357,14 @@ def _rule(image: Image.Image, layout: str) -> Rule:
     if image.mode not in BY_MODE:
         raise UndecodableImageError("mode", detail=f"mode {image.mode}")
     rule = BY_MODE[image.mode]
-    if rule is not _SIXTEEN or not isinstance(image, TiffImagePlugin.TiffImageFile):
+    in_memory = image.format is None
+    if rule is not _SIXTEEN or not (in_memory or isinstance(image, TiffImagePlugin.TiffImageFile)):
         return rule
     if _SHORT in layout:
         raise UndecodableImageError("mode", detail="12 bits a value")
-    if image.tag_v2.get(TiffImagePlugin.PHOTOMETRIC_INTERPRETATION) != _GREY_TIFF:
+    if isinstance(image, TiffImagePlugin.TiffImageFile) and (
+        image.tag_v2.get(TiffImagePlugin.PHOTOMETRIC_INTERPRETATION) != _GREY_TIFF
+    ):
         raise UndecodableImageError("mode", detail=f"mode {image.mode} of a TIFF whose zero is white")
     if image.mode == "I":
         values = np.asarray(image)

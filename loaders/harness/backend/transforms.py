@@ -21,6 +21,7 @@ from fix_resize.spec import CenterCrop, Resize
 from wordnet_splits.base.digests import canonical, digest_json
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.manifest.data import Declared
+from wordnet_splits.sources.pixels import image_as_rgb
 
 from ..plugins import file_identity, import_object
 
@@ -143,8 +144,8 @@ def _channels(value: Any, name: str) -> Triple:
 
 
 def to_uint8(image: Image.Image) -> Tensor:
-    """Return a PIL image as a uint8 tensor (3, h, w)."""
-    pixels = np.array(image if image.mode == "RGB" else image.convert("RGB"))
+    """Return a PIL image as a uint8 tensor (3, h, w); UndecodableImageError as of `image_as_rgb`."""
+    pixels = np.array(image_as_rgb(image))
     return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
 
 

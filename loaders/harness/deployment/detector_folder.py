@@ -15,16 +15,17 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.schemas import Count, Sha256, StrictModel, read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, check_file, sha256_of
+from wordnet_splits.metrics.conformal import Promise
 
 from .. import arrays
-from ..arrays import Array, ArrayView
+from ..arrays import Array, ArrayView, Head
 from ..model.class_map import ClassMap, Mode
 from ..plugins import user_errors
 
@@ -54,6 +55,8 @@ def pack_state(state: Any, implementation: Any) -> tuple[dict[str, Any], dict[st
             array = np.asarray(value)
             if array.dtype.kind not in "fiub" or array.itemsize > 8:
                 raise NotStorableError(f"its fitted state holds an array of {array.dtype}")
+            if not np.isfinite(array).all():
+                raise NotStorableError("its fitted state holds NaN or infinity")
             stored[name] = np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
             kinds = {ArrayView: "view", np.ndarray: "array", float: "float"}
             return {KIND: kinds.get(type(value), "scalar"), "array": name}
@@ -71,38 +74,55 @@ def pack_state(state: Any, implementation: Any) -> tuple[dict[str, Any], dict[st
     return pack(state, "state"), stored
 
 
-def unpack_state(tree: Any, stored: Mapping[str, Array], implementation: Any, *, where: str) -> Any:
+def unpack_state(
+    tree: Any, stored: Mapping[str, Array], implementation: Any, *, classes: int, where: str
+) -> Any:
     """Return the state that `pack_state` packed.
 
     Raises
     ------
-    DataError : the tree is malformed, or names an array or a class that is not there.
+    DataError : the tree is malformed, names an array or a class that is not there, or has a head of another
+        number of ``classes``.
     """
     try:
-        return _unpack(tree, stored, implementation)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        return _unpack(tree, stored, implementation, classes)
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         message = f"holds no fitted state of this detector: {type(error).__name__} {error}"
         raise DataError(message, where=where, hint="export the detector again") from error
 
 
-def _unpack(tree: Any, stored: Mapping[str, Array], implementation: Any) -> Any:
-    kind = tree[KIND]
-    if kind == "value":
-        return tree["value"]
-    if kind in ("array", "view", "scalar", "float"):
-        array = stored[tree["array"]]
-        if kind == "array":
-            return array
-        return ArrayView.of(array) if kind == "view" else float(array) if kind == "float" else array[()]
-    if kind in ("tuple", "list"):
-        items = [_unpack(item, stored, implementation) for item in tree["items"]]
-        return tuple(items) if kind == "tuple" else items
-    if kind == "dict":
-        return {key: _unpack(item, stored, implementation) for key, item in tree["items"]}
-    cls = _class_named(tree["class"], implementation)
-    if kind != "record" or cls is None or set(_fields(cls)) != set(tree["fields"]):
-        raise ValueError(f"unknown part {tree.get('class', kind)!r}")
-    return cls(**{name: _unpack(item, stored, implementation) for name, item in tree["fields"].items()})
+def _unpack(tree: Any, stored: Mapping[str, Array], implementation: Any, classes: int) -> Any:
+    def unpack(tree: Any) -> Any:
+        kind = tree[KIND]
+        if kind == "value":
+            return _scalar(tree["value"])
+        if kind in ("array", "view", "scalar", "float"):
+            array = stored[tree["array"]]
+            if kind == "array":
+                return array
+            return ArrayView.of(array) if kind == "view" else float(array) if kind == "float" else array[()]
+        if kind in ("tuple", "list"):
+            items = [unpack(item) for item in tree["items"]]
+            return tuple(items) if kind == "tuple" else items
+        if kind == "dict":
+            return {str(key): unpack(item) for key, item in tree["items"]}
+        cls = _class_named(tree["class"], implementation)
+        if kind != "record" or cls is None or set(_fields(cls)) != set(tree["fields"]):
+            raise ValueError(f"unknown part {tree.get('class', kind)!r}")
+        record = cls(**{name: unpack(item) for name, item in tree["fields"].items()})
+        if isinstance(record, Head):
+            weight, bias = record.weight.shape, record.bias.shape
+            if len(weight) != 2 or (weight[0], *bias) != (classes, classes):
+                raise ValueError(f"a head of {weight} and {bias} for {classes} classes")
+        return record
+
+    return unpack(tree)
+
+
+def _scalar(value: Any) -> Any:
+    if type(value) in SCALARS or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise ValueError(f"a value of type {type(value).__name__}")
 
 
 def _class_named(name: str, implementation: Any) -> Any:
@@ -156,17 +176,24 @@ class Network(StrictModel):
 class Columns(StrictModel):
     """The output columns that are classes: see `model.class_map.ClassMap`."""
 
-    columns: list[Count]
+    columns: list[Count] = Field(min_length=1)
     width: Count
     restrict: Mode
-    background: int | None
+    background: Count | None
     mapping: str
+
+    @model_validator(mode="after")
+    def _fits(self) -> Columns:
+        used = [*self.columns, *([] if self.background is None else [self.background])]
+        if len(set(used)) < len(used) or max(used) >= self.width:
+            raise ValueError(f"repeated columns, or columns that an output of {self.width} does not have")
+        return self
 
     @classmethod
     def of(cls, class_map: ClassMap) -> Columns:
-        """Describe a class map."""
+        """Describe a class map; every column is a class of a benchmark without labels."""
         return cls(
-            columns=list(class_map.columns),
+            columns=list(class_map.columns or class_map.class_columns),
             width=class_map.width,
             restrict=class_map.mode,
             background=class_map.background,
@@ -209,8 +236,18 @@ class Calibration(StrictModel):
     false_alarms: float
     images: Count
     rank: Count
-    threshold: float
-    groups: list[str]
+    threshold: float = Field(allow_inf_nan=False)
+    groups: list[str] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _follows(self) -> Calibration:
+        promise = Promise.of(self.requested, self.images)
+        if (self.rank, self.false_alarms) != (promise.rank, promise.false_alarms):
+            raise ValueError(
+                f"{self.images} images and a rate of {self.requested:g} give rank {promise.rank} and "
+                f"{promise.false_alarms:g} false alarms"
+            )
+        return self
 
 
 class Description(StrictModel):
@@ -281,10 +318,28 @@ def read_folder(folder: Path) -> tuple[Description, dict[str, Array]]:
     load_file = _safetensors(str(folder)).load_file
     with user_errors("is not a safetensors file", where=str(path), hint=AGAIN):
         arrays = dict(load_file(str(path)))
-    calibration = arrays.get(CALIBRATION)
-    if calibration is None or calibration.shape != (description.calibration.images,):
-        raise DataError("holds no calibration scores", where=str(path), hint=AGAIN)
+    problem = _contradiction(description.calibration, arrays)
+    if problem:
+        raise DataError(problem, where=str(path), hint=AGAIN)
     return description, arrays
+
+
+def _contradiction(calibration: Calibration, arrays: Mapping[str, Array]) -> str:
+    """Return how the arrays contradict themselves or the description, "" where they do not.
+
+    A checksum made anew does not help such a file.
+    """
+    scores = arrays.get(CALIBRATION)
+    if scores is None or scores.shape != (calibration.images,) or scores.dtype != np.float32:
+        return "holds no calibration scores"
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
+            return f"{name} holds values that are not finite numbers"
+    if (np.diff(scores) < 0).any():
+        return "its calibration scores are not ascending"
+    if calibration.threshold != float(scores[calibration.rank - 1]):
+        return f"its threshold is not calibration score {calibration.rank}"
+    return ""
 
 
 def _safetensors(where: str) -> Any:

@@ -309,17 +309,19 @@ def _fitted(
             where=facts.name,
             hint="give the options of the evaluation: mapping=, restrict=, background=",
         )
-    return _in_memory(fit_on_benchmark(configured, sets, run, outputs.head)), class_map
+    fitted = fit_on_benchmark(configured, sets, run, outputs.head)
+    return _in_memory(fitted, len(class_map.class_columns)), class_map
 
 
-def _in_memory(fitted: Fitted) -> Fitted:
+def _in_memory(fitted: Fitted, classes: int) -> Fitted:
     """Return a detector without memory-mapped arrays, by way of the stored form of its state."""
     implementation = fitted.configured.spec.implementation
     try:
         tree, arrays = pack_state(fitted.state, implementation)
     except NotStorableError as error:
         raise DataError(f"cannot be exported: {error.what}", where=fitted.where) from None
-    return replace(fitted, state=unpack_state(tree, arrays, implementation, where=fitted.where))
+    state = unpack_state(tree, arrays, implementation, classes=classes, where=fitted.where)
+    return replace(fitted, state=state)
 
 
 def _uses_validation(configured: ConfiguredDetector) -> bool:

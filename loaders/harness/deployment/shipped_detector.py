@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,14 +19,14 @@ from wordnet_splits.base.errors import DataError, SourceError, SplitsError, Unsa
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, read_bytes
 from wordnet_splits.manifest.data import Declared
 from wordnet_splits.metrics.conformal import Promise, p_values
-from wordnet_splits.packed.reading import RAW_VIEW
-from wordnet_splits.sources.pixels import as_rgb, decode_bytes
+from wordnet_splits.packed.reading import RAW_VIEW, spec_id
+from wordnet_splits.sources.pixels import as_rgb, decode_bytes, image_as_rgb
 
 from ..activations.batches import refuse_unscaled
 from ..activations.on_benchmark import probes_of
 from ..arrays import Array, Arrays
 from ..backend.devices import deterministic_kernels
-from ..backend.transforms import Transform, as_transform, evaluation_transform, named_transform
+from ..backend.transforms import Normalise, Transform, as_transform, evaluation_transform, named_transform
 from ..detectors import ConfiguredDetector
 from ..detectors.registry import configure
 from ..evaluation.loader_outputs import batch_outputs
@@ -35,7 +34,14 @@ from ..evaluation.run_evaluation import resolve_detectors
 from ..evaluation.scoring import Fitted, confidence
 from ..model import Model, load_model
 from ..model.loading import names_code
-from ..plugins import IN_PYTHON, USER_CODE_ERRORS, describe_error, require_trusted_name
+from ..plugins import (
+    IN_PYTHON,
+    USER_CODE_ERRORS,
+    describe_error,
+    format_named,
+    parse_named,
+    require_trusted_name,
+)
 from ..probes import probe_name, restrict_to_columns
 from .detector_folder import (
     AGAIN,
@@ -48,8 +54,6 @@ from .detector_folder import (
 )
 
 BATCH = 64
-PNG_MODES = frozenset({"1", "L", "LA", "P", "RGBA", "I", "I;16"})
-"""Modes of Pillow that PNG files store."""
 
 
 class ImageScore(NamedTuple):
@@ -264,7 +268,14 @@ def load_detector(
             hint="give the same architecture and weights, or export the detector for this network",
         )
     calibration = arrays.pop(CALIBRATION)
-    state = unpack_state(description.state, arrays, configured.spec.implementation, where=where)
+    classes = len(description.columns.class_map.class_columns)
+    state = unpack_state(
+        description.state, arrays, configured.spec.implementation, classes=classes, where=where
+    )
+    try:
+        spec_id(description.view)
+    except SplitsError as error:
+        raise error.within(where) from error
     return ShippedDetector(
         description,
         opened,
@@ -308,13 +319,20 @@ def _configured(description: Description, detector: Any, *, trusted: bool, where
     if others or configured.spec.name != description.name:
         message = f"holds the detector {description.name}, not {configured.spec.name}"
         raise DataError(message, where=where)
+    params, spec = description.params, configured.spec
     try:
-        parameters = configure(configured.spec, description.params, label=description.name).params
+        chosen = configure(spec, params, label=description.name).params
+        name, written = parse_named(description.detector)
+        labelled = configure(spec, written, label=name)
     except SplitsError as error:
-        raise DataError(
-            f"its parameters are not of {description.name}: {error.what}", where=where, hint=AGAIN
-        ) from error
-    return replace(configured, label=description.detector, params=parameters, chosen_on=description.chosen_on)
+        message = f"its parameters are not those of {description.name}: {error.what}"
+        raise DataError(message, where=where, hint=AGAIN) from error
+    told = written if description.chosen_on else spec.parameters  # a sweep chose the others
+    pairs = [format_named(name, {key: of[key] for key in told}) for of in (chosen, labelled.params)]
+    if set(params) != set(spec.parameters) or (name in spec.names and pairs[0] != pairs[1]):
+        message = f"its parameters are those of {pairs[0]}, not of {description.detector}"
+        raise DataError(message, where=where, hint=AGAIN)
+    return replace(configured, label=description.detector, params=chosen, chosen_on=description.chosen_on)
 
 
 def _transform(
@@ -334,7 +352,11 @@ def _transform(
             )
         return used
     if set(stored.spec) == {"evaluation", "mean", "std"}:
-        used = evaluation_transform(stored.spec["evaluation"], stored.spec["mean"], stored.spec["std"])
+        try:
+            normalise = Normalise.of_options(stored.spec["mean"], stored.spec["std"]) or Normalise()
+            used = evaluation_transform(str(stored.spec["evaluation"]), normalise.mean, normalise.std)
+        except SplitsError as error:
+            raise error.within(where) from error
         if used.key == stored.key:
             return used
     if model.preprocess is not None and model.preprocess.key == stored.key:
@@ -348,18 +370,14 @@ def _transform(
 
 def _named_transform(name: str, stored: Mapping[str, Any]) -> Transform:
     """Return the transform of a name, an evaluation transform with the stored normalisation."""
-    if ":" in name or not {"mean", "std"} <= set(stored):
-        return named_transform(name, Declared(name="none"))
-    return evaluation_transform(name, stored["mean"], stored["std"])
+    normalise = Normalise.of_options(stored.get("mean"), stored.get("std"))
+    return named_transform(name, Declared(name="none"), None if ":" in name else normalise)
 
 
 def _picture(image: Any) -> Image.Image:
     """Return an image as PIL RGB."""
     if isinstance(image, Image.Image):
-        if image.mode not in PNG_MODES:
-            return image if image.mode == "RGB" else image.convert("RGB")
-        image.save(stored := BytesIO(), format="PNG")  # converted by the rules for files
-        return decode_bytes(stored.getvalue(), where="image")
+        return image_as_rgb(image)
     if isinstance(image, str | Path):
         data = read_bytes(Path(image), largest=LARGEST_IMAGE, error=SourceError)
         return decode_bytes(data, where=str(image))

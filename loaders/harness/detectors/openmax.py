@@ -18,11 +18,13 @@ from .softmax import log_sum_exp, logits_of
 
 SHIFT = 10_000.0
 """Offset that LibMR, the authors' library, adds to distances before it fits a Weibull distribution."""
+NOWHERE = 1e300
+"""Location of the distribution of a class without images: no distance reaches it, so it revises nothing."""
 STEPS = 80  # bisections of a shape between 1e-9 and 1e9 on a log scale: to the last bit
 
 
 class Weibull(NamedTuple):
-    """Smallest distance, shape and location of the tails of C classes; NaN where none is fitted."""
+    """Smallest distance, shape and location of the tails of C classes; `NOWHERE` for one without images."""
 
     smallest: Array
     shape: Array
@@ -31,8 +33,7 @@ class Weibull(NamedTuple):
     def cdf(self, distances: Array) -> Array:
         """Return the share (n, C) of each class's images at smaller distances; 0 where none is fitted."""
         stretched = self.shape * (_stretched(distances - self.smallest) - self.location)
-        # -expm1(-exp(x)); a class without a distribution revises nothing
-        return np.asarray(np.nan_to_num(-np.expm1(-np.exp(np.minimum(stretched, 700.0))), nan=0.0))
+        return np.asarray(-np.expm1(-np.exp(np.minimum(stretched, 700.0))))
 
 
 class Centres(NamedTuple):
@@ -78,8 +79,7 @@ class OpenMax(Parameters):
             raise DataError("no training image is predicted rightly, so there are no class means")
         classes = data["logits"].shape[1]
         class_index = np.where(correct, labels, -1)
-        means, members = class_means(data["logits"], class_index, classes)
-        means[members == 0] = np.nan
+        means, _ = class_means(data["logits"], class_index, classes)
         own_distances = np.full(data.n, np.nan)
         start = 0
         for chunk in data["logits"].chunks():
@@ -113,7 +113,7 @@ class OpenMax(Parameters):
         return logits * (1 - removed_share), np.asarray((logits * removed_share).sum(axis=1))
 
     def _distances(self, logits: Array, means: Array) -> Array:
-        """Return weight |z - m| + 1 - cos(z, m), or |z - m|, of every image and class; NaN without a mean."""
+        """Return weight |z - m| + 1 - cos(z, m), or |z - m|, of every image and class."""
         products = logits @ means.T
         lengths, sizes = (np.linalg.norm(a, axis=1) for a in (logits, means))
         squared = np.square(lengths)[:, None] + np.square(sizes) - 2 * products
@@ -150,7 +150,7 @@ def weibull(tails: Array) -> Weibull:
     """
     present = np.isfinite(tails)
     nonempty = present.any(axis=1)
-    smallest = np.where(nonempty, np.where(present, tails, np.inf).min(axis=1), np.nan)
+    smallest = np.where(nonempty, np.where(present, tails, np.inf).min(axis=1), 0.0)
     logs = np.where(present, _stretched(tails - smallest[:, None]), 0.0)
     count = np.maximum(present.sum(axis=1), 1)
     mean = logs.sum(axis=1) / count
@@ -170,4 +170,4 @@ def weibull(tails: Array) -> Weibull:
         low, high = np.where(slope < 0, middle, low), np.where(slope < 0, high, middle)
     shape = np.where(spread > 0, unit * np.exp((low + high) / 2), unit)
     location = top + np.log(np.maximum(weights(shape).sum(axis=1), 1e-300) / count) / shape
-    return Weibull(smallest, np.where(nonempty, shape, np.nan), location)
+    return Weibull(smallest, np.where(nonempty, shape, 1.0), np.where(nonempty, location, NOWHERE))

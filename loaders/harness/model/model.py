@@ -18,7 +18,7 @@ from wordnet_splits.base.errors import DataError
 from ..array_checks import LOG_PROBABILITIES, are_log_probabilities
 from ..arrays import Array, Head
 from ..backend.head import STAGES, HookedNetwork, capture_outputs, check_logits, find_stages
-from ..backend.keys import model_key
+from ..backend.keys import content_stamp, model_key
 from ..backend.transforms import Normalise, Transform
 from ..plugins import IN_PYTHON, USER_CODE_ERRORS, user_errors
 from .class_map import ClassMap, ClassMapping, LabelSpace, class_map
@@ -104,7 +104,9 @@ class Model:
             self.module.to(self.device)
             self.network: Any = loaded.network or HookedNetwork(self.module, head or loaded.head, self.name)
             head_line = "" if head is None else f"\nhead={head}"
-            self.key = model_key(self.module.state_dict(), loaded.architecture + head_line)
+            self._architecture = loaded.architecture + head_line
+            tensors = self.module.state_dict()
+            self.key, self._stamp = model_key(tensors, self._architecture), content_stamp(tensors)
         else:
             self.network = loaded.network
             self.key = model_key({}, loaded.architecture)
@@ -303,12 +305,31 @@ class Model:
             self._shared["layer", name] = captured_outputs[name]
         return outputs
 
+    def check_unchanged(self) -> None:
+        """Raise DataError if the weights were changed since the model, and with it its key, was made."""
+        if self.module is None:
+            return
+        tensors = self.module.state_dict()
+        stamp = content_stamp(tensors)
+        if stamp != self._stamp and model_key(tensors, self._architecture) != self.key:
+            raise DataError(
+                "its weights were changed since it was loaded",
+                where=self.name,
+                hint="load it again, with the weights that it is to have",
+            )
+        self._stamp = stamp
+
     @contextmanager
     def evaluating(self, transform: Transform) -> Iterator[None]:
         """Put the module in evaluation mode, and restore its flags afterwards.
 
         The caller's ``torch.autocast`` is switched off, so that the recorded type is that of the computation.
+
+        Raises
+        ------
+        DataError : the weights were changed since the model was loaded.
         """
+        self.check_unchanged()
         modules = [] if self.module is None else list(self.module.modules())
         flags = [part.training for part in modules]
         for part in modules:

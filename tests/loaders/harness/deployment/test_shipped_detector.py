@@ -259,26 +259,6 @@ def altered(folder: Path, change: Any) -> None:
     path.write_text(json.dumps({**content, CHECKSUM: digest_json(content)}), "utf-8")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda c: c["state"].update({"class": "ThreadPoolExecutor", "fields": {}}), "unknown part"),
-        (lambda c: c["state"].update({"class": "KNN", "fields": {}}), "unknown part"),
-        (lambda c: c["state"]["fields"]["features"].update(array="elsewhere"), "KeyError"),
-        (lambda c: c["state"].clear(), "KeyError"),
-        (lambda c: c.update(name="nothing"), "unknown detector"),
-        (lambda c: c["calibration"].update(images=7), "no calibration scores"),
-        (lambda c: c.update(extra=1), "malformed at extra"),
-        (lambda c: c["calibration"].update(requested=2.0), "malformed at calibration.requested"),
-        (lambda c: c["columns"].update(width=9), "gives 6 columns"),
-    ],
-)
-def test_a_description_that_was_altered_is_refused(change: Any, message: str, folder: Path) -> None:
-    altered(folder, change)
-    with pytest.raises(SplitsError, match=message):
-        load_detector(folder, MODEL)(Image.new("RGB", (8, 8)))
-
-
 def test_damaged_files_are_refused(folder: Path, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged"
     shutil.copytree(folder, damaged)
