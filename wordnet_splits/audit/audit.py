@@ -15,12 +15,11 @@ a name was read in another sense. The report therefore has the nearness of every
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from wordnet_splits.audit.class_list import (
-    ClassList,
     ClassListLike,
     ListedClass,
     is_group,
@@ -33,7 +32,7 @@ from wordnet_splits.audit.thresholds import nearest_classes
 from wordnet_splits.catalog.declarations import Declaration, using_sources
 from wordnet_splits.finding import declarations_of
 from wordnet_splits.manifest.reading import Check
-from wordnet_splits.rules.keywords import are_same_class
+from wordnet_splits.rules.relations import Kin, KnownClasses
 from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.taxonomy import Taxonomy, load
 
@@ -83,7 +82,8 @@ def audit_classes(
         classes, against, taxonomy, of=of, column=column, manifests=manifests, check=check
     )
     listed, known_classes = every_listed.confirmed(), every_known.as_known()
-    kin = find_kin(listed.classes, known_classes, taxonomy)
+    known = KnownClasses(known_classes.by_id, taxonomy)
+    kin = {item.id: known.kin(item) for item in listed.classes}
     namesakes_by_class = namesakes(
         (item for item in listed.classes if not kin[item.id]), known_classes, taxonomy
     )
@@ -128,68 +128,9 @@ def declarations_of_lists(*lists: ClassListLike, manifests: Path | None = None) 
     return declarations_of(*benchmarks, manifests=manifests)
 
 
-@dataclass(frozen=True)
-class Kin:
-    """A known class that a class equals, is below or is above, and their synsets."""
-
-    edges: int
-    relation: str
-    known: str
-    wnid: str
-    known_wnid: str
-
-    @property
-    def order(self) -> tuple[int, int, str, str]:
-        """Sort key, the closest relation first."""
-        return self.edges, LEAKS.index(self.relation), self.known, self.wnid
-
-    def path(self, taxonomy: Taxonomy) -> tuple[str, ...]:
-        """Return the wnids from the class to the known one."""
-        if self.relation == "above":
-            return taxonomy.path_up(self.known_wnid, self.wnid)[::-1]
-        return taxonomy.path_up(self.wnid, self.known_wnid)
-
-
-def find_kin(
-    listed: Sequence[ListedClass], known_classes: ClassList, taxonomy: Taxonomy
-) -> dict[str, list[Kin]]:
-    """Return, by class, all known classes that it equals, is below or is above."""
-    kin: dict[str, list[Kin]] = {item.id: [] for item in listed}
-    listed_by_id, known_by_id = ({c.id: c for c in classes} for classes in (listed, known_classes.classes))
-    listed_by_wnid, known_by_wnid = (
-        _classes_by_wnid((c.id, c.wnids) for c in classes) for classes in (listed, known_classes.classes)
-    )
-    listed_by_cover, known_by_cover = (
-        _classes_by_wnid((c.id, c.covers) for c in classes) for classes in (listed, known_classes.classes)
-    )
-    for wnid, class_ids in listed_by_wnid.items():
-        for up, edges in taxonomy.ancestors(wnid).items():
-            relation, known_ids = ("below", known_by_cover) if edges else ("equal", known_by_wnid)
-            for class_id in class_ids:
-                kin[class_id] += [
-                    Kin(edges, relation, known_id, wnid, up)
-                    for known_id in known_ids.get(up, ())
-                    if edges or are_same_class(listed_by_id[class_id], known_by_id[known_id])
-                ]
-    for wnid, known_of_wnid in known_by_wnid.items():
-        for up, edges in taxonomy.ancestors(wnid).items():
-            for class_id in listed_by_cover.get(up, ()) if edges else ():
-                kin[class_id] += [Kin(edges, "above", k, up, wnid) for k in known_of_wnid]
-    return kin
-
-
-def _classes_by_wnid(classes: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
-    """Return wnid -> class ids, from (class id, wnids) pairs."""
-    class_ids: dict[str, list[str]] = {}
-    for class_id, wnids in classes:
-        for wnid in wnids:
-            class_ids.setdefault(wnid, []).append(class_id)
-    return class_ids
-
-
 def _row(
     item: ListedClass,
-    kin: Sequence[Kin],
+    kin: Sequence[Kin[str]],
     namesakes_of_class: Sequence[Namesake],
     names: Mapping[str, str],
     taxonomy: Taxonomy,
@@ -197,7 +138,7 @@ def _row(
     path: tuple[str, ...] = ()
     relation, known_id, by_definition = None, None, False
     if kin:
-        closest = min(kin, key=lambda k: k.order)
+        closest = kin[0]
         relation, known_id, path = closest.relation, closest.known, closest.path(taxonomy)
     elif namesakes_of_class:
         namesake = namesakes_of_class[0]

@@ -74,6 +74,11 @@ class ClassList:
         """Return the name of each class by its id."""
         return {item.id: item.name for item in self.classes}
 
+    @property
+    def by_id(self) -> dict[str, ListedClass]:
+        """Return each class by its id."""
+        return {item.id: item for item in self.classes}
+
     def confirmed(self) -> ClassList:
         """Return the same classes, without synsets that are not confirmed."""
         classes = (replace(item, wnids=()) if item.unconfirmed else item for item in self.classes)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from wordnet_splits.audit.audit import Kin, declarations_of_lists, find_kin
+from wordnet_splits.audit.audit import declarations_of_lists
 from wordnet_splits.audit.class_list import (
     ClassList,
     ClassListLike,
@@ -38,6 +38,7 @@ from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.data import check_data
 from wordnet_splits.manifest.folders import frozen_folders
 from wordnet_splits.rules.keywords import folded_name
+from wordnet_splits.rules.relations import Kin, KnownClasses
 from wordnet_splits.taxonomy import Taxonomy, load
 
 OOD_ROLES = ("near", "far")
@@ -93,10 +94,10 @@ def audit_negatives(
         for word, wnids in zip(word_list.words, senses, strict=True)
         if wnids
     }
-    kin = find_kin([*first_senses.values()], known_classes, taxonomy)
+    known_kin = KnownClasses(known_classes.by_id, taxonomy)
     known_index = _NameIndex(known_classes, taxonomy)
     rows = tuple(
-        _row(word, wnids, kin[word.text] if wnids else (), known_index, test_indices)
+        _row(word, wnids, known_kin.kin(first_senses[word.text]) if wnids else (), known_index, test_indices)
         for word, wnids in zip(word_list.words, senses, strict=True)
     )
     return NegativesAudit(
@@ -147,12 +148,12 @@ class _NameIndex:
 def _row(
     word: Word,
     senses: tuple[str, ...],
-    kin: Sequence[Kin],
+    kin: Sequence[Kin[str]],
     known_index: _NameIndex,
     test_indices: Sequence[_NameIndex],
 ) -> NegativeWord:
     """Return the row of a word, from the ID classes of its first sense."""
-    closest = min(kin, key=lambda k: k.order, default=None)
+    closest = kin[0] if kin else None
     namesakes = known_index.find(word.text, senses)
     relation: str | None = None
     known_id: str | None = None

@@ -17,10 +17,11 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import schema_of, write_table_file
 from wordnet_splits.base.tabular import Tabular, text_table
 from wordnet_splits.catalog.declarations import Declaration
+from wordnet_splits.rules.relations import KINDS
 from wordnet_splits.sources.roots import Roots
 from wordnet_splits.taxonomy import Taxonomy
 
-LEAKS = ("equal", "below", "above")
+LEAKS = KINDS
 """Relations in WordNet's graph that leak, the closest first."""
 NAMESAKE = "namesake"
 RELATIONS = (*LEAKS, NAMESAKE)

@@ -26,7 +26,7 @@ from wordnet_splits.base.jsonable import Jsonable, to_json
 from wordnet_splits.base.parquet import schema_of, write_table
 from wordnet_splits.base.shapes import Line, Lines
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.rules.keywords import are_same_class
+from wordnet_splits.rules.relations import EQUAL, KnownClasses
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy, load
 
@@ -78,8 +78,8 @@ class Thresholds(Tabular):
     listed, against : names of the two lists.
     known : number of known classes.
     equal : number of classes that equal a known one; they are not in the table.
-    table : class_id, name, relation (below, above or null), nearest, and ``value`` of the measure for class
-        and nearest; null without a synset.
+    table : class_id, name, relation (the closest to a known class: below, above or null), nearest, and
+        ``value`` of the measure for class and nearest; null without a synset.
     """
 
     listed: str
@@ -257,8 +257,9 @@ def thresholds(
         raise DataError(
             "no class of it has a synset", where=known_classes.name, hint="give other known classes"
         )
-    relations = _relations(listed, known_classes, taxonomy)
-    unequal = [item for item in listed.classes if relations[item.id] != "equal"]
+    known = KnownClasses(known_classes.by_id, taxonomy)
+    relations = {item.id: next((kin.relation for kin in known.kin(item)), None) for item in listed.classes}
+    unequal = [item for item in listed.classes if relations[item.id] != EQUAL]
     nearest = nearest_classes(measure, unequal, known_classes, taxonomy)
     rows = [(c.id, c.name, relations[c.id], *nearest.get(c.id, (None, None))) for c in unequal]
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in SCHEMA]
@@ -272,25 +273,6 @@ def _rounded_between(low: float, high: float) -> float:
     middle = (low + high) / 2
     rounded = (round(middle, digits) for digits in range(2, 17))
     return next((value for value in rounded if low < value < high), middle)
-
-
-def _relations(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, str | None]:
-    """Return the relation of each class: equal, below, above or None, the first that holds."""
-    known_by_wnid: dict[str, list[ListedClass]] = {}
-    for item in known.classes:
-        for wnid in item.wnids:
-            known_by_wnid.setdefault(wnid, []).append(item)
-    below = taxonomy.descendants(*{wnid for item in known.classes for wnid in item.covers})
-    above = {up for wnid in known_by_wnid for up in taxonomy.ancestors(wnid)}
-
-    def relation(item: ListedClass) -> str | None:
-        equals = (known_class for wnid in item.wnids for known_class in known_by_wnid.get(wnid, ()))
-        if any(are_same_class(item, known_class) for known_class in equals):
-            return "equal"
-        kinds = (("below", below, item.wnids), ("above", above, item.covers))
-        return next((name for name, kin, wnids in kinds if not kin.isdisjoint(wnids)), None)
-
-    return {item.id: relation(item) for item in listed.classes}
 
 
 def nearest_classes(

@@ -28,7 +28,7 @@ from wordnet_splits.making.membership import Membership
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import Key
 from wordnet_splits.rules.evidence import NAMED, join_names
-from wordnet_splits.rules.keywords import are_same_class
+from wordnet_splits.rules.relations import EQUAL, KnownClasses
 from wordnet_splits.taxonomy import Taxonomy
 
 EXAMPLES = 5
@@ -104,11 +104,6 @@ class ClassSet:
         """Yield (wnid, class id) pairs."""
         return ((wnid, c) for c, item in self.members.items() for wnid in item.wnids)
 
-    @property
-    def covers(self) -> Iterator[tuple[str, str]]:
-        """Yield (wnid, class id) pairs of the synsets whose hyponyms are of the class."""
-        return ((wnid, c) for c, item in self.members.items() for wnid in item.covers)
-
 
 def class_sets(membership: Membership) -> list[ClassSet]:
     """Return the groups in file order, then the remaining classes of the sources of ID and far groups."""
@@ -128,14 +123,14 @@ def _class_set(name: str, role: str, source: str, classes: Iterable[str]) -> Cla
 def class_leaks(membership: Membership, taxonomy: Taxonomy) -> list[Leak]:
     """Return the leaks of classes between every two sets, in the order of `class_sets`.
 
-    Kind ``class`` is an equal synset (or the same class), by `are_same_class`; ``ancestry`` one above the
-    other; ``sibling`` a far class below a direct hypernym of a class of an ID source, paired with the class
-    fewest edges away, once for each set. Shifted copies of ID classes are skipped: they have the leaks of the
-    ID classes.
+    Kind ``class`` is an equal class, ``ancestry`` one above the other, by `KnownClasses`; ``sibling`` a far
+    class below a direct hypernym of a class of an ID source, paired with the class fewest edges away, once
+    for each set. Shifted copies of ID classes are skipped: they have the leaks of the ID classes.
     """
     sets = [class_set for class_set in class_sets(membership) if class_set.role != "csid"]
     domain = {g.source for g in membership.recipe.groups_with_role("id")}
     above = {wnid: taxonomy.ancestors(wnid) for class_set in sets for wnid, _ in class_set.wnids}
+    known = {class_set.name: KnownClasses(class_set.members, taxonomy) for class_set in sets}
     leaks = []
     for a, b in combinations(sets, 2):
         far, id_side = (b, a) if b.role == "far" else (a, b)
@@ -143,7 +138,7 @@ def class_leaks(membership: Membership, taxonomy: Taxonomy) -> list[Leak]:
         if not from_rules and far.role != "far":
             continue
         contradicts = far.role == "far" != id_side.role and id_side.source in domain
-        equal, ancestry = _shared_classes(a, b, above)
+        equal, ancestry = _shared_classes(a, b, known[b.name])
         pairs_by_kind = {"class": equal}
         if from_rules or (contradicts and id_side.source != far.source):
             pairs_by_kind["ancestry"] = ancestry
@@ -155,30 +150,13 @@ def class_leaks(membership: Membership, taxonomy: Taxonomy) -> list[Leak]:
 
 
 def _shared_classes(
-    a: ClassSet, b: ClassSet, above: Mapping[str, Mapping[str, int]]
+    a: ClassSet, b: ClassSet, known: KnownClasses[str]
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return (equal, ancestry) class pairs of two sets, sorted."""
+    """Return (equal, ancestry) class pairs of two sets, sorted; ``known`` are the classes of ``b``."""
     equal = {(c, c) for c in a.members.keys() & b.members.keys() if a.source == b.source}
-    sharing = _joined(a.wnids, b.wnids)
-    equal |= {(x, y) for x, y in sharing if are_same_class(a.members[x], b.members[y])}
-    related = set(_joined(a.covers, _upwards(b.wnids, above)))
-    related |= set(_joined(_upwards(a.wnids, above), b.covers))
-    return sorted(equal), sorted(related - equal)
-
-
-def _upwards(
-    pairs: Iterable[tuple[str, str]], above: Mapping[str, Mapping[str, int]]
-) -> Iterator[tuple[str, str]]:
-    """Yield (ancestor, class id) pairs, including the synsets themselves."""
-    return ((up, c) for wnid, c in pairs for up in above[wnid])
-
-
-def _joined(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of classes that share a synset."""
-    holders: dict[str, set[str]] = defaultdict(set)
-    for wnid, class_b in b:
-        holders[wnid].add(class_b)
-    return ((class_a, class_b) for wnid, class_a in a for class_b in holders.get(wnid, ()))
+    pairs = [(kin.relation, (c, kin.known)) for c, item in a.members.items() for kin in known.kin(item)]
+    equal |= {pair for relation, pair in pairs if relation == EQUAL}
+    return sorted(equal), sorted({pair for _, pair in pairs} - equal)
 
 
 def _siblings(
@@ -375,8 +353,8 @@ def _relation(kind: str, item: CatalogClass, related: CatalogClass, taxonomy: Ta
         return "has the synset of"
     if kind == "sibling":
         return "lies below a parent of"
-    below = any(taxonomy.ancestors(wnid).keys() & set(related.covers) for wnid in item.wnids)
-    return "lies below" if below else "lies above"
+    kin = KnownClasses({related.class_id: related}, taxonomy).kin(item)
+    return f"lies {kin[0].relation}"
 
 
 def trains(a: Group, b: Group) -> bool:

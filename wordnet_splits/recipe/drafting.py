@@ -14,6 +14,7 @@ from wordnet_splits.sources import source_class
 from wordnet_splits.sources.noise import NoiseSource
 
 KNOWN = "known"
+KIN = f'overlaps = "group:{KNOWN}", relation = "kin"'
 TRAIN = ("train", "training")
 EVALUATED = ("test", "testing", "eval", "val", "valid", "validation", "dev")
 NOISE = "generate = 1000"
@@ -174,15 +175,14 @@ def _classes(role: str, group: DraftGroup, id_group: DraftGroup) -> tuple[str, s
     kin = f'below_parent_of = "group:{KNOWN}"'
     if role != "near":
         return role, f"not = {{ {kin} }}{draw}"
-    return "near", f'all = [ {{ {kin} }}, {{ not = {{ overlaps = "group:{KNOWN}" }} }} ]{draw}'
+    return "near", f"all = [ {{ {kin} }}, {{ not = {{ {KIN} }} }} ]{draw}"
 
 
 def _by_measure(role: str, bound: tuple[str, float], draw: str) -> tuple[str, str]:
     measure, value = bound
     side, comment = ("above", "alike") if role == "near" else ("below", "unlike")
     alike = f'similarity = {{ to = "group:{KNOWN}", measure = {_text(measure)}, {side} = {value} }}'
-    kin = f'overlaps = "group:{KNOWN}", relation = "ancestry"'
-    return comment, f"all = [ {{ {alike} }}, {{ not = {{ {kin} }} }} ]{draw}"
+    return comment, f"all = [ {{ {alike} }}, {{ not = {{ {KIN} }} }} ]{draw}"
 
 
 def _images(role: str, source: str) -> str:

@@ -17,9 +17,9 @@ from wordnet_splits.catalog.lists import find_list
 from wordnet_splits.making.leaks import KEPT_FIRST, trains
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import ClassRule, Context, Expression, Key, decide
-from wordnet_splits.rules.keywords import are_same_class
 from wordnet_splits.rules.model import Hierarchy, expand_clear_of, operands
 from wordnet_splits.rules.registry import registered_operators
+from wordnet_splits.rules.relations import KnownClasses
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.taxonomy.other_wordnets import OtherWordNet
 
@@ -130,23 +130,6 @@ def readings_used(recipe: Recipe) -> dict[str, frozenset[str]]:
     return kinds
 
 
-@dataclass(frozen=True)
-class LeakIndex:
-    """Synsets of classes of other groups, and the synsets below and above them, to find leaks."""
-
-    by_wnid: Mapping[str, Sequence[CatalogClass]] = field(default_factory=dict)
-    below: frozenset[str] = frozenset()
-    above: frozenset[str] = frozenset()
-
-    def leaks(self, item: CatalogClass) -> bool:
-        """Whether a class equals, is below or is above a class of another group."""
-        return (
-            any(are_same_class(item, earlier) for w in item.wnids for earlier in self.by_wnid.get(w, ()))
-            or not self.below.isdisjoint(item.wnids)
-            or not self.above.isdisjoint(item.covers)
-        )
-
-
 @dataclass
 class Outcome:
     """The classes of each group under an alternative.
@@ -164,7 +147,7 @@ class Outcome:
     alternative: Alternative
     groups: dict[str, list[str]] = field(default_factory=dict)
     offered_to: dict[Key, list[str]] = field(default_factory=dict)
-    leak_indexes: dict[str, LeakIndex] = field(default_factory=dict)
+    leak_indexes: dict[str, KnownClasses[Key]] = field(default_factory=dict)
     dropped: set[Key] = field(default_factory=set)
     idle: set[str] = field(default_factory=set)
 
@@ -246,23 +229,13 @@ def _drop_leaks(outcome: Outcome) -> None:
     ranked = sorted((g for g in recipe.group if g.role != "csid"), key=lambda g: KEPT_FIRST.index(g.role))
     for group in ranked:
         earlier = [item for other_group, items in remaining if trains(other_group, group) for item in items]
-        leak_index = outcome.leak_indexes[group.name] = _leak_index(earlier, alternative.taxonomy)
-        same = {(item.source, item.class_id) for item in earlier}
+        by_key = {(item.source, item.class_id): item for item in earlier}
+        leak_index = outcome.leak_indexes[group.name] = KnownClasses(by_key, alternative.taxonomy)
         left = []
         for class_id in outcome.groups[group.name]:
             item = alternative.catalog(group.source)[class_id]
-            if (group.source, class_id) in same or leak_index.leaks(item):
+            if (group.source, class_id) in by_key or leak_index.kin(item):
                 outcome.dropped.add((group.source, class_id))
             else:
                 left.append(item)
         remaining.append((group, left))
-
-
-def _leak_index(earlier: Sequence[CatalogClass], taxonomy: Taxonomy) -> LeakIndex:
-    by_wnid: dict[str, list[CatalogClass]] = {}
-    for item in earlier:
-        for wnid in item.wnids:
-            by_wnid.setdefault(wnid, []).append(item)
-    below = taxonomy.descendants(*{wnid for item in earlier for wnid in item.covers})
-    above = frozenset(up for wnid in by_wnid for up in taxonomy.ancestors(wnid))
-    return LeakIndex(by_wnid, frozenset(below), above)

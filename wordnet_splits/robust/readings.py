@@ -9,7 +9,6 @@ from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.robust.alternatives import (
     EXCLUDED,
-    LeakIndex,
     Outcome,
     Rewrite,
     as_rule,
@@ -82,13 +81,13 @@ def _roles_with(outcome: Outcome, replaced: dict[Key, tuple[str, ...]]) -> Itera
         if SENSE in kinds[group.name] or rule.draw is None:
             verdicts = decide(rule, group.source, offered, context)
             accepted = {c for c in offered if verdicts[c].accepted}
-        leak_index = outcome.leak_indexes.get(group.name, LeakIndex())
+        leak_index = outcome.leak_indexes.get(group.name)
         for class_id in offered:
             if class_id in accepted:
                 key = (group.source, class_id)
                 del left[key]
                 item = replace(outcome.alternative.catalog(group.source)[class_id], wnids=replaced[key])
-                yield key, EXCLUDED if leak_index.leaks(item) else group.role
+                yield key, EXCLUDED if leak_index and leak_index.kin(item) else group.role
     yield from ((key, EXCLUDED) for key in left)
 
 

@@ -190,12 +190,7 @@ def _classes(
     for key, group_names in base.offered_to.items():
         item = load_catalog(key[0])[key[1]]
         kinds_of_class = frozenset[str]().union(*(kinds[name] for name in group_names))
-        leak_indexes = (
-            base.leak_indexes.get(name, alternatives.LeakIndex())
-            for name in group_names
-            if key[1] in base.groups[name]
-        )
-        leaks = any(leak_index.by_wnid for leak_index in leak_indexes)
+        leaks = any(base.leak_indexes.get(name) for name in group_names if key[1] in base.groups[name])
         read_by_leaks = GRAPH if leaks else frozenset[str]()
         kinds_of_class |= read_by_leaks
         candidate = base.role(key)

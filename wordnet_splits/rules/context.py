@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from wordnet_splits.base.errors import TaxonomyError, unknown
 from wordnet_splits.catalog import Catalog, CatalogClass, load_catalog
 from wordnet_splits.rules.model import Hierarchy, Operand
+from wordnet_splits.rules.relations import Mapped, MappedClass
 from wordnet_splits.rules.verdict import Key
 
 if TYPE_CHECKING:
@@ -93,6 +94,10 @@ class Candidates:
         """Return the synsets under which a candidate is judged: those of its catalog unless replaced."""
         return self.context.replaced_synsets.get(self.key(class_id)) or self.catalog[class_id].wnids
 
+    def mapped(self, class_id: str) -> CatalogClass:
+        """Return a candidate with the synsets under which it is judged."""
+        return replace(self.catalog[class_id], wnids=self.wnids(class_id))
+
     def all_wnids(self) -> list[str]:
         """Return the synsets of all candidates, sorted."""
         return sorted({wnid for class_id in self.class_ids for wnid in self.wnids(class_id)})
@@ -151,12 +156,19 @@ class Candidates:
         An array may hold wnids beside class ids of the group's own source; they are classes of the source
         `WORDNET`.
         """
+        return self.by_synset(
+            (wnid, key) for key, item in self.mapped_classes(operand).items() for wnid in item.wnids
+        )
+
+    def mapped_classes(self, operand: Operand) -> dict[Key, MappedClass]:
+        """Return the classes of an operand and the wnids in an array, as in `synsets`."""
         if operand.kind != "ids":
-            return self.by_synset((wnid, key) for key, item in self.items(operand) for wnid in item.wnids)
-        class_ids = [text for text in operand.ids if text in self.catalog]
+            return dict(self.items(operand))
         wnids = [self.taxonomy.find(text) for text in operand.ids if text not in self.catalog]
-        pairs = [(wnid, self.key(class_id)) for class_id in class_ids for wnid in self.wnids(class_id)]
-        return self.by_synset([*pairs, *((wnid, (WORDNET, wnid)) for wnid in wnids)])
+        return {
+            **{self.key(text): self.mapped(text) for text in operand.ids if text in self.catalog},
+            **{(WORDNET, wnid): Mapped(wnid, (wnid,), (wnid,)) for wnid in wnids},
+        }
 
     @staticmethod
     def by_synset(pairs: Iterable[tuple[str, Key]]) -> ClassesBySynset:

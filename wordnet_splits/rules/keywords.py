@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from wordnet_splits.base.errors import unknown
 
@@ -124,27 +124,6 @@ def matches(
 def folded_lemma(lemma: str) -> str:
     """Return a lemma as keywords and lemmas are compared: case folded, ``-`` as ``_``."""
     return lemma.casefold().replace("-", "_")
-
-
-class MappedClass(Protocol):
-    """A class as a catalog or a list maps it to synsets."""
-
-    @property
-    def name(self) -> str:
-        """The publisher's name."""
-
-    @property
-    def covers(self) -> tuple[str, ...]:
-        """The synsets whose hyponyms all belong to this class; empty where they are wider than the class."""
-
-
-def are_same_class(a: MappedClass, b: MappedClass) -> bool:
-    """Return whether two classes that share a synset are the same class.
-
-    They are not where both are mapped to a synset wider than their names mean, and the names differ: *ramen*
-    and *hot and sour soup* are both filed under soup.
-    """
-    return bool(a.covers or b.covers) or folded_name(a.name) == folded_name(b.name)
 
 
 def folded_name(name: str) -> str:

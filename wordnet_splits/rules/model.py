@@ -205,7 +205,8 @@ class Expression(_Model):
     Attributes
     ----------
     senses : with ``overlaps``: ``any`` noun synset of a class's name, or those of its catalog.
-    relation : with ``overlaps``: the relations of a class to the operand's that count.
+    relation : with ``overlaps``: the relations of a class to the operand's that count; ``kin`` counts those
+        of `thresholds`, in which a class is not its synset where that is wider than its name.
     """
 
     listed: OperandField | None = _means("the classes named")
@@ -215,7 +216,7 @@ class Expression(_Model):
     below_parent_of: OperandField | None = _means("at or below a direct hypernym")
     overlaps: OperandField | None = _means("equal, above or below")
     senses: Literal["any", "catalog"] | None = None
-    relation: Literal["equal", "self-or-below", "self-or-above", "ancestry"] | None = None
+    relation: Literal["equal", "self-or-below", "self-or-above", "ancestry", "kin"] | None = None
     keyword_overlap: KeywordOverlap | None = _means("a keyword of the name reaches one or its kin")
     clear_of: KeywordOverlap | None = _means("neither keywords nor synsets come near")
     shares_name_with: OperandField | None = _means("a word of its synset is a name")

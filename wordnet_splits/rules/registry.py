@@ -37,21 +37,26 @@ class Operator:
     reads : what the operator depends on: the ``sense`` that a class is mapped to, the ``hierarchy``, the
         similarity ``measure``, the version of ``wordnet``. An operator that reads any of them is asked only
         about classes that have a synset.
+    clause : what the operator says of classes, in the plural, with ``{}`` for its value, as in ``"lie at or
+        below {}"``; empty for the words that `rules.words` makes of the key and its meaning.
     """
 
     judge: Judge
     wording: Wording
     reads: frozenset[str]
+    clause: str = ""
 
 
 _OPERATORS: dict[str, Operator] = {}
 
 
-def register_operator(name: str, *, reads: frozenset[str], wording: Wording) -> Callable[[Judge], Judge]:
+def register_operator(
+    name: str, *, reads: frozenset[str], wording: Wording, clause: str = ""
+) -> Callable[[Judge], Judge]:
     """Register the decorated function as the operator of that key; see `Operator` for the parameters."""
 
     def register_judge(judge: Judge) -> Judge:
-        _OPERATORS[name] = Operator(judge, wording, reads)
+        _OPERATORS[name] = Operator(judge, wording, reads, clause)
         return judge
 
     return register_judge

@@ -12,6 +12,7 @@ import pytest
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
 from wordnet_splits import folder_benchmark
+from wordnet_splits.catalog import read_catalog
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import Build, build_benchmark
 from wordnet_splits.recipe import load_recipe
@@ -38,11 +39,11 @@ def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_benchmark, "make_site", make_site)
 
 
-def roles(folder: str) -> dict[str, set[str]]:
+def roles(folder: str, source: str | None = None) -> dict[str, set[str]]:
     rows = load_manifest(Path(folder), check="classes").classes.to_pylist()
     of_role: dict[str, set[str]] = {}
     for row in rows:
-        if row["source"] != "cifar100":
+        if row["source"] == source or (source is None and row["source"] != "cifar100"):
             of_role.setdefault(row["role"], set()).add(row["class_id"])
     return of_role
 
@@ -154,6 +155,21 @@ def test_a_catalog_by_hand_stays_and_its_unconfirmed_synsets_are_said(command: C
     done = command(*words)
     assert done.code == 0
     assert "catalog make --root" not in done.out
+
+
+@pytest.mark.usefixtures("no_pages")
+def test_the_sizes_announced_are_those_built_with_classes_mapped_by_their_head_noun(command: Command) -> None:
+    own.class_folders(
+        Path("pics"), ["office chair", "kitchen chair", "zebra", "guest room", "teapot"], {"": 1}
+    )
+    words = ("benchmark", "pics", "--known", "imagenet1k:n02791124,n02123045", "--out", "made", "--accept")
+    made = command(*words, "--json").json  # n02791124: barber chair
+    mapped = {item.class_id: item.mapped for item in read_catalog(Path("made/pics.tsv"))}
+    assert mapped["office chair"] == mapped["kitchen chair"] == "head"
+    found = roles("made/pics", "pics")
+    sizes = {role: len(found[role]) for role in ("near", "far")}
+    assert sizes == {role: made["threshold"][role] for role in sizes}
+    assert {"office chair", "kitchen chair"} <= found["near"]
 
 
 @pytest.mark.usefixtures("no_pages")

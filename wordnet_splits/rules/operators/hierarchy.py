@@ -9,6 +9,15 @@ from wordnet_splits.rules.context import Candidates, ClassesBySynset
 from wordnet_splits.rules.evidence import Names, join_names
 from wordnet_splits.rules.model import Expression, Operand
 from wordnet_splits.rules.registry import GRAPH, MEASURE, register_operator
+from wordnet_splits.rules.relations import (
+    ABOVE,
+    BELOW,
+    EQUAL,
+    KnownClasses,
+    Mapped,
+    MappedClass,
+    synsets_alone,
+)
 from wordnet_splits.rules.verdict import Finding, Key, Via
 from wordnet_splits.similarity import similarity_matrix
 from wordnet_splits.taxonomy import Taxonomy
@@ -18,6 +27,16 @@ StepUp = tuple[int, str]
 Evidence = Iterable[Via]
 """Evidence of an operator for a class, the nearest first; empty where the operator is not true of it."""
 WHOLE, PART = "whole", "part"
+OVERLAPS = {
+    "equal": (EQUAL,),
+    "self-or-below": (EQUAL, BELOW),
+    "self-or-above": (EQUAL, ABOVE),
+    "ancestry": (EQUAL, BELOW, ABOVE),
+    "kin": (EQUAL, BELOW, ABOVE),
+}
+"""The relations of a class that each ``relation`` of ``overlaps`` counts."""
+VIA_OF = {EQUAL: "equal", BELOW: "ancestor", ABOVE: "descendant"}
+"""The relation of the known class's synset to a class, by that of the class to it."""
 
 
 def _subtree_wording(finding: Finding, names: Names) -> str:
@@ -28,7 +47,7 @@ def _subtree_wording(finding: Finding, names: Names) -> str:
     return f"{names.it} {verb} {names.synset(via.wnid)}"
 
 
-@register_operator("subtree", reads=GRAPH, wording=_subtree_wording)
+@register_operator("subtree", reads=GRAPH, wording=_subtree_wording, clause="lie at or below {}")
 def subtree(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes at or below any synset of the operand."""
     roots = candidates.synsets(expression.value)
@@ -52,7 +71,9 @@ def _below_one_wording(finding: Finding, names: Names) -> str:
     return f"of all synsets named {names.it} {verb} {synsets} alone"
 
 
-@register_operator("below_one", reads=GRAPH, wording=_below_one_wording)
+@register_operator(
+    "below_one", reads=GRAPH, wording=_below_one_wording, clause="lie at or below exactly one synset of {}"
+)
 def below_one(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes at or below exactly one synset of the operand (Ren et al. 2018: categories).
 
@@ -80,7 +101,12 @@ def _shares_parent_with_wording(finding: Finding, names: Names) -> str:
     return f"{names.it} and {classes} share the parent {parent}"
 
 
-@register_operator("shares_parent_with", reads=GRAPH | {MEASURE}, wording=_shares_parent_with_wording)
+@register_operator(
+    "shares_parent_with",
+    reads=GRAPH | {MEASURE},
+    wording=_shares_parent_with_wording,
+    clause="share a direct hypernym with {}",
+)
 def shares_parent_with(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes that have a direct hypernym in common with another class of the operand."""
     graph = candidates.context.graph
@@ -109,7 +135,12 @@ def _below_parent_of_wording(finding: Finding, names: Names) -> str:
     return f"{names.it} {'is' if relation == 'equal' else 'lies below'} {parent}, a parent of {classes}"
 
 
-@register_operator("below_parent_of", reads=GRAPH | {MEASURE}, wording=_below_parent_of_wording)
+@register_operator(
+    "below_parent_of",
+    reads=GRAPH | {MEASURE},
+    wording=_below_parent_of_wording,
+    clause="lie at or below a direct hypernym of {}",
+)
 def below_parent_of(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes at or below any direct hypernym of a class of the operand.
 
@@ -136,38 +167,50 @@ def _overlaps_wording(finding: Finding, names: Names) -> str:
             "equal": "is not",
             "self-or-above": "neither is nor lies above",
             "ancestry": "neither is nor lies above or below",
+            "kin": "neither is nor lies above or below",
         }.get(finding.expression.relation or "", "neither is nor lies below")
+        if finding.expression.relation == "kin":
+            return f"{names.it} {where} {names.any_of(operand, finding.via)}"
         return f"{names.it} {where} {stands_for} {names.any_of(operand, finding.via)}"
     classes, synset = _nearest(finding, operand, names)
     verb = {"equal": "is", "ancestor": "lies below", "descendant": "lies above"}[finding.via[0].relation]
     return f"{names.it} {verb} {synset}, {stands_for} {classes}"
 
 
-@register_operator("overlaps", reads=GRAPH | {MEASURE}, wording=_overlaps_wording)
+@register_operator(
+    "overlaps", reads=GRAPH | {MEASURE}, wording=_overlaps_wording, clause="equal, or lie above or below, {}"
+)
 def overlaps(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes whose synset equals, lies below or lies above a synset of an operand's class.
 
     With ``senses = "any"`` the synsets of an operand's class are all noun senses of its name, as NLTK's
     ``synsets(name)`` returns them; with ``"catalog"``, the default, those of its catalog. ``relation`` is
-    ``self-or-below`` by default. Follows the full graph.
+    ``self-or-below`` by default. ``kin`` counts the relations of `thresholds` and `audit_classes`; the others
+    take a synset that is wider than the name of a class for its own. Follows the full graph.
     """
-    taxonomy = candidates.taxonomy
     operand: Operand = expression.value
-    synsets = _any_sense(operand, candidates) if expression.senses == "any" else candidates.synsets(operand)
+    if expression.senses == "any":
+        classes = _any_sense(operand, candidates)
+    else:
+        classes = candidates.mapped_classes(operand)
     relation = expression.relation or "self-or-below"
-    looks_up = relation in ("self-or-below", "ancestry")
-    lower = _all_below(synsets, taxonomy) if relation in ("self-or-above", "ancestry") else {}
+    alone = relation != "kin"
+    known = KnownClasses(
+        {key: synsets_alone(item) if alone else item for key, item in classes.items()}, candidates.taxonomy
+    )
+    counted_relations = OVERLAPS[relation]
 
     def evidence(class_id: str) -> Evidence:
-        candidate, wnids = candidates.key(class_id), candidates.wnids(class_id)
-        for wnid in sorted(w for w in wnids if w in synsets):
-            yield from _vias("equal", wnid, synsets[wnid], candidate, 0)
-        for edges, wnid in all_above(wnids, synsets, taxonomy) if looks_up else ():
-            if edges:
-                yield from _vias("ancestor", wnid, synsets[wnid], candidate, edges)
-        for edges, wnid in sorted({step for w in wnids for step in lower.get(w, ())}):
-            yield from _vias("descendant", wnid, synsets[wnid], candidate, edges)
+        item = candidates.mapped(class_id)
+        keys: dict[tuple[int, int, str], set[Key]] = {}
+        for kin in known.kin(synsets_alone(item) if alone else item):
+            if kin.relation in counted_relations:
+                step = counted_relations.index(kin.relation), kin.edges, kin.known_wnid
+                keys.setdefault(step, set()).add(kin.known)
+        for (n, edges, wnid), of_synset in sorted(keys.items()):
+            yield from _vias(VIA_OF[counted_relations[n]], wnid, of_synset, candidates.key(class_id), edges)
 
+    synsets = candidates.by_synset((wnid, key) for key, item in classes.items() for wnid in item.wnids)
     return _judge(expression, candidates, synsets, evidence)
 
 
@@ -184,7 +227,12 @@ def _part_whole_with_wording(finding: Finding, names: Names) -> str:
     return f"{above if edges else names.it} {verb} {synset}, the synset of {classes}"
 
 
-@register_operator("part_whole_with", reads=GRAPH, wording=_part_whole_with_wording)
+@register_operator(
+    "part_whole_with",
+    reads=GRAPH,
+    wording=_part_whole_with_wording,
+    clause="are a part, member or substance of {}, or have it as one",
+)
 def part_whole_with(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes that are part, member or substance of one of the operand, or have one as theirs.
 
@@ -258,22 +306,13 @@ def parents_of(synsets: ClassesBySynset, graph: Taxonomy) -> ClassesBySynset:
     return Candidates.by_synset(pairs)
 
 
-def _any_sense(operand: Operand, candidates: Candidates) -> ClassesBySynset:
-    return Candidates.by_synset(
-        (wnid, key)
+def _any_sense(operand: Operand, candidates: Candidates) -> dict[Key, MappedClass]:
+    """Return the classes of an operand with all noun senses of their names."""
+    senses = (
+        (key, item.name, candidates.taxonomy.senses(item.name.replace(" ", "_")))
         for key, item in candidates.items(operand)
-        for wnid in candidates.taxonomy.senses(item.name.replace(" ", "_"))
     )
-
-
-def _all_below(synsets: ClassesBySynset, taxonomy: Taxonomy) -> dict[str, list[StepUp]]:
-    """Return, for every synset strictly above some of ``synsets``, those of them and the edges down."""
-    steps: dict[str, list[StepUp]] = {}
-    for wnid in synsets:
-        for above, edges in taxonomy.ancestors(wnid).items():
-            if edges:
-                steps.setdefault(above, []).append((edges, wnid))
-    return steps
+    return {key: Mapped(name, wnids, wnids) for key, name, wnids in senses}
 
 
 def _vias(relation: str, wnid: str, keys: Iterable[Key], candidate: Key, edges: int) -> Iterator[Via]:
