@@ -8,6 +8,7 @@ from typing import Final
 
 from wordnet_splits.rules.context import Candidates, Context
 from wordnet_splits.rules.model import (
+    MEANINGS,
     ClassRule,
     Expression,
     HeldOut,
@@ -18,6 +19,7 @@ from wordnet_splits.rules.model import (
     Slice,
 )
 from wordnet_splits.rules.operators.hierarchy import parents_of
+from wordnet_splits.rules.registry import registered_operators
 from wordnet_splits.rules.verdict import Verdict
 
 NAMED: Final = 12
@@ -27,21 +29,9 @@ RELATIONS: Final = {
     "equal": "equal {}",
     "self-or-below": "equal or lie below {}",
     "self-or-above": "equal or lie above {}",
+    "kin": "equal, or lie above or below, {} (no class is above another by a synset wider than its name)",
 }
-PREDICATES: Final = {
-    "subtree": "lie at or below {}",
-    "below_one": "lie at or below exactly one synset of {}",
-    "shares_parent_with": "share a direct hypernym with {}",
-    "below_parent_of": "lie at or below a direct hypernym of {}",
-    "overlaps": "equal, or lie above or below, {}",
-    "keyword_overlap": "have a keyword in their name that reaches {} or its relatives",
-    "clear_of": "are clear of {} in keywords and synsets",
-    "shares_name_with": "have a synset with the name of {} among its words",
-    "part_whole_with": "are a part, member or substance of {}, or have it as one",
-    "gloss_mentions": "are mentioned in the definition of {}, or mention it in theirs",
-    "rest": "are in no earlier set",
-}
-"""Clauses on classes, in the plural, by operator; the operand goes into the braces."""
+CLEAR_OF: Final = "are clear of {} in keywords and synsets"
 KEYWORD_OPTIONS: Final = {
     ("nodes", "subtree"): "keywords reach only synsets of those classes and above them",
     ("match", "lemma"): "a keyword is a whole lemma",
@@ -112,12 +102,16 @@ def _clause(rule: Expression) -> str:
     if isinstance(value, KeywordOverlap):
         options = [text for (key, choice), text in KEYWORD_OPTIONS.items() if getattr(value, key) == choice]
         any_class = "every class of" if rule.operator == "clear_of" else "a class of"
-        clause = PREDICATES[rule.operator].format(_operand_words(value.with_, any_class))
+        text = CLEAR_OF if rule.operator == "clear_of" else registered_operators()[rule.operator].clause
+        clause = text.format(_operand_words(value.with_, any_class))
         return f"{clause} ({'; '.join(options)})" if options else clause
     if rule.operator == "listed":
         return f"are {_operand_words(value, 'in')}"
-    operand = _operand_words(value) if isinstance(value, Operand) else ""
-    clause = RELATIONS.get(rule.relation or "", PREDICATES[rule.operator]).format(operand)
+    words = _operand_words(value) if isinstance(value, Operand) else str(value)
+    template = registered_operators()[rule.operator].clause
+    if not template:
+        return f"fulfil {rule.operator} with {words} ({MEANINGS[rule.operator]})"
+    clause = RELATIONS.get(rule.relation or "", template).format(words)
     return f"{clause}, in any sense of their name" if rule.senses == "any" else clause
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from wordnet_splits.recipe import load_recipe, recipe_names
-from wordnet_splits.rules.model import OPERATORS, ClassRule
+from wordnet_splits.rules.model import MEANINGS, OPERATORS, ClassRule
+from wordnet_splits.rules.registry import registered_operators
 from wordnet_splits.rules.words import rule_words
 
 NEAR = {"shares_parent_with": "group:known"}
@@ -79,6 +81,14 @@ def test_every_operator_has_a_clause(operator: str) -> None:
     if operator == "similarity":
         value = {"to": value, "measure": "mean", "above": 0.5}
     assert "cifar10" in rule_words(ClassRule.model_validate({operator: value}))
+
+
+def test_an_operator_without_a_clause_is_named_with_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    operators = registered_operators()
+    mute = dataclasses.replace(operators["subtree"], clause="")
+    monkeypatch.setitem(operators, "subtree", mute)  # type: ignore[arg-type]
+    words = rule_words(ClassRule.model_validate({"not": {"subtree": ["n02084071"]}}))
+    assert all(text in words for text in ("subtree", "n02084071", MEANINGS["subtree"]))
 
 
 def test_no_shipped_rule_has_syntax_in_its_words() -> None:

@@ -48,7 +48,10 @@ def _keyword_overlap_wording(finding: Finding, names: Names) -> str:
 
 # not SENSE: a keyword reaches every sense of a name
 @register_operator(
-    "keyword_overlap", reads=frozenset({HIERARCHY, MEASURE, WORDNET}), wording=_keyword_overlap_wording
+    "keyword_overlap",
+    reads=frozenset({HIERARCHY, MEASURE, WORDNET}),
+    wording=_keyword_overlap_wording,
+    clause="have a keyword in their name that reaches {} or its relatives",
 )
 def keyword_overlap(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes with a keyword that reaches a class of the operand or a relative of one.
@@ -156,7 +159,12 @@ def _shares_name_with_wording(finding: Finding, names: Names) -> str:
     return f"the word {word!r} of {names.it} is the name of {names.others(operand, finding.via)}"
 
 
-@register_operator("shares_name_with", reads=frozenset({SENSE, WORDNET}), wording=_shares_name_with_wording)
+@register_operator(
+    "shares_name_with",
+    reads=frozenset({SENSE, WORDNET}),
+    wording=_shares_name_with_wording,
+    clause="have a synset with the name of {} among its words",
+)
 def shares_name_with(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes one of whose synsets has a lemma equal to the name of a class of the operand.
 
@@ -198,7 +206,12 @@ def _gloss_mentions_wording(finding: Finding, names: Names) -> str:
     return f"the definition of {names.synset(via.wnid)}, {classes}, names {word!r}"
 
 
-@register_operator("gloss_mentions", reads=frozenset({SENSE, WORDNET}), wording=_gloss_mentions_wording)
+@register_operator(
+    "gloss_mentions",
+    reads=frozenset({SENSE, WORDNET}),
+    wording=_gloss_mentions_wording,
+    clause="are mentioned in the definition of {}, or mention it in theirs",
+)
 def gloss_mentions(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes whose definition names a class of the operand, or is named in that class's.
 

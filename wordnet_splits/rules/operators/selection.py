@@ -47,7 +47,7 @@ def _rest_wording(finding: Finding, names: Names) -> str:
     return f"{names.it} is in no earlier group of {names.subject[0]} ({group} {join_names(finding.words)})"
 
 
-@register_operator("rest", reads=NOTHING, wording=_rest_wording)
+@register_operator("rest", reads=NOTHING, wording=_rest_wording, clause="are in no earlier set")
 def rest(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of every class that no earlier group has taken."""
     groups = candidates.context.groups.items()
