@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.tabular import Tabular
@@ -23,16 +23,17 @@ from wordnet_splits.base.tabular import Tabular
 from ..arrays import Array
 from ..methods import Batch, Method, get_method
 from ..methods.interface import HEAD
+from .audit_inputs import check_inputs
 from .audit_trainer import LEAST_CHANGE, AuditedTrainer, Finding, recorded_outputs
 from .runs import choose_machine
 from .steps import reproducible
 
-SCALES = (1.0, 5.0, 25.0, 0.1)
-"""Factors of the classifier's weights that are tried until a hinge is active."""
 DESCENT_STEPS, DESCENT_RATE = 15, 3e-3
+BIAS_SHARE = 1e-5
+"""Largest gradient of a bias, as a share of that of the weights, that counts as none."""
 RTOL, ATOL, SMALL_SHARE = 1e-4, 1e-5, 0.01
 """Tolerances; the absolute one is at most a small share of the greatest value."""
-CHECKS = ("gradient", "per image", "falls", "changes weights", "oracle", "trained", "kept")
+CHECKS = ("gradient", "per image", "batch", "falls", "changes weights", "oracle", "inputs", "trained", "kept")
 
 
 @dataclass(frozen=True)
@@ -94,11 +95,16 @@ def audit_method(method: Method | str, oracle: Oracle | None = None) -> MethodAu
     """Check every part of a method's loss.
 
     - gradient: reaches the parameter groups that the part claims, and no others.
-    - per image: a value depends on its image alone, or on the batch but not its order, as the part claims.
-    - falls: the part falls when it alone is minimised.
+    - per image: a value depends on its image alone. Not checked where a part claims to depend on the batch or
+      on its order: only an oracle can tell whether it should.
+    - batch: the values of a part that claims to depend on the batch do not depend on its order, and change
+      with the bias of a class, which a softmax over the images of the batch would cancel.
+    - falls: the part, times its weight, falls when it alone is minimised.
     - changes weights: a step with the part differs from one without it; training from plain cross-entropy.
     - oracle: values equal those of ``oracle`` (`OracleInputs` -> values of each part).
-    - trained: parameters change through the trainer's optimizer alone, at the rate of the schedule.
+    - inputs: labels, outliers and each view change a part, and no two views are equal.
+    - trained: all tensors that get a gradient change, through the trainer's optimizer alone, at the rate of
+      the schedule; every head gets a gradient.
     - kept: what the method remembers is not emptied between epochs.
 
     Parameters
@@ -113,7 +119,7 @@ def audit_method(method: Method | str, oracle: Oracle | None = None) -> MethodAu
     machine = choose_machine("cpu")
     with reproducible(machine.device):
         trainer = AuditedTrainer(method)
-        findings = [*trainer.train_late(), *trainer.check_training()]
+        findings = [*trainer.train_late(), check_inputs(trainer), *trainer.check_training()]
         for part in trainer.present:
             findings += _check_part(trainer, part)
         findings += _check_oracle(trainer, oracle)
@@ -129,6 +135,7 @@ def _check_part(trainer: AuditedTrainer, part: str) -> list[Finding]:
             return [
                 gradient,
                 _check_images(trainer, part, state, weights),
+                _check_batch(trainer, part, state, weights),
                 _check_step(trainer, part, state, weights),
                 _check_descent(trainer, part, state, weights),
             ]
@@ -141,12 +148,8 @@ def _active(
     trainer: AuditedTrainer, part: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
 ) -> Iterator[Finding]:
     """Yield the finding about the gradient, at the first scale of the classifier at which it passes."""
-    original = [p.detach().clone() for p in trainer.model.parameters()[HEAD]]
     findings = []
-    for scale in SCALES:
-        with torch.no_grad():
-            for p, value in zip(trainer.model.parameters()[HEAD], original, strict=True):
-                p.copy_(value * scale)
+    for _ in trainer.classifier_scales():
         findings.append(_check_gradient(trainer, part, state, weights))
         if findings[-1].passed:
             break
@@ -176,6 +179,33 @@ def _check_gradient(
     return Finding(part, "gradient", not wrong, ", ".join(wrong))
 
 
+def _check_batch(
+    trainer: AuditedTrainer, part: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
+) -> Finding:
+    """Return whether a part that depends on the batch ignores its order, and is no softmax over images."""
+    if trainer.method.parts[part].depends == "image":
+        return Finding(part, "batch", None)
+    faults, batch = [], trainer.batch_of()
+    with recorded_outputs(trainer.model) as (_, draws):
+        values = trainer.terms(batch, state, weights)[part].values
+    for name, head in trainer.model.module.named_modules():
+        weight, bias = getattr(head, "weight", None), getattr(head, "bias", None)
+        if not isinstance(head, nn.Linear) or bias is None or len(bias) == 1 or not values.requires_grad:
+            continue
+        gradients = torch.autograd.grad(values.mean(), (weight, bias), allow_unused=True, retain_graph=True)
+        sizes = [0.0 if g is None else float(g.abs().max()) for g in gradients]
+        if sizes[0] > 0 and sizes[1] < BIAS_SHARE * sizes[0]:
+            faults.append(f"the bias of {name} has no effect: is a softmax taken over the batch (dim=0)?")
+    if trainer.method.parts[part].depends == "batch" and not draws:  # draws are made by position
+        known = int(batch.known.sum())
+        order = torch.cat([torch.arange(known).flip(0), torch.arange(known, len(batch)).flip(0)])
+        permuted = trainer.terms(_rows(batch, order), state, weights)[part].values.detach()
+        ordered = (v.detach().flatten().sort()[0] for v in (values, permuted))
+        if not torch.allclose(*ordered, rtol=RTOL, atol=ATOL):
+            faults.append("permuting the batch changes its values")
+    return Finding(part, "batch", not faults, "; ".join(faults))
+
+
 def _check_images(
     trainer: AuditedTrainer, part: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
 ) -> Finding:
@@ -186,20 +216,9 @@ def _check_images(
         return trainer.terms(changed, state, weights)[part].values.detach()
 
     original = values(batch)
-    if depends == "order":
-        return Finding(part, "per image", None, "claims to depend on the order of the images")
-    if depends == "batch":
-        with recorded_outputs(trainer.model) as (_, draws):
-            values(batch)
-        if draws:
-            return Finding(part, "per image", None, "draws random numbers by position")
-        known = int(batch.known.sum())
-        order = torch.cat([torch.arange(known).flip(0), torch.arange(known, len(batch)).flip(0)])
-        permuted = values(_rows(batch, order))
-        same = torch.allclose(
-            original.flatten().sort()[0], permuted.flatten().sort()[0], rtol=RTOL, atol=ATOL
-        )
-        return Finding(part, "per image", same, "" if same else "permuting the batch changes its values")
+    if depends != "image":
+        note = f"depends on the {depends}, as the part claims: compare it with an oracle"
+        return Finding(part, "per image", None, note)
     if original.ndim == 0:
         return Finding(part, "per image", False, "one number for the batch, not a value per image")
     kinds = {bool(k): int((batch.known == k).sum()) for k in batch.known.unique()}
@@ -250,7 +269,8 @@ def _check_descent(
     batch, parameters = trainer.batch_of(), list(trainer.module.parameters())
     optimizer, means = torch.optim.Adam(parameters, lr=DESCENT_RATE), []
     for _ in range(DESCENT_STEPS + 1):
-        mean = trainer.terms(batch, state, weights)[part].values.mean()
+        term = trainer.terms(batch, state, weights)[part]
+        mean = math.copysign(1.0, term.weight) * term.values.mean()
         means.append(float(mean.detach()))
         if not mean.requires_grad:
             return Finding(part, "falls", False, "it has no gradient")

@@ -16,7 +16,7 @@ from wordnet_splits.base.progress import Silent
 
 from ..checkpoints.recipe import Constant, load_recipe
 from ..methods import Batch, Method, Network, State, Term, get_method
-from ..methods.interface import BACKBONE, OUTLIER
+from ..methods.interface import BACKBONE, HEAD, OUTLIER, Terms
 from .data import Images, TrainingData, load_training_data
 from .runs import choose_machine
 from .steps import DeviceData, Run, copied
@@ -24,6 +24,8 @@ from .trainer import Trainer
 
 LATE, EPOCHS, WARM_UP, MAX_WARM_UP = 900, 1000, 2, 90
 IMAGES, OUTLIERS, STEP_IMAGES, STEP_OUTLIERS = 96, 48, 12, 6
+SCALES = (1.0, 5.0, 25.0, 0.1)
+"""Factors of the classifier's weights that are tried until a hinge is active."""
 LEAST_CHANGE = 1e-6
 KEPT_SHARE = 0.9
 """Least share of a state's rows, those not all zero, that is left after an epoch's end and a step."""
@@ -61,6 +63,7 @@ class AuditedTrainer(Trainer):
         recipe = load_recipe("digits-demo")
         choice = recipe.optimizer["adam"].model_validate({"rule": "sgd", "lr": 0.01})
         changes: dict[str, Any] = {"schedule": Constant(kind="constant"), "epochs": EPOCHS, "batch": 32}
+        changes["augment"] = "crop4-flip"  # so that two random views differ
         recipe = recipe.model_copy(update={**changes, "optimizer": {"sgd": choice}})
         data = DeviceData.of(audit_data(method.outliers != "none"), machine.device)
         super().__init__(Run(recipe, recipe.network, "sgd", 0), data, machine, method=method)
@@ -70,6 +73,7 @@ class AuditedTrainer(Trainer):
         self.around_end: list[dict[str, Any]] = []
         self.present: tuple[str, ...] = ()
         self._steps_left_to_record = 0
+        self._differentiated_tensors: dict[int, tuple[int, Tensor, Tensor]] = {}
 
     def end_epoch(self) -> None:
         """Record the state before the method's `after_epoch` and after the next step."""
@@ -87,9 +91,7 @@ class AuditedTrainer(Trainer):
 
     def train_late(self) -> list[Finding]:
         """Train until every part has appeared; return findings about parts that did not, and about all."""
-        groups = self.model.parameters()
-        frozen = self._not_optimised(groups)
-        before = {name: [p.detach().clone() for p in group] for name, group in frozen.items()}
+        before = {id(p): p.detach().clone() for group in self.model.parameters().values() for p in group}
         findings, kept = [], True
         absent, epochs = list(self.method.parts), 0
         while (absent and epochs < MAX_WARM_UP) or epochs < WARM_UP:
@@ -101,23 +103,45 @@ class AuditedTrainer(Trainer):
         self.present = tuple(name for name in self.method.parts if name not in absent)
         self.epochs_trained = epochs
         findings += [Finding(name, "gradient", False, f"not there after {epochs} epochs") for name in absent]
-        moved = [
-            name
-            for name, group in frozen.items()
-            if any(not torch.equal(p, q) for p, q in zip(group, before[name], strict=True))
-        ]
-        note = (
-            f"{', '.join(moved)} changes, and is in no group of the optimizer: the schedule does not reach it"
-        )
-        findings.append(Finding(ALL, "trained", not moved, note if moved else ""))
+        faults = self._untrained(before)
+        findings.append(Finding(ALL, "trained", not faults, "; ".join(faults)))
         note = "" if kept else "a tensor of its state is emptied when an epoch ends"
         findings.append(Finding(ALL, "kept", kept if self.method_state else None, note))
         return findings
 
-    def _not_optimised(self, groups: Mapping[str, list[nn.Parameter]]) -> dict[str, list[nn.Parameter]]:
+    def _terms(self, batch: Batch) -> Terms:
+        terms = super()._terms(batch)
+        for tensor in _leaves(terms):
+            steps, first = self._differentiated_tensors.get(id(tensor), (0, tensor.detach().clone()))[:2]
+            self._differentiated_tensors[id(tensor)] = (steps + 1, first, tensor)
+        return terms
+
+    def _untrained(self, before: Mapping[int, Tensor]) -> list[str]:
+        """Return what is wrong with the training of parameters and of other tensors with a gradient."""
         optimised = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
-        left = {name: [p for p in group if id(p) not in optimised] for name, group in groups.items()}
-        return {name: group for name, group in left.items() if group}
+        names = {id(p): f"parameter {name}" for name, p in self.module.named_parameters()}
+        faults = []
+        for key, (steps, first, tensor) in self._differentiated_tensors.items():
+            if steps == 1 and not isinstance(tensor, nn.Parameter):
+                continue  # made in a step, as a changed image
+            name = names.get(key, f"a tensor of shape {tuple(tensor.shape)} outside the network")
+            if key in optimised and torch.equal(tensor, first):
+                faults.append(f"{name} gets a gradient and does not change: is its rate 0?")
+            elif key not in optimised and torch.equal(tensor, first):
+                faults.append(f"{name} gets a gradient, and the optimizer does not hold it")
+        claimed = {name for part in self.method.parts.values() for name in part.reaches}
+        for name, group in self.model.parameters().items():
+            aside = [p for p in group if id(p) not in optimised and not torch.equal(p, before[id(p)])]
+            if aside:
+                faults.append(
+                    f"{name} changes, and is in no group of the optimizer: the schedule does not reach it"
+                )
+            reached = any(id(p) in self._differentiated_tensors for p in group)
+            if group and not reached and name not in {BACKBONE, HEAD}:
+                faults.append(f"{name} gets no gradient from any part")
+            elif name in claimed and all(torch.equal(p, before[id(p)]) for p in group) and reached:
+                faults.append(f"{name} does not change")
+        return list(dict.fromkeys(faults))
 
     def check_training(self) -> list[Finding]:
         """Return whether its weights differ from those of plain cross-entropy from the same seed."""
@@ -133,6 +157,16 @@ class AuditedTrainer(Trainer):
     def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return copies of the weights and of the method's state."""
         return copied(self.module.state_dict()), copied(dict(self.method_state))
+
+    def classifier_scales(self) -> Iterator[float]:
+        """Multiply the classifier's weights by each of `SCALES` in turn; the caller restores them."""
+        parameters = self.model.parameters()[HEAD]
+        original = [p.detach().clone() for p in parameters]
+        for scale in SCALES:
+            with torch.no_grad():
+                for p, value in zip(parameters, original, strict=True):
+                    p.copy_(value * scale)
+            yield scale
 
     def batch_of(self, offset: int = 0) -> Batch:
         """Return a batch of ID images, then outliers where the method has them."""
@@ -152,6 +186,21 @@ class AuditedTrainer(Trainer):
         with self.user_code():
             terms = self.method.step(self.model, batch, fresh)
         return {name: term if isinstance(term, Term) else Term(term) for name, term in terms.items()}
+
+
+def _leaves(terms: Terms) -> Iterator[Tensor]:
+    """Yield the tensors that get a gradient from the parts of a loss."""
+    values = [term.values if isinstance(term, Term) else term for term in terms.values()]
+    nodes = [value.grad_fn for value in values if isinstance(value, Tensor)]
+    seen: set[Any] = set()
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            yield node.variable
+        nodes.extend(function for function, _ in node.next_functions)
 
 
 def _emptied(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

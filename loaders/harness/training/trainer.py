@@ -26,7 +26,7 @@ from wordnet_splits.base.progress import Task
 from wordnet_splits.metrics import gamma_minus, gamma_plus
 
 from ..checkpoints.files import build_from, portable_state
-from ..methods.interface import Batch, Data, Method, State
+from ..methods.interface import Batch, Data, Method, State, Terms
 from ..methods.network import HEADS, Network, evaluation_mode
 from ..plugins import user_errors
 from .costs import Cost
@@ -261,9 +261,7 @@ class Trainer:
     def _gradients(self, batch: Batch, weight: float = 1.0) -> Tensor:
         """Add the gradients of a batch, and return its loss, then the mean of each part and 1, or 0 and 0."""
         self.model.forwarded = self.model.differentiated = 0
-        with self.user_code():
-            terms = self.method.step(self.model, batch, self.method_state)
-        means = mean_terms(self.method, terms)
+        means = mean_terms(self.method, self._terms(batch))
         loss = sum_terms(means)
         if not loss.requires_grad:
             raise DataError(
@@ -282,6 +280,11 @@ class Trainer:
                 loss.new_full((), present),
             ]
         return torch.stack(numbers)
+
+    def _terms(self, batch: Batch) -> Terms:
+        """Return the parts of the loss of a batch."""
+        with self.user_code():
+            return self.method.step(self.model, batch, self.method_state)
 
     def _share_of_step(self) -> float:
         """Return the share of a step's images in the batch whose gradients are added up."""

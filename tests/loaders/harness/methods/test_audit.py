@@ -15,6 +15,15 @@ from loaders.harness.methods.registry import METHODS
 from loaders.harness.training.audit import audit_method
 from wordnet_splits.cli.main import run
 
+from .planted_faults import (
+    DeclaredBatchEntropy,
+    HeadOfSetup,
+    RateZero,
+    TensorOfSetup,
+    TwoViews,
+    UnreadOutliers,
+    UnusedHead,
+)
 from .public_bugs import BatchEntropyMcd, BatchMean, DetachedVos, ForgettingNpos, UnscheduledGodin, Weightless
 from .stand_ins import spec_of
 
@@ -58,6 +67,33 @@ def test_public_mistakes_fail(broken: Method, repaired: Method | None, failure: 
     assert any((f.part, f.check) == (part, check) and note in f.note for f in failures), failures
     if repaired is not None:
         assert audit_method(repaired).failures == ()
+
+
+@pytest.mark.parametrize(
+    ("planted", "repaired", "failure"),
+    [
+        (DeclaredBatchEntropy(), DeclaredBatchEntropy(dim=1), ("gap", "batch")),
+        (HeadOfSetup(), None, ("(all)", "trained")),
+        (TensorOfSetup(), None, ("(all)", "trained")),
+        (RateZero(), None, ("(all)", "trained")),
+        (UnusedHead(), None, ("(all)", "trained")),
+        (TwoViews(same=True), TwoViews(), ("(all)", "inputs")),
+        (TwoViews(first=True), None, ("(all)", "inputs")),
+        (UnreadOutliers(), None, ("(all)", "inputs")),
+    ],
+    ids=lambda value: repr(value) if isinstance(value, Method) else "",
+)
+def test_planted_faults_fail(planted: Method, repaired: Method | None, failure: tuple[str, str]) -> None:
+    assert failure in [(f.part, f.check) for f in audit_method(planted).failures]
+    if repaired is not None:
+        assert audit_method(repaired).failures == ()
+
+
+def test_what_depends_on_the_batch_is_not_called_checked_per_image() -> None:
+    outcomes = {(f.part, f.check): f.passed for f in audit_method(TwoViews()).findings}
+    assert outcomes["contrast", "per image"] is None
+    assert outcomes["contrast", "batch"] is True
+    assert outcomes["cross_entropy", "batch"] is None
 
 
 def test_a_detached_regulariser_trains_plain_cross_entropy() -> None:
