@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,12 @@ from ..arrays import Arrays, ArrayView, Head
 from ..backend.devices import current_ranks, deterministic_kernels
 from ..backend.keys import list_key
 from ..backend.transforms import (
+    Normalise,
     Transform,
     as_transform,
-    named_transform,
+    evaluation_transform,
+    imported_transform,
     recipe_normalisation,
-    recipe_transform,
 )
 from ..model import Model
 from ..model.class_map import ClassMap
@@ -327,36 +328,52 @@ def choose_transform(
             )
         return model.preprocess
     manifest = getattr(dataset, "manifest", None)
-    recipe = Declared(name="none") if manifest is None else manifest.data.recipe
-    require_normalisation(model, recipe)
-    sources = dataset.table["source"].unique().to_pylist()
-    transforms = {t.key: t for t in (recipe_transform(recipe, source, model.normalise) for source in sources)}
-    if len(transforms) > 1:
+    recipe = None if manifest is None else manifest.data.recipe
+    named = {} if recipe is None else recipe.transforms
+    names = {named.get(source, "none") for source in dataset.table["source"].unique().to_pylist()}
+    if len(names) > 1:
         raise DataError(
             "the sources of these images have different evaluation transforms",
             where=model.name,
             hint="extract one group at a time: UnknownDetectionSet.parts(...)",
         )
-    return next(iter(transforms.values()))
+    return input_transform(model, names.pop(), recipe)
 
 
 def with_transform(model: Model, transform: Transform | str, recipe: Declared) -> Model:
     """Return a copy of a model whose images go through a transform, or through a named one."""
     if isinstance(transform, str):
-        named = named_transform(transform, recipe, model.normalise)
-        if ":" not in transform:
-            require_normalisation(model, recipe)
-        transform = named
+        transform = input_transform(model, transform, recipe)
     copied = copy(model)
     copied.preprocess, copied.normalise = transform, None
     return copied
 
 
-def require_normalisation(model: Model, recipe: Declared) -> None:
-    """Raise DataError for a file of a model where nothing says how its inputs are normalised."""
-    if model.from_file and (model.normalise or recipe_normalisation(recipe)) is None:
+def input_transform(model: Model, name: str, recipe: Declared | None = None) -> Transform:
+    """Return a named transform, normalised as the user says, else as the model does, else as the benchmark.
+
+    Where nobody says it, an object given in Python gets pixels in [0, 1], and its results a note.
+
+    Parameters
+    ----------
+    name : as of `evaluation_transform`, or ``MODULE:NAME``, a function of a PIL image.
+    recipe : that of the benchmark, None for other images.
+
+    Raises
+    ------
+    DataError : nobody says how the inputs of a model that is a file or a name are normalised.
+    """
+    if ":" in name:
+        return imported_transform(name, model.normalise)
+    declared = None if recipe is None else recipe_normalisation(recipe)
+    normalise = model.normalise or model.own_normalise or declared
+    stated = normalise or Normalise()
+    transform = evaluation_transform(name, stated.mean, stated.std)
+    if normalise is None and not model.in_python:
+        benchmark = "the call" if recipe is None else recipe.name
         raise DataError(
-            f"neither the file nor {recipe.name} says how its inputs are normalised",
+            f"neither the model nor {benchmark} says how its inputs are normalised",
             where=model.name,
             hint="give --mean and --std (mean=, std=): 0 and 1 where it takes pixels in [0, 1]",
         )
+    return replace(transform, assumed=normalise is None)

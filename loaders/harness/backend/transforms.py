@@ -43,6 +43,7 @@ class Transform:
         step.
     std : standard deviation per channel (or one for all) of the normalisation, None where unknown.
     size : (h, w) of the output, None for that of the image.
+    assumed : whether nobody stated the normalisation, and pixels in [0, 1] are assumed.
     """
 
     spec: Mapping[str, Any]
@@ -50,6 +51,7 @@ class Transform:
     batch: Callable[[Tensor], Tensor] | None = None
     std: tuple[float, ...] | None = None
     size: tuple[int, int] | None = None
+    assumed: bool = False
 
     def __post_init__(self) -> None:
         try:
@@ -202,31 +204,13 @@ def recipe_normalisation(recipe: Declared) -> Normalise | None:
     return None if recipe.normalise is None else Normalise.of(recipe.normalise.mean, recipe.normalise.sd)
 
 
-def recipe_transform(recipe: Declared, source: str, normalise: Normalise | None = None) -> Transform:
-    """Return the evaluation transform that a manifest's recipe names for ``source`` (``none`` by default).
-
-    ``normalise`` replaces the recipe's normalisation.
-    """
-    normalise = normalise or recipe_normalisation(recipe) or Normalise()
-    return evaluation_transform(recipe.transforms.get(source, "none"), normalise.mean, normalise.std)
-
-
-def named_transform(text: str, recipe: Declared, normalise: Normalise | None = None) -> Transform:
-    """Return the transform of a command-line option.
-
-    Parameters
-    ----------
-    text : a name for `evaluation_transform`; or ``MODULE:NAME``, a function of a PIL image, identified also
-        by the content of its module's file.
-    normalise : replaces the recipe's normalisation of a named transform.
+def imported_transform(text: str, normalise: Normalise | None = None) -> Transform:
+    """Return the transform ``MODULE:NAME``, a function of a PIL image, identified also by its module's file.
 
     Raises
     ------
-    DataError : a function and a normalisation, which would change nothing. UnknownNameError : no such name.
+    DataError : a normalisation is given, which would change nothing, or the name is not of a function.
     """
-    if ":" not in text:
-        normalise = normalise or recipe_normalisation(recipe) or Normalise()
-        return evaluation_transform(text, normalise.mean, normalise.std)
     if normalise is not None:
         raise DataError("mean and std change nothing for a function", where=f"--transform {text}")
     function = import_object(text, where="--transform")

@@ -6,23 +6,30 @@ import os
 import pickle
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor, nn
 
-from wordnet_splits.base.errors import DataError, UnsafeDataError, check_memory
+from wordnet_splits.base.errors import DataError, UnsafeDataError, check_memory, unknown
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import GiB, open_untrusted
 
 from ..plugins import describe_error, user_errors
 
-NESTED = ("state_dict", "model_state_dict", "model", "net")
-PREFIXES = ("module.", "_orig_mod.")
+KEY = "#"
+"""Separates a file of weights from the name of one of several state dicts in it."""
+WRAPPERS = {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
+"""Parts of tensors' names that are of wrappers: DataParallel, compile and averages, FSDP, checkpointing."""
+AVERAGES = "n_averaged"
+"""Counter of torch's AveragedModel."""
+BATCHES = "num_batches_tracked"
+"""Counter of batch norm, which older files lack; no evaluation depends on it."""
 RANDOM = "random"
 FORCE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
@@ -31,16 +38,23 @@ LARGEST = 256 * GiB
 STATE_ALONE = "save model.state_dict() alone, or as .safetensors"
 
 State = dict[str, Tensor]
+Parts = tuple[str, ...]
+"""A name of a tensor, split at its dots."""
 
 
-def read_state(path: Path) -> State:
-    """Read a state dict from a .safetensors or torch file, without prefixes of wrappers in the names.
+def read_state(path: str | Path) -> State:
+    """Read a state dict from a .safetensors or torch file.
+
+    Parameters
+    ----------
+    path : the file; ``FILE#KEY`` for one of several state dicts in a file.
 
     Raises
     ------
     UnsafeDataError : the file holds pickled objects, which could run code.
-    DataError : it is not a state dict.
+    DataError : it is not a state dict, or holds several.
     """
+    path, key = split_key(path)
     with open_untrusted(path, largest=LARGEST) as file:
         if path.suffix == ".safetensors":
             load_file = need("safetensors.torch", "models", where=str(path)).load_file
@@ -48,15 +62,46 @@ def read_state(path: Path) -> State:
                 content = load_file(path)
         else:
             content = load_tensors(file, path, hint="give a file written by torch.save, or .safetensors")
-    for key in NESTED:
-        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
-            content = content[key]
-            break
-    state = check_state(content, path, hint="save model.state_dict(), or convert to .safetensors")
-    for prefix in PREFIXES:
-        if all(name.startswith(prefix) for name in state):
-            state = {name.removeprefix(prefix): value for name, value in state.items()}
-    return state
+    return check_state(_chosen(content, key, path), path, hint="save model.state_dict(), or use .safetensors")
+
+
+def split_key(weights: str | Path) -> tuple[Path, str]:
+    """Return the file of ``FILE#KEY`` and the key, "" where there is none."""
+    file, _, key = str(weights).rpartition(KEY)
+    return (Path(file), key) if file and not Path(weights).is_file() else (Path(weights), "")
+
+
+def _chosen(content: Any, key: str, path: Path) -> Any:
+    """Return the state dict of a checkpoint: its only one, or that of a key; else the content itself.
+
+    Raises
+    ------
+    UnknownNameError : there is none of that key. DataError : there are several, and no key is given.
+    """
+    entries = content.items() if isinstance(content, Mapping) else ()
+    states = {str(name): value for name, value in entries if _holds_tensors(value)}
+    if key:
+        if key not in states:
+            raise unknown("state dict", key, states, where=str(path))
+        return states[key]
+    if len(states) > 1:
+        names = [printable(name) for name in states]
+        choice = f"{path.name}{KEY}{names[0]}"
+        raise DataError(
+            f"holds {len(states)} state dicts: {', '.join(names)}",
+            where=str(path),
+            hint=f"say which, as in --weights {choice} (weights='{choice}')",
+        )
+    return next(iter(states.values()), content)
+
+
+def _holds_tensors(value: Any) -> bool:
+    """Return whether a value is a mapping of tensors by name."""
+    return (
+        isinstance(value, Mapping)
+        and bool(value)
+        and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in value.items())
+    )
 
 
 def check_state(content: Any, path: Path, *, hint: str) -> State:
@@ -154,7 +199,40 @@ def download_error(name: str, error: Exception, where: str) -> DataError:
 
 def is_weights_file(weights: str | None) -> bool:
     """Return whether weights are given as a file, not as a name."""
-    return weights is not None and (os.sep in weights or Path(weights).is_file())
+    return weights is not None and (os.sep in weights or split_key(weights)[0].is_file())
+
+
+def named_as(state: State, expected: Collection[str]) -> State:
+    """Return a state dict with the names that a network expects, as far as wrappers make the difference.
+
+    Wrappers are those of `WRAPPERS` anywhere in a name, or one around all tensors, of any name: ``model.`` or
+    ``net.``. A counter of averages is left out, and missing counters of batches are 0.
+    """
+    kept = [name for name in state if name in expected or name.rpartition(".")[2] != AVERAGES]
+    own, wanted = ({_unwrapped(name): name for name in names} for names in (kept, expected))
+    if len(own) < len(kept) or len(wanted) < len(expected):
+        return state  # two names differ in wrappers alone
+    outer, inner = _common_parts(own), _common_parts(wanted)
+    added, dropped = _before(inner, outer), len(_before(outer, inner))
+    renamed = {wanted.get((*added, *parts[dropped:]), name): state[name] for parts, name in own.items()}
+    counters = [name for name in expected if name.rpartition(".")[2] == BATCHES]
+    return {name: torch.zeros((), dtype=torch.long) for name in counters} | renamed
+
+
+def _unwrapped(name: str) -> Parts:
+    return tuple(part for part in name.split(".") if part not in WRAPPERS)
+
+
+def _common_parts(names: Iterable[Parts]) -> Parts:
+    """Return the parts that all names begin with."""
+    columns = zip(*(parts[:-1] for parts in names), strict=False)
+    return tuple(column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns))
+
+
+def _before(parts: Parts, end: Parts) -> Parts:
+    """Return the parts before the given end, () where they end otherwise."""
+    start = len(parts) - len(end)
+    return parts[:start] if start > 0 and parts[start:] == end else ()
 
 
 def load_weights(module: nn.Module, state: State, where: str, *, assign: bool = False) -> nn.Module:
@@ -164,19 +242,23 @@ def load_weights(module: nn.Module, state: State, where: str, *, assign: bool = 
 
     Raises
     ------
-    DataError : tensors missing, left over or of another shape.
+    DataError : tensors missing, left over, of another shape, or whole numbers in place of others.
     """
     expected = module.state_dict()
+    state = named_as(state, expected)
     missing = sorted(set(expected) - set(state))
     unexpected = sorted(set(state) - set(expected))
-    misshapen = [k for k in sorted(set(expected) & set(state)) if expected[k].shape != state[k].shape]
-    if missing or unexpected or misshapen:
+    common = sorted(set(expected) & set(state))
+    misshapen = [k for k in common if expected[k].shape != state[k].shape]
+    quantised = [k for k in common if expected[k].is_floating_point() and not state[k].is_floating_point()]
+    if missing or unexpected or misshapen or quantised:
         problems = [
             f"{len(names)} {kind} ({', '.join(map(printable, names[:3]))}{', ...' if len(names) > 3 else ''})"
             for kind, names in (
                 ("missing", missing),
                 ("left over", unexpected),
                 ("of another shape", misshapen),
+                ("of whole numbers, as quantised ones", quantised),
             )
             if names
         ]
@@ -196,6 +278,7 @@ def build_with_weights(
     """Return ``build(**options)`` with the weights ``state``, and as many classes as rows in their head."""
     module = build(**options)
     expected = module.state_dict()
+    state = named_as(state, expected)
     misshapen = [k for k in expected if k in state and expected[k].shape != state[k].shape]
     rows = {tuple(state[k].shape)[:1] for k in misshapen}
     if (

@@ -78,7 +78,8 @@ def run_evaluation(
         str, typer.Option(help="NAME[parameter=value,...], preset:NAME or MODULE:NAME, joined by commas.")
     ] = "preset:simple",
     weights: Annotated[
-        list[str] | None, typer.Option(help="A file of weights (or the publisher's name); repeatable.")
+        list[str] | None,
+        typer.Option(help="A file of weights (FILE#KEY), or the publisher's name; repeatable."),
     ] = None,
     model_id: Annotated[
         str | None, typer.Option("--model-id", help="Name of a function, a module, a file or arrays.")

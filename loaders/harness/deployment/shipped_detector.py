@@ -17,16 +17,16 @@ from PIL import Image
 
 from wordnet_splits.base.errors import DataError, SourceError, SplitsError, UnsafeDataError
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, read_bytes
-from wordnet_splits.manifest.data import Declared
 from wordnet_splits.metrics.conformal import Promise, p_values
 from wordnet_splits.packed.reading import RAW_VIEW, spec_id
 from wordnet_splits.sources.pixels import as_rgb, decode_bytes, image_as_rgb
 
+from ..activations.activations import input_transform
 from ..activations.batches import refuse_unscaled
 from ..activations.on_benchmark import probes_of
 from ..arrays import Array, Arrays
 from ..backend.devices import deterministic_kernels
-from ..backend.transforms import Normalise, Transform, as_transform, evaluation_transform, named_transform
+from ..backend.transforms import Normalise, Transform, as_transform, evaluation_transform
 from ..detectors import ConfiguredDetector
 from ..detectors.registry import configure
 from ..evaluation.loader_outputs import batch_outputs
@@ -341,7 +341,7 @@ def _transform(
     """Return the transform of images: the given one, the stored one, or the model's own."""
     stored = description.transform
     if isinstance(transform, str):
-        transform = _named_transform(transform, stored.spec)
+        transform = _named_transform(model, transform, stored.spec)
     if transform is not None:
         used = as_transform(transform, transform_id=transform_id or "as given in this call")
         if used.key != stored.key:
@@ -368,10 +368,12 @@ def _transform(
     )
 
 
-def _named_transform(name: str, stored: Mapping[str, Any]) -> Transform:
-    """Return the transform of a name, an evaluation transform with the stored normalisation."""
+def _named_transform(model: Model, name: str, stored: Mapping[str, Any]) -> Transform:
+    """Return the transform of a name, with the stored normalisation or the model's."""
     normalise = Normalise.of_options(stored.get("mean"), stored.get("std"))
-    return named_transform(name, Declared(name="none"), None if ":" in name else normalise)
+    if ":" in name or normalise is None:
+        return input_transform(model, name)
+    return evaluation_transform(name, normalise.mean, normalise.std)
 
 
 def _picture(image: Any) -> Image.Image:

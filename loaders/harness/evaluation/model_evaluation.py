@@ -16,16 +16,15 @@ from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.base.progress import Progress, Silent, choose_progress
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.data import Declared
 from wordnet_splits.sources.roots import Roots
 
 from ...opening import PackedFolders
-from ..activations.activations import with_transform
+from ..activations.activations import input_transform, with_transform
 from ..activations.array_jobs import ComputedPart, extract_part
 from ..activations.on_benchmark import BenchmarkImages, Extractor, Plan, read_together
 from ..activations.runs import ModelRun
 from ..activations.store import Store
-from ..backend.transforms import Normalise, Transform, as_transform, named_transform
+from ..backend.transforms import Normalise, Transform, as_transform
 from ..model import Model, load_model, open_models
 from ..model.loading import Models, has_name
 from .call import EvaluationCall, network_references
@@ -110,9 +109,10 @@ def evaluate(
         needs gradients.
     classes : K, the number of ID classes of ``sets``; by default one more than the greatest ID label.
     mean, std : the models' inputs are (pixels in [0, 1] - mean) / std, in place of the benchmark's
-        normalisation: one number, or one for each channel. Asked for where a model is a file and the
-        benchmark declares none. With ``sets``, ``std`` is the one that their tensors were divided by, 1
-        without normalisation, where their dataset has no transform with it. Steps along gradients need it.
+        normalisation: one number, or one for each channel. Asked for where neither the model, a file or a
+        name, nor the benchmark states it. With ``sets``, ``std`` is the one that their tensors were divided
+        by, 1 without normalisation, where their dataset has no transform with it. Steps along gradients need
+        it.
     transform : of a PIL image, in place of the models' own and the benchmark's: a name (``"none"``,
         ``"resize-224"``, ``"resize-256-crop-224"``), a `Transform` or a function.
     transform_id : names a transform that is a function, for stored activations: change it with the function.
@@ -290,9 +290,12 @@ def _evaluate_sets(
     loading: dict[str, Any],
 ) -> Results:
     transform = options.transform
-    if isinstance(transform, str):  # its normalisation is that of the models
-        normalise = Normalise.of_options(loading.pop("mean", None), loading.pop("std", None))
-        transform, std = named_transform(transform, Declared(name="none"), normalise), None
+    normalise = None
+    if isinstance(transform, str):
+        normalise, std = Normalise.of_options(loading.pop("mean", None), loading.pop("std", None)), None
+    models = _opened_models(model, loading)
+    if isinstance(transform, str):
+        transform = _common_transform(models, transform, normalise)
     images = UserImages(
         sets,
         options.batch_size,
@@ -302,7 +305,7 @@ def _evaluate_sets(
         classes,
         None if std is None else standard_deviations(std),
     )
-    manifest, runs = loader_runs(images, _opened_models(model, loading))
+    manifest, runs = loader_runs(images, models)
     return evaluate_runs(
         manifest,
         runs,
@@ -314,6 +317,21 @@ def _evaluate_sets(
         notes=images.notes(),
         progress=options.progress,
     )
+
+
+def _common_transform(models: Models, name: str, normalise: Normalise | None) -> Transform:
+    """Return a named transform with a normalisation, by default the one that all models have."""
+    runs = [copy(run) for model_runs in models.values() for run in model_runs]
+    for run in runs if normalise else ():
+        run.normalise = normalise
+    transforms = {made.key: made for made in (input_transform(run, name) for run in runs)}
+    if len(transforms) > 1:
+        raise DataError(
+            "the models state different normalisations of their inputs",
+            where="evaluate",
+            hint="evaluate one at a time, or give mean and std",
+        )
+    return next(iter(transforms.values()))
 
 
 def _opened_models(model: Any, loading: Mapping[str, Any]) -> Models:

@@ -46,6 +46,11 @@ class LabelSpace:
     labels: tuple[Label, ...]
     sources: Mapping[str, tuple[str, ...]]
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether a class is identified or named by a number."""
+        return any(label.class_id.isdecimal() or label.name.isdecimal() for label in self.labels)
+
     @classmethod
     def of(cls, classes: pa.Table) -> LabelSpace:
         """Read the labels from a benchmark's class table."""

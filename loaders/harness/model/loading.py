@@ -11,7 +11,7 @@ from wordnet_splits.base.untrusted import open_untrusted
 
 from ..backend.devices import get_device
 from ..backend.transforms import Normalise, Transform
-from ..backend.weights import LARGEST, archive_kind
+from ..backend.weights import LARGEST, archive_kind, split_key
 from ..plugins import IN_PYTHON
 from .class_map import ClassMapping
 from .model import ClassChoice, Model
@@ -54,16 +54,18 @@ def load_model(
         train``); ``MODULE:NAME`` (a module, or a function that makes one).
     head : name of the classifier head, by default found with a forward pass.
     device : by default the GPU where there is one.
-    weights : a file of a state dict (.pt, .pth, .safetensors), read without unpickling objects; for
-        torchvision and timm also the name of published weights, or ``random``. By default the publisher's.
+    weights : a file of a state dict (.pt, .pth, .safetensors), read without unpickling objects, ``FILE#KEY``
+        where it holds several; for torchvision and timm also the name of published weights, or ``random``. By
+        default the publisher's.
     trust_model : needed for TorchScript and exported programs, which may run code when loaded, and for
         ``trained:FOLDER`` of a method or network ``MODULE:NAME``.
     restrict, background, mapping : which columns are which labels, see `class_map.class_map`.
     model_id : name of a model without one: a function (needed where its activations are kept), a module, or
         a file.
     preprocess : replaces the model's preprocessing.
-    mean, std : of its inputs, which are (pixels in [0, 1] - mean) / std; one number, or three. A file of a
-        model does not say it; by default the benchmark's, where it declares one.
+    mean, std : of its inputs, which are (pixels in [0, 1] - mean) / std; one number, or three. By default
+        those that the model states, else the benchmark's. Where neither states them, a model that is a file
+        or a name needs them, and an object gets pixels in [0, 1], with a note.
     options : arguments of the constructor, e.g. ``{"num_classes": 40}``.
 
     Raises
@@ -96,7 +98,7 @@ def load_model(
         loaded.preprocess = preprocess
     choice = ClassChoice(restrict, loaded.background if background is None else background, mapping)
     model = Model(loaded, device=torch_device, head=head, choice=choice)
-    model.normalise = normalise
+    model.normalise, model.in_python = normalise, not isinstance(spec, str)
     model.weights = _origin_of_weights(spec, weights)
     return model
 
@@ -116,7 +118,7 @@ def names_code(spec: str) -> bool:
 def _origin_of_weights(spec: Any, weights: str | Path | None) -> str:
     """Return a description of where a model's weights come from."""
     if weights is not None:
-        return f"file {weights}" if Path(weights).is_file() else str(weights)
+        return f"file {weights}" if split_key(weights)[0].is_file() else str(weights)
     if not isinstance(spec, str):
         return IN_PYTHON
     prefix, _, name = spec.partition(":")

@@ -37,6 +37,14 @@ NOT_COMPARED = (
 OTHER_BATCH = 8
 """Largest size of the second batch that shows whether logits depend on the batch."""
 CHECK_TRANSFORM = "check the transform: --transform resize-224 (transform='resize-224') gives 224 x 224"
+ONE_CHANNEL = (
+    "it takes images of one channel, and these have three, which are equal in grey images: give a module "
+    "whose forward is network(images[:, :1])"
+)
+ASSUMED_PIXELS = (
+    "nobody says how its inputs are normalised, and it gets pixels in [0, 1]: "
+    "say so with mean=0 and std=1, or give others"
+)
 AUTOCAST = "torch.autocast is switched off while it computes: the type is that of its weights"
 
 
@@ -62,7 +70,8 @@ class Model:
     device : device of the computation. dtype : type of its input.
     preprocess : its preprocessing, None where it has none.
     normalise : the normalisation that the user gave for it, None for that of the benchmark.
-    from_file : whether it is a file that does not say how its inputs are normalised.
+    own_normalise : the normalisation that the model states, None where it states none.
+    in_python : whether it is an object given in Python, not a file or a name.
     classes : its class names or wnids, one per column, None where unknown.
     choice : restriction, background column and mapping, applied by `class_map`, never to stored arrays.
     width : columns of its output, None before `prepare`.
@@ -74,10 +83,12 @@ class Model:
 
     def __init__(self, loaded: LoadedModel, *, device: Any, head: str | None, choice: ClassChoice) -> None:
         self.name, self.series = loaded.name, loaded.series
-        self.identified, self.from_file = loaded.identified, loaded.from_file
+        self.identified, self.own_normalise = loaded.identified, loaded.normalise
+        self.in_python = False
         self.normalise: Normalise | None = None
         self.preprocess, self.choice = loaded.preprocess, choice
         self.classes, self.source_of_classes = loaded.classes, loaded.source_of_classes
+        self._numbered = loaded.numbered
         self.weights = IN_PYTHON
         self.device = torch.device(device)
         self.std: tuple[float, ...] | None = None
@@ -90,7 +101,7 @@ class Model:
         self._features_width: int | None = None
         self._has_gradients: bool | None = None
         self.words: tuple[str, ...] = getattr(loaded.module, "words", ())
-        self.notes: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = loaded.notes
         if self.words:
             digest = sha256("\n".join(self.words).encode()).hexdigest()[:12]
             self.note(f"it was told {len(self.words):,} negative words (SHA-256 {digest})")
@@ -129,18 +140,38 @@ class Model:
         DataError : the model fails for these inputs, or returns no logits: another shape, NaN, probabilities.
         """
         problem = f"the model cannot take inputs of shape {tuple(x.shape)}"
-        with torch.no_grad(), user_errors(problem, where=self.name, hint=CHECK_TRANSFORM):
-            if isinstance(self.network, HookedNetwork):
-                logits = self.network.prepare(x)
-            else:
-                features, logits = self.network(x)
-                self.gives_features = features is not None
-                self._features_width = None if features is None else int(features.shape[1])
+        try:
+            with torch.no_grad(), user_errors(problem, where=self.name, hint=CHECK_TRANSFORM):
+                if isinstance(self.network, HookedNetwork):
+                    logits = self.network.prepare(x)
+                else:
+                    features, logits = self.network(x)
+                    self.gives_features = features is not None
+                    self._features_width = None if features is None else int(features.shape[1])
+        except DataError as error:
+            if error.__cause__ is None or not self._takes_one_channel(x):
+                raise
+            raise DataError(error.what, where=self.name, hint=ONE_CHANNEL) from error.__cause__
         check_logits(logits, self.name)
         if are_log_probabilities(logits.float().cpu().numpy()):
             self.note(LOG_PROBABILITIES)
         self.width = int(logits.shape[1])
         return logits
+
+    def _takes_one_channel(self, x: Tensor) -> bool:
+        """Return whether its first convolution has one channel, or it accepts one channel of inputs ``x``."""
+        if x.shape[1] == 1:
+            return False
+        modules = () if self.module is None else self.module.modules()
+        channels = [part.in_channels for part in modules if hasattr(part, "in_channels")]
+        if channels:
+            return bool(channels[0] == 1)
+        try:
+            with torch.no_grad():
+                (self.network if self.module is None else self.module)(x[:, :1])
+        except USER_CODE_ERRORS:
+            return False
+        return True
 
     def logits_in_other_batch(self, x: Tensor) -> Tensor | None:
         """Return logits of the first images of a batch, computed in a batch of another size.
@@ -192,13 +223,15 @@ class Model:
                 where=self.name,
                 hint="return (features, logits), in this order",
             )
-        mapping = self.choice.mapping
-        if mapping is None and self.source_of_classes in space.sources and self.classes is None:
+        mapping, classes = self.choice.mapping, self.classes
+        if self._numbered and not space.has_numbers:
+            classes = None
+        if mapping is None and self.source_of_classes in space.sources and classes is None:
             mapping = self.source_of_classes
         return class_map(
             space,
             width,
-            classes=self.classes,
+            classes=classes,
             mapping=mapping,
             restrict=self.choice.restrict,
             background=self.choice.background,
@@ -335,7 +368,9 @@ class Model:
         for part in modules:
             part.training = False
         self.std = transform.std
-        self.notes = tuple(note for note in self.notes if note != AUTOCAST)
+        self.notes = tuple(note for note in self.notes if note not in (AUTOCAST, ASSUMED_PIXELS))
+        if transform.assumed:
+            self.note(ASSUMED_PIXELS)
         unit = torch.ones(1, 1, device=self.device)
         if (unit @ unit).dtype != unit.dtype:
             self.note(AUTOCAST)

@@ -76,7 +76,7 @@ def command_of(evaluation: NamedResults) -> str:
     """Return the command line that repeats an evaluation, as far as the results record it."""
     about = evaluation.results.about
     words = ["unknown-eval", "run", "--benchmark", about.benchmark]
-    trained = all(run.weights.startswith(TRAINED) for run in about.runs)
+    trained = _are_trained(about)
     if all(run.weights == IN_ARRAYS for run in about.runs):
         words += ["--arrays", "DIR", "--model-id", about.models[0]]
     else:
@@ -96,6 +96,11 @@ def command_of(evaluation: NamedResults) -> str:
     words += [word for facts in about.metrics if _has_path(facts) for word in ("--metric", facts.origin)]
     words += ["--allow-missing"] if about.left_out else []
     return shlex.join(words)
+
+
+def _are_trained(about: About) -> bool:
+    """Return whether every run is of `train`, whose ``model.json`` states the normalisation."""
+    return all(run.weights.startswith(TRAINED) for run in about.runs)
 
 
 def _transform(evaluation: NamedResults) -> dict[str, str]:
@@ -125,13 +130,13 @@ def _transform(evaluation: NamedResults) -> dict[str, str]:
         {"transform": names.pop()} if len(names) == 1 and (own_transform or names != declared_names) else {}
     )
     (normalisation,) = normalisations
-    if normalisation != declared:
+    if normalisation != declared and not (declared is None and _are_trained(about)):
         options |= {part: _channels(text) for part, text in zip(("mean", "std"), normalisation, strict=True)}
     return options
 
 
 def _declared_transforms(evaluation: NamedResults) -> tuple[set[str], tuple[str, str] | None]:
-    """Return the benchmark's transforms of the sets scored, and its mean and std, None where not here."""
+    """Return the benchmark's transforms of the sets scored, and its mean and std, None where unknown."""
     results = evaluation.results
     try:
         manifest = load_manifest(results.about.benchmark)
@@ -142,11 +147,14 @@ def _declared_transforms(evaluation: NamedResults) -> tuple[set[str], tuple[str,
         {*results.about.composition.sets, *results.results["group"].to_pylist()},
     )
     sources = {row.source for row in manifest.groups if row.split == "test" and row.group in groups}
-    normalise = (
-        ((0.0,) * 3, (1.0,) * 3) if recipe.normalise is None else (recipe.normalise.mean, recipe.normalise.sd)
+    names = {recipe.transforms.get(source, "none") for source in sources}
+    if recipe.normalise is None:
+        return names, None
+    mean, std = (
+        " ".join(f"{number:.6g}" for number in numbers)
+        for numbers in (recipe.normalise.mean, recipe.normalise.sd)
     )
-    mean, std = (" ".join(f"{number:.6g}" for number in numbers) for numbers in normalise)
-    return {recipe.transforms.get(source, "none") for source in sources}, (mean, std)
+    return names, (mean, std)
 
 
 def _channels(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.lazy import need
 
-from ...backend.transforms import Transform
+from ...backend.transforms import Normalise, Transform
 from ...plugins import user_errors
 from ..vision_language import EncodeText, zero_shot
-from .huggingface import MOST_PARAMETERS, preprocess, refuse_absurd
+from .huggingface import MOST_PARAMETERS, processor_facts, refuse_absurd
 from .registry import LoadedModel, ModelRequest, register_model_source
 
 OPTIONS = ("names", "negatives", "templates", "negative_templates")
@@ -63,7 +63,7 @@ def clip_model(name: str, request: ModelRequest) -> LoadedModel:
         return _embeddings(model.get_text_features(**tokens))
 
     images = _Images(model, lambda clip, x: clip.get_image_features(pixel_values=x))
-    return _loaded(where, images, encode_text, preprocess(transformers, name), request)
+    return _loaded(where, images, encode_text, processor_facts(transformers, name), request)
 
 
 @register_model_source("open_clip")
@@ -80,16 +80,24 @@ def open_clip_model(name: str, request: ModelRequest) -> LoadedModel:
     with user_errors("no open_clip model can be loaded", where=where, hint="open_clip.list_pretrained()"):
         model, _, transform = open_clip.create_model_and_transforms(architecture, pretrained=weights or None)
         tokenizer = open_clip.get_tokenizer(architecture)
-    std = tuple(open_clip.get_model_preprocess_cfg(model)["std"])
+    config = open_clip.get_model_preprocess_cfg(model)
     images = _Images(model, lambda clip, x: clip.encode_image(x))
-    transform = Transform({"open_clip": repr(transform)}, transform, std=std)
-    return _loaded(where, images, lambda texts: model.encode_text(tokenizer(texts)), transform, request)
+    normalise = Normalise.of_options(config["mean"], config["std"])
+    inputs = {
+        "preprocess": Transform({"open_clip": repr(transform)}, transform, std=tuple(config["std"])),
+        "normalise": normalise,
+    }
+    return _loaded(where, images, lambda texts: model.encode_text(tokenizer(texts)), inputs, request)
 
 
 def _loaded(
-    where: str, images: nn.Module, encode_text: EncodeText, transform: Transform | None, request: ModelRequest
+    where: str,
+    images: nn.Module,
+    encode_text: EncodeText,
+    inputs: Mapping[str, Any],
+    request: ModelRequest,
 ) -> LoadedModel:
-    """Return a zero-shot classifier with the options of a request."""
+    """Return a zero-shot classifier with the options of a request; ``inputs`` is what it states of them."""
     options: dict[str, Any] = dict(request.options)
     for option in options:
         if option not in OPTIONS:
@@ -105,7 +113,7 @@ def _loaded(
     names = options.pop("names")
     images.eval()
     module = zero_shot(images, encode_text, names, **options)
-    return LoadedModel(where, module, repr(module), preprocess=transform, classes=module.classes)
+    return LoadedModel(where, module, repr(module), classes=module.classes, **inputs)
 
 
 def _embeddings(output: Any) -> Tensor:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,13 +10,14 @@ from PIL import Image
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
 
-from ...backend.transforms import Transform, Triple
+from ...backend.transforms import Normalise, Transform
 from ...backend.weights import load_weights, read_state
 from ...plugins import user_errors
 from .registry import LoadedModel, ModelRequest, register_model_source
 
+PLACEHOLDERS = (("LABEL_", 0), ("", 0), ("", 1))
+"""Prefix and first number of names that may stand for the columns; those of the first certainly do."""
 LARGEST_NUMBER, MOST_LAYERS, MOST_PARAMETERS = 10_000_000, 1_000, 20_000_000_000
-ANONYMOUS = re.compile(r"(label_?)?\d+", re.IGNORECASE)
 
 
 @register_model_source("hf")
@@ -55,16 +54,18 @@ def huggingface_model(name: str, request: ModelRequest) -> LoadedModel:
             where=where,
         )
     if request.weights is not None:
-        module = load_weights(module, read_state(Path(request.weights)), request.weights)
-    names = tuple(module.config.id2label[i] for i in range(module.config.num_labels))
-    anonymous = all(ANONYMOUS.fullmatch(str(n)) for n in names)
-    return LoadedModel(
-        where,
-        module,
-        repr(module),
-        preprocess=preprocess(transformers, name),
-        classes=None if anonymous else names,
-    )
+        module = load_weights(module, read_state(request.weights), request.weights)
+    facts = class_facts(module.config) | processor_facts(transformers, name)
+    return LoadedModel(where, module, repr(module), **facts)
+
+
+def class_facts(config: Any) -> dict[str, Any]:
+    """Return the class names of a configuration; nothing where they are Hugging Face's placeholders."""
+    names = tuple(str(config.id2label[i]) for i in range(config.num_labels))
+    positions = [tuple(f"{prefix}{i + start}" for i in range(len(names))) for prefix, start in PLACEHOLDERS]
+    if names in positions[:1]:
+        return {}
+    return {"classes": names, "numbered": names in positions}
 
 
 def refuse_absurd(config: Any, where: str) -> None:
@@ -91,18 +92,20 @@ class _Processor:
         return self.processor(images=image.convert("RGB"), return_tensors="pt")["pixel_values"][0]
 
 
-def preprocess(transformers: Any, name: str) -> Transform | None:
-    """Return the model's processor as a transform, None where it has none."""
+def processor_facts(transformers: Any, name: str) -> dict[str, Any]:
+    """Return a model's processor as a transform, and its normalisation; nothing where it has no processor."""
     try:
         processor = transformers.AutoImageProcessor.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError):  # no processor, or one that this version does not support
-        return None
+        return {}
     config = {k: v for k, v in processor.to_dict().items() if _plain(v)}
     normalised = config.get("do_normalize", False) and config.get("image_std")
-    std: Triple | None = tuple(config["image_std"]) if normalised else (1.0, 1.0, 1.0)
-    return Transform(
-        {"huggingface": config, "processor": type(processor).__name__}, _Processor(processor), std=std
-    )
+    normalise = Normalise.of(config["image_mean"], config["image_std"]) if normalised else Normalise()
+    spec = {"huggingface": config, "processor": type(processor).__name__}
+    return {
+        "preprocess": Transform(spec, _Processor(processor), std=normalise.std),
+        "normalise": normalise,
+    }
 
 
 def _plain(value: Any) -> bool:

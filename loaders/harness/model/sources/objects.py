@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +16,10 @@ from ...backend.head import features_and_logits
 from ...backend.weights import load_weights, read_state
 from ...plugins import file_identity, import_object, user_errors
 from ..vision_language import ZeroShot
+from .huggingface import class_facts
+from .published import timm_facts
 from .registry import LoadedModel, ModelRequest
+from .trained import training_facts
 
 
 def from_object(model: Any, request: ModelRequest, name: str | None = None) -> LoadedModel:
@@ -30,14 +32,14 @@ def from_object(model: Any, request: ModelRequest, name: str | None = None) -> L
     name = name or str(getattr(model, "__name__", type(model).__name__))
     if isinstance(model, nn.Module):
         if request.weights is not None:
-            model = load_weights(model, read_state(Path(request.weights)), request.weights)
+            model = load_weights(model, read_state(request.weights), request.weights)
         if isinstance(model, torch.jit.ScriptModule):  # its parts cannot be hooked: used as a function
             code = "\n".join(str(part.code) for part in model.modules() if hasattr(part, "code"))
             network = _FunctionNetwork(model, name)
             return LoadedModel(request.model_id or name, model, f"{model!r}\n{code}", network)
         if isinstance(model, ZeroShot):
             return LoadedModel(request.model_id or name, model, repr(model), classes=model.classes)
-        return LoadedModel(request.model_id or name, model, repr(model), **_facts_of_training(model))
+        return LoadedModel(request.model_id or name, model, repr(model), **_stated_facts(model, request))
     if not callable(model):
         raise DataError(f"{type(model).__name__} is not a model", hint="give a module, a function or a name")
     if request.weights is not None:
@@ -50,13 +52,21 @@ def from_object(model: Any, request: ModelRequest, name: str | None = None) -> L
     return LoadedModel(name, None, f"function {identity}", network, identified=":" in name)
 
 
-def _facts_of_training(model: Any) -> dict[str, Any]:
-    """Return the classes, background column and head of a network of `load_checkpoint`."""
-    if not hasattr(model, "trained_by"):
-        return {}
-    trained = model.trained_by
-    head = None if trained is None else trained.model.head_name
-    return {"classes": model.classes, "background": model.background, "head": head}
+def _stated_facts(model: Any, request: ModelRequest) -> dict[str, Any]:
+    """Return what a network states of its classes and inputs.
+
+    It is a network of `load_checkpoint`; of timm, with a head as wide as that of its published weights; or of
+    Hugging Face, which states its classes. With the weights of a file nothing of a timm network is known.
+    """
+    if hasattr(model, "trained_by"):
+        return training_facts(model)
+    published, config = getattr(model, "pretrained_cfg", None), getattr(model, "config", None)
+    if isinstance(published, Mapping) and request.weights is None:
+        kept_head = published.get("num_classes") == getattr(model, "num_classes", None)
+        return timm_facts(model) if kept_head else {}
+    if isinstance(getattr(config, "id2label", None), Mapping):
+        return class_facts(config)
+    return {}
 
 
 def from_import(path: str, request: ModelRequest) -> LoadedModel:

@@ -66,7 +66,7 @@ def onnx_model(name: str, request: ModelRequest) -> LoadedModel:
         session = runtime.InferenceSession(model.SerializeToString(), options, providers=providers)
     architecture = digest_json({"onnx": sha256_of(path, largest=LARGEST_GRAPH), "files": digests})
     network = OnnxNetwork(session, graph, matrix)
-    return LoadedModel(request.model_id or where, None, architecture, network, from_file=True)
+    return LoadedModel(request.model_id or where, None, architecture, network)
 
 
 def _tensors(graph: Any) -> Iterator[Any]:

@@ -174,7 +174,7 @@ def exported_program(name: str, request: ModelRequest) -> LoadedModel:
     module = program.module()
     architecture = str(program.graph_module.code)
     network = ProgramNetwork(program, module, where)
-    return LoadedModel(request.model_id or where, module, architecture, network, from_file=True)
+    return LoadedModel(request.model_id or where, module, architecture, network)
 
 
 @contextmanager
@@ -209,4 +209,4 @@ def torchscript_program(name: str, request: ModelRequest) -> LoadedModel:
     loaded = from_object(module, request, where)
     # a frozen program has no tensors by name: the file identifies it
     content = hashlib.sha256(f"{loaded.architecture}{sha256_of(path, largest=LARGEST)}".encode()).hexdigest()
-    return replace(loaded, architecture=content, from_file=True)
+    return replace(loaded, architecture=content)

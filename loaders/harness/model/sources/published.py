@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 from urllib.error import URLError
@@ -12,7 +12,7 @@ from urllib.error import URLError
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 from wordnet_splits.base.lazy import need
 
-from ...backend.transforms import Transform, Triple
+from ...backend.transforms import Normalise, Transform
 from ...backend.weights import (
     RANDOM,
     build_with_weights,
@@ -62,38 +62,45 @@ def timm_model(name: str, request: ModelRequest) -> LoadedModel:
         ) from None
     except (OSError, ValueError) as error:
         raise download_error("the weights", error, where) from None
-    return LoadedModel(
-        where,
-        module,
-        repr(module),
-        preprocess=_timm_transform(timm, module),
-        classes=_wnids(timm, module) if weights is None else None,
-    )
+    facts = {} if weights is not None and weights != RANDOM else timm_facts(module)
+    if weights is not None:  # random ones have no classes
+        facts.pop("classes", None)
+    return LoadedModel(where, module, repr(module), **facts)
 
 
 def _built(build: Callable[..., Any], weights: str, request: ModelRequest) -> Any:
     """Return a network as it is built, or with the weights of a file."""
     if weights == RANDOM:
         return build(**request.options)
-    return build_with_weights(build, read_state(Path(weights)), request.options, weights)
+    return build_with_weights(build, read_state(weights), request.options, weights)
 
 
-def _timm_transform(timm: Any, module: Any) -> Transform:
-    """Return the model's evaluation transform."""
+def timm_facts(module: Any) -> dict[str, Any]:
+    """Return the preprocessing, normalisation and classes of a timm network's published weights.
+
+    The classes are those of its ``pretrained_cfg``, else the wnids of ImageNet or a subset known to timm.
+    """
+    timm = need("timm", "models", where="timm")
     config = timm.data.resolve_model_data_config(module)
     spec = {"timm": {key: value for key, value in sorted(config.items()) if key != "crop_border_pixels"}}
     _, height, width = config["input_size"]
     function = timm.data.create_transform(**config, is_training=False)
-    return Transform(spec, function, std=tuple(config["std"]), size=(height, width))
-
-
-def _wnids(timm: Any, module: Any) -> tuple[str, ...] | None:
-    """Return the wnid of each column where the weights are of ImageNet or a subset known to timm."""
     subset = timm.data.infer_imagenet_subset(module)
-    return tuple(timm.data.ImageNetInfo(subset).label_names()) if subset else None
+    names = module.pretrained_cfg.get("label_names") or ()
+    if len(names) != module.num_classes or not isinstance(names, list | tuple):
+        names = timm.data.ImageNetInfo(subset).label_names() if subset else ()
+    return {
+        "preprocess": Transform(spec, function, std=tuple(config["std"]), size=(height, width)),
+        "normalise": Normalise.of_options(config["mean"], config["std"]),
+        "classes": tuple(map(str, names)) or None,
+    }
 
 
 IMAGENET = "imagenet1k"
+TRANSFORM_INPUT = (
+    "the file does not say whether the network transforms its inputs, and it does, as with the published "
+    "weights: options={'transform_input': False} is for weights trained without"
+)
 
 
 @register_model_source("torchvision")
@@ -113,7 +120,9 @@ def torchvision_model(name: str, request: ModelRequest) -> LoadedModel:
     weights = request.weights
     if weights == RANDOM or is_weights_file(weights):
         module = _built(partial(builder, weights=None), str(weights), request)
-        return LoadedModel(where, module, repr(module), preprocess=_torchvision_transform(published.DEFAULT))
+        if weights == RANDOM:
+            return LoadedModel(where, module, repr(module), **_torchvision_inputs(published.DEFAULT))
+        return _with_input_transform(LoadedModel(where, module, repr(module)), request)
     names = list(published.__members__)
     weights_name = (weights or "DEFAULT").rpartition(".")[2]
     if weights_name not in names:
@@ -132,14 +141,29 @@ def torchvision_model(name: str, request: ModelRequest) -> LoadedModel:
         f"{where}/{weights_name}",
         module,
         repr(module),
-        preprocess=_torchvision_transform(entry),
+        **_torchvision_inputs(entry),
         classes=None if imagenet else categories,
         source_of_classes=IMAGENET if imagenet else None,
     )
 
 
-def _torchvision_transform(weights: Any) -> Transform:
-    """Return the weights' evaluation preset as a transform."""
+def _with_input_transform(loaded: LoadedModel, request: ModelRequest) -> LoadedModel:
+    """Return a network with the weights of a file, whose inputs it transforms as with the published weights.
+
+    Inception v3 and GoogLeNet were trained with other means than ImageNet's; their published weights set
+    ``transform_input``, and a file does not say it.
+    """
+    module: Any = loaded.module
+    if not hasattr(module, "transform_input"):
+        return loaded
+    module.transform_input = bool(request.options.get("transform_input", True))
+    if not module.transform_input:  # no part of the module's text
+        return replace(loaded, architecture=f"{loaded.architecture}\ntransform_input=False")
+    return loaded if "transform_input" in request.options else replace(loaded, notes=(TRANSFORM_INPUT,))
+
+
+def _torchvision_inputs(weights: Any) -> dict[str, Any]:
+    """Return the weights' evaluation preset as a transform, and its normalisation."""
     preset = weights.transforms()
     spec: dict[str, Any] = {
         "torchvision": type(preset).__name__,
@@ -150,6 +174,8 @@ def _torchvision_transform(weights: Any) -> Transform:
         "mean": list(preset.mean),
         "std": list(preset.std),
     }
-    std: Triple = tuple(preset.std)
     side = preset.crop_size[0]
-    return Transform(spec, preset, std=std, size=(side, side))
+    return {
+        "preprocess": Transform(spec, preset, std=tuple(preset.std), size=(side, side)),
+        "normalise": Normalise.of(preset.mean, preset.std),
+    }

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from ...backend.transforms import Transform
+from ...backend.transforms import Normalise, Transform
 
 
 @dataclass
@@ -23,12 +23,14 @@ class LoadedModel:
     network : x -> (features or None, logits); None for the module with a hook at its head.
     preprocess : its preprocessing, if any.
     classes : class names or wnids, one per column.
+    numbered : whether the class names are numbers in order, which may be those of the columns.
     source_of_classes : the source whose classes, in label order, the columns are.
     background : the column of its background class, None where it has none.
     series : name shared by trained runs that differ in the seed.
     identified : whether its tensors and architecture identify it; not those of a function without a
         ``model_id``.
-    from_file : whether it is a file that does not say how its inputs are normalised.
+    normalise : the normalisation that it states for its inputs, None where it states none.
+    notes : sentences on how it was loaded, for results.
     head : name of the classifier head, None where it has to be found.
     """
 
@@ -38,11 +40,13 @@ class LoadedModel:
     network: Callable[[Tensor], tuple[Tensor | None, Tensor]] | None = None
     preprocess: Transform | None = None
     classes: tuple[str, ...] | None = None
+    numbered: bool = False
     source_of_classes: str | None = None
     background: int | None = None
     series: str = ""
     identified: bool = True
-    from_file: bool = False
+    normalise: Normalise | None = None
+    notes: tuple[str, ...] = ()
     head: str | None = None
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from wordnet_splits.base.errors import DataError
 
+from ...backend.transforms import Normalise
 from ...checkpoints.files import METADATA, load_checkpoint
 from .registry import LoadedModel, ModelRequest, register_model_source
 
@@ -28,11 +30,20 @@ def trained_network(name: str, request: ModelRequest) -> LoadedModel:
         f"{benchmark}/{run}",
         module,
         repr(module),
-        classes=module.classes,
-        background=module.background,
         series=f"{benchmark}/{module.metadata['series']}",
-        head=(module.metadata.get("method") or {}).get("head"),
+        **training_facts(module),
     )
+
+
+def training_facts(module: Any) -> dict[str, Any]:
+    """Return the classes, background column, normalisation and head of a network of `load_checkpoint`."""
+    inputs = module.metadata["input"]
+    return {
+        "classes": module.classes,
+        "background": module.background,
+        "normalise": Normalise.of(inputs["mean"], inputs["std"]),
+        "head": (module.metadata.get("method") or {}).get("head"),
+    }
 
 
 def trained_folders(name: str) -> list[Path]:

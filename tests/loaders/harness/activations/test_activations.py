@@ -23,7 +23,6 @@ from loaders.harness.backend.transforms import (
     Normalise,
     Transform,
     evaluation_transform,
-    recipe_transform,
     to_uint8,
 )
 from loaders.harness.model import load_model
@@ -216,8 +215,7 @@ def test_the_transform_in_force(near: UnknownDetectionSet, tmp_path: Path) -> No
 
 def test_one_step_and_two_steps_of_a_transform_agree(near: UnknownDetectionSet, tmp_path: Path) -> None:
     channels = Channels(mean=[0.5, 0.4, 0.3], sd=[0.2, 0.3, 0.4])
-    recipe = Declared(name="r", transforms={"digits": "resize-32"}, normalise=channels)
-    two = recipe_transform(recipe, "digits")
+    two = evaluation_transform("resize-32", channels.mean, channels.sd)
     one = Transform({"one": 1}, two, std=two.std)
     model = load_model(small_network(), device="cpu")
     a = extract(model, near, Store(tmp_path), transform=two)

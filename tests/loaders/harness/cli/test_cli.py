@@ -87,8 +87,23 @@ def call(capsys: pytest.CaptureFixture[str]) -> Any:
     return called
 
 
+PIXELS = ("--mean", "0", "--std", "1")
+
+
 def digits(*more: str, model: str = "tiny_nets:six") -> list[str]:
-    return ["run", "--benchmark", "digits", "--model", model, "--device", "cpu", "--out", "out", *more]
+    return [
+        "run",
+        "--benchmark",
+        "digits",
+        "--model",
+        model,
+        *PIXELS,
+        "--device",
+        "cpu",
+        "--out",
+        "out",
+        *more,
+    ]
 
 
 def test_from_pixels_to_the_table(call: Any) -> None:
@@ -250,7 +265,7 @@ def test_errors_are_objects_with_json(call: Any) -> None:
 
 def photographs(*more: str) -> list[str]:
     fixed = ["--model", "tiny_nets:photographs", "--device", "cpu", "--detectors", "msp", "--out", "out"]
-    return ["run", "--benchmark", "build/photographs@local", *fixed, *more]
+    return ["run", "--benchmark", "build/photographs@local", *fixed, *PIXELS, *more]
 
 
 @pytest.fixture
@@ -382,6 +397,7 @@ def test_a_model_of_too_many_columns_is_refused_before_an_extraction(
 
 def test_models_have_rows_and_a_default_folder_of_their_own(call: Any) -> None:
     given = ["run", "--benchmark", "digits", "--device", "cpu", "--detectors", "msp", "--group", "uniform"]
+    given += PIXELS
     two = ["--model", "tiny_nets:six", "--model", "tiny_nets:other"]
     found = call(*given, *two)
     assert found.code == 0, found.err

@@ -100,7 +100,8 @@ def test_one_file_of_weights_is_one_file(tmp_path: Path) -> None:
         ((model,),) = open_models(["made_here:network"], weights).values()
         assert (model.module[1].weight == network[1].weight).all()
     spec = "made_here:network"
-    results = evaluate(spec, "digits", "msp", weights=str(tmp_path / "w.pth"), groups=["uniform"])
+    weights = str(tmp_path / "w.pth")
+    results = evaluate(spec, "digits", "msp", weights=weights, groups=["uniform"], mean=0, std=1)
     assert results.about.runs[0].weights == f"file {tmp_path / 'w.pth'}"
     with pytest.raises(SplitsError, match="absent.pth.*no such file"):
         evaluate(spec, "digits", "msp", weights="absent.pth")
@@ -115,7 +116,7 @@ def test_a_model_that_exits_is_an_error(spec: str) -> None:
 
 @pytest.mark.usefixtures("_module")
 def test_a_forward_pass_that_exits_is_an_error() -> None:
-    model = load_model("made_here:leaves_later", model_id="leaving")
+    model = load_model("made_here:leaves_later", model_id="leaving", mean=0, std=1)
     with pytest.raises(DataError, match="SystemExit"):
         evaluate(model, "digits", "msp", groups=["uniform"])
 

@@ -470,7 +470,7 @@ def test_the_command_line_takes_a_transform_and_a_number_of_classes(tmp_path, mo
         code = run(app, [*words, "--group", "uniform", "--device", "cpu", *more], "unknown-eval")
         return code, *capsys.readouterr()
 
-    assert "the model has 2 classes, the benchmark 6 labels" in called()[2]
+    assert "the model has 2 classes, the benchmark 6 labels" in called("--mean", "0", "--std", "1")[2]
     code, dark, said = called("--num-classes", "6", "--transform", "mine:dark", "--overwrite")
     assert code == 0, said
     assert said.splitlines()[-1].startswith("results in "), said  # after progress, where slow

@@ -281,9 +281,8 @@ def test_timm_models_bring_their_preprocessing_and_wnids(tmp_path: Path) -> None
     assert outputs(fitted, torch.rand(2, 3, *model.preprocess.size))[1].shape == (2, 7)
     with pytest.raises(UnknownNameError, match="did you mean 'test_resnet'"):
         load_model("timm:test_resnt")
-    from loaders.harness.model.sources.published import _wnids
 
-    wnids = _wnids(timm, timm.create_model("resnet10t"))
+    wnids = load_model(timm.create_model("resnet10t"), device="cpu").classes
     assert wnids is not None
     assert (len(wnids), wnids[0], wnids[999]) == (1000, "n01440764", "n15075141")
     assert list(wnids) == sorted(wnids)

@@ -183,10 +183,10 @@ def test_without_onnxruntime_it_says_what_to_install(tmp_path: Path, monkeypatch
 
 def test_size_and_normalisation_of_a_file_are_asked_for(tmp_path: Path) -> None:
     file = write_onnx(tmp_path / "net.onnx")
-    with pytest.raises(DataError, match="neither the file nor digits says how its inputs are normalised"):
-        evaluate(file, "digits", "msp", groups=["uniform"])
-    with pytest.raises(DataError, match="neither the file nor digits says how"):
-        evaluate(file, "digits", "msp", groups=["uniform"], transform="resize-8")
+    for options in ({}, {"transform": "resize-8"}):
+        with pytest.raises(DataError) as caught:
+            evaluate(file, "digits", "msp", groups=["uniform"], **options)
+        assert caught.value.where == "onnx:net.onnx"
     for width, hint in ((24, "resize-24"), (8, "MODULE:FUNCTION")):
         larger = write_mean(tmp_path / "large.onnx", ("n", 3, 24, width), [2, 3])
         says = f"takes images of 24 x {width}, and the transform gives 8 x 8 .*{hint}"

@@ -140,9 +140,9 @@ def test_commands_name_roots_and_weights_in_capitals(digits: Results) -> None:
 @pytest.mark.parametrize(
     ("transform", "options"),
     [
-        (evaluation_transform("none"), ""),  # the benchmark's own
+        (evaluation_transform("none"), "--mean 0 --std 1"),  # the benchmark declares none
         (evaluation_transform("none", (0.5, 0.5, 0.5), (0.25, 0.5, 1)), "--mean 0.5 --std 0.25,0.5,1"),
-        (evaluation_transform("resize-16"), "--transform resize-16"),
+        (evaluation_transform("resize-16"), "--transform resize-16 --mean 0 --std 1"),
         (evaluation_transform("resize-16", (-1, 0, 1)), "--transform resize-16 --mean=-1,0,1 --std 1"),
         (evaluation_transform("none", (1 / 3, 0, 0)), ""),  # six digits do not give it back
         (as_transform(str, transform_id="mine:bigger 0123456789ab"), "--transform mine:bigger"),

@@ -1,0 +1,113 @@
+"""State dicts as they are saved: behind wrappers, averaged, without counters, several in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.optim.swa_utils import AveragedModel
+
+from loaders.harness.backend.weights import build_with_weights, load_weights, read_state
+from loaders.harness.model import load_model
+from wordnet_splits.base.errors import DataError, UnknownNameError
+
+
+class Net(nn.Module):
+    def __init__(self, seed: int = 1, num_classes: int = 6) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.conv, self.bn, self.fc = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Linear(4, num_classes)
+
+    def forward(self, x: Any) -> Any:
+        return self.fc(self.bn(self.conv(x)).mean((2, 3)))
+
+
+SAVED = Net(0)
+STATE = SAVED.state_dict()
+
+
+def behind(prefix: str, state: Any = STATE) -> dict[str, Any]:
+    return {f"{prefix}{name}": value for name, value in state.items()}
+
+
+FORMS: dict[str, Any] = {
+    "plain": STATE,
+    "compiled, parallel": behind("_orig_mod.module."),
+    "parallel, compiled": behind("module._orig_mod."),
+    "model": behind("model."),
+    "net": behind("net."),
+    "deep": behind("trainer.model."),
+    "lightning": {"state_dict": behind("model."), "epoch": 3, "optimizer_states": [{"state": {}}]},
+    "averaged": AveragedModel(SAVED).state_dict(),
+    "compiled average": behind("_orig_mod.", AveragedModel(SAVED).state_dict()),
+    "without counters": {name: value for name, value in STATE.items() if "num_batches" not in name},
+    "a compiled part": {name.replace("bn.", "bn._orig_mod."): value for name, value in STATE.items()},
+    "sharded": behind("_fsdp_wrapped_module."),
+    "under another key": {"student": STATE, "epoch": 3},
+    "half": {name: value.half() if value.is_floating_point() else value for name, value in STATE.items()},
+}
+NETWORKS: dict[str, Callable[[], Any]] = {
+    "bare": Net,
+    "parallel": lambda: nn.DataParallel(Net()),
+    "inside": lambda: nn.ModuleDict({"model": Net()}),
+}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("form", FORMS)
+def test_wrappers_of_either_side_make_no_difference(form: str, network: str, tmp_path: Path) -> None:
+    torch.save(FORMS[form], tmp_path / "w.pt")
+    if (form, network) in {("net", "inside"), ("deep", "inside")}:
+        form = network = "bare"  # two wrappers of different names are not matched
+    module = load_weights(NETWORKS[network](), read_state(tmp_path / "w.pt"), "w.pt")
+    for name, value in module.state_dict().items():
+        expected = next(tensor for key, tensor in STATE.items() if name.endswith(key))
+        if "num_batches" not in name:
+            torch.testing.assert_close(value, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_network_is_built_to_fit_weights_behind_a_wrapper() -> None:
+    state = behind("_orig_mod.module.", Net(0, num_classes=9).state_dict())
+    assert build_with_weights(lambda **o: Net(**o), state, {}, "w.pt").fc.out_features == 9
+
+
+REFUSED: dict[str, Any] = {
+    "a tensor is missing": {name: value for name, value in STATE.items() if name != "fc.bias"},
+    "a tensor is left over": {**STATE, "criterion.weight": torch.ones(1)},
+    "a network and its average": behind("model.") | behind("ema."),
+    "with and without a wrapper": STATE | behind("module."),
+    "quantised": {**STATE, "fc.weight": STATE["fc.weight"].to(torch.int8)},
+    "another prefix of a part": {**STATE, "model.fc.bias": STATE["fc.bias"]},
+}
+
+
+@pytest.mark.parametrize("form", REFUSED)
+def test_other_differences_are_refused(form: str) -> None:
+    with pytest.raises(DataError) as caught:
+        load_weights(Net(), REFUSED[form], "w.pt")
+    assert caught.value.where == "w.pt"
+
+
+def test_one_of_several_state_dicts_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "all.pth"
+    states = {name: Net(seed).state_dict() for seed, name in enumerate(("model", "ema", "state_dict"))}
+    torch.save({**states, "epoch": 3, "optimizer": {"state": {}, "param_groups": [{"lr": 0.1}]}}, file)
+    with pytest.raises(DataError) as caught:
+        load_model(Net(), weights=file, device="cpu")
+    assert caught.value.where == str(file)
+    for name, state in states.items():
+        model = load_model(Net(), weights=f"{file}#{name}", device="cpu")
+        assert torch.equal(model.module.fc.weight, state["fc.weight"])
+        assert model.weights == f"file {file}#{name}"
+    with pytest.raises(UnknownNameError) as caught:
+        load_model(Net(), weights=f"{file}#emma", device="cpu")
+    assert (caught.value.where, caught.value.near) == (str(file), ("ema",))
+    timm = pytest.importorskip("timm")
+    of_timm = timm.create_model("test_resnet", num_classes=5).state_dict()
+    torch.save({"model": of_timm, "model_ema": of_timm}, file)
+    fitted = load_model("timm:test_resnet", weights=f"{file}#model_ema", device="cpu")
+    assert fitted.module.num_classes == 5
