@@ -63,6 +63,11 @@ def check_name(
     raise error(problem, where=where, hint="rename it: names are written into tables of text")
 
 
+def same_spelling(name: str) -> str:
+    """Return a name as names of classes are compared: composed (NFC), with single blanks for underscores."""
+    return " ".join(unicodedata.normalize("NFC", name).replace("_", " ").split())
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 edge``, ``405 candidates``, ``2 classes``."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"

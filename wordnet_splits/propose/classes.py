@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.names import check_name, counted, printable
+from wordnet_splits.base.names import check_name, counted, printable, same_spelling
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog.declarations import declared_name, declared_sources, register_declaration
 from wordnet_splits.sources.layouts import open_layout
-from wordnet_splits.sources.layouts.folders import Folders, Parts, class_folders, picture_names
+from wordnet_splits.sources.layouts.folder_tree import Parts
+from wordnet_splits.sources.layouts.folders import Folders, class_folders, picture_names
+from wordnet_splits.sources.layouts.labels import class_names, class_of
 from wordnet_splits.sources.layouts.walk import check_root
 
 ALL = "all"
@@ -70,7 +72,7 @@ def read_names(path: Path) -> DatasetClasses:
 def check_classes(
     classes: Sequence[NamedClass], splits: tuple[str, ...], *, where: str, notes: Sequence[str] = ()
 ) -> DatasetClasses:
-    """Return the classes and splits of a catalog, with a note for names that differ in case only.
+    """Return the classes and splits of a catalog, with a note for names that differ in spelling only.
 
     Raises
     ------
@@ -90,9 +92,11 @@ def check_classes(
         if item.class_id in class_ids:
             raise DataError(f"the class {item.class_id!r} occurs twice", where=where, hint="remove one")
         class_ids.add(item.class_id)
-        earlier = folded.setdefault(item.class_id.casefold(), item.class_id)
+        earlier = folded.setdefault(same_spelling(item.class_id).casefold(), item.class_id)
         if earlier != item.class_id:
-            all_notes.append(f"{earlier!r} and {item.class_id!r} differ in case only: are they one class?")
+            all_notes.append(
+                f"{earlier!r} and {item.class_id!r} differ in spelling only: are they one class?"
+            )
     return DatasetClasses(tuple(classes), splits, tuple(all_notes))
 
 
@@ -110,22 +114,25 @@ def folder_classes(root: Path, splits: Collection[str] | None = None) -> Dataset
     """
     folder = check_root(root, None)
     folders = class_folders(folder, splits)
-    all_splits = tuple(sorted({split for split, _ in folders.values()}))
+    all_splits = tuple(sorted({split for split, _ in folders.classes.values()}))
     by_class: dict[Parts, dict[str, int]] = {}
-    for parts, (split, class_parts) in folders.items():
+    for parts, (split, class_parts) in folders.classes.items():
         counts = by_class.setdefault(class_parts, dict.fromkeys(all_splits, 0))
         counts[split] += _pictures(folder.joinpath(*parts), folder)
     superclasses = _has_superclasses(list(by_class))
-    classes, empty = [], []
+    classes, names = [], class_names(folder)
     for parts, counts in sorted(by_class.items()):
         class_id = "/".join(parts)
-        if not sum(counts.values()):
-            empty.append(class_id)
-        elif superclasses and len(parts) > 1:
-            classes.append(NamedClass(class_id, parts[-1], parts[-2], counts))
-        else:
-            classes.append(NamedClass(class_id, class_id, "", counts))
-    notes = _notes("class folder", empty)
+        name, superclass = (parts[-1], parts[-2]) if superclasses and len(parts) > 1 else (class_id, "")
+        name = (class_of(name, names, str(root)) if names else None) or name
+        classes.append(NamedClass(class_id, name, superclass, counts))
+    lasts = {same_spelling(parts[-1]) for parts in by_class}
+    empty = ["/".join(parts) for parts in folders.empty if parts and same_spelling(parts[-1]) not in lasts]
+    notes = _notes("folder", empty)
+    for parts in folders.unclassed:
+        count = _pictures(folder.joinpath(*parts), folder)
+        where = printable("/".join(parts)) or "the folder itself"
+        notes.append(f"{counted(count, 'picture')} in no class folder left out: {where}")
     return check_classes(classes, all_splits, where=str(root), notes=notes)
 
 

@@ -105,9 +105,10 @@ class Model:
         return alone, joint
 
     def confidence(self, pool: Pool, alone: Floats, joint: Floats) -> Floats:
-        """Return the confidence of the choice for every name, (n,) in [0, 1]; 0 without candidates."""
+        """Return the confidence of the choice for every name, (n,) in [0, 1]; 0 for numbers."""
         confidence = confidence_of(signals(pool, alone, joint), self.signals)
-        return np.where(np.diff(pool.starts) > 0, confidence, 0.0)
+        known = (np.diff(pool.starts) > 0) & ~np.array([name.number for name in pool.names], bool)
+        return np.where(known, confidence, 0.0)
 
 
 @cache
@@ -170,8 +171,8 @@ def needs_confirmation(reading: Reading, shares: Floats) -> Flags:
 
     These are a choice from the supplement to WordNet; a name that is not a lemma as a whole, unless its last
     words say what kind of thing it is (`_is_compound`); a single word that is more often an adjective than a
-    noun (*normal*); and all names of a list in which more than `FOREIGN_SHARE` lead to no lemma, as in
-    another language.
+    noun (*normal*); a number; and all names of a list in which more than `FOREIGN_SHARE` lead to no lemma, as
+    in another language.
     """
     pool = reading.pool
     filled = np.flatnonzero(np.diff(pool.starts))
@@ -182,6 +183,7 @@ def needs_confirmation(reading: Reading, shares: Floats) -> Flags:
         compound = route.kind == "head" and not (whole or pool.living[best])
         known = route.kind in WHOLE or (compound and _is_compound(pool.names[n], reading.lemmas))
         confirm[n] = route.added or not known
+    confirm |= [name.number for name in pool.names]
     if reading.lemmas.english:
         confirm |= [is_adjective(name) for name in pool.names]
     return confirm | looks_foreign(pool)

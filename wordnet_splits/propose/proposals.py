@@ -21,6 +21,7 @@ from wordnet_splits.taxonomy import Taxonomy, load
 OFFERED = 8
 """Most candidates of a proposal."""
 ADJECTIVE = "more often an adjective or adverb than a noun"
+NUMBER = "a number is more often a position in a list than a noun"
 FOREIGN = "more than a third of the names hold no noun of {}: are they in another language (--language)?"
 UNKNOWN_IDENTIFIER = "no noun, or several, are known for this identifier"
 
@@ -144,7 +145,11 @@ def propose_synsets(
     alone, joint = model.shares(reading)
     confidences = model.confidence(reading.pool, alone, joint).tolist()
     candidates = _candidates(reading, joint)
-    must_confirm = needs_confirmation(reading, joint).tolist()
+    numbered = _told_apart_by_numbers(names, keys)
+    must_confirm = [
+        confirm or keys[n] in numbered
+        for n, confirm in zip(distinct, needs_confirmation(reading, joint).tolist(), strict=True)
+    ]
     unsure = [
         confirm or (confidence < model.ask_below and not (row and row[0].kind == "synset"))
         for row, confidence, confirm in zip(candidates, confidences, must_confirm, strict=True)
@@ -171,6 +176,16 @@ def propose_synsets(
     )
 
 
+def _told_apart_by_numbers(
+    names: Sequence[str], keys: Sequence[tuple[object, ...]]
+) -> set[tuple[object, ...]]:
+    """Return the keys of several names that differ in their numbers, as ``class_1`` and ``class_2``."""
+    numbers: dict[tuple[object, ...], set[str]] = {}
+    for name, key in zip(names, keys, strict=True):
+        numbers.setdefault(key, set()).add("".join(filter(str.isdigit, name)))
+    return {key for key, found in numbers.items() if len(found) > 1}
+
+
 def _reasons(
     reading: Reading,
     candidates: Sequence[Sequence[Candidate]],
@@ -184,6 +199,7 @@ def _reasons(
         else "; ".join(
             [
                 explainer.reason(row[0] if row else None),
+                *[NUMBER] * name.number,
                 *[ADJECTIVE] * (reading.lemmas.english and is_adjective(name)),
                 *foreign,
             ]

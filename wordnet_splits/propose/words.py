@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Words = tuple[str, ...]
 
 _NUMBER_BEFORE = re.compile(r"^\s*\d+[\s._-]+(?=\D)")
 _NUMBER_AFTER = re.compile(r"[\s_-]\d+$")
+_TAXA = re.compile(r"\d+_([A-Z][a-z]+(?:_[A-Z][a-z]+){4})_([A-Z][a-z]+(?:_[\w-]+)+)")
+"""A folder of iNaturalist: number, kingdom, phylum, class, order, family, and the species of two words."""
 _ASIDE = re.compile(r"[(\[]([^)\]]*)[)\]]")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[A-Z][a-z]+[A-Z ]|$)")
 WNID = re.compile(r"n\d{8}")
@@ -36,6 +38,11 @@ class ParsedName:
     capital: bool
 
     @property
+    def number(self) -> bool:
+        """Whether the name has no letter: it is more often a position in a list than a number of things."""
+        return not any(map(str.isalpha, self.name))
+
+    @property
     def content(self) -> tuple[tuple[Words, ...], tuple[Words, ...], str, bool]:
         """All but the name itself; names of equal content have equal meanings."""
         return self.phrases, self.asides, self.synset, self.capital
@@ -45,8 +52,15 @@ def parse_name(name: str) -> ParsedName:
     """Return the parts of a class name as its publisher writes it.
 
     A number before it (``001.ak47``) or after it (``airplanes-101``) is dropped, and so is a first folder of
-    one letter (``/a/airfield`` in Places365); ``&`` is read as *and*.
+    one letter (``/a/airfield`` in Places365); ``&`` is read as *and*. Of a folder of iNaturalist the species
+    is the name, and the family and the ranks above it are qualifiers.
     """
+    if taxa := _TAXA.fullmatch(name.strip()):
+        ranks, species = taxa.groups()
+        name_of_species = parse_name(species)
+        return replace(
+            name_of_species, name=name, asides=tuple(_words(rank) for rank in reversed(ranks.split("_")))
+        )
     text = _NUMBER_BEFORE.sub("", name.translate(_QUOTES).replace("&", " and ").strip())
     synset = WNID.search(text) or _SYNSET.fullmatch(text)
     if synset:

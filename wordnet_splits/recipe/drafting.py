@@ -11,12 +11,13 @@ from wordnet_splits.base.errors import RecipeError, SplitsError, unknown
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.similarity.measures import BEYOND_ONE, MEASURES
 from wordnet_splits.sources import source_class
+from wordnet_splits.sources.layouts.split_words import parse_split
 from wordnet_splits.sources.noise import NoiseSource
 
 KNOWN = "known"
 KIN = f'overlaps = "group:{KNOWN}", relation = "kin"'
 TRAIN = ("train", "training")
-EVALUATED = ("test", "testing", "eval", "val", "valid", "validation", "dev")
+EVALUATED = ("test", "testing", "eval", "val", "dev")
 NOISE = "generate = 1000"
 _BOUND = re.compile(r"([a-z_0-9]+)=(\d*\.?\d+)")
 """A measure and its threshold, as in ``mean=0.6``."""
@@ -189,16 +190,29 @@ def _images(role: str, source: str) -> str:
     if _is_noise(source):
         return f"test = {{ {NOISE} }}"
     splits = load_catalog(source).splits
-    train = next((s for s in TRAIN if s in splits), None)
-    test = next((s for s in EVALUATED if s in splits), None)
-    only = _text(train or test or splits[0])
+    train, test = _splits_of(TRAIN, splits), _splits_of(EVALUATED, splits)
+    only = train or test or _text(splits[0])
     if role == "external":
         return f"train = {{ from = {only}, all = true }}"
     if role != "id":
-        return f"test = {{ from = {_text(test or train or splits[0])}, all = true }}"
-    if train is not None and test is not None:
-        return f"train = {{ from = {only}, all = true }}, test = {{ from = {_text(test)}, all = true }}"
+        return f"test = {{ from = {test or only}, all = true }}"
+    if train and test:
+        return f"train = {{ from = {train}, all = true }}, test = {{ from = {test}, all = true }}"
     return f"train = {{ from = {only}, half = true }}, test = {{ from = {only}, rest = true }}"
+
+
+def _splits_of(kinds: Sequence[str], splits: Sequence[str]) -> str:
+    """Return the splits of the first kind that a source has, "" for none.
+
+    The one that is called so alone, else all of the kind: ``test_seen`` and ``test_unseen``.
+    """
+    names = [(split, name) for split in splits if (name := parse_split(split)) is not None]
+    for kind in kinds:
+        alike = {split: not name.more for split, name in names if name.kind == kind}
+        plain = [split for split, says_no_more in alike.items() if says_no_more]
+        if chosen := plain[:1] or list(alike):
+            return json.dumps(chosen[0] if len(chosen) == 1 else chosen, ensure_ascii=False)
+    return ""
 
 
 def _is_noise(source: str) -> bool:

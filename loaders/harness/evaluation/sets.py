@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.names import same_spelling
 from wordnet_splits.manifest import GroupRow, Manifest, Part
 from wordnet_splits.manifest import fingerprint as fingerprints
 from wordnet_splits.manifest.data import SCHEMA, check_data
@@ -214,7 +215,7 @@ def refuse_reordered_classes(class_names: Mapping[str, Sequence[str]]) -> None:
     labels: dict[str, tuple[int, str]] = {}
     for set_name in (name for name in class_names if parse_set_name(name)[0] in LABELLED):
         for label, name in enumerate(class_names[set_name]):
-            first_label, first_set = labels.setdefault(name, (label, set_name))
+            first_label, first_set = labels.setdefault(same_spelling(name), (label, set_name))
             if first_label != label:
                 raise DataError(
                     f"{name!r} is label {first_label} in {first_set} and label {label} in {set_name}",

@@ -9,6 +9,7 @@ import pytest
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.propose import propose_synsets
 from wordnet_splits.propose.candidates import KINDS, Lemmas, routes
+from wordnet_splits.propose.catalog_maker import proposed
 from wordnet_splits.propose.model import CLEAR_SHARE
 from wordnet_splits.propose.reasons import _ROUTES, NO_NOUN
 from wordnet_splits.propose.words import parse_name
@@ -97,6 +98,26 @@ def test_a_word_that_is_no_noun_gets_nothing_and_is_asked():
     assert (proposal.wnid, proposal.runner_up, proposal.confidence) == ("", "", 0.0)
     assert proposal.asked
     assert proposal.reason == NO_NOUN
+
+
+@pytest.mark.parametrize("number", ["0", "1", "10", "1.0", "-1", "100", "1,000", "٣"])
+def test_a_number_is_no_class_unless_a_person_says_so(number):
+    proposal, *_ = propose_synsets([number, *BIRDS]).proposals
+    assert (proposal.confidence, proposal.asked, proposal.must_confirm) == (0.0, True, True)
+    decision = proposed(proposal)
+    assert (decision.wnids, decision.mapped) == ((), "")
+
+
+def test_names_that_only_a_number_tells_apart_are_asked_about():
+    proposals = propose_synsets(["crane_1", "crane_2", "heron_3", *BIRDS[1:]]).proposals
+    assert [p.must_confirm for p in proposals] == [True, True, False, *[False] * len(BIRDS[1:])]
+
+
+def test_a_folder_of_inaturalist_is_its_species():
+    ranks = "04486_Animalia_Chordata_Mammalia_Carnivora_Felidae_"
+    found = chosen([f"{ranks}Lynx_rufus", f"{ranks}Lynx_blorfii", "tiger", "lion"])
+    assert found[f"{ranks}Lynx_rufus"] == "bobcat.n.01"
+    assert found[f"{ranks}Lynx_blorfii"] == "lynx.n.02"
 
 
 @pytest.mark.parametrize("name", ["n02084071", "n02084071-whatever", "dog.n.01"])

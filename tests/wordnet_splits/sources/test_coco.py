@@ -207,6 +207,31 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, changed: dict[str, Any] | Non
     assert str(root) in caught.value.line()
 
 
+@pytest.mark.parametrize(
+    ("file", "folder", "above"),
+    [
+        ("annotations/train_annotations.json", "images/train", ""),
+        ("annotations/instances_train.json", "images/train", "train\\"),
+        ("train/labels.json", "train", ""),
+    ],
+)
+def test_pictures_lie_where_exporters_put_them(tmp_path: Path, file: str, folder: str, above: str) -> None:
+    own.table(tmp_path / folder, [(name,) for name in SHOWN], ("unused",))
+    images = [{"id": 100 + n, "file_name": above + name} for n, name in enumerate(SHOWN)]
+    written(tmp_path / file, images=images)
+    own.declare(tmp_path, "boxes", "coco")
+    found = declared_classes("boxes", tmp_path)
+    assert (found.splits, len(found.classes)) == (("train",), len(CATEGORIES))
+
+
+def test_a_file_whose_pictures_are_elsewhere_is_refused(tmp_path: Path) -> None:
+    written(tmp_path / "train.json")
+    own.declare(tmp_path, "boxes", "coco")
+    with pytest.raises(errors.SourceError) as caught:
+        declared_classes("boxes", tmp_path)
+    assert caught.value.where == str(tmp_path / "train.json")
+
+
 def test_a_category_that_no_annotation_has_may_share_a_name(tmp_path: Path) -> None:
     own.table(tmp_path, [(name,) for name in SHOWN], ("unused",))
     written(tmp_path / "test.json", categories=[{"id": 0, "name": "zebra"}, *CATEGORIES])  # as Roboflow does

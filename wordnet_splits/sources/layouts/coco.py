@@ -21,14 +21,15 @@ from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.names import is_one_line, printable
 from wordnet_splits.sources.layouts.json_items import json_items
 from wordnet_splits.sources.layouts.labels import same_name
-from wordnet_splits.sources.layouts.layout import ALL, Image, ImageFiles, Note, without_extension
-from wordnet_splits.sources.layouts.shards import SPLIT_WORDS, shards, split_of
+from wordnet_splits.sources.layouts.layout import Image, ImageFiles, Note, without_extension
+from wordnet_splits.sources.layouts.shards import shards
+from wordnet_splits.sources.layouts.split_words import ALL, splits_of
 
 USUAL: Final = "instances_*.json"
 TRIED: Final = 100
 """Number of pictures looked for in a folder before another folder is tried."""
 
-_WORDS = re.compile(r"[a-z]+")
+_BETWEEN = re.compile(r"[^A-Za-z0-9]+")
 
 
 class _Annotated(NamedTuple):
@@ -46,9 +47,9 @@ class Coco(ImageFiles):
 
     def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
         """Yield the pictures that have a category and are there."""
-        for path in self._files():
+        split_of = splits_of(path.relative_to(self.root) for path in self._files())
+        for path, split in zip(self._files(), split_of.values(), strict=True):
             pictures = _annotated(file_id(path)).pictures
-            split = _split(path.relative_to(self.root))
             folder = self._folder(path, [name for name, _ in pictures[:TRIED]])
             for name, classes in pictures:
                 stem = without_extension(name)
@@ -73,13 +74,16 @@ class Coco(ImageFiles):
 
     def _folder(self, path: Path, names: list[str]) -> str:
         """Return the folder below the root, with its slash, in which the pictures of a JSON file lie."""
-        last = path.stem.rpartition("_")[2]
-        beside = path.parent.relative_to(self.root)
-        tried = [PurePosixPath(f) for f in (".", "images", last, f"images/{last}")]
-        tried += [PurePosixPath(beside), PurePosixPath(beside, "images"), PurePosixPath(beside.parent, last)]
+        words = [word for word in _BETWEEN.split(path.stem) if word][::-1]
+        beside = PurePosixPath(path.parent.relative_to(self.root))
+        tried = [PurePosixPath(f) for f in (".", "images", *words, *(f"images/{word}" for word in words))]
+        tried += [beside, beside / "images", *(beside.parent / word for word in words)]
         for folder in tried:
             if any(_inside(name) and (self.root / folder / name).is_file() for name in names):
                 return "" if str(folder) == "." else f"{folder}/"
+        if any(map(_inside, names)):
+            message = f"no picture of it is here, such as {printable(names[0])}"
+            raise SourceError(message, where=str(path), hint=f"looked for it in {', '.join(map(str, tried))}")
         return ""
 
 
@@ -95,7 +99,7 @@ def _annotated(file: FileId) -> _Annotated:
     for key, item in json_items(path):
         keys.add(key)
         if key == "images":
-            name = _value(item, "file_name", str, path, key)
+            name = _value(item, "file_name", str, path, key).replace("\\", "/")  # as Windows writes paths
             if names.setdefault(_value(item, "id", int | str, path, key), name) != name:
                 raise SourceError(f"two images have the id {printable(item['id'])}", where=str(path))
         elif key == "categories":
@@ -171,8 +175,3 @@ def _inside(name: str) -> bool:
     """Return whether a name stays below the folder that it is relative to; links are seen on reading."""
     path = PurePosixPath(name)
     return is_one_line(name) and not path.is_absolute() and ".." not in path.parts
-
-
-def _split(relative: Path) -> str:
-    words = [SPLIT_WORDS[word] for word in _WORDS.findall(relative.stem.lower()) if word in SPLIT_WORDS]
-    return words[-1] if words else split_of(relative)

@@ -39,7 +39,8 @@ from wordnet_splits.sources.layouts.layout import (
     without_extension,
 )
 from wordnet_splits.sources.layouts.parquet_files import OPEN_SHARDS, Table, bytes_at, label_names, open_table
-from wordnet_splits.sources.layouts.shards import shards, split_of
+from wordnet_splits.sources.layouts.shards import shards
+from wordnet_splits.sources.layouts.split_words import splits_of
 from wordnet_splits.sources.layouts.walk import entries
 
 
@@ -172,7 +173,8 @@ class ParquetRows(LabelledRows):
     def shards(self) -> Sequence[Shard]:
         """Return the Parquet files below the root."""
         paths = shards(self.root, self.declaration.images, ".parquet", "Parquet file")
-        return [Shard(path, split_of(path.relative_to(self.root))) for path in paths]
+        splits = splits_of(path.relative_to(self.root) for path in paths)
+        return [Shard(self.root / path, split) for path, split in splits.items()]
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -265,6 +267,7 @@ class CsvTable(ImageFiles):
                 message = f"{len(head)} columns expected, found {len(cells)}"
                 raise SourceError(message, where=f"{path}, row {number}")
             name, label, row_split = (ALL if at is None else cells[at].strip() for at in columns_at)
+            name = name.replace("\\", "/")  # as Windows writes paths
             class_id = class_of(label, names, f"{path}, row {number}")
             image_id = without_extension(name)
             if image_id is None or class_id is None or not path_below(self.root, name).is_file():

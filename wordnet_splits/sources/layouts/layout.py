@@ -23,12 +23,10 @@ from wordnet_splits.base.untrusted import check_link, read_image
 from wordnet_splits.base.user_code import EntryPoints
 from wordnet_splits.catalog.catalog import load_declared_catalog
 from wordnet_splits.catalog.declarations import Declaration
+from wordnet_splits.sources.layouts.split_words import ALL as ALL
 from wordnet_splits.sources.pixels import EXTENSIONS
 
 PLUGINS: Final = EntryPoints("wordnet_splits.layouts", "layout", SourceError)
-ALL: Final = "all"
-"""The split of a dataset that has none."""
-
 DVC: Final = ".dvc"
 """Ending of the file that stands for a picture, or lies beside it, in a dataset of DVC."""
 

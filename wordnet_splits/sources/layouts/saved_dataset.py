@@ -30,7 +30,7 @@ from wordnet_splits.hub.address import MAIN, Address, parse_address
 from wordnet_splits.hub.repository import RemoteFile, Repository, huggingface_home
 from wordnet_splits.sources.layouts.labelled_rows import LabelledRows, Shard
 from wordnet_splits.sources.layouts.layout import ALL, Image, Note
-from wordnet_splits.sources.layouts.shards import SPLIT_WORDS, split_of
+from wordnet_splits.sources.layouts.split_words import SPLIT_WORDS, splits_of
 
 INFO: Final = "dataset_info.json"  # beside the files that it describes
 STATE: Final = "state.json"  # beside the files of a saved dataset
@@ -265,11 +265,9 @@ def _by_card(paths: Sequence[str], data_files: Any) -> dict[str, str]:
 def _by_name(paths: Iterable[str]) -> dict[str, str]:
     """Return the splits in file names, as ``datasets`` reads them: ``train`` if no name has one."""
     splits = {}
-    for path in paths:
-        numbered = _NUMBERED.fullmatch(PurePosixPath(path).name)
-        splits[path] = split_of(Path(path))
-        if splits[path] == ALL and numbered:
-            splits[path] = numbered[1]
+    for path, split in splits_of(map(PurePosixPath, paths)).items():
+        numbered = _NUMBERED.fullmatch(path.name)
+        splits[str(path)] = numbered[1] if split == ALL and numbered else split
     return dict.fromkeys(splits, "train") if set(splits.values()) == {ALL} else splits
 
 

@@ -1,26 +1,20 @@
-"""The files of a dataset in shards, and their splits by name."""
+"""The files of a dataset in shards."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.names import printable
-from wordnet_splits.sources.layouts.layout import ALL
+from wordnet_splits.sources.layouts.split_words import SPLIT_WORDS, parse_split
 from wordnet_splits.sources.layouts.walk import entries, subfolder
 
 DEEPEST: Final = 3
 """Largest number of folders between the root and its shards."""
 
-SPLIT_WORDS: Final = {"train": "train", "validation": "val", "valid": "val", "val": "val", "test": "test"}
-"""The Hub's names of splits, in names of shards (validation-00000-of-00014) or folders (validation/0000)."""
 FOLDERS = ("", "data", "default", "train", "validation", "val", "test")
-
-_WORD = re.compile(r"([a-zA-Z]+)(?:[-_.0-9].*)?")
-_HUB_WORD = re.compile(r"(?:partial-)?([a-z]+)(?:[-_.0-9].*)?")
 
 
 def shards(root: Path, pattern: str | None, extension: str, kind: str) -> list[Path]:
@@ -42,15 +36,6 @@ def shards(root: Path, pattern: str | None, extension: str, kind: str) -> list[P
         hint = f"as in ROOT/train{extension} or ROOT/data/train-00000-of-00001{extension}"
         raise SourceError(message, where=str(root), hint=hint)
     return paths
-
-
-def split_of(relative: Path) -> str:
-    """Return the split in the name of a shard or of a folder above it; ``all`` without one."""
-    for name in (relative.name, *(parent.name for parent in relative.parents)):
-        match = _WORD.fullmatch(name)
-        if match and match[1].lower() in SPLIT_WORDS:
-            return SPLIT_WORDS[match[1].lower()]
-    return ALL
 
 
 def _files(folder: Path, root: Path, extension: str, level: int = 0) -> Iterator[Path]:
@@ -85,5 +70,5 @@ def _is_shard(name: str) -> bool:
 
 
 def _hub_split(name: str) -> str | None:
-    match = _HUB_WORD.fullmatch(name)
-    return SPLIT_WORDS.get(match[1]) if match else None
+    split = parse_split(name.removesuffix(".parquet"))
+    return split.kind if split is not None and not split.more and split.kind in FOLDERS else None

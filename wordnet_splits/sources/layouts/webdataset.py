@@ -25,7 +25,8 @@ from wordnet_splits.sources.layouts.archives import Member, OpenTar
 from wordnet_splits.sources.layouts.labels import CLASSES, class_names, class_of
 from wordnet_splits.sources.layouts.layout import DeclaredLayout, Image, Location, Note
 from wordnet_splits.sources.layouts.parquet_files import OPEN_SHARDS
-from wordnet_splits.sources.layouts.shards import shards, split_of
+from wordnet_splits.sources.layouts.shards import shards
+from wordnet_splits.sources.layouts.split_words import splits_of
 from wordnet_splits.sources.pixels import EXTENSIONS
 
 LARGEST_LABEL: Final = 2**20  # bytes of a .cls, .json or .txt
@@ -71,8 +72,8 @@ class WebDataset(DeclaredLayout):
     def _samples(self, note: Note) -> Iterator[_Sample]:
         names, declared = class_names(self.root), self.declaration.columns.image
         extensions = EXTENSIONS if declared is None else {declared.lower()}
-        for number, path in enumerate(self._shards()):
-            shard_split = split_of(path.relative_to(self.root))
+        splits = splits_of(path.relative_to(self.root) for path in self._shards())
+        for number, (path, shard_split) in enumerate(zip(self._shards(), splits.values(), strict=True)):
             for key, group in groupby(self._file(path).members(), key=_key):
                 files = {member.name[len(key) + 1 :].lower(): member for member in group}
                 pictures = [files[extension] for extension in files if extension in extensions]

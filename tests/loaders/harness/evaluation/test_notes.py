@@ -219,6 +219,11 @@ def test_classes_in_another_order_are_refused():
         evaluate(Colours(), sets=sets(id=known, **{"id/train": train}), detectors="msp")
     with pytest.raises(DataError, match="'cat' is label 2 in id and label 1 in id/train"):
         evaluate(Colours(), sets=sets(id=known, **{"id/train": DataLoader(train)}), detectors="msp")
+    respelt = named(pictures(0, labels()), "ant", "b\u00e9 e", "cat", "dog")  # one class in two spellings
+    train = named(pictures(3, labels()), "ant", "cat", "be\u0301_e", "dog")
+    with pytest.raises(DataError) as caught:
+        evaluate(Colours(), sets=sets(id=respelt, **{"id/train": train}), detectors="msp")
+    assert caught.value.where == "sets"
     near = named(pictures(1), "dog", "ant")  # not of the model's classes
     assert evaluate(Colours(), sets=sets(id=known, near=near), detectors="msp")
 
