@@ -9,10 +9,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.jsonable import Jsonable
@@ -27,6 +28,10 @@ from .on_benchmark import Extractor, Plan
 from .store import FORWARD, Store, StoredGroup, StoreError
 
 PARTS, PART = "parts", "part.json"
+MOST_SHARDS = 1_000_000
+"""Largest number of shards of an array job (a model has 3,500 on ImageNet-21K)."""
+SHOWN = 8
+"""Missing parts that a message names."""
 
 
 class PlannedGroup(StrictModel):
@@ -57,6 +62,14 @@ class PartRecord(StrictModel):
     count: int = Field(ge=1)
     shard_rows: int = Field(ge=1)
     groups: tuple[PlannedGroup, ...] = Field(strict=False)
+
+    @model_validator(mode="after")
+    def _bounded(self) -> PartRecord:
+        if self.index > self.count:
+            raise ValueError(f"part {self.index} of {self.count}")
+        if sum(-(-group.n // self.shard_rows) for group in self.groups) > MOST_SHARDS:
+            raise ValueError(f"more than {MOST_SHARDS:,} shards")
+        return self
 
     @property
     def job(self) -> str:
@@ -172,10 +185,14 @@ def merge_parts(store: Store, *, keep: bool = False) -> MergedParts:
 
     Raises
     ------
-    StoreError : a part is missing, there twice, unfinished or of another job, or a file was altered; then
-        the store is as it was.
+    StoreError : a part is missing, there twice, unfinished or of another job, or a file was altered, or the
+        folder of parts is a link, and not ``keep``; then the store is as it was.
     """
-    parts = _complete_parts(store.root / PARTS)
+    parts_folder = store.root / PARTS
+    if parts_folder.is_symlink() and not keep:
+        hint = "--keep leaves the parts where they are (keep=True)"
+        raise StoreError("is a link: parts behind it are not removed", where=str(parts_folder), hint=hint)
+    parts = _complete_parts(parts_folder)
     groups = parts[0][1].groups
     checked: list[tuple[StoredGroup, str, int, StoredGroup]] = []
     for folder, record in parts:
@@ -192,7 +209,7 @@ def merge_parts(store: Store, *, keep: bool = False) -> MergedParts:
         with target.locked():
             target.adopt(source, unit, shard)
     if not keep:
-        shutil.rmtree(store.root / PARTS)
+        shutil.rmtree(parts_folder)
     return MergedParts(len(parts), len(checked))
 
 
@@ -217,9 +234,8 @@ def _complete_parts(folder: Path) -> list[tuple[Path, PartRecord]]:
     if not parts:
         raise StoreError("there are no parts", where=str(folder), hint="unknown-eval run ... --shard 1/8")
     count = next(iter(parts.values()))[1].count
-    if missing := [f"{index}/{count}" for index in range(1, count + 1) if index not in parts]:
-        names = ", ".join(missing[:8]) + (", ..." if len(missing) > 8 else "")
-        raise StoreError(
-            f"{len(missing)} of {count} shards are missing: {names}", where=str(folder), hint=hint
-        )
+    if missing := count - len(parts):  # of as many as the file says
+        absent = (f"{index}/{count}" for index in range(1, count + 1) if index not in parts)
+        names = ", ".join(islice(absent, SHOWN)) + (", ..." if missing > SHOWN else "")
+        raise StoreError(f"{missing} of {count} shards are missing: {names}", where=str(folder), hint=hint)
     return [parts[index] for index in sorted(parts)]

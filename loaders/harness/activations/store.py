@@ -30,7 +30,7 @@ from wordnet_splits.base import files
 from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.errors import DataError, check_memory
 from wordnet_splits.base.schemas import Count, Sha256, StrictModel, read_sealed, write_sealed
-from wordnet_splits.base.untrusted import GiB, sha256_of
+from wordnet_splits.base.untrusted import GiB, path_below, sha256_of
 
 from ..arrays import Array, ArrayView
 
@@ -149,6 +149,10 @@ class StoredGroup:
         self._default_rows = shard_rows
         self._again = f"delete {folder} to have it computed again"
 
+    def path(self, name: str) -> Path:
+        """Return the path of a file of the group; DataError for one elsewhere, as ``part.json`` may name."""
+        return path_below(self.folder, name)
+
     def locked(self) -> AbstractContextManager[None]:
         """Lock the folder for one extraction; a second one waits."""
         return files.locked(self.folder, busy="another extraction is writing here", wait=True)
@@ -195,7 +199,7 @@ class StoredGroup:
         Of all shards, all are missing without the first, which the canary compares with the model.
         """
         shards = range(len(self.shards)) if among is None else sorted(among)
-        missing = [s for s in shards if not (self.folder / _record_file(unit, s)).is_file()]
+        missing = [s for s in shards if not (self.path(_record_file(unit, s))).is_file()]
         return list(shards) if among is None and missing[:1] == [0] else missing
 
     def write(self, unit: str, shard: int, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> None:
@@ -215,20 +219,20 @@ class StoredGroup:
             "arrays": array_records,
             "settings": dict(settings),
         }
-        write_sealed(self.folder / _record_file(unit, shard), record)
+        write_sealed(self.path(_record_file(unit, shard)), record)
 
     def records(self, unit: str) -> list[ShardRecord]:
         """Return the record of each shard of a complete unit, checked against its path."""
         records = [self._record(unit, shard) for shard in range(len(self.shards))]
         for shard, record in enumerate(records):
             if sorted(record.arrays) != sorted(records[0].arrays):
-                path = self.folder / _record_file(unit, shard)
+                path = self.path(_record_file(unit, shard))
                 raise StoreError("holds other arrays than shard 0", where=str(path), hint=self._again)
         return records
 
     def _record(self, unit: str, shard: int) -> ShardRecord:
         """Return the record of one shard, checked against its path."""
-        path = self.folder / _record_file(unit, shard)
+        path = self.path(_record_file(unit, shard))
         record = read_sealed(path, ShardRecord, error=StoreError, hint=self._again)
         expected = {**self.keys, "unit": unit, "shard": shard}
         different = [key for key, value in expected.items() if getattr(record, key) != value]
@@ -252,18 +256,18 @@ class StoredGroup:
             for name in ("inputs", "logits"):
                 self._copy(source, f"{CANARY}/{name}.npy")
             self._copy(source, LIST)
-        if not (self.folder / _record_file(unit, shard)).is_file():
+        if not (self.path(_record_file(unit, shard))).is_file():
             for name in source.verify(unit, shard).arrays:
                 self._copy(source, _array_file(unit, name, shard))
             self._copy(source, _record_file(unit, shard))
 
     def _copy(self, source: StoredGroup, name: str) -> None:
-        with files.replacing(self.folder / name) as part:
-            shutil.copyfile(source.folder / name, part)
+        with files.replacing(self.path(name)) as part:
+            shutil.copyfile(source.path(name), part)
 
     def first_rows(self, unit: str, rows: int) -> dict[str, Array]:
         """Return the first rows of every array of a unit; {} where its first shard is missing."""
-        if not (self.folder / _record_file(unit, 0)).is_file():
+        if not (self.path(_record_file(unit, 0))).is_file():
             return {}
         record, count = self._record(unit, 0), len(self.shards[0])
         return {
@@ -296,14 +300,14 @@ class StoredGroup:
 
     def _write_array(self, name: str, array: Array) -> dict[str, Any]:
         array = np.ascontiguousarray(array)
-        with files.replacing(self.folder / name) as part:
+        with files.replacing(self.path(name)) as part:
             with part.open("wb") as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
             digest = sha256_of(part, largest=LARGEST_SHARD, error=StoreError)
         return {"sha256": digest, "dtype": str(array.dtype), "shape": list(array.shape)}
 
     def _open(self, name: str, record: ArrayRecord, rows: int | None = None) -> Array:
-        path = self.folder / name
+        path = self.path(name)
         if sha256_of(path, largest=LARGEST_SHARD, error=StoreError) != record.sha256:
             raise StoreError("was altered: its checksum differs", where=str(path), hint=self._again)
         try:

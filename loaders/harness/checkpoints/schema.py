@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from wordnet_splits.base.schemas import Count, Sha256, StrictModel
+from wordnet_splits.base.schemas import BenchmarkName, Count, Sha256, StrictModel
 
 from .choices import NETWORKS, network_names
 from .recipe import TrainingRecipe
@@ -50,7 +50,7 @@ class PartRecord(StrictModel):
 class BenchmarkRecord(StrictModel):
     """The benchmark: name, version and fingerprints."""
 
-    name: str
+    name: BenchmarkName
     version: int
     fingerprint: Sha256 | None
     parts: list[PartRecord]

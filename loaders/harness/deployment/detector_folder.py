@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
-from wordnet_splits.base.schemas import Count, Sha256, StrictModel, read_sealed, write_sealed
+from wordnet_splits.base.schemas import BenchmarkName, Count, Sha256, StrictModel, read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, check_file, sha256_of
 from wordnet_splits.metrics.conformal import Promise
 
@@ -217,7 +217,7 @@ class Preprocessing(StrictModel):
 class Benchmark(StrictModel):
     """The benchmark that a detector was fitted and calibrated on."""
 
-    name: str
+    name: BenchmarkName
     version: Count
     images_fingerprint: str | None
 

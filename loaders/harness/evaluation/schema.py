@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.parquet import schema_of
-from wordnet_splits.base.schemas import Count, validate
+from wordnet_splits.base.schemas import BenchmarkName, Count, validate
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics import METRICS, Metric, get_metric, list_metrics
@@ -79,7 +79,7 @@ class ColumnsUsed(AboutPart):
     columns: Count
     of: Count
     background: int | None
-    mapping: str
+    mapping: Annotated[str, Field(pattern=r"^(identity|classes|given|source:[a-z0-9][a-z0-9-]{0,63})$")]
 
 
 class RunFacts(AboutPart):
@@ -185,7 +185,7 @@ class About(AboutPart):
     software : what the evaluation ran with: versions, ``commit`` of a checkout, ``date``; {} in older files.
     """
 
-    benchmark: str
+    benchmark: BenchmarkName
     version: int
     images_fingerprint: str | None
     evaluation_fingerprint: str

@@ -12,8 +12,10 @@ from pydantic import Field
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import read_table, schema_of
-from wordnet_splits.base.schemas import Count, StrictModel, read_sealed
-from wordnet_splits.base.untrusted import GiB, sha256_of
+from wordnet_splits.base.schemas import BenchmarkName, Count, StrictModel, read_sealed
+from wordnet_splits.base.untrusted import GiB, path_below, sha256_of
+
+from ..evaluation.sets import ORDER
 
 DESCRIPTION: Final = "scores.json"
 IMAGES_FILE: Final = "images.parquet"
@@ -30,6 +32,10 @@ MODELS = schema_of("benchmark model name network run:int32 entry model_key trans
 CONFIDENCES = schema_of("image:int32 detector confidence:float32 correct:bool")
 PREDICTIONS = schema_of("image:int32 prediction:int32 target_probability:float32 max_probability:float32")
 """``correct`` is null where the set has no labels, and for OOD images."""
+FILLED: Final = frozenset(
+    ("benchmark", "image", "image_id", "group", "role", "model", "entry", "detector", "confidence")
+)
+"""Columns without nulls."""
 
 
 class TableBenchmark(StrictModel):
@@ -41,7 +47,7 @@ class TableBenchmark(StrictModel):
         not at hand or incomplete, for the n-th of the exported images.
     """
 
-    name: str
+    name: BenchmarkName
     version: Count
     images_fingerprint: str | None
     numbered_by: Literal["manifest", "entries"]
@@ -72,11 +78,22 @@ def read_description(folder: Path) -> TableDescription:
 
 
 def read_part(folder: Path, path: str, schema: pa.Schema, checksums: Mapping[str, str]) -> pa.Table:
-    """Return a file of a table; DataError where it is absent, damaged, altered or of other columns."""
-    where = folder / path
+    """Return a file of a table.
+
+    Raises
+    ------
+    DataError : it is absent, damaged, altered, outside of the folder or of other columns, or lacks values.
+    """
+    where = path_below(folder, path)
+    if path not in checksums:
+        raise DataError("is not a file of this table", where=str(where), hint=AGAIN)
     if sha256_of(where, largest=LARGEST_PART) != checksums.get(path):
         raise DataError("was altered: its checksum differs", where=str(where), hint=AGAIN)
     table = read_table(where).replace_schema_metadata(None)
     if not table.schema.equals(schema):
         raise DataError("its columns are not those of a score table", where=str(where), hint=AGAIN)
+    for name in schema.names:
+        values = {*table[name].unique().to_pylist()} if name == "role" else set(ORDER)
+        if (name in FILLED and table[name].null_count) or not values <= set(ORDER):
+            raise DataError(f"its column {name} lacks values, or has others", where=str(where), hint=AGAIN)
     return table

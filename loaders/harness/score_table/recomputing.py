@@ -220,6 +220,8 @@ def _benchmarks(images: pa.Table, listed: Array) -> dict[str, _Benchmark]:
             raise DataError(f"the images of {name} are not numbered from 0", where=IMAGES_FILE, hint=AGAIN)
         groups = part["group"].to_pylist()
         roles = dict(zip(groups, part["role"].to_pylist(), strict=True))
+        if [roles[group] for group in groups] != part["role"].to_pylist():
+            raise DataError(f"a set of {name} has two roles", where=IMAGES_FILE, hint=AGAIN)
         ordered = sorted(roles, key=lambda group: ORDER.index(roles[group]))
         number = {group: n for n, group in enumerate(ordered)}
         members = np.fromiter((number[group] for group in groups), np.int64, len(groups))

@@ -91,7 +91,7 @@ def refusal(read: Callable[[], object]) -> str | None:
     return None
 
 
-def reseal(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
+def reseal(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Alter a sealed file as who knows how the checksum is made."""
     document = json.loads(file.read_text())
     document.pop(CHECKSUM)

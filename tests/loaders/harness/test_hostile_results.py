@@ -13,13 +13,15 @@ import pyarrow as pa
 import pytest
 
 from loaders.harness import compare, report
-from loaders.harness.evaluation.results import Results
+from loaders.harness.evaluation.check import check_results
+from loaders.harness.evaluation.results import ABOUT, Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.plots import list_plots
 from loaders.harness.plots.plot_results import GRAPH, plot
 from loaders.harness.plots.selection import Selection
+from tests.loaders.harness.altering import reseal
 from tests.loaders.harness.evaluation.fake_runs import fake_run
-from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.finding import load_manifest
 
 
@@ -101,3 +103,37 @@ def test_every_command_ends_in_a_line_or_works(lie: str, honest: Results, tmp_pa
         except SplitsError as error:
             line = str(error)
         assert "\n" not in line
+
+
+ELSEWHERE = (
+    "https://host.invalid/x/digits",
+    "hf://datasets/a/b@v1/c",
+    "../digits",
+    "./digits",
+    "..",
+    "x" * 3000,
+)
+
+
+@pytest.mark.parametrize("name", [*ELSEWHERE, "a\nb", ""])
+def test_results_name_a_benchmark_and_never_an_address_or_a_path(
+    name: str, honest: Results, tmp_path: Path
+) -> None:
+    honest.write(tmp_path)
+    reseal(tmp_path / ABOUT, lambda content: content["about"].update(benchmark=name))
+    for read in (Results.read, check_results):
+        with pytest.raises(DataError) as refused:
+            read(tmp_path)
+        assert refused.value.where == str(tmp_path / ABOUT)
+
+
+@pytest.mark.parametrize("mapping", ["source:/etc/passwd", "source:../x", "/etc/passwd", "source:"])
+def test_results_name_a_source_for_their_columns_and_never_a_file(
+    mapping: str, honest: Results, tmp_path: Path
+) -> None:
+    facts = {"restrict": "columns", "columns": 6, "of": 6, "background": None, "mapping": mapping}
+    honest.write(tmp_path)
+    reseal(tmp_path / ABOUT, lambda content: content["about"]["runs"][0].update(class_map=facts))
+    with pytest.raises(DataError) as refused:
+        Results.read(tmp_path)
+    assert refused.value.where == str(tmp_path / ABOUT)

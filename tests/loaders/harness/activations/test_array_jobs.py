@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from loaders.harness.activations import Store
@@ -19,6 +21,7 @@ from loaders.harness.model.loading import Models
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.finding import load_manifest
 
+from ..altering import alterations, altered, reseal
 from ..model.networks import Wrapped, small_network
 from .stored import SHARD, contents
 
@@ -144,3 +147,87 @@ def test_a_folder_of_another_job_is_not_written_to(store: Path) -> None:
 def test_a_wrong_share_is_refused(text: str) -> None:
     with pytest.raises(DataError, match="is not a share"):
         parse_share(text)
+
+
+def every_part(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    """Change part.json of every part, and seal it again."""
+
+    def change_all(store: Path) -> None:
+        for path in (store / "parts").glob("*/part.json"):
+            reseal(path, change)
+
+    return change_all
+
+
+def _of_groups(**values: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda content: [group.update(values) for group in content["groups"]]
+
+
+HOSTILE: dict[str, Callable[[Path], None]] = {
+    "images without end": every_part(_of_groups(n=10**15)),
+    "shards without end": every_part(_of_groups(n=10**9)),
+    "parts without end": every_part(lambda content: content.update(count=10**12)),
+    "a part beyond": every_part(lambda content: content.update(index=10**9)),
+    "a unit elsewhere": every_part(_of_groups(units=["../../../../../elsewhere"])),
+    "a unit at the root": every_part(_of_groups(units=["/tmp"])),
+    "no unit of that name": every_part(_of_groups(units=["\0"])),
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE.keys())
+def test_parts_that_lie_are_refused_at_once(store: Path, change: Callable[[Path], None]) -> None:
+    change(store)
+    with pytest.raises(DataError) as refused:
+        merge_parts(Store(store, SHARD))
+    assert str(refused.value.where).startswith(str(store / "parts"))
+    assert {path.name for path in store.iterdir()} == {"parts"}
+
+
+def test_a_unit_is_not_written_elsewhere(store: Path) -> None:
+    part = Store(store / "parts" / "1-of-3", SHARD)
+    group = part.group("a" * 64, "b" * 64, "c" * 64, n=1)
+    with pytest.raises(DataError) as refused:
+        group.write("../../../../elsewhere", 0, {"logits": np.zeros((1, 2), np.float32)}, {})
+    assert refused.value.where == str(group.folder)
+    assert not (store / "parts" / "elsewhere").exists()
+
+
+def test_a_link_to_the_parts_is_refused_before_anything_is_merged(store: Path, tmp_path: Path) -> None:
+    (store / "parts").rename(tmp_path / "scratch")
+    (store / "parts").symlink_to(tmp_path / "scratch")
+    with pytest.raises(StoreError) as refused:
+        merge_parts(Store(store, SHARD))
+    assert refused.value.where == str(store / "parts")
+    assert {path.name for path in store.iterdir()} == {"parts"}
+    assert merge_parts(Store(store, SHARD), keep=True).parts == COUNT
+
+
+def test_a_part_that_is_a_link_is_merged_and_stays(store: Path, tmp_path: Path) -> None:
+    (store / "parts" / "2-of-3").rename(tmp_path / "scratch")
+    (store / "parts" / "2-of-3").symlink_to(tmp_path / "scratch")
+    assert merge_parts(Store(store, SHARD)).parts == COUNT
+    assert not (store / "parts").exists()
+    assert (tmp_path / "scratch" / "part.json").exists()
+
+
+@pytest.mark.fuzz
+def test_every_value_of_part_json_that_is_altered_ends_in_a_line_or_a_merge(store: Path) -> None:
+    path = store / "parts" / "1-of-3" / "part.json"
+    whole = path.read_bytes()
+    content = json.loads(whole)
+    content.pop("checksum")
+    for _, place, new in alterations(content):
+        other = altered(content, place, new)
+
+        def change(document: dict[str, Any], other: dict[str, Any] = other) -> None:
+            document.clear()
+            document.update(other)
+
+        reseal(path, change)
+        line = ""
+        try:
+            merge_parts(Store(store, SHARD), keep=True)
+        except DataError as error:
+            line = str(error)
+        assert "\n" not in line
+        path.write_bytes(whole)
