@@ -10,13 +10,21 @@ from PIL import Image
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
 
-from ...backend.transforms import Normalise, Transform
+from ...backend.transforms import ONES, Normalise, Transform
 from ...backend.weights import load_weights, read_state
 from ...plugins import user_errors
 from .registry import LoadedModel, ModelRequest, register_model_source
 
 PLACEHOLDERS = (("LABEL_", 0), ("", 0), ("", 1))
 """Prefix and first number of names that may stand for the columns; those of the first certainly do."""
+PLAIN = {
+    "do_rescale": True,
+    "rescale_factor": 1 / 255,
+    "rescale_offset": False,
+    "do_flip_channel_order": False,
+    "include_top": False,
+}
+"""Settings of processors with which inputs are (pixels in [0, 1] - mean) / std."""
 LARGEST_NUMBER, MOST_LAYERS, MOST_PARAMETERS = 10_000_000, 1_000, 20_000_000_000
 
 
@@ -99,13 +107,14 @@ def processor_facts(transformers: Any, name: str) -> dict[str, Any]:
     except (OSError, ValueError):  # no processor, or one that this version does not support
         return {}
     config = {k: v for k, v in processor.to_dict().items() if _plain(v)}
-    normalised = config.get("do_normalize", False) and config.get("image_std")
-    normalise = Normalise.of(config["image_mean"], config["image_std"]) if normalised else Normalise()
+    normalise: Normalise | None = Normalise()
+    if config.get("do_normalize"):
+        normalise = Normalise.of_options(config.get("image_mean"), config.get("image_std"))
     spec = {"huggingface": config, "processor": type(processor).__name__}
-    return {
-        "preprocess": Transform(spec, _Processor(processor), std=normalise.std),
-        "normalise": normalise,
-    }
+    std = ONES if normalise is None else normalise.std
+    if any(config.get(key, plain) != plain for key, plain in PLAIN.items()):
+        normalise = None
+    return {"preprocess": Transform(spec, _Processor(processor), std=std), "normalise": normalise}
 
 
 def _plain(value: Any) -> bool:

@@ -60,10 +60,12 @@ def _stated_facts(model: Any, request: ModelRequest) -> dict[str, Any]:
     """
     if hasattr(model, "trained_by"):
         return training_facts(model)
+    model = getattr(model, "_orig_mod", model)
+    model = model.module if isinstance(model, nn.DataParallel) else model
     published, config = getattr(model, "pretrained_cfg", None), getattr(model, "config", None)
     if isinstance(published, Mapping) and request.weights is None:
-        kept_head = published.get("num_classes") == getattr(model, "num_classes", None)
-        return timm_facts(model) if kept_head else {}
+        outputs = getattr(model, "num_classes", None)
+        return timm_facts(model) if outputs and outputs == published.get("num_classes") else {}
     if isinstance(getattr(config, "id2label", None), Mapping):
         return class_facts(config)
     return {}

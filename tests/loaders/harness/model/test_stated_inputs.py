@@ -202,6 +202,8 @@ def timm_object() -> Any:
 STATED: dict[str, tuple[Callable[[], Model], Normalise]] = {
     "timm by name": (lambda: load_model("timm:test_resnet", weights="random", device="cpu"), HALF),
     "timm object": (lambda: load_model(timm_object(), device="cpu"), HALF),
+    "timm object, compiled": (lambda: load_model(torch.compile(timm_object()), device="cpu"), HALF),
+    "timm object, parallel": (lambda: load_model(nn.DataParallel(timm_object()), device="cpu"), HALF),
     "torchvision": (
         lambda: load_model("torchvision:mobilenet_v3_small", weights="random", device="cpu"),
         IMAGENET,
@@ -224,11 +226,22 @@ def test_what_a_model_states_comes_before_the_benchmark(form: str) -> None:
         assert named.key == evaluation_transform("resize-16", normalise.mean, normalise.std).key
 
 
+def test_a_processor_that_does_more_than_normalise_states_no_normalisation() -> None:
+    transformers = pytest.importorskip("transformers")
+    hf_network([*"abcdef"]).save_pretrained("h", safe_serialization=True)
+    for options in ({"do_rescale": False}, {"rescale_factor": 1 / 127.5}):
+        size = {"height": 8, "width": 8}
+        transformers.ViTImageProcessor(size=size, **options).save_pretrained("h")
+        model = load_model("hf:h", device="cpu")
+        assert (model.preprocess is None, model.own_normalise) == (False, None)
+
+
 def test_a_timm_object_with_another_head_or_weights_of_a_file_states_nothing() -> None:
     timm = pytest.importorskip("timm")
     other_head = load_model(timm.create_model("test_resnet", num_classes=6), device="cpu")
     loaded = load_model(timm_object(), weights=weights_of(timm_object()), device="cpu")
-    for model in (other_head, loaded):
+    without_head = load_model(timm.create_model("test_resnet", features_only=True), device="cpu")
+    for model in (other_head, loaded, without_head):
         assert (model.preprocess, model.own_normalise, model.classes) == (None, None, None)
 
 
