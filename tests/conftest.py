@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,18 @@ def release_memory() -> None:
     pa.default_memory_pool().release_unused()
     if hasattr(LIBC, "malloc_trim"):
         LIBC.malloc_trim(0)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Explain a failure for want of a package, as in the environments of `make oldest` and `make newest`."""
+    report = yield
+    if report.failed and "is not installed" in str(report.longrepr):
+        text = (
+            "an environment without this package skips the test: pytest.importorskip or skipif, with a reason"
+        )
+        report.sections.append(("a package of an extra is absent", text))
+    return report
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
