@@ -5,13 +5,16 @@ An error of a user's model, probe or detector is reported in one line; the origi
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Self, cast, get_args, get_origin, get_type_hints
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.names import printable
@@ -39,6 +42,8 @@ BOUNDS: Final[Mapping[str, tuple[str, Callable[[float, float], bool]]]] = {
 }
 """Kind of a bound -> its words and its comparison."""
 _NAMED = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<parameters>[^\[\]]*)\])?")
+KINDS: Final[Mapping[type, type]] = {bool: bool, int: Integral, float: Real, str: str}
+"""Type of a parameter's default -> type of its values."""
 _TRUTH = {"true": True, "false": False}
 
 
@@ -58,7 +63,7 @@ def split_list(text: str) -> list[str]:
     return [part.strip() for part in re.split(r",(?![^\[]*\])", text) if part.strip()]
 
 
-def parse_named(text: str, *, where: str | None = None) -> tuple[str, dict[str, str]]:
+def parse_named(text: Any, *, where: str | None = None) -> tuple[str, dict[str, str]]:
     """Return the name and the parameters, as text, of ``name[parameter=value,...]``.
 
     Raises
@@ -68,6 +73,9 @@ def parse_named(text: str, *, where: str | None = None) -> tuple[str, dict[str, 
     >>> parse_named("odin[T=10,eps=0.002]")
     ('odin', {'T': '10', 'eps': '0.002'})
     """
+    if not isinstance(text, str):
+        hint = "give its name, or MODULE:NAME[parameter=value] of a class of yours"
+        raise DataError(f"a name must be text, got {type(text).__name__}", where=where, hint=hint)
     match = _NAMED.fullmatch(text)
     if not match:
         raise DataError(f"{printable(text)!r} is not NAME[parameter=value,...]", where=where)
@@ -121,11 +129,30 @@ def convert(value: Any, default: Any, where: str) -> Any:
 class Parameters:
     """Base of dataclasses whose fields are parameters: values outside of their annotations are refused.
 
-    Ranges are declared as in pydantic's models: ``PositiveFloat``, ``Annotated[float, Field(ge=0, lt=1)]``,
-    ``Literal["mean", "sum"]``. Numbers without bounds are ``FiniteFloat``.
+    So are values of another type than the default's, and names that are no field. Ranges are declared as in
+    pydantic's models: ``PositiveFloat``, ``Annotated[float, Field(ge=0, lt=1)]``, ``Literal["mean", "sum"]``.
+    Numbers without bounds are ``FiniteFloat``.
     """
 
+    def __new__(cls, *values: Any, **named: Any) -> Self:
+        """Refuse values that are no parameters, before ``__init__`` would raise a TypeError."""
+        signature = inspect.signature(cls.__init__)
+        try:
+            signature.bind_partial(None, *values, **named)
+        except TypeError as error:
+            _, *names = signature.parameters
+            for name in named.keys() - set(names):
+                raise unknown("parameter", name, names, where=cls.__name__) from None
+            raise DataError(str(error), where=cls.__name__) from None
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
+        for item in fields(cast(Any, self)):
+            value, kind = getattr(self, item.name), type(item.default)
+            fits = isinstance(value, KINDS.get(kind, object)) and isinstance(value, bool) <= (kind is bool)
+            if kind in KINDS and not fits:
+                where = f"{type(self).__name__}: {item.name}"
+                raise DataError(f"{printable(repr(value))} is not {kind.__name__}", where=where)
         require_ranges(type(self), vars(self), type(self).__name__)
 
 

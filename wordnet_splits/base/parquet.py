@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from wordnet_splits.base.errors import DataError, check_memory
 from wordnet_splits.base.files import replacing, write_text
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.tabular import write_csv
 from wordnet_splits.base.untrusted import ErrorType, GiB, MiB, check_file, reason_of
 
@@ -223,6 +224,10 @@ def open_parquet(
     with parquet_errors(path, error=error):
         # as bytes: Arrow takes no other form of a name that this locale cannot decode
         file = pq.ParquetFile(pa.OSFile(os.fsencode(path)), read_dictionary=read_dictionary)
+        names = file.schema_arrow.names
+    if len(set(names)) < len(names):  # a reader by name would take either, or raise KeyError
+        name = next(name for name in names if names.count(name) > 1)
+        raise error(f"holds two columns called {printable(name)!r}", where=str(path))
     header = file.metadata
     groups = [header.row_group(i).total_byte_size for i in range(header.num_row_groups)]
     too_large = (

@@ -282,20 +282,37 @@ def to_numpy(values: Any, *, where: str | None = None) -> Array:
 
     Raises
     ------
-    DataError : a masked array with masked values, whose mask numpy would drop.
+    DataError : masked values or complex numbers, whose mask or imaginary part a conversion would drop; or
+        values that form no array.
     """
-    if np.ma.is_masked(values):
+    parts = values if isinstance(values, list | tuple) else (values,)
+    masked = [np.ma.getmaskarray(part) for part in parts if isinstance(part, np.ma.MaskedArray)]
+    if count := sum(int(mask.sum()) for mask in masked):
         raise DataError(
-            f"{np.ma.getmaskarray(values).sum()} of {np.size(values)} values are masked",
+            f"{count} of {sum(map(np.size, parts))} values are masked",
             where=where,
             hint="drop these samples from every array, as in scores[~scores.mask]",
         )
+    try:
+        array = _converted(values)
+    except (TypeError, ValueError, RuntimeError) as error:  # rows of several lengths, a tensor without data
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise DataError(f"cannot be an array: {reason}", where=where) from error
+    if array.dtype.kind == "c":
+        hint = "pass real numbers, as in values.real, if the imaginary parts mean nothing"
+        raise DataError("real numbers expected, found complex ones", where=where, hint=hint)
+    return array
+
+
+def _converted(values: Any) -> Array:
     if hasattr(values, "detach") and hasattr(values, "cpu"):  # a tensor, recognised without importing torch
         values = values.detach().cpu()
         try:
             return np.asarray(values)
         except TypeError:  # bfloat16 has no numpy dtype; float32 represents all its values
             return np.asarray(values.float())
+    if isinstance(values, list | tuple) and any(hasattr(item, "detach") for item in values):
+        values = [_converted(item) for item in values]
     return np.asarray(values)
 
 

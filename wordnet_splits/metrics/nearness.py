@@ -72,10 +72,12 @@ def auroc_by_nearness(
     DataError : a similarity is NaN (as for a class without a synset) or outside the bins.
     """
     wins, twice_n_id = _twice_wins(id_scores, ood_scores, name)
-    nearness = _per_sample(similarity, len(wins), "similarities", name).astype(np.float64)
-    edges = (
-        np.arange(bins + 1) / bins if isinstance(bins, int) and bins > 0 else np.asarray(bins, dtype=float)
-    )
+    given = _per_sample(similarity, len(wins), "similarities", name)
+    edges = np.arange(bins + 1) / bins if isinstance(bins, int) and bins > 0 else to_numpy(bins, where=name)
+    if given.dtype.kind not in "fiub" or edges.dtype.kind not in "fiu":
+        message = f"similarities and bins must be numbers, got {given.dtype} and {edges.dtype}"
+        raise DataError(message, where=name)
+    nearness, edges = given.astype(np.float64), edges.astype(np.float64)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise DataError("bins must be a positive number or at least two ascending edges", where=name)
     if np.isnan(nearness).any():

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import numpy as np
@@ -19,7 +20,7 @@ from wordnet_splits.base.user_code import (
     user_errors,
     warn_replaced,
 )
-from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_counts
+from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_counts, to_numpy
 
 Kernel = Callable[[RankCounts], Array]
 PublicFunction = TypeVar("PublicFunction", bound=Callable[..., float])
@@ -123,7 +124,11 @@ def _checked(name: str, compute: Kernel) -> Kernel:
 
     def checked(counts: RankCounts) -> Array:
         with user_errors("raises", where=where, hint=_SHAPE_HINT), np.errstate(all="ignore"):
-            values = np.asarray(compute(counts.copied()), dtype=np.float64)  # which it may overwrite
+            values = to_numpy(compute(counts.copied()), where=where)  # which it may overwrite
+        if values.dtype.kind not in "fiub":
+            problem = f"gave values of type {values.dtype} instead of numbers"
+            raise DataError(problem, where=where, hint=_SHAPE_HINT)
+        values = values.astype(np.float64)
         if values.shape != counts.n_id.shape:
             problem = f"gave values of shape {values.shape} instead of {counts.n_id.shape}"
             raise DataError(problem, where=where, hint=_SHAPE_HINT)
@@ -137,6 +142,12 @@ def _checked(name: str, compute: Kernel) -> Kernel:
         return values
 
     return checked
+
+
+def _value(kernel: Callable[..., Array], counts: RankCounts, options: Mapping[str, Any]) -> float:
+    """Return the value of a kernel, a user's checked as in evaluations."""
+    compute = partial(kernel, **options)
+    return float((compute if defined_in(kernel, __package__) else _checked(kernel.__name__, compute))(counts))
 
 
 class PairMetric(Protocol):
@@ -205,7 +216,8 @@ def pair_metric(
             name: str | None = None,
             **options: Any,
         ) -> float:
-            return float(kernel(as_counts(id_scores, ood_scores, name=name).require(*ID_OOD), **options))
+            counts = as_counts(id_scores, ood_scores, name=name)
+            return _value(kernel, counts.require(*ID_OOD), options)
 
         return cast(PairMetric, _registered(function, kernel, higher_is_better, ID_OOD, variants))
 
@@ -226,7 +238,7 @@ def classified_metric(
             **options: Any,
         ) -> float:
             counts = as_counts(confidence, correct=correct, name=name)
-            return float(kernel(counts.require(*ID_CORRECT), **options))
+            return _value(kernel, counts.require(*ID_CORRECT), options)
 
         return cast(ClassifiedMetric, _registered(function, kernel, higher_is_better, ID_CORRECT, variants))
 
@@ -248,7 +260,7 @@ def pooled_metric(
             **options: Any,
         ) -> float:
             counts = as_counts(confidence, ood_confidence, correct=correct, name=name)
-            return float(kernel(counts.require(*ID_CORRECT_OOD), **options))
+            return _value(kernel, counts.require(*ID_CORRECT_OOD), options)
 
         return cast(PooledMetric, _registered(function, kernel, higher_is_better, ID_CORRECT_OOD, variants))
 

@@ -12,6 +12,7 @@ Detection Approaches, 2020, eq. 1-9.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -89,7 +90,10 @@ def robustness_score(mean: float, variance: float, *, higher_is_better: bool) ->
     sd/mean for metrics where higher is better (AUROC, AUPR), sd x mean where lower is better (FPR, detection
     error), as in the captions of tables 5 and 9.
     """
-    sd = float(np.sqrt(variance))
+    mean, variance = _finite([mean, variance], "mean and variance", None).tolist()
+    if variance < 0:
+        raise DataError("found a variance below zero", where="mean and variance")
+    sd = math.sqrt(variance)
     if not higher_is_better:
         return sd * mean
     if mean == 0:
@@ -114,7 +118,7 @@ def robustness(
     higher_is_better : direction of the metric.
     variant, eps : see `mixture_moments`.
     """
-    table = to_numpy(runs)
+    table = to_numpy(runs, where=name)
     if table.ndim != 2 or not table.size:
         raise DataError(f"shape (n_components, n_runs) expected, found {table.shape}", where=name)
     moments = [run_moments(row, name=name) for row in table]
@@ -125,10 +129,12 @@ def robustness(
 
 def _finite(values: Scores, side: str, name: str | None) -> Array:
     """Return ``values`` as a non-empty (n,) float64 array of finite numbers; DataError if it is not one."""
-    array = np.asarray(to_numpy(values), dtype=np.float64)
     where = f"{name}: {side}" if name else side
-    if array.ndim != 1 or not array.size:
-        raise DataError(f"a list of numbers expected, found an array of shape {array.shape}", where=where)
+    raw = to_numpy(values, where=where)
+    if raw.ndim != 1 or not raw.size or raw.dtype.kind not in "fiub":
+        found = f"an array of shape {raw.shape} and type {raw.dtype}"
+        raise DataError(f"a list of numbers expected, found {found}", where=where)
+    array = raw.astype(np.float64)
     if not np.isfinite(array).all():
         raise DataError("found NaN or infinity", where=where, hint="leave out runs that failed")
     return array

@@ -227,6 +227,8 @@ def forward_arrays(result: tuple[Any, Any], where: str) -> dict[str, Any]:
 
 
 def _single(values: torch.Tensor, name: str, where: str) -> torch.Tensor:
+    if values.is_complex():
+        raise DataError(f"{name} must be real numbers, got {values.dtype}", where=where)
     if values.dtype != torch.float64:
         return values
     array = values.detach().cpu().numpy()

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.metrics.counts import to_numpy
 
 from ..array_checks import refuse_probabilities
 from ..arrays import Array, Head
@@ -51,7 +52,9 @@ def as_tensors(output: Any) -> Any:
         return tuple(as_tensors(value) for value in output)
     if not hasattr(output, "__array__"):
         return output
-    array = np.asarray(output)
+    array = to_numpy(output, where="outputs of the model")
+    if array.dtype.kind in "OSUmM":
+        raise DataError(f"numbers expected, got {array.dtype}", where="outputs of the model")
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:  # bfloat16 of other libraries among them
         array = array.astype(np.float32)
     return torch.from_numpy(np.array(array))  # a copy: arrays of other libraries are read-only

@@ -21,6 +21,7 @@ from fix_resize.spec import CenterCrop, Resize
 from wordnet_splits.base.digests import canonical, digest_json
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.manifest.data import Declared
+from wordnet_splits.metrics.counts import to_numpy
 from wordnet_splits.sources.pixels import image_as_rgb
 
 from ..plugins import file_identity, import_object
@@ -77,6 +78,12 @@ class Transform:
         if self.batch is None:
             return transformed
         pixels = to_uint8(transformed) if isinstance(transformed, Image.Image) else transformed
+        if isinstance(self.batch, Normalise) and getattr(pixels, "dtype", None) != torch.uint8:
+            kind = getattr(pixels, "dtype", type(pixels).__name__)
+            hint = "a transform is of PIL images; leave it out for tensors"
+            raise DataError(
+                f"uint8 pixels or a PIL image must be normalised, got {kind}", where="transform", hint=hint
+            )
         return self.batch(pixels.unsqueeze(0))[0]
 
 
@@ -98,7 +105,7 @@ class Normalise:
     @classmethod
     def of(cls, mean: Sequence[float], std: Sequence[float]) -> Normalise:
         """Return the normalisation for three means and three standard deviations."""
-        return cls(cast(Triple, tuple(map(float, mean))), cast(Triple, tuple(map(float, std))))
+        return cls(_channels(mean, "mean"), _channels(std, "std"))
 
     @classmethod
     def of_options(cls, mean: Any, std: Any) -> Normalise | None:
@@ -125,7 +132,7 @@ class Normalise:
 
     def __call__(self, pixels: Tensor) -> Tensor:
         """Return the normalised pixels, on the same device."""
-        x = pixels.to(torch.float32).div_(255)
+        x = pixels.to(torch.float32, copy=True).div_(255)
         if self.mean == ZEROS and self.std == ONES:
             return x
         mean = torch.tensor(self.mean, dtype=torch.float32, device=x.device).view(3, 1, 1)
@@ -136,7 +143,8 @@ class Normalise:
 def _channels(value: Any, name: str) -> Triple:
     """Return one number or three as three numbers, one for each channel."""
     try:
-        values = [float(part) for part in (value.split(",") if isinstance(value, str) else np.ravel(value))]
+        parts = value.split(",") if isinstance(value, str) else to_numpy(value).flat
+        values = [float(part) for part in parts]
     except (TypeError, ValueError):
         values = []
     if len(values) not in (1, 3) or not np.isfinite(values).all() or (name == "std" and min(values) <= 0):
@@ -170,9 +178,9 @@ RESIZE = re.compile(r"resize-([1-9][0-9]{0,3})(?:-crop-([1-9][0-9]{0,3}))?")
 
 def geometry(name: str) -> tuple[Callable[[Image.Image], Image.Image] | None, tuple[int, int] | None]:
     """Return the function of a named geometry and the (h, w) of its output; None, None for ``none``."""
-    match = RESIZE.fullmatch(name)
+    match = RESIZE.fullmatch(name) if isinstance(name, str) else None
     if match is None and name != "none":
-        raise unknown("evaluation transform", name, (*GEOMETRIES, "resize-N", "resize-N-crop-M"))
+        raise unknown("evaluation transform", str(name), (*GEOMETRIES, "resize-N", "resize-N-crop-M"))
     if match is None:
         return None, None
     short, side = int(match[1]), int(match[2] or match[1])

@@ -54,10 +54,16 @@ from .printing import (
 MAX_NAME_LENGTH = 100
 SHOWN = {"composition", "missing", "runs", "notes", "left_out", "metrics", "foreign"}
 """Fields of ``about.json`` that ``--json`` prints."""
+WITHOUT_ARRAYS = (
+    *("model", "weights", "runs", "head", "transform", "mean", "std", "num_classes", "negatives", "template"),
+    *("root", "packed", "store", "shard", "batch_size", "workers", "device", "trust_model"),
+)
+"""Options of the command that change nothing where arrays are evaluated."""
 OUT, STORE = Path("build/results"), Path("build/activations")
 
 
 def run_evaluation(
+    context: typer.Context,
     benchmark: BenchmarkOption,
     model: Annotated[
         list[str] | None,
@@ -181,19 +187,7 @@ def run_evaluation(
     _announce_absent(detectors)
     prevalences = prevalence or MetricOptions().prevalences
     if arrays is not None:
-        _refuse_with_arrays(
-            model=model,
-            weights=weights,
-            head=head,
-            transform=transform,
-            mean=mean,
-            std=std,
-            num_classes=num_classes,
-            root=root,
-            packed=packed,
-            device=device,
-            runs=runs or None,
-        )
+        _refuse_with_arrays(context)
         results = evaluate_arrays(
             arrays,
             configured,
@@ -334,10 +328,11 @@ def print_image_ids(
     return DONE
 
 
-def _refuse_with_arrays(**options: Any) -> None:
-    """Raise SplitsError for an option that changes nothing about arrays."""
-    for name, value in options.items():
-        if value is not None:
+def _refuse_with_arrays(context: typer.Context) -> None:
+    """Raise SplitsError for an option of the command line that changes nothing about arrays."""
+    for name in WITHOUT_ARRAYS:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
             option = name.replace("_", "-")
             raise SplitsError(f"--{option} changes nothing with --arrays", where="unknown-eval run")
 

@@ -30,9 +30,9 @@ from ..array_checks import tied_share
 from ..arrays import Array, Arrays
 from ..backend.transforms import Transform, as_transform
 from ..detectors import ConfiguredDetector
+from ..detectors.parsing import one_detector
 from ..evaluation.fitting import fit_on_benchmark, missing_input
 from ..evaluation.results import Results
-from ..evaluation.run_evaluation import resolve_detectors
 from ..evaluation.schema import MODEL, RunFacts, fingerprints_of
 from ..evaluation.scoring import Fitted, confidence, detector_name
 from ..evaluation.sets import EvaluatedSets
@@ -203,7 +203,7 @@ def _configured(results: Results, detector: Any, facts: RunFacts) -> ConfiguredD
     labels = [label for label in results.detectors if label != MODEL]
     if isinstance(detector, str) and ":" not in detector and detector not in labels:
         raise unknown("detector of these results", detector, labels, where=results.about.benchmark)
-    configured = resolve_detectors([detector], results.about.benchmark)[0]
+    configured = one_detector(detector)
     if configured.label not in labels:
         raise unknown("detector of these results", configured.label, labels, where=results.about.benchmark)
     if configured.spec.models == "many":

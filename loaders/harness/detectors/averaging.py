@@ -23,7 +23,7 @@ PASSES = "dropout[passes={passes}]"
 
 @register(paper=PAPERS["lakshminarayanan2017"], needs=("logits",), models="many", aliases=("deep_ensemble",))
 @dataclass(frozen=True)
-class Ensemble:
+class Ensemble(Parameters):
     """Maximum of the mean softmax of several models (Deep Ensemble)."""
 
     def predict(self, state: None, data: Sequence[Arrays]) -> Arrays:

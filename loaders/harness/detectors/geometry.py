@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
+from ..plugins import Parameters
 from .class_means import class_means, mean_of
 from .registry import PAPERS, SharedScores, register
 from .row_reductions import at_least_single, lengths, products, sums
@@ -21,7 +22,7 @@ from .softmax import energy, gaps, logits_of
 
 @register(paper=PAPERS["zhang2023"], needs=("features", "logits", "labels"), fit_on="train", threads=True)
 @dataclass(frozen=True)
-class SHE:
+class SHE(Parameters):
     """Inner product with the mean features of the predicted class over its correct training images.
 
     A class that is never predicted correctly has the mean of all its training images.
@@ -64,7 +65,7 @@ class Boundaries(NamedTuple):
 
 @register("fdbd", paper=PAPERS["liu2024"], needs=("features", "logits", "head"), fit_on="train", threads=True)
 @dataclass(frozen=True)
-class FDBD:
+class FDBD(Parameters):
     """Mean distance to the decision boundaries, relative to that from the training images' mean."""
 
     def fit(self, data: Arrays, head: Head) -> Boundaries:

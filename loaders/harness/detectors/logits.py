@@ -36,7 +36,7 @@ ODIN_SWEEP = {"T": (1.0, 10.0, 100.0, 1000.0), "eps": (0.0014, 0.0028)}
 
 @register(paper=PAPERS["hendrycks2017"], needs=("logits",), aliases=("mcp",), threads=True)
 @dataclass(frozen=True)
-class MSP:
+class MSP(Parameters):
     """Maximum softmax (MSP, MCP), ranked by its log, which never saturates."""
 
     def score(self, state: None, data: Arrays) -> Array:
@@ -46,7 +46,7 @@ class MSP:
 
 @register("msp_float32", paper=PAPERS["hendrycks2017"], needs=("logits",), threads=True)
 @dataclass(frozen=True)
-class MSPFloat32:
+class MSPFloat32(Parameters):
     """Maximum softmax in float32, ties at 1 included (Abdelzad; Palechor's eq. 6)."""
 
     def score(self, state: None, data: Arrays) -> Array:
@@ -63,7 +63,7 @@ class MSPFloat32:
 
 @register(paper=PAPERS["guo2017"], needs=("logits", "labels"), fit_on="val", threads=True)
 @dataclass(frozen=True)
-class TempScale:
+class TempScale(Parameters):
     """Maximum softmax at the temperature of least NLL on ID validation data."""
 
     def fit(self, data: Arrays, head: Head | None) -> float:
@@ -126,7 +126,7 @@ class TS(SharedScores):
 
 @register(paper=PAPERS["hendrycks2022"], needs=("logits",), aliases=("mlv",), threads=True)
 @dataclass(frozen=True)
-class MLS:
+class MLS(Parameters):
     """Maximum logit (MLS, MLV)."""
 
     def score(self, state: None, data: Arrays) -> Array:
@@ -136,7 +136,7 @@ class MLS:
 
 @register(paper=PAPERS["abdelzad2020"], needs=("logits",), threads=True)
 @dataclass(frozen=True)
-class Entropy:
+class Entropy(Parameters):
     """Negative entropy of the softmax, in nats."""
 
     def score(self, state: None, data: Arrays) -> Array:
@@ -158,7 +158,7 @@ class Entropy:
 
 @register(paper=PAPERS["abdelzad2020"], needs=("logits",), threads=True)
 @dataclass(frozen=True)
-class Margin:
+class Margin(Parameters):
     """Difference of the two greatest softmax probabilities, p1 - p2."""
 
     def score(self, state: None, data: Arrays) -> Array:

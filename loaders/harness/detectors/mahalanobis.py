@@ -120,7 +120,7 @@ class Relative(NamedTuple):
 
 @register(paper=PAPERS["ren2021"], needs=("features", "labels"), fit_on="train", threads=True)
 @dataclass(frozen=True)
-class RMDS:
+class RMDS(Parameters):
     """Distance to the nearest class mean less that to the mean of all, each under its own covariance."""
 
     def fit(self, data: Arrays, head: Head | None) -> Relative:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array, Arrays
+from ..plugins import Parameters
 from .registry import register
 
 
 @register("output", needs=("method[output={name}]/value",))
 @dataclass(frozen=True)
-class Output:
+class Output(Parameters):
     """An output of the model's training method (ConfBranch's confidence), by default its first."""
 
     name: str = ""

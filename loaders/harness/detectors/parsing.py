@@ -16,6 +16,7 @@ import numpy as np
 
 from wordnet_splits.base.errors import SplitsError, unknown
 from wordnet_splits.base.jsonable import Jsonable
+from wordnet_splits.base.names import printable
 
 from ..arrays import Array
 from ..plugins import import_object, parse_named, split_list
@@ -125,6 +126,22 @@ def parse_detectors(text: str | Sequence[str], *, benchmark: str = "") -> list[C
     if not detectors:
         raise SplitsError("no detector is named", where=WHERE, hint="as in --detectors msp,knn[k=50]")
     return without_duplicates(detectors)
+
+
+def one_detector(detector: Any) -> ConfiguredDetector:
+    """Return the detector of a name or an object.
+
+    Raises
+    ------
+    SplitsError : as `parse_detectors` or `detector_from_object`, or the text names several.
+    """
+    if not isinstance(detector, str):
+        return detector_from_object(detector)
+    detectors = parse_detectors(detector)
+    if len(detectors) != 1:
+        message = f"one detector must be named, {printable(detector)!r} names {len(detectors)}"
+        raise SplitsError(message, where=WHERE)
+    return detectors[0]
 
 
 LOG_PROBABILITIES = frozenset({"msp", "ensemble", "mc_dropout"})

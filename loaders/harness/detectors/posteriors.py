@@ -12,6 +12,7 @@ from pydantic import PositiveFloat, PositiveInt
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
+from ..plugins import Parameters
 from ..threads import map_in_order, thread_count
 from .registry import PAPERS, SharedScores, register
 from .row_reductions import maxima, products, sums
@@ -82,7 +83,7 @@ class Typical(NamedTuple):
 
 @register(paper=PAPERS["hendrycks2022"], needs=("logits",), fit_on="val", threads=True)
 @dataclass(frozen=True)
-class KLM:
+class KLM(Parameters):
     """Minus the smallest KL divergence of the softmax from the mean softmax of a class on ID val images.
 
     Images are grouped by predicted class, so that no label is needed.
@@ -148,7 +149,7 @@ def _columns(data: Arrays) -> Array:
 
 @register(paper=PAPERS["huang2021"], needs=("features", "logits", "head"), threads=True)
 @dataclass(frozen=True)
-class GradNorm:
+class GradNorm(Parameters):
     """L1 norm of the gradient, by the head's weights, of the divergence of the softmax from the uniform one.
 
     The gradient is the outer product of softmax less 1/K and the features, so its norm is the product of

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,6 +42,7 @@ from importlib.resources import files
 from typing import Any, Final, Literal, Protocol, TypeVar, cast, runtime_checkable
 
 from wordnet_splits.base.errors import SplitsError, unknown
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.user_code import EntryPoints, defined_in, registered, warn_replaced
 
 from ..arrays import Array, Arrays
@@ -217,6 +219,7 @@ DETECTORS: dict[str, DetectorSpec] = {}
 PLUGINS: Final = EntryPoints("wordnet_splits.detectors", "detector")
 """Detectors of installed packages; the name of an entry point is that of its detector."""
 PACKAGE: Final = str(__package__)
+NAME: Final = re.compile(r"[^\s,:\[\]]+")
 
 
 def register(
@@ -258,6 +261,10 @@ def register(
         replaced = DETECTORS.get(spec.name)
         if replaced is not None and (replaced.built_in or spec.built_in):
             replaced = None
+        for used_name in spec.names:
+            if not NAME.fullmatch(used_name):
+                hint = "leave out blanks, commas, colons and brackets"
+                raise SplitsError(f"{printable(used_name)!r} is not a name of a detector", hint=hint)
         used = sorted(set(spec.names) & set(_all_names()) - set(replaced.names if replaced else ()))
         if used:
             raise SplitsError(f"two detectors are called {used[0]!r}", hint="register one under another name")

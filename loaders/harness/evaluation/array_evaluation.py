@@ -214,12 +214,10 @@ def _checked_head(pair: Any) -> Head:
     if not isinstance(pair, list | tuple) or len(pair) != 2:
         raise DataError("is not a pair of weights (K, D) and biases (K,)", where="head")
     weight, bias = pair
-    head = Head(_matrix(weight, "weights", "head"), _numpy(bias, "head").astype(np.float32))
-    if head.bias.shape != head.weight.shape[:1]:
-        raise DataError(
-            f"biases of shape {head.bias.shape} for {len(head.weight)} rows of weights", where="head"
-        )
-    return head
+    weights, biases = _matrix(weight, "weights", "head"), _numpy(bias, "head")
+    if biases.shape != weights.shape[:1]:
+        raise DataError(f"biases of shape {biases.shape} for {len(weights)} rows of weights", where="head")
+    return Head(weights, _matrix(biases[:, None], "biases", "head")[:, 0].astype(np.float32))
 
 
 def _numpy(values: Any, where: str) -> Array:
@@ -276,7 +274,7 @@ def checked_arrays(name: str, values: Any) -> tuple[dict[str, Array], dict[str, 
         raise DataError("there are no images", where=name)
     labels, ids = values.get("labels"), values.get("ids")
     return arrays, {
-        "labels": None if labels is None else _numpy(labels, name),
+        "labels": None if labels is None else checked_labels(labels, n, role="", where=name),
         "ids": None if ids is None else _ids(ids, n, name),
     }
 
@@ -331,7 +329,7 @@ def _ids(values: Any, n: int, where: str) -> list[str]:
 def _matrix(values: Any, key: str, where: str) -> Array:
     """Return an (n, width) float32 or float16 array of finite numbers, distinct where ``values`` are."""
     array = _numpy(values, where)
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
+    if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "fiu":
         raise DataError(
             f"{key} of shape {array.shape} and type {array.dtype}; an (n, width) array is expected",
             where=where,

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import re
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from wordnet_splits.base.errors import DataError, check_memory
+from wordnet_splits.base.errors import DataError, SplitsError, check_memory
 from wordnet_splits.base.lazy import need
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.parquet import MAX_EXPANSION, SMALL_TABLE, read_table
 from wordnet_splits.base.untrusted import GiB, check_file, open_untrusted, read_text, reason_of
 
@@ -23,6 +28,13 @@ LARGEST_FILE = 64 * GiB
 """Largest file of arrays, in bytes, also when expanded (ImageNet's features take 10 GB)."""
 LARGEST_IDS = 2 * GiB
 """Largest file of ids, in bytes (the 14 million of ImageNet-21K take 0.3 GB)."""
+LONGEST_HEADER = 10_000
+"""Longest header of a .npy file, in bytes."""
+HEADER = re.compile(
+    rb"\{'descr': *'(?P<type>[<>|=]?[A-Za-z?][0-9]*(?:\[[A-Za-z0-9]+\])?)', *"
+    rb"'fortran_order': *(?:True|False), *'shape': *\((?P<shape>[0-9, ]*)\),? *\}\s*"
+)
+"""Header of a .npy file without fields of their own types, as NumPy and its ports write it."""
 
 
 def read_sets(folder: Path) -> tuple[dict[str, dict[str, Any]], tuple[Any, Any] | None]:
@@ -45,7 +57,8 @@ def read_sets(folder: Path) -> tuple[dict[str, dict[str, Any]], tuple[Any, Any] 
     sets: dict[str, dict[str, Any]] = {}
     head = None
     for split, path in _files(folder):
-        arrays = READERS[path.suffix](path)
+        with _reading(path):
+            arrays = READERS[path.suffix](path)
         if split == "test" and path.stem == HEAD:
             if set(arrays) != {"weight", "bias"}:
                 raise DataError("a head has weight and bias", where=str(path))
@@ -73,46 +86,61 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
             yield from ((split, path) for path in sorted(inside.iterdir()) if path.suffix in READERS)
 
 
-def _npz(path: Path) -> dict[str, Any]:
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Convert the errors of libraries that read a file to a DataError of one line, except lack of memory."""
     try:
-        with open_untrusted(path, largest=LARGEST_FILE) as file:
-            with zipfile.ZipFile(file) as archive:
-                expanded = sum(member.file_size for member in archive.infolist())
-                packed = sum(member.compress_size for member in archive.infolist())
-                if expanded > min(LARGEST_FILE, max(SMALL_TABLE, MAX_EXPANSION * packed)):
-                    raise DataError(f"expands to {expanded:,} bytes, which is not read", where=str(path))
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        SyntaxError,
-        OverflowError,
-        MemoryError,
-        zipfile.BadZipFile,
-    ) as error:
-        raise _unreadable(path, error) from None
+        yield
+    except SplitsError as error:
+        raise error if error.where else error.within(str(path)) from None
+    except Exception as error:  # of NumPy, zipfile, zlib, tokenize, pyarrow: there is no common kind
+        check_memory(error, str(path))
+        hint = "save ids as text: np.array(ids, dtype=str)" if "allow_pickle" in str(error) else None
+        raise DataError(f"cannot be read: {reason_of(error)}", where=str(path), hint=hint) from None
+
+
+def _npz(path: Path) -> dict[str, Any]:
+    with open_untrusted(path, largest=LARGEST_FILE) as file, zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        expanded = sum(member.file_size for member in members)
+        packed = sum(member.compress_size for member in members)
+        if expanded > min(LARGEST_FILE, max(SMALL_TABLE, MAX_EXPANSION * packed)):
+            raise DataError(f"expands to {expanded:,} bytes, which is not read", where=str(path))
+        names = [member.filename.removesuffix(".npy") for member in members]
+        if repeated := [name for name, count in Counter(names).items() if count > 1]:
+            raise DataError(f"holds two arrays called {printable(repeated[0])!r}", where=str(path))
+        arrays = {}
+        for name, member in zip(names, members, strict=True):
+            with archive.open(member) as stream:
+                _check_header(stream, member.file_size)
+            with archive.open(member) as stream:
+                arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
+        return arrays
 
 
 def _npy(path: Path) -> dict[str, Any]:
-    check_file(path, largest=LARGEST_FILE)
-    try:  # mapped, so that a header cannot ask for more than the file has
-        return {"logits": np.load(path, mmap_mode="r", allow_pickle=False)}
-    except (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError) as error:
-        raise _unreadable(path, error) from None
+    with open_untrusted(path, largest=LARGEST_FILE) as file:
+        _check_header(file, path.stat().st_size)
+    return {"logits": np.load(path, mmap_mode="r", allow_pickle=False)}
 
 
-def _unreadable(path: Path, error: Exception) -> DataError:
-    """Return the error of an array file; errors of ours stay as they are."""
-    if isinstance(error, DataError):
-        return error
-    check_memory(error, str(path))
-    hint = None
-    if "allow_pickle" in str(error):
-        hint = "save ids as text: np.array(ids, dtype=str)"
-    return DataError(f"cannot be read: {reason_of(error)}", where=str(path), hint=hint)
+def _check_header(file: Any, size: int) -> None:
+    """Raise DataError unless a .npy of ``size`` bytes has a plain header and the values that it announces.
+
+    NumPy evaluates the header as an expression of Python, and reserves memory for any shape in it.
+    """
+    version, _ = np.lib.format.read_magic(file)
+    width = 2 if version == 1 else 4
+    length = int.from_bytes(file.read(width), "little")
+    header = HEADER.fullmatch(file.read(min(length, LONGEST_HEADER + 1)))
+    if header is None:
+        raise DataError("its header is not that of an array of numbers or texts")
+    kind = np.dtype(header["type"].decode())
+    count = math.prod(int(number) for number in re.findall(rb"[0-9]+", header["shape"]))
+    start = np.lib.format.MAGIC_LEN + width + length
+    values = size - start
+    if not kind.hasobject and (values != count * kind.itemsize or not kind.itemsize):  # NumPy refuses objects
+        raise DataError(f"its header announces {count * kind.itemsize:,} bytes, there are {values:,}")
 
 
 def _parquet(path: Path) -> dict[str, Any]:

@@ -333,6 +333,9 @@ def batch_outputs(
             name = probe_name(probe)
             generators = ([image_generator(name, group, i, "raw") for i in ids],) if probe.random else ()
             outputs |= {f"{name}/{key}": tensor for key, tensor in probe(model, x, *generators).items()}
+    for name, tensor in outputs.items():
+        if len(tensor) != len(x):
+            raise DataError(f"{name} of {len(tensor)} rows for {len(x)} images", where=model.name)
     return outputs
 
 

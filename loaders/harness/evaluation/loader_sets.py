@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.metrics.counts import to_numpy
 
 from ..activations.batches import refuse_unscaled
 from ..plugins import user_errors
@@ -33,7 +34,7 @@ def as_set(data: Any, where: str = "sets") -> Any:
         return TensorDataset(_tensor(data))
     if isinstance(data, tuple) and len(data) == 2 and _is_array(data[0]) and data[0].ndim > 1:
         with user_errors("labels that are no numbers are given with the images", where=where):
-            labels = torch.as_tensor(data[1])
+            labels = torch.as_tensor(to_numpy(data[1], where=where))
         if labels.shape == data[0].shape[:1]:
             return TensorDataset(_tensor(data[0]), labels)
     if is_dataset(data) and not isinstance(data, Dataset) and len(data):
@@ -58,7 +59,9 @@ def _is_array(data: Any) -> bool:
 
 
 def _tensor(images: Any) -> Tensor:
-    return images if isinstance(images, Tensor) else torch.from_numpy(np.array(images))
+    return (
+        images if isinstance(images, Tensor) else torch.from_numpy(np.array(to_numpy(images, where="sets")))
+    )
 
 
 def is_dataset(data: Any) -> bool:
@@ -168,5 +171,4 @@ def images_and_labels(batch: Any, where: str) -> tuple[Tensor, Any]:
             kind = f"a tensor of shape {tuple(images.shape)}"
         raise DataError(f"a batch of {kind} where images (n, 3, h, w) are expected", where=where)
     refuse_unscaled(images, where)
-    labels = labels.cpu() if isinstance(labels, Tensor) else labels
-    return images, None if labels is None else np.asarray(labels).reshape(-1)
+    return images, None if labels is None else to_numpy(labels, where=where).reshape(-1)

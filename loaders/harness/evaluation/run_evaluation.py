@@ -136,7 +136,7 @@ def refuse_equal_models(runs: Sequence[ModelRun], benchmark: str) -> None:
 
 def resolve_detectors(detectors: str | Sequence[Any], benchmark: str) -> list[ConfiguredDetector]:
     """Return detectors from names and objects, each label once."""
-    items = [detectors] if isinstance(detectors, str) else detectors
+    items = [detectors] if isinstance(detectors, str) or not isinstance(detectors, Iterable) else detectors
     configured = (
         parse_detectors(item, benchmark=benchmark) if isinstance(item, str) else [detector_from_object(item)]
         for item in items

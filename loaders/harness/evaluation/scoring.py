@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.metrics.counts import to_numpy
 
 from ..array_checks import MAX_TIED_SHARE, as_float32, newly_tied, tied_share
 from ..arrays import CHUNK, Array, Arrays, ArrayView, Head
@@ -163,7 +164,7 @@ def _confidences(
         _require_finite(configured.needs, chunk, wheres[0], start=start)
         # the ignored warnings lead to NaN or infinity, which are refused below
         with errors_of(wheres[0]), np.errstate(all="ignore"):
-            arrays = [np.asarray(scores) for scores in score(chunk)]
+            arrays = [to_numpy(scores) for scores in score(chunk)]
         return [_checked(scores, size, where) for scores, where in zip(arrays, wheres, strict=True)]
 
     jobs = _numbered(_chunks(_guarded(configured, data), rows))
@@ -227,14 +228,36 @@ def has_predictions(fitted: Fitted) -> bool:
 
 
 def predicted(fitted: Fitted, data: Data, *, rows: int = CHUNK) -> Arrays:
-    """Return the logits (and background) of a detector's own predictions, computed chunk by chunk."""
+    """Return the logits (and background) of a detector's own predictions, computed chunk by chunk.
+
+    Raises
+    ------
+    UnusableError : the detector raises, or gives no finite logits (n, K) of the model's K columns.
+    """
     detector: Any = fitted.detector
     parts = []
-    for _, chunk in _chunks(_guarded(fitted.configured, data), rows):
+    for size, chunk in _chunks(_guarded(fitted.configured, data), rows):
         with errors_of(fitted.where), np.errstate(all="ignore"):
             outputs = detector.predict(fitted.state, chunk)
-        parts.append(Arrays({name: outputs[name] for name in PREDICTED if name in outputs}))
+            arrays = {name: to_numpy(outputs[name]) for name in PREDICTED if name in outputs}
+        logits = _each(chunk)[0].get("logits")
+        _require_predictions(arrays, size, None if logits is None else logits.shape[1], fitted.where)
+        parts.append(Arrays(arrays))
     return Arrays.concat(parts) if parts else _each(data)[0]
+
+
+def _require_predictions(arrays: Mapping[str, Array], size: int, width: int | None, where: str) -> None:
+    """Raise UnusableError unless a chunk's logits are finite numbers (n, K), its background (n,)."""
+    if "logits" not in arrays:
+        raise UnusableError("its predictions have no logits", where=where)
+    columns = arrays["logits"].shape[1:2] if width is None else (width,)
+    for name, array in arrays.items():
+        expected = (size,) if name == "background" else (size, *columns)
+        if array.shape != expected or not array.size or array.dtype.kind not in "fiu":
+            message = f"its predictions have {name} of shape {array.shape} and type {array.dtype}"
+            raise UnusableError(message, where=where, hint=f"return numbers of shape {expected}")
+        if not np.isfinite(array).all():
+            raise UnusableError(f"its predictions have {name} of NaN or infinity", where=where)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.manifest import Manifest
+from wordnet_splits.metrics.counts import to_numpy
 
 from ..arrays import CHUNK, Array
 from ..detectors.softmax import log_softmax
@@ -22,6 +23,10 @@ from ..model.class_map import LabelSpace
 
 TOLERANCE = 1e-3
 """Greatest difference of logits of one network on different devices."""
+MAX_LOG_RATIO = 0.05
+"""Greatest difference of the logarithms of a stored and a given probability; half precision reaches 0.02."""
+LEAST_PROBABILITY = 1e-30
+"""Below it float32 has too few digits to compare."""
 ABSENT = "give the --store of the evaluation (store=), or logits= in Python"
 
 
@@ -77,10 +82,12 @@ def probabilities_of(
     """
     where = results.about.benchmark
     if logits is not None:
+        if not isinstance(logits, Mapping):
+            raise DataError(f"logits must be given by group, got {type(logits).__name__}", where=where)
         absent = [group for group in images if group not in logits]
         if absent:
             raise DataError(f"no logits of {', '.join(absent)}", where=where)
-        parts = [np.asarray(logits[group], dtype=np.float64) for group in images]
+        parts = [to_numpy(logits[group], where=group) for group in images]
     elif store is not None:
         tables = images.items()
         parts = [stored_logits(run, manifest, g, table, Path(store), "hierarchy") for g, table in tables]
@@ -90,16 +97,18 @@ def probabilities_of(
         raise DataError("results hold no logits", where=where, hint=ABSENT)
     width = len(LabelSpace.of(manifest.classes).labels)
     for (group, table), part in zip(images.items(), parts, strict=True):
-        if part.shape != (table.num_rows, width):
+        if part.shape != (table.num_rows, width) or part.dtype.kind not in "fiu":
             raise DataError(
-                f"logits of shape {part.shape} of {table.num_rows:,} images and {width} ID classes",
+                f"logits of shape {part.shape} and type {part.dtype}, where {table.num_rows:,} images and "
+                f"{width} ID classes need numbers of shape {(table.num_rows, width)}",
                 where=group,
             )
-    values = np.concatenate(parts)
+    values = np.concatenate(parts).astype(np.float64)
     if not np.isfinite(values).all():
         raise DataError("logits hold NaN or infinity", where=where)
-    _check_predictions(results, run, images, values)
-    return np.exp(log_softmax(values))
+    log_probabilities = log_softmax(values)
+    _check_predictions(results, run, images, log_probabilities)
+    return np.exp(log_probabilities)
 
 
 def _network_logits(call: EvaluationCall, run: RunFacts, images: Mapping[str, pa.Table]) -> list[Array]:
@@ -126,21 +135,50 @@ def _network_logits(call: EvaluationCall, run: RunFacts, images: Mapping[str, pa
 
 
 def _check_predictions(
-    results: ResultTables, run: RunFacts, images: Mapping[str, pa.Table], logits: Array
+    results: ResultTables, run: RunFacts, images: Mapping[str, pa.Table], log_probabilities: Array
 ) -> None:
-    """Raise DataError where the logits predict other classes than the results: other images, or a network."""
+    """Raise DataError where logits are not those of the results: other images, a network, or another scale.
+
+    Which class is predicted does not tell logits from ten times their values, or from their ranks; its
+    probability does. Of a softmax over more columns than the ID classes, only ratios are comparable.
+    """
     table = results.predictions
     table = table.filter(pc.and_(pc.equal(table["detector"], ""), pc.equal(table["run"], run.run)))
-    columns = (table[name].to_pylist() for name in ("group", "image_id", "prediction"))
-    predicted = {(group, image): label for group, image, label in zip(*columns, strict=True)}
-    keys = [(group, i) for group, part in images.items() for i in part["image_id"].to_pylist()]
-    labels = np.array([-1 if (label := predicted.get(key)) is None else label for key in keys])
-    stored = np.flatnonzero(labels >= 0)
-    gaps = logits[stored].max(axis=1) - logits[stored, labels[stored]]
+    names = ("label", "prediction", "max_probability", "target_probability")
+    keys = zip(table["group"].to_pylist(), table["image_id"].to_pylist(), strict=True)
+    rows = {key: n for n, key in enumerate(keys)}
+    order = [rows.get((group, i), -1) for group, part in images.items() for i in part["image_id"].to_pylist()]
+    columns = {name: np.append(table[name].to_numpy(zero_copy_only=False), np.nan)[order] for name in names}
+    predicted = np.flatnonzero(columns["prediction"] >= 0)
+    labels = columns["prediction"][predicted].astype(np.int64)
+    gaps = log_probabilities[predicted].max(axis=1) - log_probabilities[predicted, labels]
     different = int((gaps > TOLERANCE).sum())
+    problem = "the logits predict another class than the results"
+    if not different:
+        problem = "the softmax of the logits is another than that of the results"
+        different = int((_log_ratios(columns, log_probabilities, run) > MAX_LOG_RATIO).sum())
     if different:
         raise DataError(
-            f"the logits predict another class than the results for {different:,} of {len(keys):,} images",
+            f"{problem} for {different:,} of {len(order):,} images",
             where=results.about.benchmark,
-            hint="rows are in the order of the benchmark's test images (`image_ids`)",
+            hint="give rows in the order of the benchmark's test images (`image_ids`), and values as the "
+            "network gave them, before any softmax or temperature",
         )
+
+
+def _log_ratios(columns: Mapping[str, Array], log_probabilities: Array, run: RunFacts) -> Array:
+    """Return by how much logarithms of stored and given probabilities (n,) differ, NaN where unknown.
+
+    With more columns in the stored softmax, a given probability is an upper bound of the stored one.
+    """
+    greatest = log_probabilities.max(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stored = np.log(columns["max_probability"].astype(np.float64))
+        if not run.other_columns:
+            return np.asarray(np.abs(stored - greatest))
+        target = columns["target_probability"].astype(np.float64)
+        stored -= np.log(np.where(target > LEAST_PROBABILITY, target, np.nan))
+        labels = np.where(columns["label"] >= 0, columns["label"], 0).astype(np.int64)
+        given = greatest - log_probabilities[np.arange(len(labels)), labels]
+        bound = np.log(columns["max_probability"]) - greatest
+        return np.asarray(np.fmax(np.abs(stored - given), bound))

@@ -107,10 +107,11 @@ def _load_built_in() -> None:
 
 def _check(cls: Any) -> None:
     where = str(getattr(cls, "__qualname__", cls))
-    if not isinstance(cls, type) or not issubclass(cls, Method) or "step" not in dir(cls):
-        raise DataError(
-            "a training method is a dataclass derived from loaders.harness.methods.Method", where=where
-        )
+    is_method = isinstance(cls, type) and issubclass(cls, Method)
+    if not is_method or "step" in cls.__abstractmethods__:
+        base = "loaders.harness.methods.Method"
+        message = f"a training method is a dataclass derived from {base}, with a `step` of its own"
+        raise DataError(message, where=where)
     for item in dataclasses.fields(cls):
         if item.default is dataclasses.MISSING:
             raise DataError(f"parameter {item.name!r} has no default", where=where)

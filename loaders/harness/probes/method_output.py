@@ -52,4 +52,8 @@ class MethodOutput(ProbeDefaults):
         if name not in values or tuple(values[name].shape) != (len(x),):
             shape = tuple(values[name].shape) if name in values else "missing"
             raise DataError(f"its output {name!r} is {shape}, not one value per image", where=where)
+        if values[name].is_complex():
+            raise DataError(
+                f"its output {name!r} must be real numbers, got {values[name].dtype}", where=where
+            )
         return {"value": values[name].detach()}

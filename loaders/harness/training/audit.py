@@ -115,7 +115,7 @@ def audit_method(method: Method | str, oracle: Oracle | None = None) -> MethodAu
     ------
     SplitsError : no such method, or its code fails.
     """
-    method = get_method(method) if isinstance(method, str) else method
+    method = method if isinstance(method, Method) else get_method(method)
     machine = choose_machine("cpu")
     with reproducible(machine.device):
         trainer = AuditedTrainer(method)

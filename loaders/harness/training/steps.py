@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -135,8 +135,15 @@ def epoch_batches(
         yield from torch.randperm(rows, generator=generator).split(batch)
 
 
-def mean_terms(method: Method, terms: Mapping[str, Term | Tensor]) -> dict[str, Term]:
+def mean_terms(
+    method: Method, terms: Mapping[str, Term | Tensor], sizes: Collection[int] = ()
+) -> dict[str, Term]:
     """Return the parts of a loss with the mean of their values.
+
+    Parameters
+    ----------
+    sizes : numbers of images, of ID images and of outliers of the batch. A part that depends on the image
+        alone has a multiple of one of them as values, or one value.
 
     Raises
     ------
@@ -159,10 +166,38 @@ def mean_terms(method: Method, terms: Mapping[str, Term | Tensor]) -> dict[str, 
                 f"the part {name!r} of its loss has shape {tuple(values.shape)}, not one value per image",
                 where=where,
             )
+        per_image = values.ndim == 1 and method.parts[name].depends == "image"
+        if per_image and sizes and all(len(values) % size for size in sizes):
+            numbers = " or ".join(map(str, sorted(sizes)))
+            raise DataError(
+                f"the part {name!r} of its loss has {len(values)} values for a batch of {numbers} images",
+                where=where,
+                hint="return a value per image, or declare the part as Part(depends='batch')",
+            )
         means[name] = Term(values.mean() if values.ndim else values, weight)
     if not means:
         raise DataError("its step returned no part of a loss", where=where)
     return means
+
+
+def loss_of(
+    method: Method, terms: Mapping[str, Term | Tensor], sizes: Collection[int] = ()
+) -> tuple[dict[str, Term], Tensor]:
+    """Return the parts of a loss with the mean of their values, and the loss.
+
+    Raises
+    ------
+    DataError : as `mean_terms`, or the loss is no real number with a gradient.
+    """
+    means = mean_terms(method, terms, sizes)
+    loss, where = sum_terms(means), f"training method {method.name!r}"
+    if loss.ndim or not loss.is_floating_point():
+        message = f"its loss must be a real number, got {loss.dtype} of shape {tuple(loss.shape)}"
+        raise DataError(message, where=where)
+    if not loss.requires_grad:
+        hint = "are all parts detached, or computed without gradients?"
+        raise DataError("its loss has no gradient", where=where, hint=hint)
+    return means, loss
 
 
 def sum_terms(means: Mapping[str, Term]) -> Tensor:

@@ -42,8 +42,7 @@ from .steps import (
     derive_seed,
     epoch_batches,
     known_probabilities,
-    mean_terms,
-    sum_terms,
+    loss_of,
 )
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -99,6 +98,7 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(machine.device.type, enabled=machine.precision == "fp16")
         self.views = method.views(augmentation(recipe.augment))
         self._timed, self._known, self._forwarded, self._differentiated = 0, 0, 0, 0
+        self._sizes: set[int] = set()
         self._graph: GradientGraph | None = None
         self._first_step_end = 0.0
         self.announce: Callable[[Cost], None] = lambda cost: None
@@ -164,6 +164,8 @@ class Trainer:
             for group in self.optimizer.param_groups:
                 group["lr"] = rate * group.get("scale", 1.0)
             self._number, (share, weight) = number, share_of(rows, data.n_known, self.ranks)
+            known = int((share < data.n_known).sum())
+            self._sizes = {len(share), known, len(share) - known} - {0}
             images = weight * len(rows) / self.ranks.world  # a repeated image counts once
             numbers = self._step(share.to(self.machine.device), generator, weight)
             last = torch.where(torch.isfinite(last[0]), numbers, last)  # then the first that is not finite
@@ -261,14 +263,9 @@ class Trainer:
     def _gradients(self, batch: Batch, weight: float = 1.0) -> Tensor:
         """Add the gradients of a batch, and return its loss, then the mean of each part and 1, or 0 and 0."""
         self.model.forwarded = self.model.differentiated = 0
-        means = mean_terms(self.method, self._terms(batch))
-        loss = sum_terms(means)
-        if not loss.requires_grad:
-            raise DataError(
-                "its loss has no gradient",
-                where=f"training method {self.method.name!r}",
-                hint="are all parts detached, or computed without gradients?",
-            )
+        terms = self._terms(batch)
+        with self.user_code():
+            means, loss = loss_of(self.method, terms, self._sizes)
         if self._number % self.accumulate == 0:
             self.optimizer.zero_grad()
         self.scaler.scale(loss * weight).backward()

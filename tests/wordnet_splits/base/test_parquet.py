@@ -158,3 +158,12 @@ def test_ascending_numbers_of_images_take_no_room(tmp_path):
     sizes = [(tmp_path / f"{name}.parquet").stat().st_size for name in ("image", "number")]
     assert sizes[0] < sizes[1] / 10
     assert sizes[0] < 10_000
+
+
+@pytest.mark.parametrize("columns", [None, ["a"], ["b"]])
+def test_two_columns_of_one_name_are_refused(tmp_path: Path, columns: list[str] | None) -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], ["a", "b", "a"])
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(ManifestError) as caught:
+        read_table(tmp_path / "t.parquet", columns, error=ManifestError)
+    assert caught.value.where == str(tmp_path / "t.parquet")

@@ -20,6 +20,7 @@ from loaders.harness.detectors import (
     preset_names,
     register,
 )
+from loaders.harness.detectors.parsing import one_detector
 from loaders.harness.evaluation.fitting import sweep_grid
 from loaders.harness.evaluation.scoring import confidence, fit
 from tests.loaders.harness.detectors.separable import head_of, images
@@ -29,6 +30,32 @@ from wordnet_splits.metrics import auroc
 BUILT_IN = list_detectors()
 TRAIN, KNOWN, UNKNOWN = images(1600, seed=1), images(300, seed=3), images(300, seed=4, unknown=True)
 Z = np.asarray(KNOWN["logits"], dtype=np.float64)
+
+
+@pytest.mark.parametrize("text", ["react,msp", "knn[k=5],msp", "preset:simple", "", ",", "msp,msp,mls"])
+def test_a_text_that_names_several_detectors_or_none_is_not_one(text: str) -> None:
+    with pytest.raises(SplitsError) as caught:
+        one_detector(text)
+    assert caught.value.where == "--detectors"
+
+
+def test_one_detector_is_a_name_or_an_object() -> None:
+    assert one_detector("knn[k=5]") == get_detector("knn", k=5)
+    assert one_detector("msp,msp").label == "msp"
+    assert one_detector(get_spec("msp").implementation).label == "msp"
+    for other in (None, 3, b"msp", ["msp"]):
+        with pytest.raises(SplitsError):
+            one_detector(other)
+
+
+@pytest.mark.usefixtures("own_registry")
+@pytest.mark.parametrize("name", ["react,msp", "a b", "a:b", "a[b]", "", "a\n"])
+def test_a_name_that_no_list_could_hold_is_not_registered(name: str) -> None:
+    for options in ({"name": name}, {"name": "mine", "aliases": [name]}):
+        if options == {"name": ""}:
+            continue  # the name of the function
+        with pytest.raises(SplitsError):
+            register(**options)(lambda data: np.zeros(data.n))  # type: ignore[arg-type]
 
 
 @pytest.fixture

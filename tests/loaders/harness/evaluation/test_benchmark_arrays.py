@@ -208,18 +208,43 @@ def test_the_command_line_takes_a_folder_of_any_of_the_kinds(
     assert check_results("r").ok
     assert Results.read("r").scores.equals(expected.scores)
     assert evaluate_arrays("mine", "msp", benchmark="digits", model="mine").scores.equals(expected.scores)
-    for more, says in (
-        (["--weights", "x.pt"], "--weights changes nothing with --arrays"),
-        (["--model", "timm:x"], "--model changes nothing with --arrays"),
-    ):
-        assert run(app, [*words, *more], "unknown-eval") == 2
-        assert says in capsys.readouterr().err
     Path("mine/uniform.safetensors").unlink()
     assert run(app, words, "unknown-eval") == 2
     assert "digits: there are no arrays for uniform" in capsys.readouterr().err
     assert run(app, [*words, "--allow-missing", "--out", "s"], "unknown-eval") == 3
     assert run(app, ["run", "--benchmark", "digits"], "unknown-eval") == 2
     assert "no model is given" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("--model timm:x", "--weights x.pt", "--head fc", "--transform none", "--mean 0", "--std 1"),
+        *("--runs", "--num-classes 6", "--negatives x", "--template {}", "--root digits=x", "--packed x"),
+        *("--device cpu", "--shard 1/2", "--store build/activations", "--batch-size 128", "--workers 0"),
+        "--trust-model",
+    ],
+)
+def test_options_of_forward_passes_are_refused_even_at_their_defaults(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["run", "--benchmark", "digits", "--arrays", "absent", "--json", *option.split()]
+    assert run(app, words, "unknown-eval") == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["kind"], error["where"]) == ("error", "unknown-eval run")
+    assert option.split()[0] in error["what"]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("group", [ID, "digits-6-9"])
+@pytest.mark.parametrize(
+    "labels", [np.arange(5) % 6, np.int64(3), np.zeros((714, 1), int), np.zeros(360) + 0j, np.zeros(360), "x"]
+)
+def test_labels_of_other_images_are_refused_by_the_name_of_the_set(group: str, labels: Any) -> None:
+    with pytest.raises(DataError) as caught:
+        evaluate_arrays(changed(group, labels=labels), "msp", benchmark="digits")
+    assert caught.value.where == group
 
 
 def test_the_command_ids_prints_the_order(capsys: pytest.CaptureFixture[str]) -> None:
@@ -276,7 +301,7 @@ def longer_than_it_is(path: Path) -> None:
         ("a.npz", bomb, "expands to 314,572,800 bytes, which is not read"),
         ("a.npz", lambda path: path.write_bytes(b"no zip"), "cannot be read: File is not a zip file"),
         ("a.npy", lambda path: path.write_bytes(b"\x93NUMPY"), "cannot be read"),
-        ("a.npy", longer_than_it_is, "cannot be read"),
+        ("a.npy", longer_than_it_is, "announces 432 bytes"),
         ("a.parquet", ragged, "logits: its rows differ in length"),
         ("a.parquet", lambda path: path.write_bytes(b"PAR1"), "Parquet"),
         ("a.safetensors", lambda path: path.write_bytes(bytes(64)), "is not a safetensors file"),

@@ -122,12 +122,77 @@ def test_wrong_names_are_refused(named: HierarchyReport, results: Results, logit
         results.hierarchy()
     with pytest.raises(DataError, match="no logits of"):
         results.hierarchy(logits={})
+    for values in (3, [1], np.zeros((3, 6))):
+        with pytest.raises(DataError) as caught:
+            results.hierarchy(logits=values)  # type: ignore[arg-type]
+        assert caught.value.where == "digits"
     with pytest.raises(DataError, match="shape"):
         results.hierarchy(logits={group: values[:, :5] for group, values in logits.items()})
     with pytest.raises(DataError, match="predict another class"):
         results.hierarchy(logits={group: -values for group, values in logits.items()})
     with pytest.raises(DataError, match="false alarms"):
         results.hierarchy(logits=logits, false_alarms=1)
+
+
+NOT_THE_LOGITS: dict[str, Any] = {
+    "ten times": lambda z: 10 * z,
+    "a tenth more": lambda z: 1.1 * z,
+    "softmax": lambda z: np.exp(z) / np.exp(z).sum(1, keepdims=True),
+    "ranks": lambda z: z.argsort(1).argsort(1),
+    "zeros": np.zeros_like,
+    "whole numbers": np.rint,
+    "cubes": lambda z: z**3,
+    "complex": lambda z: z + 0j,
+    "masked": lambda z: np.ma.masked_greater(z, 3),
+    "object": lambda z: z.astype(object),
+    "text": lambda z: z.astype(str),
+    "a number": lambda z: 3.0,
+    "ragged": lambda z: [[1.0], [1.0, 2.0]],
+}
+THE_LOGITS: dict[str, Any] = {
+    "half precision": np.float16,
+    "an offset": lambda z: z + 7,
+    "logarithms of the softmax": lambda z: z - np.log(np.exp(z).sum(1, keepdims=True)),
+    "lists": lambda z: z.tolist(),
+}
+
+
+@pytest.fixture(scope="module")
+def of_more_columns(logits: dict[str, np.ndarray]) -> Results:
+    """Results of the same logits with a background class, whose softmax has another sum."""
+    logits = {**logits, "digits-0-5": rolled(logits["digits-0-5"])}
+    sets = {group: {"logits": np.pad(values, ((0, 0), (0, 1)))} for group, values in logits.items()}
+    ids = {group: image_ids("digits", group) for group in logits}
+    return evaluate_arrays(sets, "msp", benchmark="digits", ids=ids, background="last")
+
+
+def rolled(values: np.ndarray) -> np.ndarray:
+    """Predict another class for ten ID images: only their probabilities tell the scale of the others."""
+    return np.concatenate([np.roll(values[:10], 1, axis=1), values[10:]])
+
+
+@pytest.mark.parametrize("case", NOT_THE_LOGITS)
+def test_what_predicts_the_same_classes_is_not_taken_for_the_logits(
+    case: str, results: Results, of_more_columns: Results, logits: Any
+) -> None:
+    wrong = {**logits, "digits-0-5": rolled(logits["digits-0-5"])}
+    for of_logits, of_groups in ((results, logits), (of_more_columns, wrong)):
+        with pytest.raises(DataError) as caught:
+            of_logits.hierarchy(logits={group: NOT_THE_LOGITS[case](z) for group, z in of_groups.items()})
+        assert caught.value.where in ("digits", *GROUPS)
+
+
+@pytest.mark.parametrize("case", THE_LOGITS)
+def test_logits_of_the_same_softmax_are_the_logits(
+    case: str, results: Results, of_more_columns: Results, logits: Any
+) -> None:
+    wrong = {**logits, "digits-0-5": rolled(logits["digits-0-5"])}
+    for of_logits, of_groups in ((results, logits), (of_more_columns, wrong)):
+        values = [
+            of_logits.hierarchy(logits=given).value("class", "(model)", "mean", "distance").value
+            for given in (of_groups, {group: THE_LOGITS[case](z) for group, z in of_groups.items()})
+        ]
+        assert values[1] == pytest.approx(values[0], abs=0.01)
 
 
 def test_of_several_networks_the_one_that_answers_is_named(results: Results, logits: Any) -> None:
