@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
@@ -111,3 +113,36 @@ def test_one_of_several_state_dicts_is_named(tmp_path: Path) -> None:
     torch.save({"model": of_timm, "model_ema": of_timm}, file)
     fitted = load_model("timm:test_resnet", weights=f"{file}#model_ema", device="cpu")
     assert fitted.module.num_classes == 5
+
+
+PARTS = st.lists(st.sampled_from(["module", "_orig_mod", "model", "conv", "bn", "0"]), max_size=3)
+
+
+def inserted(name: str, parts: list[str], position: int) -> str:
+    """Return a name with more parts before the part at a position."""
+    pieces = name.split(".")
+    return ".".join((*pieces[:position], *parts, *pieces[position:]))
+
+
+@pytest.mark.fuzz
+@pytest.mark.always
+@settings(max_examples=60, deadline=None)
+@given(PARTS, PARTS, st.integers(0, 1), st.sets(st.sampled_from([*STATE, "n_averaged"]), max_size=2))
+def test_a_tensor_is_loaded_in_its_own_place_or_not_at_all(
+    outer: list[str], inner: list[str], position: int, dropped: set[str]
+) -> None:
+    names = {"n_averaged": torch.tensor(3), **STATE}
+    state = {
+        inserted(inserted(name, inner, position) if name.startswith("bn") else name, outer, 0): value
+        for name, value in names.items()
+        if name not in dropped
+    }
+    network = Net()
+    try:
+        load_weights(network, state, "w.pt")
+    except DataError:
+        return
+    assert not {name for name in dropped if "num_batches" not in name} & set(STATE)
+    for name, value in network.state_dict().items():
+        if name not in dropped:
+            assert torch.equal(value, STATE[name]), name
