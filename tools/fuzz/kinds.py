@@ -52,7 +52,7 @@ def _lists(folder: Path) -> None:
 
 
 def _class_map(folder: Path) -> None:
-    (folder / "map.json").write_text("[5, 4, 3, 2, 1, 0]")
+    (folder / "map.json").write_text('{"5": 0, "4": 1, "3": 2, "2": 3, "1": 4, "0": 5}')
     (folder / "classes.txt").write_text("5\n4\n3\n2\n1\n0\n")
 
 

@@ -97,7 +97,8 @@ def run_evaluation(
     mapping: Annotated[
         str | None,
         typer.Option(
-            help="Which column is which class: a file, a source's name, or 'identity' (column k is class k)."
+            help="Which column is which class: a text file of a class a line, a source's name, or 'identity' "
+            "(column k is class k)."
         ),
     ] = None,
     transform: Annotated[

@@ -134,7 +134,7 @@ class BenchmarkArrays:
                 message = f"{key} of {' and '.join(map(str, sorted(widths)))} columns"
                 raise DataError(message, where=self.manifest.name)
             if key == "logits" and widths:
-                return self.match_columns(LabelSpace.of(self.manifest.classes), widths.pop())
+                return self.match_columns(LabelSpace.of(self.manifest), widths.pop())
         return None
 
     def _matched(self, part: Part, ids: Sequence[str] | None) -> tuple[pa.Table, Array]:

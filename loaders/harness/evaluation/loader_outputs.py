@@ -42,14 +42,15 @@ from .pixel_ranges import PixelRange, range_notes, refuse_other_scales
 from .sentences import user_set_notes
 from .sets import (
     LABELLED,
+    NAME_THE_COLUMNS,
     UserSet,
+    check_class_names,
     checked_labels,
     content_id,
     digest_of,
     manifest_of_sets,
     parse_set_name,
     refuse_equal_user_sets,
-    refuse_reordered_classes,
     require_sets,
 )
 
@@ -81,7 +82,7 @@ class UserImages:
         for set_name in require_sets(self.sets):
             parse_set_name(set_name)  # before hours of reading
         self.sets = {set_name: as_set(data, set_name) for set_name, data in self.sets.items()}
-        refuse_reordered_classes({set_name: class_names(data) for set_name, data in self.sets.items()})
+        check_class_names({name: class_names(data) for name, data in self.sets.items()}, self.classes)
 
     def read(
         self,
@@ -221,7 +222,7 @@ def loader_runs(images: UserImages, models: Models) -> tuple[Manifest, list[Mode
     all_runs = [(name, model) for name, runs in models.items() for model in runs]
     all_outputs = [images.read_all(model) for _, model in all_runs]
     manifest = images.manifest()
-    label_space = LabelSpace.of(manifest.classes)
+    label_space = LabelSpace.of(manifest)
     model_runs = []
     for (name, model), outputs in zip(all_runs, all_outputs, strict=True):
         device = settings(model.device, model.dtype, images.batch_size)["device"]
@@ -278,6 +279,10 @@ class _OutputReader:
             if self.images.classes is not None or width <= len(self.label_space.labels):
                 raise
             hint = f"are there more classes than these labels show? give classes={width}; else mapping="
+            if any(
+                user_set.class_names for user_set in self.images.user_sets.values() if user_set.role == "id"
+            ):
+                hint = NAME_THE_COLUMNS
             raise DataError(error.what, where=self.model.name, hint=hint) from error
 
     def read(self, split: str, group: str, needs: frozenset[Need]) -> GroupOutputs:

@@ -114,6 +114,10 @@ SPLITS = ("train", "val", "test")
 SET_NAME = re.compile(r"(?P<role>[a-z]+)(?::(?P<name>[A-Za-z0-9._-]+))?(?:/(?P<split>[a-z]+))?")
 LABELLED = ("id", "csid")
 MAX_LABEL = 2**31 - 1
+NAME_THE_COLUMNS = (
+    "labels are positions in the dataset's .classes, not the model's columns: give mapping= with the class "
+    "of each column, or a dataset that lists every class of the model"
+)
 
 
 @dataclass(frozen=True)
@@ -201,17 +205,28 @@ def checked_labels(labels: Any, n: int, *, role: str, where: str) -> Array:
     return array.astype(np.int64)
 
 
-def refuse_reordered_classes(class_names: Mapping[str, Sequence[str]]) -> None:
-    """Raise DataError where a class has different labels in two labelled sets.
+def check_class_names(class_names: Mapping[str, Sequence[str]], classes: int | None) -> None:
+    """Check that labelled sets number their classes alike, and name as many as there are.
 
     Parameters
     ----------
     class_names : set -> names of its classes in label order, () where its dataset has none.
+    classes : K that the user gives, None where that of the labels and names counts.
 
     Raises
     ------
-    DataError : with the name of the class.
+    DataError : a class has different labels in two sets, or fewer than ``classes`` are named.
     """
+    named = {
+        name: of_set for name, of_set in class_names.items() if of_set and parse_set_name(name)[0] == "id"
+    }
+    if named and classes is not None and classes > max(map(len, named.values())):
+        set_name = max(named, key=lambda name: len(named[name]))
+        raise DataError(
+            f"classes = {classes}, and the dataset numbers the {len(named[set_name])} classes that it names",
+            where=set_name,
+            hint=NAME_THE_COLUMNS,
+        )
     labels: dict[str, tuple[int, str]] = {}
     for set_name in (name for name in class_names if parse_set_name(name)[0] in LABELLED):
         for label, name in enumerate(class_names[set_name]):
@@ -220,8 +235,8 @@ def refuse_reordered_classes(class_names: Mapping[str, Sequence[str]]) -> None:
                 raise DataError(
                     f"{name!r} is label {first_label} in {first_set} and label {label} in {set_name}",
                     where="sets",
-                    hint="let both datasets list the same classes in the same order (.classes), "
-                    "or remove .classes",
+                    hint="let both datasets list the same classes in the same order (.classes; a folder that "
+                    "is absent shifts later labels), or remove .classes that do not name the labels",
                 )
 
 
@@ -275,7 +290,7 @@ def manifest_of_sets(sets: Sequence[UserSet], *, name: str, classes: int | None 
             )
     id_sets = [user_set for user_set in sets if user_set.role == "id"]
     greatest = max((int(user_set.labels.max(initial=-1)) for user_set in id_sets), default=-1)
-    name_count = next((len(user_set.class_names) for user_set in id_sets if user_set.class_names), 0)
+    name_count = max((len(user_set.class_names) for user_set in id_sets), default=0)
     count = max(greatest + 1, name_count) if classes is None else classes
     if greatest >= count:
         raise DataError(f"label {greatest} of {count} classes", where=name)

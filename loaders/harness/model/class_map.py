@@ -5,31 +5,40 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.text_formats import parse_json
-from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.catalog import Catalog, catalog_names, load_catalog
+from wordnet_splits.catalog.catalog import load_declared_catalog
+from wordnet_splits.catalog.declarations import Declaration
+from wordnet_splits.manifest import Manifest
 
 from ..arrays import Array, Arrays, ArrayView
+from .column_names import match_names
+from .given_mapping import GivenMapping, checked_mapping, read_mapping
 
 Mode = Literal["columns", "full"]
 
 
 @dataclass(frozen=True)
 class Label:
-    """One label of a benchmark: the class as named by the publisher of its source."""
+    """One label of a benchmark: the class as named by the publisher of its source.
+
+    Attributes
+    ----------
+    vocabulary : the ids and names of all classes of its source.
+    """
 
     class_id: str
     name: str
     wnids: tuple[str, ...] = ()
+    vocabulary: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -39,8 +48,8 @@ class LabelSpace:
     Attributes
     ----------
     labels : the class of each label.
-    sources : source -> the class_ids of its whole catalog, sorted: the label order of the ImageNet family and
-        of every source whose classes are numbered by name.
+    sources : source -> the class ids of its whole catalog, in the publisher's label order. Sets given in
+        Python have no catalog.
     """
 
     labels: tuple[Label, ...]
@@ -52,21 +61,31 @@ class LabelSpace:
         return any(label.class_id.isdecimal() or label.name.isdecimal() for label in self.labels)
 
     @classmethod
-    def of(cls, classes: pa.Table) -> LabelSpace:
-        """Read the labels from a benchmark's class table."""
+    def of(cls, manifest: Manifest) -> LabelSpace:
+        """Read the labels of a benchmark."""
         columns = [
-            classes.column(c).to_pylist() for c in ("source", "class_id", "name", "wnids", "role", "label")
+            manifest.classes.column(c).to_pylist()
+            for c in ("source", "class_id", "name", "wnids", "role", "label")
         ]
+        texts: dict[str, set[str]] = {}
+        for source, class_id, name in zip(*columns[:3], strict=True):
+            texts.setdefault(source, set()).update((class_id, name))
+        vocabularies = {source: frozenset(of_source) for source, of_source in texts.items()}
         labels: dict[int, Label] = {}
-        sources: dict[str, set[str]] = {}
         for source, class_id, name, wnids, role, label in zip(*columns, strict=True):
-            sources.setdefault(source, set()).add(class_id)
             if role == "id" and label is not None and label >= 0:
-                labels.setdefault(label, Label(class_id, name, tuple(wnids or ())))
+                labels.setdefault(label, Label(class_id, name, tuple(wnids or ()), vocabularies[source]))
         if sorted(labels) != list(range(len(labels))):
             raise DataError(f"labels {sorted(labels)[:5]}... of the class table are not 0..K-1")
-        ordered = {source: tuple(sorted(ids)) for source, ids in sorted(sources.items())}
-        return cls(tuple(labels[label] for label in range(len(labels))), ordered)
+        catalogs = {name: _catalog(name, manifest.declarations) for name in sorted(texts)}
+        order = {name: tuple(c.class_id for c in catalog) for name, catalog in catalogs.items() if catalog}
+        return cls(tuple(labels[label] for label in range(len(labels))), order)
+
+
+def _catalog(source: str, declarations: Mapping[str, Declaration]) -> Catalog | None:
+    if source in declarations:
+        return load_declared_catalog(declarations[source])
+    return load_catalog(source) if source in catalog_names() else None
 
 
 @dataclass(frozen=True)
@@ -198,9 +217,9 @@ def class_map(
     width : columns of the model's output.
     classes : the model's own class names or wnids, one per column (the background column may be left out).
     mapping : None: by `classes`, else column k is label k, which needs as many columns as labels;
-        ``identity``: the same; a source's name: the columns are that source's classes in label
-        order; one column per label; class_id -> column; one class name or wnid per column; or a file
-        (.json with one of these, or text with one class per line).
+        ``identity``: the same; a source's name: the columns are all classes of that source in its publisher's
+        order; one column per label; class id, wnid or name -> column; one class per column; or a file, see
+        `given_mapping.read_mapping`.
     restrict : ``columns`` or ``full``, see `ClassMap`.
     background : ``last``, or the column of the background class.
 
@@ -212,23 +231,19 @@ def class_map(
         raise unknown("restriction", restrict, ("columns", "full"), where=where)
     dropped = _background(background, width, where)
     free = [c for c in range(width) if c != dropped]
-    if isinstance(mapping, str | Path) and str(mapping) != "identity" and str(mapping) not in space.sources:
-        mapping = read_mapping(Path(mapping), space)
-    columns, origin = _columns(space, free, dropped, classes, mapping, where)
+    given: GivenMapping | str | None = None
+    spellings = [[label.class_id for label in space.labels]]
+    if isinstance(mapping, str | Path):
+        given, names = str(mapping), ("identity", *space.sources)
+        if given not in names:
+            where, given = given, read_mapping(Path(mapping), names)
+            spellings.append([str(label) for label in range(len(space.labels))])
+    elif mapping is not None:
+        given = checked_mapping(mapping, where=where)
+    if isinstance(given, list):
+        _refuse_two_readings(given, spellings, free, where)
+    columns, origin = _columns(space, free, dropped, classes, given, where)
     return _checked(ClassMap(tuple(columns), width, cast(Mode, restrict), dropped, origin), space, where)
-
-
-def read_mapping(path: Path, space: LabelSpace) -> Any:
-    """Read a mapping from JSON, or from text with one class name or wnid per column."""
-    if not path.is_file():
-        raise unknown("mapping", str(path), ["identity", *space.sources])
-    text = read_text(path)
-    if path.suffix != ".json":
-        return [line.strip() for line in text.splitlines() if line.strip()]
-    value = parse_json(text, where=str(path))
-    if not isinstance(value, list | dict):
-        raise DataError("neither a list nor an object", where=str(path))
-    return value
 
 
 def _columns(
@@ -236,7 +251,7 @@ def _columns(
     free: list[int],
     dropped: int | None,
     classes: Sequence[str] | None,
-    mapping: Any,
+    mapping: GivenMapping | str | None,
     where: str,
 ) -> tuple[list[int], str]:
     """Return the column of each label, and the origin of the map."""
@@ -252,20 +267,38 @@ def _columns(
             )
         return free[: len(labels)], "identity"
     if mapping is None:
-        return _by_name(labels, _spread(classes or (), free, dropped, where), where), "classes"
-    if isinstance(mapping, str):
-        return _by_name(
-            labels, _spread(space.sources[mapping], free, dropped, where), where
-        ), f"source:{mapping}"
-    if isinstance(mapping, Mapping):
-        missing = [label.class_id for label in labels if label.class_id not in mapping]
-        _refuse_missing(missing, len(labels), sorted(set(mapping) - {x.class_id for x in labels}), where)
-        return [int(mapping[label.class_id]) for label in labels], "given"
-    if all(isinstance(entry, int | np.integer) for entry in mapping):
-        if len(mapping) != len(labels):
-            raise DataError(f"{len(mapping)} columns given for {len(labels)} labels", where=where)
-        return [int(column) for column in mapping], "given"
-    return _by_name(labels, _spread(mapping, free, dropped, where), where), "given"
+        mapping, origin = list(classes or ()), "classes"
+    elif isinstance(mapping, str):
+        mapping, origin = list(space.sources[mapping]), f"source:{mapping}"
+    else:
+        origin = "given"
+    if isinstance(mapping, dict):
+        return match_names(labels, list(mapping.items()), where=where), origin
+    columns = [entry for entry in mapping if isinstance(entry, int)]
+    if not columns or len(columns) < len(mapping):
+        names = _spread(list(map(str, mapping)), free, dropped, where)
+        return match_names(labels, names, where=where), origin
+    if len(columns) != len(labels):
+        raise DataError(f"{len(columns)} columns given for {len(labels)} labels", where=where)
+    return columns, origin
+
+
+def _refuse_two_readings(
+    given: Sequence[str] | Sequence[int], spellings: Sequence[Sequence[str]], free: Sequence[int], where: str
+) -> None:
+    """Raise DataError for columns of labels that may also be the class of each column, and then mean others.
+
+    ``spellings`` are the texts by which a list may name the labels, in their order.
+    """
+    texts = list(map(str, given))
+    for classes in spellings if all(isinstance(column, int) for column in given) else ():
+        readable = len(texts) == len(free) and sorted(texts) == sorted(classes)
+        if readable and [free[texts.index(name)] for name in classes] != given:
+            raise DataError(
+                "a list of numbers may mean the class of each column or the column of each class",
+                where=where,
+                hint='give classes as text, ["3", "0"], or from class to column, {"3": 0, "0": 1}',
+            )
 
 
 def _spread(
@@ -281,60 +314,6 @@ def _spread(
             hint="name every column; the background column may be left out",
         )
     return list(zip(map(str, classes), columns, strict=True))
-
-
-def _by_name(labels: Sequence[Label], name_columns: list[tuple[str, int]], where: str) -> list[int]:
-    """Match labels with named columns by class_id or wnid, else by name, else by one of its synonyms."""
-    readings: tuple[Callable[[str], list[str]], ...] = (
-        lambda name: [name],
-        lambda name: [_plain(name)],
-        lambda name: [_plain(part) for part in name.split(",")],
-    )
-    tables: list[dict[str, set[int]]] = []
-    for reading in readings:
-        table: dict[str, set[int]] = {}
-        for name, column in name_columns:
-            for key in reading(name):
-                table.setdefault(key, set()).add(column)
-        tables.append(table)
-    matches = [_find(label, tables) for label in labels]
-    ambiguous = [f"{x.class_id} ({x.name})" for x, hits in zip(labels, matches, strict=True) if len(hits) > 1]
-    if ambiguous:
-        raise DataError(
-            f"{len(ambiguous)} labels match several columns: {', '.join(ambiguous[:5])}",
-            where=where,
-            hint="give wnids instead of names, or the column of each label, with --mapping",
-        )
-    matched = {column for hits in matches for column in hits}
-    missing = [f"{x.class_id} ({x.name})" for x, hits in zip(labels, matches, strict=True) if not hits]
-    _refuse_missing(
-        missing, len(labels), [name for name, column in name_columns if column not in matched], where
-    )
-    return [next(iter(hits)) for hits in matches]
-
-
-def _find(label: Label, tables: Sequence[Mapping[str, set[int]]]) -> set[int]:
-    exact, whole, part = tables
-    attempts = [
-        (exact, (label.class_id, *label.wnids)),
-        (whole, (label.class_id, label.name, f"{label.name} ({label.class_id})")),  # see class_names
-        (part, (label.name,)),
-    ]
-    for number, (table, keys) in enumerate(attempts):
-        hits = {c for key in keys for c in table.get(key if number == 0 else _plain(key), ())}
-        if hits:
-            return hits
-    return set()
-
-
-def _refuse_missing(missing: Sequence[str], total: int, spare: Sequence[str], where: str) -> None:
-    if missing:
-        raise DataError(
-            f"{len(missing)} of {total} labels have no column: {_some(missing)}; "
-            f"{len(spare)} classes of the model are not labels: {_some(spare)}",
-            where=where,
-            hint="say which column is which class with --mapping",
-        )
 
 
 def _checked(result: ClassMap, space: LabelSpace, where: str) -> ClassMap:
@@ -362,11 +341,3 @@ def _background(background: int | str | None, width: int, where: str) -> int | N
     if not 0 <= column < width:
         raise DataError(f"background column {column} of an output of {width} columns", where=where)
     return column
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\s_\-/]+", " ", name).strip().casefold()
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "") if names else "none"

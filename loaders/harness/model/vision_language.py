@@ -8,7 +8,6 @@ Supervision, ICML 2021). Every detector runs on them as on any classifier's.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from torch.nn import functional
 
 from wordnet_splits.audit.negative_words import read_words
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.names import same_spelling
 from wordnet_splits.base.sampling import sampling_key
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
@@ -101,9 +101,9 @@ def zero_shot(
         not finite.
     """
     classes, names = id_classes(names) if isinstance(names, str | Manifest) else (list(names), list(names))
-    repeated = sorted(name for name, times in Counter(classes).items() if times > 1)
-    if repeated or not names:
-        raise DataError(f"class names must be distinct: {', '.join(repeated) or 'there are none'}")
+    if not names:
+        raise DataError("class names must be distinct: there are none", where="names")
+    _refuse_shared_prompts(classes, names, where="names")
     text = _embed(encode_text, names, templates)
     is_noun = {word.text: word.is_noun for word in reversed(read_words(negatives).words)} if negatives else {}
     words = sorted(is_noun, key=lambda word: (sampling_key(DRAW, 0, "", word), word))
@@ -117,10 +117,32 @@ def zero_shot(
 
 
 def id_classes(benchmark: Manifest | str) -> tuple[list[str], list[str]]:
-    """Return the class id and a name of each ID class in label order, the first of a class with several."""
-    labels = LabelSpace.of(load_manifest(benchmark, check="classes").classes).labels
+    """Return the class id and a name of each ID class in label order, the first of a class with several.
+
+    Raises
+    ------
+    DataError : two classes have one name, and a zero-shot classifier one prompt for both.
+    """
+    manifest = load_manifest(benchmark, check="classes")
+    labels = LabelSpace.of(manifest).labels
+    classes = [label.class_id for label in labels]
     names = [label.name.split(",")[0].replace("_", " ") for label in labels]
-    return [label.class_id for label in labels], names
+    _refuse_shared_prompts(classes, names, where=manifest.name)
+    return classes, names
+
+
+def _refuse_shared_prompts(classes: Sequence[str], names: Sequence[str], *, where: str) -> None:
+    """Raise DataError for names that are equal but for case and separators, which tokenizers fold."""
+    of_name: dict[str, list[str]] = {}
+    for class_id, name in zip(classes, names, strict=True):
+        of_name.setdefault(_folded(name), []).append(name if name == class_id else f"{name} ({class_id})")
+    shared = [" and ".join(alike) for alike in of_name.values() if len(alike) > 1]
+    if shared:
+        raise DataError(
+            f"class names must be distinct: {', '.join(shared)}",
+            where=where,
+            hint="give distinct names in label order as a list, and evaluate with mapping='identity'",
+        )
 
 
 def told_names(words: Collection[str], names: Iterable[str]) -> list[str]:
@@ -130,7 +152,7 @@ def told_names(words: Collection[str], names: Iterable[str]) -> list[str]:
 
 
 def _folded(word: str) -> str:
-    return re.sub(r"[\s_-]+", " ", word).strip().casefold()
+    return re.sub(r"[\s-]+", " ", same_spelling(word)).strip().casefold()
 
 
 def _embed(encode_text: EncodeText, words: Sequence[str], templates: Sequence[str] | str) -> Tensor:

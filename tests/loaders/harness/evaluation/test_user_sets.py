@@ -14,11 +14,11 @@ import pytest
 from PIL import Image
 from sklearn.metrics import roc_auc_score
 
-from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError
 
 torch = pytest.importorskip("torch", reason="needs torch")
 from torch import nn  # noqa: E402  (after the skip)
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from torch.utils.data import DataLoader, Subset, TensorDataset  # noqa: E402
 
 from loaders import UnknownDetectionSet, evaluate, evaluate_arrays  # noqa: E402
 from loaders.harness import check_results, report  # noqa: E402
@@ -294,6 +294,28 @@ def test_labels_short_of_the_model_s_width_hint_at_classes():
     with pytest.raises(SplitsError, match="the model has 6 classes, the benchmark 3 labels .*give classes=6"):
         evaluate(network(), sets=sets(id=few), detectors="msp")
     assert evaluate(network(), sets=sets(id=few), detectors="msp", classes=6)
+
+
+@pytest.mark.parametrize("wrap", [lambda d: d, DataLoader, lambda d: Subset(d, range(12))])
+def test_a_dataset_that_names_fewer_classes_than_the_model_has_columns_is_refused(wrap):
+    """Its labels are positions in its names: a folder of a test set that is absent shifts the others."""
+    few = TensorDataset(pictures(20, 0).tensors[0], torch.arange(20) % 3)
+    few.classes = ["0", "270", "90"]
+    net = network()
+    with pytest.raises(DataError) as refused:
+        evaluate(net, sets=sets(id=wrap(few)), detectors="msp", classes=6)
+    assert refused.value.where == "id"
+    with pytest.raises(DataError) as refused:
+        evaluate(net, sets=sets(id=wrap(few)), detectors="msp")
+    assert "classes=" not in (refused.value.hint or "")
+    columns = ["0", "180", "270", "90", "x", "y"]
+    found = evaluate(net, sets=sets(id=wrap(few)), detectors="msp", mapping=columns)
+    assert found.about.runs[0].class_map.columns == 3
+    train = TensorDataset(pictures(20, 1).tensors[0], torch.arange(20) % 6)
+    train.classes = [*few.classes, "a", "b", "c"]  # with which the labels agree
+    given = sets(**{"id": wrap(few), "id/train": train})
+    assert evaluate(net, sets=given, detectors="msp").about.runs[0].class_map.columns == 6
+    assert evaluate(net, sets=given, detectors="msp", classes=6).about.runs[0].class_map.columns == 6
 
 
 class Watching:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,8 @@ torch = pytest.importorskip("torch", reason="pip install '.[torch]'")
 from loaders.harness import evaluate, load_model, zero_shot, zero_shot_arrays  # noqa: E402
 from loaders.harness.arrays import Arrays  # noqa: E402
 from loaders.harness.detectors import get_detector  # noqa: E402
-from wordnet_splits.base.errors import SplitsError, UnknownNameError  # noqa: E402
+from loaders.harness.model.vision_language import id_classes  # noqa: E402
+from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError  # noqa: E402
 
 WIDTH = 12
 DIGITS = ["zero", "one", "two", "three", "four", "five"]
@@ -197,8 +200,6 @@ def test_too_many_groups_are_refused(encoder):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"names": ["dog", "dog"]}, "class names must be distinct: dog"),
-        ({"names": []}, "class names must be distinct: there are none"),
         ({"names": ["dog"], "templates": ["a photo"]}, "a template has one {}"),
         ({"names": ["dog"], "templates": []}, "a template has one {}"),
     ],
@@ -206,6 +207,33 @@ def test_too_many_groups_are_refused(encoder):
 def test_bad_names_and_templates(encoder, arguments, expected):
     with pytest.raises(SplitsError, match=expected):
         zero_shot(encoder, encode_text, **arguments)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[], ["dog", "dog"], ["Cardigan", "cat", "cardigan"], ["maple_tree", "maple tree"], ["fox", "fox "]],
+)
+def test_classes_that_share_a_prompt_are_refused(encoder, names):
+    with pytest.raises(DataError) as refused:
+        zero_shot(encoder, encode_text, names)
+    assert refused.value.where == "names"
+
+
+@pytest.mark.parametrize("benchmark", ["digits", "openood-cifar100", "openood-imagenet200"])
+def test_id_classes_have_distinct_names(encoder, benchmark):
+    classes, names = id_classes(benchmark)
+    assert len({name.casefold() for name in names}) == len(names)
+    module = zero_shot(encoder, encode_text, benchmark)
+    assert (module.classes, module.names) == (tuple(classes), tuple(names))
+
+
+@pytest.mark.parametrize("act", [id_classes, lambda name: zero_shot(None, encode_text, name)])
+def test_id_classes_that_share_a_name_are_refused_and_named(act):
+    with pytest.raises(DataError) as refused:
+        act("openood-imagenet1k")
+    assert refused.value.where == "openood-imagenet1k"
+    cranes, cardigans, maillots = "n02012849 n03126707", "n02113186 n02963159", "n03710637 n03710721"
+    assert set(re.findall(r"n\d{8}", refused.value.what)) == set(f"{cranes} {cardigans} {maillots}".split())
 
 
 def test_a_text_encoder_of_another_shape(encoder):
