@@ -311,7 +311,7 @@ def test_a_dataset_that_names_fewer_classes_than_the_model_has_columns_is_refuse
     columns = ["0", "180", "270", "90", "x", "y"]
     found = evaluate(net, sets=sets(id=wrap(few)), detectors="msp", mapping=columns)
     assert found.about.runs[0].class_map.columns == 3
-    train = TensorDataset(pictures(20, 1).tensors[0], torch.arange(20) % 6)
+    train = TensorDataset(pictures(20, 9).tensors[0], torch.arange(20) % 6)
     train.classes = [*few.classes, "a", "b", "c"]  # with which the labels agree
     given = sets(**{"id": wrap(few), "id/train": train})
     assert evaluate(net, sets=given, detectors="msp").about.runs[0].class_map.columns == 6
