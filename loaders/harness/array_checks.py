@@ -1,4 +1,4 @@
-"""Checks of arrays: softmax outputs in place of logits, and different values that float32 makes equal.
+"""Checks of arrays: softmax outputs in place of logits, a head of other logits, and values made equal.
 
 Arrays and confidences are stored as float32. Rounding keeps the order of values but may make different ones
 equal: values that are close relative to their size (``1e8 + z``, ``exp(z - 100)``) become ties, and their
@@ -13,7 +13,7 @@ import numpy as np
 
 from wordnet_splits.base.errors import DataError
 
-from .arrays import CHUNK, Array
+from .arrays import CHUNK, Array, Head
 
 PROBABILITY_TOLERANCE = 1e-2
 """Largest difference of a row's sum from 1 in probabilities; float16 rounds by that over 1,000 classes."""
@@ -28,6 +28,12 @@ The share is 1e-7 for values that spread as far as their size, 1e-4 for values t
 """
 CHECKED_VALUES = 1 << 22
 """Largest number of matrix values that are checked, in evenly spread rows; more would take minutes."""
+HEAD_ROWS = 64
+"""Largest number of rows whose logits are compared with those of the head."""
+ROUNDINGS = 6
+"""Standard deviations of rounding by which the logits may differ from those of the head."""
+BFLOAT16, TENSOR_FLOAT = 2.0**-8, 2.0**-11
+"""Relative rounding in bfloat16, and in float16 or the TF32 that GPUs may use for float32."""
 OFFSET_HINT = "take away the offset that they have in common"
 
 
@@ -42,6 +48,31 @@ def refuse_probabilities(logits: Array, *, where: str, hint: str) -> None:
 def are_log_probabilities(logits: Array) -> bool:
     """Return whether every row of logits (n, K) holds logarithms of probabilities."""
     return _in_every_row(logits, _are_logarithms)
+
+
+def gives_logits(head: Head, features: Array, logits: Array) -> bool:
+    """Return whether ``features @ weight.T + bias`` are the logits, up to rounding, on the first rows.
+
+    Each column's root mean square difference is compared with that of its rounding, which grows as the root
+    of the sum of the squared products. A type's rounding is that of bfloat16 where all values of features or
+    logits are exact in it, else that of TF32 and float16.
+    """
+    f, z = (np.asarray(values[:HEAD_ROWS]).astype(np.float32) for values in (features, logits))
+    if f.ndim != 2 or f.shape[1] != head.weight.shape[1] or z.shape != (len(f), len(head.weight)):
+        return False
+    rounding = ROUNDINGS * (BFLOAT16 if _exact_in_bfloat16(f) or _exact_in_bfloat16(z) else TENSOR_FLOAT)
+    wide, squares = f.astype(np.float64), np.square(f, dtype=np.float64)
+    for start in range(0, len(head.weight), CHUNK):
+        weight, bias = (part[start : start + CHUNK].astype(np.float64) for part in (head.weight, head.bias))
+        difference = wide @ weight.T + bias - z[:, start : start + CHUNK]
+        size = squares @ np.square(weight).T + np.square(bias) + np.square(z[:, start : start + CHUNK])
+        if not (np.square(difference).sum(axis=0) <= rounding**2 * size.sum(axis=0)).all():
+            return False
+    return True
+
+
+def _exact_in_bfloat16(values: Array) -> bool:
+    return not (np.ascontiguousarray(values).view(np.uint32) & 0xFFFF).any()
 
 
 def as_float32(

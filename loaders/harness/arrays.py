@@ -33,6 +33,10 @@ COSINE_SCALE = 100.0
 """Factor of cosine similarities in logits of zero-shot models, to which CLIP's learned one is clipped."""
 
 
+NEEDS_HEAD = "needs the weights of a linear head, and this model has none"
+"""Reason why a detector cannot be used, as a predicate."""
+
+
 def read_only(array: Array) -> Array:
     """Return a read-only view of an array."""
     view = array.view()

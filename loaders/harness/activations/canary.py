@@ -14,6 +14,8 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from wordnet_splits.base.errors import DataError
+
 from ..arrays import Array
 from ..model import Model
 from ..probes import Probe
@@ -58,10 +60,17 @@ def check_group(
     Raises
     ------
     StoreError : an array differs, or features are stored in half precision and requested in single.
+    DataError : the model is not deterministic.
     """
     inputs, logits = group.canary()
     x = torch.from_numpy(inputs).to(model.device, model.dtype)
-    _compare(group, FORWARD, {"logits": logits}, {"logits": model.prepare(x)}, RTOL)
+
+    def compare(unit: str, stored: Mapping[str, Array], computed: Mapping[str, Tensor], rtol: float) -> None:
+        for name in sorted({*stored, *computed}):
+            if not _alike(stored.get(name), computed.get(name), rtol):
+                raise _difference(model, group, x, name if unit == FORWARD else f"{unit}/{name}")
+
+    compare(FORWARD, {"logits": logits}, {"logits": model.prepare(x)}, RTOL)
     rounding = ROUNDINGS * torch.finfo(model.dtype).eps
     rtol = max(rounding, RTOL_FLOAT16 if group.about.features_dtype == "float16" else RTOL)
     stored = group.first_rows(FORWARD, len(x))
@@ -70,12 +79,12 @@ def check_group(
     if stored:
         with model.batch(x) as result:
             assert result is not None
-            _compare(group, FORWARD, stored, forward_arrays(result, model.name), rtol)
+            compare(FORWARD, stored, forward_arrays(result, model.name), rtol)
     for unit, probe in probes.items():
         if stored := group.first_rows(unit, PROBED):
             first_inputs = x[: len(next(iter(stored.values())))]
             computed = _probed(model, unit, probe, first_inputs, table)
-            _compare(group, unit, stored, computed, max(rounding, RTOL_PROBE))
+            compare(unit, stored, computed, max(rounding, RTOL_PROBE))
     return _notes(group, features_dtype)
 
 
@@ -95,32 +104,28 @@ def _probed(model: Model, unit: str, probe: Probe, x: Tensor, table: pa.Table) -
         return probe(model, x, *randomness(unit, probe, table.slice(0, len(x))))
 
 
-def _compare(
-    group: StoredGroup, unit: str, stored: Mapping[str, Array], computed: Mapping[str, Tensor], rtol: float
-) -> None:
-    """Raise StoreError where a computed array differs from the stored one."""
-    for name in sorted({*stored, *computed}):
-        stored_array = stored.get(name)
-        computed_array = None if name not in computed else computed[name].detach().float().cpu().numpy()
-        if (
-            stored_array is None
-            or computed_array is None
-            or not _alike(stored_array.astype(np.float32), computed_array[: len(stored_array)], rtol)
-        ):
-            array_name = name if unit == FORWARD else f"{unit}/{name}"
-            raise StoreError(
-                f"the model's {array_name} for the stored inputs differ from the stored ones: "
-                "its code has changed",
-                where=str(group.folder),
-                hint="delete that folder, or give the model another name (model_id)",
-            )
-
-
-def _alike(stored: Array, computed: Array, rtol: float) -> bool:
-    scale = float(np.abs(stored).max(initial=0.0))
-    return stored.shape == computed.shape and bool(
-        np.allclose(computed, stored, rtol=rtol, atol=rtol * scale)
+def _difference(model: Model, group: StoredGroup, x: Tensor, array_name: str) -> DataError:
+    """Return the error for an array that differs from the stored one of the same inputs."""
+    if group.fresh or not model.repeats(x):
+        return DataError(
+            f"it is not deterministic: two passes of the same images give other {array_name}",
+            where=model.name,
+            hint="switch off what draws numbers or remembers images in its forward pass, such as dropout",
+        )
+    return StoreError(
+        f"the model's {array_name} for the stored inputs differ from the stored ones: its code has changed",
+        where=str(group.folder),
+        hint="delete that folder, or give the model another name (model_id)",
     )
+
+
+def _alike(stored: Array | None, computed: Tensor | None, rtol: float) -> bool:
+    if stored is None or computed is None:
+        return False
+    values, others = (a.astype(np.float32) for a in (stored, computed.detach().float().cpu().numpy()))
+    others = others[: len(values)]
+    scale = float(np.abs(values).max(initial=0.0))
+    return values.shape == others.shape and bool(np.allclose(others, values, rtol=rtol, atol=rtol * scale))
 
 
 def _notes(group: StoredGroup, features_dtype: str) -> list[str]:

@@ -109,8 +109,8 @@ class Extractor:
     def refuses(self, needs: frozenset[Need], split: str, name: str) -> str:
         """Return why arrays of a group's images are unavailable, or ""."""
         checked = [probe for probe in probes_of(needs) if hasattr(probe, "lacks")]
-        if "features" in needs:
-            output_width(self.model, self.images.group(split, name))  # finds out whether there are features
+        if needs & {"features", "head"}:
+            output_width(self.model, self.images.group(split, name))  # finds out whether the model has them
         if not checked or self.model.lacks(needs):
             return self.model.lacks(needs)
         with sample_images(self.model, self.images.group(split, name)) as x:

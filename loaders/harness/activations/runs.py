@@ -15,7 +15,7 @@ from wordnet_splits.base.names import check_name
 from wordnet_splits.base.untrusted import LONGEST_NAME
 from wordnet_splits.manifest import Part
 
-from ..arrays import Array, Arrays, Head
+from ..arrays import NEEDS_HEAD, Array, Arrays, Head
 from ..detectors.softmax import log_sum_exp, logits_of
 from ..model.class_map import ClassMap
 
@@ -133,11 +133,16 @@ class ModelRun:
             return groups[split, group]
 
         def refuses(needs: frozenset[Need], split: str, group: str) -> str:
-            arrays = read(split, group, needs).arrays
+            outputs = read(split, group, needs)
+            arrays = outputs.arrays
             missing = [
-                str(n) for n in needs if not isinstance(n, str) or (n not in arrays and not arrays.under(n))
+                str(need)
+                for need in needs - {"head"}
+                if not isinstance(need, str) or (need not in arrays and not arrays.under(need))
             ]
-            return f"needs {', '.join(sorted(missing))}, which is not there" if missing else ""
+            if missing:
+                return f"needs {', '.join(sorted(missing))}, which is not there"
+            return NEEDS_HEAD if "head" in needs and outputs.head is None else ""
 
         def has(split: str, group: str) -> bool:
             return (split, group) in groups

@@ -133,7 +133,8 @@ class Store:
     def group(self, model_key: str, transform_key: str, list_key: str, *, n: int) -> StoredGroup:
         """Return the stored group of ``n`` images, which may not exist yet."""
         keys = {"model_key": model_key, "transform_key": transform_key, "list_key": list_key}
-        return StoredGroup(Path(self.root).joinpath(*keys.values()), keys, n, self.shard_rows)
+        folder = Path(self.root).joinpath(*keys.values())
+        return StoredGroup(folder, keys, n, self.shard_rows, fresh=not self.permanent)
 
 
 class StoredGroup:
@@ -142,10 +143,13 @@ class StoredGroup:
     Attributes
     ----------
     folder : ``<model_key>/<transform_key>/<list_key>``. keys : the three keys. n : rows of every array.
+    fresh : whether all that it holds was computed in this process.
     """
 
-    def __init__(self, folder: Path, keys: Mapping[str, str], n: int, shard_rows: int) -> None:
-        self.folder, self.keys, self.n = folder, dict(keys), n
+    def __init__(
+        self, folder: Path, keys: Mapping[str, str], n: int, shard_rows: int, *, fresh: bool = False
+    ) -> None:
+        self.folder, self.keys, self.n, self.fresh = folder, dict(keys), n, fresh
         self._default_rows = shard_rows
         self._again = f"delete {folder} to have it computed again"
 
@@ -162,6 +166,7 @@ class StoredGroup:
         records = {name: self._write_array(f"{CANARY}/{name}.npy", value) for name, value in canary.items()}
         description = {"schema": SCHEMA, **self.keys, "n": self.n, "shard_rows": self._default_rows}
         write_sealed(self.folder / LIST, {**description, "canary": records, **about})
+        self.fresh = True
 
     @property
     def begun(self) -> bool:

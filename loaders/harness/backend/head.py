@@ -1,10 +1,8 @@
-"""Hooks in a network: its head, whose input is the features, and its stages by resolution."""
+"""The head of a network, whose input is the features, and the outputs that are logits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +13,7 @@ from wordnet_splits.metrics.counts import to_numpy
 
 from ..array_checks import refuse_probabilities
 from ..arrays import Array, Head
+from .hooks import capture_features, capture_outputs, run_eagerly, submodule
 
 OUTPUTS = ("features", "logits")
 """Keys of a dict that a function may return."""
@@ -68,6 +67,8 @@ def features_and_logits(output: Any, where: str) -> tuple[Tensor | None, Tensor]
     DataError : it gives anything else.
     """
     output = as_tensors(output)
+    if _is_pair(output):
+        refuse_equal_outputs(output, where)
     if isinstance(output, dict) and not hasattr(output, "logits"):
         for name in output:
             if name not in OUTPUTS:
@@ -88,55 +89,73 @@ class HookedNetwork:
     """A module whose features are captured by a hook before the head.
 
     ``network(x)`` returns (features (n, D), logits (n, K)). Without a given name, the first call finds the
-    head: the last nn.Linear called that outputs the logits. Of two outputs, in either order, the logits are
-    the ones that a linear layer gives. Feature maps before a head that is not linear, e.g. a 1 x 1
-    convolution, are averaged over their positions.
+    head: the last nn.Linear called that outputs the logits. A module without linear layers for its classes is
+    used as a function of images: its features are None, unless it returns them. Of two outputs, in either
+    order, the logits are the ones that a linear layer gives. Feature maps before a head that is not linear,
+    e.g. a 1 x 1 convolution, are averaged over their positions.
+
+    Attributes
+    ----------
+    matrix : weights and biases of a linear head, None before the first call; not compared with the logits.
     """
 
     def __init__(self, module: nn.Module, head: str | None, name: str) -> None:
         self.module, self.name = module, name
         self.head_name = head
         if head is not None:
-            _submodule(module, head, name)
+            submodule(module, head, name)
         self.matrix: Head | None = None
         self._checked = False
         self._position = 1
 
-    def prepare(self, x: Tensor) -> Tensor:
-        """Return the logits of ``x``; the first call finds the head with them."""
+    def prepare(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
+        """Return features and logits of ``x``; the first call finds the head with them."""
         if self._checked:
-            return self(x)[1]
-        if self.head_name is None:
-            self.head_name, logits, self._position = find_head(self.module, x, self.name)
-            output: Tensor | None = logits
-        else:
-            with torch.no_grad(), capture_outputs(self.module, [self.head_name]) as outputs:
-                result = self.module(x)
-            output = outputs.get(self.head_name)
-            self._position = 0 if _is_pair(result) and _same(output, result[0]) else 1
-            logits = logits_of(result, self.name, self._position)
-        head = _submodule(self.module, self.head_name, self.name)
-        if isinstance(head, nn.Linear) and _same(output, logits):
-            weight = head.weight.detach().float().cpu().numpy()
-            bias = np.zeros(len(weight), np.float32) if head.bias is None else _numpy(head.bias)
-            self.matrix = Head(np.array(weight), bias)
+            return self(x)
+        found = (
+            find_head(self.module, x, self.name)
+            if self.head_name is None
+            else named_head(self.module, x, self.name, self.head_name)
+        )
+        self.head_name, self._position = found.name, found.position
+        self.matrix = None if found.name is None else _matrix(self.module.get_submodule(found.name))
         self._checked = True
-        return logits
+        return found.features, found.logits
 
-    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def __call__(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
         """Return features and logits of a batch."""
         if not self._checked:
             self.prepare(x)
-        features: list[Tensor] = []
-        head = _submodule(self.module, str(self.head_name), self.name)
-        handle = head.register_forward_pre_hook(lambda _, inputs: features.append(inputs[0]))
-        try:
+        if self.head_name is None:
+            with run_eagerly():
+                return _of_function(self.module(x), self.name)
+        with run_eagerly(), capture_features(self.module, [self.head_name], self.name) as features:
             logits = logits_of(self.module(x), self.name, self._position)
-        finally:
-            handle.remove()
-        if not features:
-            raise DataError(f"head {self.head_name!r} was not called in the forward pass", where=self.name)
-        return pooled(features[-1]), logits
+        return _features_of(features, self.head_name, self.name), logits
+
+
+def _features_of(features: dict[str, Tensor], head: str, where: str) -> Tensor:
+    if head not in features:
+        raise DataError(f"head {head!r} was not called with a tensor in the forward pass", where=where)
+    return features[head]
+
+
+def _matrix(layer: nn.Module) -> Head | None:
+    """Return the weights and biases of a linear layer, None for another layer."""
+    if not isinstance(layer, nn.Linear) or layer.weight.is_complex():
+        return None
+    weight = _numpy(layer.weight)
+    return Head(weight, np.zeros(len(weight), np.float32) if layer.bias is None else _numpy(layer.bias))
+
+
+def refuse_complex(values: Tensor, name: str, where: str) -> None:
+    """Raise DataError for outputs that are complex numbers, whose imaginary parts would be lost."""
+    if values.is_complex():
+        raise DataError(
+            f"the model gives {name} of {str(values.dtype).removeprefix('torch.')} numbers",
+            where=where,
+            hint="return real numbers, such as their absolute values",
+        )
 
 
 def check_logits(logits: Tensor, where: str) -> None:
@@ -144,8 +163,9 @@ def check_logits(logits: Tensor, where: str) -> None:
 
     Raises
     ------
-    DataError : a value is NaN or infinite; or every row holds probabilities: in [0, 1], of sum 1.
+    DataError : they are complex, NaN or infinite; or every row holds probabilities: in [0, 1], of sum 1.
     """
+    refuse_complex(logits, "logits", where)
     values = logits.detach().float()
     bad = int((~torch.isfinite(values)).any(dim=1).sum())
     if bad:
@@ -161,47 +181,103 @@ def check_logits(logits: Tensor, where: str) -> None:
     )
 
 
-def pooled(maps: Tensor) -> Tensor:
-    """Return features (n, D) as they are, or maps (n, D, h, w) averaged over their positions."""
-    return maps if maps.ndim == 2 else maps.flatten(2).mean(2) if maps.ndim > 2 else maps.flatten(1)
+class FoundHead(NamedTuple):
+    """The head of a network, and its outputs for the images that it was found with.
+
+    Attributes
+    ----------
+    name : of the layer; None where no linear layer has an output for each class.
+    position : of the logits among two outputs.
+    """
+
+    name: str | None
+    position: int
+    features: Tensor | None
+    logits: Tensor
 
 
-def find_head(module: nn.Module, x: Tensor, name: str) -> tuple[str, Tensor, int]:
+def find_head(module: nn.Module, x: Tensor, where: str) -> FoundHead:
     """Find the nn.Linear whose output is the logits of ``x``.
-
-    Returns
-    -------
-    The layer's name, the logits (n, K), and their position where the module gives two outputs.
 
     Raises
     ------
-    DataError : no linear layer gives the logits; the linear layers are named.
+    DataError : the module gives no logits; other steps follow its linear layers, which are named; or either
+        of two outputs could be the logits.
     """
     linear = [key for key, part in module.named_modules() if isinstance(part, nn.Linear)]
-    with torch.no_grad(), capture_outputs(module, linear) as outputs:
+    with (
+        torch.no_grad(),
+        run_eagerly(),
+        capture_features(module, linear, where, pool=False) as features,
+        capture_outputs(module, linear) as outputs,
+    ):
         result = module(x)
     order = list(outputs)  # by their last call
 
     def head_of(logits: Any) -> str | None:
         return next((key for key in reversed(order) if _same(outputs[key], logits)), None)
 
-    if _is_pair(result) and all(isinstance(part, torch.Tensor) for part in result):
+    position = 1
+    if _is_pair(result):
         first, second = head_of(result[0]), head_of(result[1])
         if first is not None and (second is None or _gives(module.get_submodule(first), *reversed(result))):
-            check_logits(logits_of(result, name, 0), name)
-            return first, result[0], 0
-    logits = logits_of(result, name)
-    check_logits(logits, name)
+            position = 0
+        elif second is None or (first is not None and not _gives(module.get_submodule(second), *result)):
+            refuse_equal_outputs(result, where)
+    logits = logits_of(result, where, position)
+    check_logits(logits, where)
     key = head_of(logits)
     if key is not None:
-        return key, logits, 1
-    candidates = ", ".join(order[-4:]) or "there is none"
+        return FoundHead(key, position, features[key], logits)
+    if not any(output.ndim > 1 and output.shape[-1] == logits.shape[1] for output in outputs.values()):
+        return FoundHead(None, position, *_of_function(result, where))
+    candidates = ", ".join(order[-4:])
     outputs_given = "either of the two outputs" if _is_pair(result) else "the logits"
     raise DataError(
         f"no linear layer gives {outputs_given} (linear layers called: {candidates})",
-        where=name,
+        where=where,
         hint="name the head (head='fc'), leave out a final softmax, or give a function of (features, logits)",
     )
+
+
+def named_head(module: nn.Module, x: Tensor, where: str, name: str) -> FoundHead:
+    """Return the features before a named layer, and the logits: of two outputs, the one that it gives.
+
+    Raises
+    ------
+    DataError : the layer is not called, or either of two outputs could be the logits.
+    """
+    with (
+        torch.no_grad(),
+        run_eagerly(),
+        capture_features(module, [name], where) as features,
+        capture_outputs(module, [name]) as outputs,
+    ):
+        result = module(x)
+    position = 1
+    if _is_pair(result):
+        given = [_same(outputs.get(name), output) for output in result]
+        position = 0 if given[0] else 1
+        if not any(given):
+            refuse_equal_outputs(result, where)
+    logits = logits_of(result, where, position)
+    return FoundHead(name, position, _features_of(features, name, where), logits)
+
+
+def _of_function(output: Any, where: str) -> tuple[Tensor | None, Tensor]:
+    """Return features, where it gives a pair of them, and logits of a module without a head."""
+    return features_and_logits(output, where) if _is_pair(output) else (None, logits_of(output, where))
+
+
+def refuse_equal_outputs(outputs: Any, where: str) -> None:
+    """Raise DataError where nothing but their order says which of two equally wide outputs is the logits."""
+    first, second = outputs
+    if getattr(first, "shape", ()) == getattr(second, "shape", None):
+        raise DataError(
+            f"two outputs of shape {tuple(first.shape)}, and nothing says which one is the logits",
+            where=where,
+            hint='return the logits alone or {"features": ..., "logits": ...}, or name the head (--head)',
+        )
 
 
 def _gives(layer: Any, features: Tensor, logits: Tensor) -> bool:
@@ -210,40 +286,6 @@ def _gives(layer: Any, features: Tensor, logits: Tensor) -> bool:
         return False
     with torch.no_grad():
         return bool(torch.allclose(layer(features), logits, rtol=1e-4, atol=1e-5))
-
-
-@contextmanager
-def capture_outputs(
-    module: nn.Module, names: Sequence[str], *, copy: bool = False
-) -> Iterator[dict[str, Tensor]]:
-    """Collect the outputs of named layers inside the block, in the order of their last calls.
-
-    ``copy``: copy each output, since the next layer may change it in place (``ReLU(inplace)``).
-    """
-    outputs: dict[str, Tensor] = {}
-
-    def keep(key: str) -> Callable[..., None]:
-        def hook(_: nn.Module, __: Any, output: Any) -> None:
-            outputs.pop(key, None)
-            value = output[0] if isinstance(output, tuple) else output
-            outputs[key] = value.clone() if copy else value
-
-        return hook
-
-    handles = [_submodule(module, key, "model").register_forward_hook(keep(key)) for key in names]
-    try:
-        yield outputs
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _submodule(module: nn.Module, key: str, where: str) -> nn.Module:
-    try:
-        return module.get_submodule(key)
-    except AttributeError:
-        names = [name for name, _ in module.named_modules() if name]
-        raise unknown("layer", key, names, where=where) from None
 
 
 def _same(a: Tensor | None, b: Any) -> bool:
@@ -258,96 +300,3 @@ def _same(a: Tensor | None, b: Any) -> bool:
 
 def _numpy(tensor: Tensor) -> Array:
     return np.array(tensor.detach().float().cpu().numpy())
-
-
-STAGES = "stages"
-"""Name that stands for all stages."""
-
-
-def find_stages(module: nn.Module, x: Tensor, head: str | None) -> tuple[str, ...]:
-    """Return the names of a network's stages, in the order of its forward pass.
-
-    For a ResNet they are ``layer1`` .. ``layer4``. For a network without maps they are the layers before the
-    head, the last of each width; none where the head is the first layer.
-
-    Parameters
-    ----------
-    x : an input batch (n, 3, h, w) of any size. head : the name of the head.
-    """
-    shapes: dict[str, tuple[int, ...]] = {}
-    called = {"weights": False, "head": False}
-
-    def hook_of(name: str, part: nn.Module) -> Callable[..., None]:
-        has_weights = any(True for _ in part.parameters())
-
-        def hook(_: nn.Module, __: Any, output: Any) -> None:
-            value = output[0] if isinstance(output, tuple) else output
-            called["weights"] |= has_weights
-            called["head"] |= name == head
-            fits = isinstance(value, Tensor) and value.ndim > 1 and len(value) == len(x)
-            if called["weights"] and not called["head"] and fits:
-                shapes.pop(name, None)
-                shapes[name] = tuple(as_maps(value).shape[1:])
-
-        return hook
-
-    handles = [
-        part.register_forward_hook(hook_of(name, part)) for name, part in module.named_modules() if name
-    ]
-    try:
-        with torch.no_grad():
-            module(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    with_positions = {name: positions for name, (_, positions) in shapes.items() if positions > 1}
-    sizes = with_positions or {name: channels for name, (channels, _) in shapes.items()}
-    last = {size: name for name, size in sizes.items()}  # the last call of each size
-    return tuple(name for name in sizes if last[sizes[name]] == name)
-
-
-def as_maps(output: Tensor) -> Tensor:
-    """Return a layer's output as maps (n, C, positions), a view where possible.
-
-    (n, C, h, w) and (n, h, w, C), told apart by square maps; (n, tokens, C); (n, C) has one position.
-    """
-    if output.ndim == 3:
-        return output.transpose(1, 2)
-    if _channels_last(output):
-        return output.permute(0, 3, 1, 2).flatten(2)
-    return output.unsqueeze(-1).flatten(2)
-
-
-def _channels_last(output: Tensor) -> bool:
-    return output.ndim == 4 and bool(output.shape[1] == output.shape[2] != output.shape[3])
-
-
-def in_layout_of(maps: Tensor, output: Tensor) -> Tensor:
-    """Return maps (n, C, positions) in the layout of an output: the inverse of `as_maps`."""
-    if output.ndim == 3:
-        return maps.transpose(1, 2)
-    if _channels_last(output):
-        return maps.transpose(1, 2).reshape(output.shape)
-    return maps.reshape(output.shape)
-
-
-@contextmanager
-def replace_maps(module: nn.Module, changes: Mapping[str, Callable[[Tensor], Tensor]]) -> Iterator[None]:
-    """Replace the maps (n, C, positions) of layers by functions of them inside the block."""
-
-    def hook_of(change: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
-        def hook(_: nn.Module, __: Any, output: Any) -> Any:
-            value = output[0] if isinstance(output, tuple) else output
-            changed = in_layout_of(change(as_maps(value)), value)
-            return (changed, *output[1:]) if isinstance(output, tuple) else changed
-
-        return hook
-
-    handles = [
-        module.get_submodule(name).register_forward_hook(hook_of(change)) for name, change in changes.items()
-    ]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -29,14 +29,15 @@ def model_key(tensors: Mapping[str, Any], architecture: str) -> str:
 
     digest = hashlib.sha256(architecture.encode())
     for name in sorted(tensors):
-        value = tensors[name]
         digest.update(f"\x1e{name}\x1f".encode())
-        if not isinstance(value, torch.Tensor):  # extra state of a module
-            digest.update(repr(value).encode())
-            continue
-        flat = value.detach().cpu().contiguous().reshape(-1)
-        digest.update(f"{value.dtype}\x1f{tuple(value.shape)}\x1f".encode())
-        digest.update(memoryview(flat.view(torch.uint8).numpy()))
+        for value in _parts(tensors[name]):
+            if not isinstance(value, torch.Tensor):  # extra state of a module
+                digest.update(repr(value).encode())
+                continue
+            digest.update(f"{value.dtype}\x1f{tuple(value.shape)}\x1f".encode())
+            plain = value.dequantize() if value.is_quantized else value
+            flat = plain.detach().cpu().contiguous().reshape(-1)
+            digest.update(memoryview(flat.view(torch.uint8).numpy()))
     return digest.hexdigest()
 
 
@@ -54,6 +55,24 @@ def content_stamp(tensors: Mapping[str, Any]) -> list[tuple[Any, ...]]:
             version = None if value.is_inference() else value._version
             stamps.append((name, value.data_ptr(), tuple(value.shape), version, repr(float(wide.sum()))))
     return stamps
+
+
+def is_quantised(value: Any) -> bool:
+    """Return whether a value of a state dict holds weights of 8 bits or fewer."""
+    import torch
+
+    small = (torch.int8, torch.float8_e4m3fn, torch.float8_e5m2)
+    tensors = (part for part in _parts(value) if isinstance(part, torch.Tensor))
+    return any(part.is_quantized or part.dtype in small for part in tensors)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield a value of a state dict, or the parts of a tuple: the packed weights of a quantised layer."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _parts(part)
+    else:
+        yield value
 
 
 def list_key(table: pa.Table) -> str:

@@ -242,7 +242,7 @@ def load_weights(module: nn.Module, state: State, where: str, *, assign: bool = 
 
     Raises
     ------
-    DataError : tensors missing, left over, of another shape, or whole numbers in place of others.
+    DataError : tensors missing, left over, of another shape, quantised or complex.
     """
     expected = module.state_dict()
     state = named_as(state, expected)
@@ -250,15 +250,15 @@ def load_weights(module: nn.Module, state: State, where: str, *, assign: bool = 
     unexpected = sorted(set(state) - set(expected))
     common = sorted(set(expected) & set(state))
     misshapen = [k for k in common if expected[k].shape != state[k].shape]
-    quantised = [k for k in common if expected[k].is_floating_point() and not state[k].is_floating_point()]
-    if missing or unexpected or misshapen or quantised:
+    unlike = [k for k in common if expected[k].is_floating_point() and not _has_its_values(state[k])]
+    if missing or unexpected or misshapen or unlike:
         problems = [
             f"{len(names)} {kind} ({', '.join(map(printable, names[:3]))}{', ...' if len(names) > 3 else ''})"
             for kind, names in (
                 ("missing", missing),
                 ("left over", unexpected),
                 ("of another shape", misshapen),
-                ("of whole numbers, as quantised ones", quantised),
+                ("quantised or complex", unlike),
             )
             if names
         ]
@@ -270,6 +270,11 @@ def load_weights(module: nn.Module, state: State, where: str, *, assign: bool = 
     with user_errors("the weights do not fit the model", where=where):
         module.load_state_dict(state, assign=assign)
     return module
+
+
+def _has_its_values(tensor: Tensor) -> bool:
+    """Return whether a float tensor can take the values, without a scale or an imaginary part."""
+    return bool(tensor.is_floating_point() and tensor.dtype.itemsize > 1)
 
 
 def build_with_weights(

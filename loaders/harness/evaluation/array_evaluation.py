@@ -19,7 +19,13 @@ from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..activations.runs import GroupOutputs, ModelRun
-from ..array_checks import LOG_PROBABILITIES, are_log_probabilities, as_float32, refuse_probabilities
+from ..array_checks import (
+    LOG_PROBABILITIES,
+    are_log_probabilities,
+    as_float32,
+    gives_logits,
+    refuse_probabilities,
+)
 from ..arrays import Array, Arrays, Head
 from ..model.class_map import ClassMapping, class_map
 from ..plugins import IN_ARRAYS
@@ -128,9 +134,9 @@ def evaluate_arrays(
                 where=model or MODEL_NAME,
             ),
         )
+        checked_sets = {set_name: checked_arrays(set_name, arrays) for set_name, arrays in sets.items()}
         outputs = of_benchmark.outputs(
-            {set_name: checked_arrays(set_name, arrays) for set_name, arrays in sets.items()},
-            None if head is None else _checked_head(head),
+            checked_sets, _checked_head(head, {name: arrays for name, (arrays, _) in checked_sets.items()})
         )
         run = ModelRun.of(
             *(model or MODEL_NAME, outputs),
@@ -178,7 +184,7 @@ def evaluate_arrays(
     manifest = manifest_of_sets(
         list(user_sets.values()), name=name, classes=columns if classes is None else classes
     )
-    linear_head = None if head is None else _checked_head(head)
+    linear_head = _checked_head(head, data)
     outputs = {
         user_set.part: GroupOutputs(manifest.parts[user_set.part](), data[set_name], head=linear_head)
         for set_name, user_set in user_sets.items()
@@ -210,14 +216,37 @@ def _model_key(sets: Iterable[UserSet], head: Head | None) -> str:
     return state.hexdigest()
 
 
-def _checked_head(pair: Any) -> Head:
+def _checked_head(pair: Any, sets: Mapping[str, Mapping[str, Any]]) -> Head | None:
+    """Return the head of the given weights and biases, which gives the logits of every set.
+
+    Raises
+    ------
+    DataError : not real numbers (K, D) and (K,), or features @ weights.T + biases are other logits.
+    """
+    if pair is None:
+        return None
     if not isinstance(pair, list | tuple) or len(pair) != 2:
         raise DataError("is not a pair of weights (K, D) and biases (K,)", where="head")
     weight, bias = pair
     weights, biases = _matrix(weight, "weights", "head"), _numpy(bias, "head")
     if biases.shape != weights.shape[:1]:
         raise DataError(f"biases of shape {biases.shape} for {len(weights)} rows of weights", where="head")
-    return Head(weights, _matrix(biases[:, None], "biases", "head")[:, 0].astype(np.float32))
+    head = Head(weights, _matrix(biases[:, None], "biases", "head")[:, 0].astype(np.float32))
+    for set_name, arrays in sets.items():
+        features, logits = (arrays.get(key) for key in ("features", "logits"))
+        for values, key, axis in ((features, "features", 1), (logits, "logits", 0)):
+            if values is not None and values.shape[1] != weights.shape[axis]:
+                raise DataError(
+                    f"weights of shape {weights.shape} for {key} of {values.shape[1]} columns, of {set_name}",
+                    where="head",
+                )
+        if features is not None and logits is not None and not gives_logits(head, features, logits):
+            raise DataError(
+                f"features @ weights.T + biases are not the logits of {set_name}",
+                where="head",
+                hint="give the last layer of this model: a row for each column of the logits, in their order",
+            )
+    return head
 
 
 def _numpy(values: Any, where: str) -> Array:

@@ -41,7 +41,7 @@ def usable_detectors(
     usable, notes = [], []
     for configured in detectors:
         absent = absent_images(configured, sets, run)
-        reason = absent or run.lacks("test", next(iter(sets.test)), configured.needs)
+        reason = absent or _missing_output(configured, sets, run)
         if not reason:
             usable.append(configured)
         elif configured.optional or (absent and run.allow_missing):
@@ -60,7 +60,13 @@ def left_out_note(configured: ConfiguredDetector, reason: str) -> str:
 
 def missing_input(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
     """Return the input of a detector that a model or a benchmark lacks, as a predicate; "" for none."""
-    return absent_images(configured, sets, run) or run.lacks("test", next(iter(sets.test)), configured.needs)
+    return absent_images(configured, sets, run) or _missing_output(configured, sets, run)
+
+
+def _missing_output(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
+    """Return why a model cannot give the arrays or the head of a detector, as a predicate; "" for none."""
+    needs = {*configured.needs, *({"head"} & set(configured.spec.needs))}
+    return run.lacks("test", next(iter(sets.test)), needs)
 
 
 def absent_images(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:

@@ -333,7 +333,7 @@ def batch_outputs(
             outputs = forward_arrays(result, model.name)
             if rebatched is not None:
                 logits = outputs["logits"][: len(rebatched)]
-                model.depends_on_batch(rebatched.float().cpu().numpy(), logits.float().cpu().numpy())
+                model.depends_on_batch(rebatched.float().cpu().numpy(), logits.float().cpu().numpy(), x)
         for probe in probes:
             name = probe_name(probe)
             generators = ([image_generator(name, group, i, "raw") for i in ids],) if probe.random else ()

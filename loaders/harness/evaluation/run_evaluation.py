@@ -16,7 +16,6 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.manifest import Manifest
 
 from ..activations.runs import GroupOutputs, ModelRun
-from ..arrays import Head
 from ..detectors import ConfiguredDetector, detector_from_object, parse_detectors
 from ..detectors.parsing import without_duplicates
 from .fitting import (
@@ -29,7 +28,6 @@ from .fitting import (
     left_out_note,
     params_json,
     usable_detectors,
-    validation_sets,
 )
 from .output_tables import joined_keys, prediction_table, run_facts, score_table, software
 from .results import Results
@@ -46,7 +44,6 @@ from .schema import (
     user_metrics,
 )
 from .scoring import (
-    NEEDS_HEAD,
     Data,
     Fitted,
     UnusableError,
@@ -195,15 +192,11 @@ class _Evaluation:
         run = self.runs[number]
         with run.reading(count_images(detectors, self.sets, sweep=sweep)):
             if sweep:
-                if any(detector.optional and "head" in detector.spec.needs for detector in detectors):
-                    id_groups, _ = validation_sets(self.sets, run)
-                    detectors = self._with_head(detectors, run.title, run.group("val", id_groups[0]).head)
                 detectors = self._choose_parameters(detectors, number)
             # all at once: one pass over the images
             needs: set[Any] = {name for detector in detectors for name in detector.needs}
             test = {group: run.group("test", group, needs) for group in self.sets.test}
             head = next(iter(test.values())).head
-            detectors = self._with_head(detectors, run.title, head)
             for (split, group), names in fit_needs(detectors, self.sets).items():
                 run.group(split, group, names)
         if not run.model_key:
@@ -257,16 +250,6 @@ class _Evaluation:
                 self.trials += [(configured.label, number, trial) for trial in trials]
                 with_values.append(best)
         return with_values
-
-    def _with_head(
-        self, detectors: Sequence[ConfiguredDetector], name: str, head: Head | None
-    ) -> list[ConfiguredDetector]:
-        """Leave out detectors of a preset that lack a linear head; any other is refused when it is fitted."""
-        if head is not None:
-            return list(detectors)
-        left_out = [detector for detector in detectors if detector.optional and "head" in detector.spec.needs]
-        self.notes += [f"{name}: {left_out_note(detector, f'it {NEEDS_HEAD}')}" for detector in left_out]
-        return [detector for detector in detectors if detector not in left_out]
 
     def score_ensembles(self, numbers: Sequence[int], ensembles: Sequence[ConfiguredDetector]) -> None:
         """Fit and score detectors of all runs of one model; rows carry the number of the first run."""

@@ -13,7 +13,7 @@ from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..array_checks import MAX_TIED_SHARE, as_float32, newly_tied, tied_share
-from ..arrays import CHUNK, Array, Arrays, ArrayView, Head
+from ..arrays import CHUNK, NEEDS_HEAD, Array, Arrays, ArrayView, Head
 from ..detectors import ConfiguredDetector, Detector
 from ..detectors.registry import SPLITS
 from ..plugins import USER_CODE_ERRORS, describe_error
@@ -35,7 +35,6 @@ SPREAD_HINT = (
 )
 SAME_RANKING = {"msp": "ts[T=1]"}
 """Shipped detector -> a detector of the same ranking whose values differ in float32."""
-NEEDS_HEAD = "needs the weights of a linear head, and this model has none"
 
 
 class UnusableError(DataError):

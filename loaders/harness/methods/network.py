@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError
 
-from ..backend.head import find_head, pooled
+from ..backend.head import find_head
+from ..backend.hooks import capture_features
 from .interface import BACKBONE, HEAD
 
 if TYPE_CHECKING:
@@ -60,10 +61,12 @@ class Network:
         if self._head_name is None:
             device = next(self.module.parameters()).device
             with evaluation_mode(self.module):
-                name = type(self.module).__name__
-                self._head_name = find_head(self.module, torch.zeros(2, 3, *self.size, device=device), name)[
-                    0
-                ]
+                where = type(self.module).__name__
+                self._head_name = find_head(
+                    self.module, torch.zeros(2, 3, *self.size, device=device), where
+                ).name
+            if self._head_name is None:
+                raise DataError("no linear layer gives the logits", where=where)
         return self._head_name
 
     @head_name.setter
@@ -94,13 +97,10 @@ class Network:
 
     def __call__(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Return features (n, D) and logits (n, K), float32."""
-        features: list[Tensor] = []
-        handle = self.head.register_forward_pre_hook(lambda _, inputs: features.append(inputs[0]))
-        try:
+        name = self.head_name
+        with capture_features(self.module, [name], type(self.module).__name__) as features:
             logits = self.logits(images)
-        finally:
-            handle.remove()
-        return pooled(features[-1]).float(), logits
+        return features[name].float(), logits
 
     def logits(self, images: Tensor) -> Tensor:
         """Return logits (n, K), float32."""

@@ -15,10 +15,12 @@ from torch.nn.parameter import UninitializedParameter
 
 from wordnet_splits.base.errors import DataError
 
-from ..array_checks import LOG_PROBABILITIES, are_log_probabilities
-from ..arrays import Array, Head
-from ..backend.head import STAGES, HookedNetwork, capture_outputs, check_logits, find_stages
-from ..backend.keys import content_stamp, model_key
+from ..array_checks import LOG_PROBABILITIES, are_log_probabilities, gives_logits
+from ..arrays import NEEDS_HEAD, Array, Head
+from ..backend.head import HookedNetwork, check_logits, refuse_complex
+from ..backend.hooks import capture_outputs
+from ..backend.keys import content_stamp, is_quantised, model_key
+from ..backend.maps import STAGES, find_stages
 from ..backend.transforms import Normalise, Transform
 from ..plugins import IN_PYTHON, USER_CODE_ERRORS, user_errors
 from .class_map import ClassMap, ClassMapping, LabelSpace, class_map
@@ -31,6 +33,11 @@ BATCH_STATISTICS = (
     "its logits for an image depend on the other images of the batch, or on chance (BatchNorm without "
     "running statistics?): these figures are those of this batch size and order"
 )
+RANDOM = (
+    "it is not deterministic: two forward passes of the same images give other outputs (dropout left on?), "
+    "and another run gives other figures"
+)
+QUANTISED = "its weights are quantised to 8 bits or fewer: these are not the figures of the network in float"
 NOT_COMPARED = (
     "it takes batches of one size alone, so whether its logits for an image depend on the others is not known"
 )
@@ -100,6 +107,7 @@ class Model:
         self.gives_features = True
         self._features_width: int | None = None
         self._has_gradients: bool | None = None
+        self._head_differs = False
         self.words: tuple[str, ...] = getattr(loaded.module, "words", ())
         self.notes: tuple[str, ...] = loaded.notes
         if self.words:
@@ -118,6 +126,8 @@ class Model:
             self._architecture = loaded.architecture + head_line
             tensors = self.module.state_dict()
             self.key, self._stamp = model_key(tensors, self._architecture), content_stamp(tensors)
+            if any(map(is_quantised, tensors.values())):
+                self.note(QUANTISED)
         else:
             self.network = loaded.network
             self.key = model_key({}, loaded.architecture)
@@ -142,17 +152,18 @@ class Model:
         problem = f"the model cannot take inputs of shape {tuple(x.shape)}"
         try:
             with torch.no_grad(), user_errors(problem, where=self.name, hint=CHECK_TRANSFORM):
-                if isinstance(self.network, HookedNetwork):
-                    logits = self.network.prepare(x)
-                else:
-                    features, logits = self.network(x)
-                    self.gives_features = features is not None
-                    self._features_width = None if features is None else int(features.shape[1])
+                prepare = self.network.prepare if isinstance(self.network, HookedNetwork) else self.network
+                features, logits = prepare(x)
         except DataError as error:
             if error.__cause__ is None or not self._takes_one_channel(x):
                 raise
             raise DataError(error.what, where=self.name, hint=ONE_CHANNEL) from error.__cause__
+        self.gives_features = features is not None
+        self._features_width = None if features is None else int(features.shape[1])
         check_logits(logits, self.name)
+        if features is not None:
+            refuse_complex(features, "features", self.name)
+            self._compare_head(features, logits)
         if are_log_probabilities(logits.float().cpu().numpy()):
             self.note(LOG_PROBABILITIES)
         self.width = int(logits.shape[1])
@@ -173,6 +184,15 @@ class Model:
             return False
         return True
 
+    def _compare_head(self, features: Tensor, logits: Tensor) -> None:
+        """Leave out the head, with a note, where features @ weight.T + bias are not the logits."""
+        if self.head is not None and not gives_logits(self.head, _numpy(features), _numpy(logits)):
+            self._head_differs = True
+            self.note(
+                f"features @ weight.T + bias of its head {self.head_name!r} are not its logits (a scale, a "
+                "hook, a forward of its own?): detectors that need the head's weights are left out"
+            )
+
     def logits_in_other_batch(self, x: Tensor) -> Tensor | None:
         """Return logits of the first images of a batch, computed in a batch of another size.
 
@@ -187,14 +207,27 @@ class Model:
             self.note(NOT_COMPARED)
             return None
 
-    def depends_on_batch(self, logits: Array, batch_logits: Array) -> bool:
-        """Return, and note, whether logits (n, K) of a few images differ from those in a larger batch."""
+    def depends_on_batch(self, logits: Array, batch_logits: Array, x: Tensor | None = None) -> bool:
+        """Return, and note, whether logits (n, K) of a few images differ from those in a larger batch.
+
+        ``x`` : images with which chance is told apart from the batch.
+        """
+        if not self._alike(logits, batch_logits):
+            self.note(BATCH_STATISTICS if x is None or self.repeats(x) else RANDOM)
+        return not {BATCH_STATISTICS, RANDOM}.isdisjoint(self.notes)
+
+    def repeats(self, x: Tensor) -> bool:
+        """Return whether two forward passes of the same images give the same features and logits."""
+        with torch.no_grad():
+            first, second = (
+                [_numpy(output) for output in self.forward(x) if output is not None] for _ in range(2)
+            )
+        return all(map(self._alike, first, second))
+
+    def _alike(self, values: Array, others: Array) -> bool:
         error = BATCH_ERROR.get(self.dtype, HALF_ERROR)
-        if not np.allclose(
-            logits, batch_logits, rtol=error, atol=error * float(np.abs(logits).max(initial=0.0))
-        ):
-            self.note(BATCH_STATISTICS)
-        return BATCH_STATISTICS in self.notes
+        atol = error * float(np.abs(values).max(initial=0.0))
+        return bool(np.allclose(values, others, rtol=error, atol=atol))
 
     def note(self, text: str) -> None:
         """Add a sentence to `notes`."""
@@ -202,8 +235,8 @@ class Model:
 
     @property
     def head(self) -> Head | None:
-        """The linear head over all columns; None where there is none, or before the first forward pass."""
-        return getattr(self.network, "matrix", None)
+        """The linear head over all columns; None where it does not give the logits, or before `prepare`."""
+        return None if self._head_differs else getattr(self.network, "matrix", None)
 
     @property
     def head_name(self) -> str | None:
@@ -306,8 +339,11 @@ class Model:
     def lacks(self, needs: Iterable[Any]) -> str:
         """Return why arrays of its forward pass are unavailable, or ""; known after `prepare`."""
         if "features" in needs and not self.gives_features:
-            return "needs features, and this model gives logits alone"
-        return ""
+            named = " (no linear layer gives them; name the head: head='NAME')" if self.has_layers else ""
+            return f"needs features, and this model gives logits alone{named}"
+        if "head" in needs and self._head_differs:
+            return "needs the weights of a linear head, and those of this model's head do not give its logits"
+        return NEEDS_HEAD if "head" in needs and self.head is None else ""
 
     @contextmanager
     def batch(
@@ -381,3 +417,7 @@ class Model:
             self.std = None
             for part, flag in zip(modules, flags, strict=True):
                 part.training = flag
+
+
+def _numpy(tensor: Tensor) -> Array:
+    return np.asarray(tensor.detach().float().cpu().numpy())

@@ -18,7 +18,8 @@ from torch import Tensor
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import FittedArrays
-from ..backend.head import as_maps, capture_outputs
+from ..backend.hooks import capture_outputs
+from ..backend.maps import as_maps
 from .registry import ProbeDefaults, probe_name, register_probe
 from .stages import NO_LAYERS
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from wordnet_splits.base.errors import DataError
 
-from ..backend.head import STAGES, as_maps, replace_maps
+from ..backend.maps import STAGES, as_maps, replace_maps
 from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from loaders import UnknownDetectionSet
 from loaders.harness.activations import Store, extract
 from loaders.harness.activations.store import StoreError
 from loaders.harness.model import load_model
+from wordnet_splits.base.errors import DataError
 
 from ..model.networks import CLASSES, small_network
 
@@ -100,3 +101,38 @@ def test_a_model_of_half_precision_is_itself_in_batches_of_any_size(
     model = load_model(small_network().to(torch.bfloat16), device="cpu")
     for batch in (64, 7):
         extract(model, near, Store(tmp_path), batch_size=batch)
+
+
+class Dropping(nn.Module):
+    """A network whose dropout is never switched off, or is on in its first passes alone."""
+
+    def __init__(self, passes: float = float("inf")) -> None:
+        super().__init__()
+        self.network, self.passes = small_network(), passes
+
+    def forward(self, x: Any) -> Any:
+        self.passes -= 1
+        features = self.network[:5](x)
+        return self.network[6](nn.functional.dropout(features, training=self.passes >= 0))
+
+
+@pytest.mark.parametrize("passes", [float("inf"), 1])
+@pytest.mark.parametrize("permanent", [True, False])
+def test_a_network_that_draws_numbers_is_not_deterministic(
+    near: UnknownDetectionSet, tmp_path: Path, permanent: bool, passes: float
+) -> None:
+    model = load_model(Dropping(passes), device="cpu", head="network.6")
+    with pytest.raises(DataError) as caught:
+        extract(model, near, Store(tmp_path, permanent=permanent))
+    assert not isinstance(caught.value, StoreError)
+    assert caught.value.where == "Dropping"
+    assert str(tmp_path) not in str(caught.value)
+
+
+def test_so_is_one_whose_activations_were_stored_before_it_did(
+    near: UnknownDetectionSet, tmp_path: Path
+) -> None:
+    extract(load_model(Dropping(0), device="cpu"), near, Store(tmp_path))
+    with pytest.raises(DataError) as caught:
+        extract(load_model(Dropping(), device="cpu", model_id="Dropping"), near, Store(tmp_path))
+    assert not isinstance(caught.value, StoreError)

@@ -16,7 +16,7 @@ from torch import nn
 from loaders.harness.activations.on_benchmark import BenchmarkImages, Extractor
 from loaders.harness.activations.store import Store
 from loaders.harness.arrays import Array, Arrays
-from loaders.harness.backend.head import as_maps, find_stages, in_layout_of
+from loaders.harness.backend.maps import as_maps, find_stages, in_layout_of
 from loaders.harness.detectors import ConfiguredDetector, get_detector, list_detectors, parse_detectors
 from loaders.harness.evaluation.fitting import fit_data, fit_on_benchmark
 from loaders.harness.evaluation.model_evaluation import evaluate

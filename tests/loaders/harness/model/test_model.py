@@ -217,6 +217,35 @@ def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
             load_model(small_network(), weights=tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    "dtype", [torch.int8, torch.uint8, torch.int64, torch.complex64, torch.float8_e4m3fn]
+)
+def test_weights_without_their_scale_or_imaginary_part_are_refused(tmp_path: Path, dtype: Any) -> None:
+    state = small_network(seed=5).state_dict()
+    torch.save({**state, "6.weight": (100 * state["6.weight"]).to(dtype)}, tmp_path / "w.pt")
+    with pytest.raises(DataError) as caught:
+        load_model(small_network(), device="cpu", weights=tmp_path / "w.pt")
+    assert caught.value.where == str(tmp_path / "w.pt")
+    torch.save({name: value.to(torch.float16) for name, value in state.items()}, tmp_path / "half.pt")
+    assert load_model(small_network(), device="cpu", weights=tmp_path / "half.pt").dtype == torch.float32
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_quantised_network_says_so_and_has_a_key_of_its_weights() -> None:
+    networks = [nn.Sequential(nn.Flatten(), nn.Linear(192, 60)) for _ in range(2)]
+    networks[1].load_state_dict(networks[0].state_dict())
+    with torch.no_grad():
+        networks[1][1].weight[30, 90] *= -1  # beyond what a printed tensor shows
+    models = [
+        load_model(torch.ao.quantization.quantize_dynamic(network, {nn.Linear}), device="cpu")
+        for network in networks
+    ]
+    assert models[0].key != models[1].key
+    for model in models:
+        assert len(model.notes) == 1
+        assert model.prepare(X).shape == (4, 60)
+
+
 def test_safetensors_are_read(tmp_path: Path) -> None:
     safetensors = pytest.importorskip("safetensors.torch")
     trained = small_network(seed=5)

@@ -14,7 +14,7 @@ from torch import nn
 from loaders import UnknownDetectionSet
 from loaders.harness.activations import Store, extract
 from loaders.harness.activations.extraction import image_generator
-from loaders.harness.backend.head import capture_outputs
+from loaders.harness.backend.hooks import capture_outputs
 from loaders.harness.backend.transforms import Transform, evaluation_transform, to_uint8
 from loaders.harness.detectors.logits import ODIN
 from loaders.harness.model import Model, load_model

@@ -1,0 +1,126 @@
+"""Inputs and outputs of a network's layers, captured by hooks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wordnet_splits.base.errors import DataError, unknown
+
+
+def submodule(module: nn.Module, key: str, where: str) -> nn.Module:
+    """Return a layer by its name; UnknownNameError names the layers."""
+    try:
+        return module.get_submodule(key)
+    except AttributeError:
+        names = [name for name, _ in module.named_modules() if name]
+        raise unknown("layer", key, names, where=where) from None
+
+
+def run_eagerly() -> AbstractContextManager[Any]:
+    """Return a context in which compiled modules run as they were before ``torch.compile``.
+
+    Compiled code calls no hooks that were added later. Before PyTorch 2.6 nothing changes.
+    """
+    if "torch._dynamo" not in sys.modules:  # nothing was compiled, and the import takes seconds
+        return nullcontext()
+    set_stance = getattr(torch.compiler, "set_stance", None)
+    return nullcontext() if set_stance is None else set_stance("force_eager")
+
+
+@contextmanager
+def capture_outputs(
+    module: nn.Module, names: Sequence[str], *, copy: bool = False
+) -> Iterator[dict[str, Tensor]]:
+    """Collect the outputs of named layers inside the block, in the order of their last calls.
+
+    ``copy``: copy each output, since the next layer may change it in place (``ReLU(inplace)``).
+    """
+    outputs: dict[str, Tensor] = {}
+
+    def keep(key: str) -> Callable[..., None]:
+        def hook(_: nn.Module, __: Any, output: Any) -> None:
+            outputs.pop(key, None)
+            value = output[0] if isinstance(output, tuple) else output
+            outputs[key] = value.clone() if copy else value
+
+        return hook
+
+    handles = [submodule(module, key, "model").register_forward_hook(keep(key)) for key in names]
+    try:
+        yield outputs
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def capture_features(
+    module: nn.Module, names: Sequence[str], where: str, *, pool: bool = True
+) -> Iterator[dict[str, Tensor]]:
+    """Collect copies of the inputs of named layers, at their last calls, as features (n, D).
+
+    Parameters
+    ----------
+    pool : whether maps and tokens are averaged over their positions (see `pooled`) or left out.
+    """
+    features: dict[str, Tensor] = {}
+
+    def keep(key: str) -> Callable[..., None]:
+        def hook(layer: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+            value = inputs[0] if inputs else next(iter(named.values()), None)
+            if isinstance(value, Tensor) and (pool or value.ndim == 2):
+                features[key] = value.clone() if value.ndim == 2 else pooled(value, layer, where)
+
+        return hook
+
+    handles = [
+        submodule(module, key, where).register_forward_pre_hook(keep(key), with_kwargs=True) for key in names
+    ]
+    try:
+        yield features
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def pooled(maps: Tensor, layer: nn.Module, where: str) -> Tensor:
+    """Return the input of a layer as features (n, D): maps and tokens are averaged over their positions.
+
+    Raises
+    ------
+    DataError : neither the layer nor the shape tells which axis holds the features.
+    """
+    if maps.ndim == 2:
+        return maps
+    axis = _feature_axis(tuple(maps.shape), layer)
+    if axis is None:
+        raise DataError(
+            f"the head takes {tuple(maps.shape)}, and which axis holds the features is not known",
+            where=where,
+            hint="name the linear layer itself (head='head.fc'), or give a function of (features, logits)",
+        )
+    return maps.movedim(axis, 1).flatten(2).mean(2)
+
+
+def _feature_axis(shape: tuple[int, ...], layer: nn.Module) -> int | None:
+    """Return the axis of a layer's input that its weights read; without weights that of maps h x h."""
+    for part in layer.modules():
+        linear, channels = getattr(part, "in_features", None), getattr(part, "in_channels", None)
+        if linear is not None and shape[-1] == linear and isinstance(layer, nn.Linear):
+            return len(shape) - 1
+        if channels is not None and shape[1:2] == (channels,):
+            return 1
+        width = linear or channels or getattr(part, "num_features", None)
+        width = width or getattr(part, "normalized_shape", (None,))[-1]
+        axes = [axis for axis in range(1, len(shape)) if shape[axis] == width]
+        if axes:
+            return axes[0] if len(axes) == 1 else None
+    if len(shape) == 4 and len(set(shape[1:])) == 2:
+        return 1 if shape[2] == shape[3] else 3 if shape[1] == shape[2] else None
+    return None
