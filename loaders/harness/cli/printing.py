@@ -36,7 +36,8 @@ MeanOption = Annotated[
     str | None,
     typer.Option(
         "--mean",
-        help="Mean that the model's inputs are normalised by, of pixels in [0, 1]: a number, or R,G,B.",
+        help="Mean that the model's inputs are normalised by, of pixels in [0, 1]: a number, or R,G,B; asked "
+        "for where neither the model nor the benchmark states it.",
     ),
 ]
 StdOption = Annotated[
