@@ -153,7 +153,9 @@ class Extractor:
         needed_probes = probes_of(needs)
         if self._class_map is None:  # an unsuitable model fails before hours of forward passes
             width = output_width(self.model, self.images.group(split, name))
-            self._class_map = self.model.class_map(LabelSpace.of(self.images.benchmark), width)
+            benchmark = self.images.benchmark
+            labels = LabelSpace.of(benchmark.classes, benchmark.declarations)
+            self._class_map = self.model.class_map(labels, width)
         probes = [restrict_to_columns(probe, self._class_map) for probe in needed_probes]
         return sorted(probes, key=probe_name)
 

@@ -134,7 +134,8 @@ class BenchmarkArrays:
                 message = f"{key} of {' and '.join(map(str, sorted(widths)))} columns"
                 raise DataError(message, where=self.manifest.name)
             if key == "logits" and widths:
-                return self.match_columns(LabelSpace.of(self.manifest), widths.pop())
+                labels = LabelSpace.of(self.manifest.classes, self.manifest.declarations)
+                return self.match_columns(labels, widths.pop())
         return None
 
     def _matched(self, part: Part, ids: Sequence[str] | None) -> tuple[pa.Table, Array]:

@@ -222,7 +222,7 @@ def loader_runs(images: UserImages, models: Models) -> tuple[Manifest, list[Mode
     all_runs = [(name, model) for name, runs in models.items() for model in runs]
     all_outputs = [images.read_all(model) for _, model in all_runs]
     manifest = images.manifest()
-    label_space = LabelSpace.of(manifest)
+    label_space = LabelSpace.of(manifest.classes)
     model_runs = []
     for (name, model), outputs in zip(all_runs, all_outputs, strict=True):
         device = settings(model.device, model.dtype, images.batch_size)["device"]

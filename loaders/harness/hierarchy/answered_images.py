@@ -84,7 +84,7 @@ class AnsweredImages:
         tables = {group: scored_images(results, network, manifest, group) for group in roles}
         probabilities = probabilities_of(results, call, network, manifest, tables, store, logits)
         taxonomy = Taxonomy.embedded()
-        labels = LabelSpace.of(manifest).labels
+        labels = LabelSpace.of(manifest.classes).labels
         unmapped = [label.name for label in labels if not label.wnids]
         if unmapped:
             message = f"ID classes without a synset: {', '.join(unmapped[:3])} ({len(unmapped)} in all)"

@@ -52,7 +52,7 @@ def stored_logits(
     from ..activations.store import FORWARD, Store
     from ..backend.keys import list_key
 
-    width = len(LabelSpace.of(manifest).labels)
+    width = len(LabelSpace.of(manifest.classes).labels)
     if run.class_map is None or run.class_map.of != width or run.class_map.background is not None:
         raise DataError(f"{run.name} has other columns than the {width} ID classes", where=where)
     for key in run.transforms:
@@ -95,7 +95,7 @@ def probabilities_of(
         parts = _network_logits(call, run, images)
     else:
         raise DataError("results hold no logits", where=where, hint=ABSENT)
-    width = len(LabelSpace.of(manifest).labels)
+    width = len(LabelSpace.of(manifest.classes).labels)
     for (group, table), part in zip(images.items(), parts, strict=True):
         if part.shape != (table.num_rows, width) or part.dtype.kind not in "fiu":
             raise DataError(

@@ -8,16 +8,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.catalog import Catalog, catalog_names, load_catalog
 from wordnet_splits.catalog.catalog import load_declared_catalog
 from wordnet_splits.catalog.declarations import Declaration
-from wordnet_splits.manifest import Manifest
 
 from ..arrays import Array, Arrays, ArrayView
 from .column_names import match_names
@@ -61,11 +62,12 @@ class LabelSpace:
         return any(label.class_id.isdecimal() or label.name.isdecimal() for label in self.labels)
 
     @classmethod
-    def of(cls, manifest: Manifest) -> LabelSpace:
-        """Read the labels of a benchmark."""
+    def of(
+        cls, classes: pa.Table, declarations: Mapping[str, Declaration] = MappingProxyType({})
+    ) -> LabelSpace:
+        """Read the labels from a class table; ``declarations`` are of the datasets that its benchmark has."""
         columns = [
-            manifest.classes.column(c).to_pylist()
-            for c in ("source", "class_id", "name", "wnids", "role", "label")
+            classes.column(c).to_pylist() for c in ("source", "class_id", "name", "wnids", "role", "label")
         ]
         texts: dict[str, set[str]] = {}
         for source, class_id, name in zip(*columns[:3], strict=True):
@@ -77,7 +79,7 @@ class LabelSpace:
                 labels.setdefault(label, Label(class_id, name, tuple(wnids or ()), vocabularies[source]))
         if sorted(labels) != list(range(len(labels))):
             raise DataError(f"labels {sorted(labels)[:5]}... of the class table are not 0..K-1")
-        catalogs = {name: _catalog(name, manifest.declarations) for name in sorted(texts)}
+        catalogs = {name: _catalog(name, declarations) for name in sorted(texts)}
         order = {name: tuple(c.class_id for c in catalog) for name, catalog in catalogs.items() if catalog}
         return cls(tuple(labels[label] for label in range(len(labels))), order)
 

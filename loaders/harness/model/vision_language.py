@@ -124,7 +124,7 @@ def id_classes(benchmark: Manifest | str) -> tuple[list[str], list[str]]:
     DataError : two classes have one name, and a zero-shot classifier one prompt for both.
     """
     manifest = load_manifest(benchmark, check="classes")
-    labels = LabelSpace.of(manifest).labels
+    labels = LabelSpace.of(manifest.classes).labels
     classes = [label.class_id for label in labels]
     names = [label.name.split(",")[0].replace("_", " ") for label in labels]
     _refuse_shared_prompts(classes, names, where=manifest.name)

@@ -36,7 +36,7 @@ def predictions(selection: Selection) -> Plot:
     """Return a panel for each OOD set; predictions outside the ID classes do not count."""
     network, manifest = next(selection.first_networks()), selection.draw.manifest()
     table = network.predictions
-    width = len(LabelSpace.of(manifest).labels)
+    width = len(LabelSpace.of(manifest.classes).labels)
     panels = []
     for group in selection.roles:
         rows = table.filter(pc.equal(table["group"], group))
@@ -71,7 +71,7 @@ def mean_softmax(selection: Selection) -> Plot:
 
 def _heat(group: str, class_ids: Sequence[str], values: Array, manifest: Manifest) -> HeatMap:
     """Return the mean row of each class's images, classes ordered by their nearest ID class."""
-    labels = LabelSpace.of(manifest).labels
+    labels = LabelSpace.of(manifest.classes).labels
     classes, of_image = np.unique(class_ids, return_inverse=True)
     sums = np.zeros((len(classes), values.shape[1]))
     np.add.at(sums, of_image.reshape(-1), values)

@@ -26,10 +26,10 @@ LOGITS = np.array([[0, 9, 1, 2, 3], [5, 4, 3, 2, 1], [0, 1, 2, 8, 9]], dtype=np.
 
 
 def test_labels_are_read_from_the_class_table() -> None:
-    space = LabelSpace.of(load_manifest("digits"))
+    space = LabelSpace.of(load_manifest("digits").classes)
     assert [label.name for label in space.labels] == ["zero", "one", "two", "three", "four", "five"]
     assert space.sources["digits"] == tuple("0123456789")
-    imagenet = LabelSpace.of(load_manifest("osc-p2"))
+    imagenet = LabelSpace.of(load_manifest("osc-p2").classes)
     assert len(imagenet.sources["imagenet1k"]) == 1000
     known = class_map(imagenet, 1000, mapping="imagenet1k")
     assert len(known.columns) == 30

@@ -120,7 +120,7 @@ def test_labels_of_imagenet_get_their_column_or_none(benchmark: str, style: str)
         ]
     columns = ColumnNames(list(zip(names, range(1000), strict=True)))
     refused = set()
-    labels = LabelSpace.of(load_manifest(benchmark)).labels
+    labels = LabelSpace.of(load_manifest(benchmark).classes).labels
     for label in labels:
         found = [wnids[column] for column in columns.columns_of(label)]
         if len(found) == 1:

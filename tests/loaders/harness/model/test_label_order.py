@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from loaders.harness import evaluate_arrays, image_ids
 from loaders.harness.model.class_map import LabelSpace, class_map
 from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.catalog import catalog_names, load_catalog
 from wordnet_splits.catalog.declarations import read_declaration
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.tables import class_table
 
 CATALOG = """class_id\tindex\tname\tsuperclass\twnids\tmapped\twhy\tcount_test\tcount_group
@@ -23,8 +25,8 @@ beaver\t2\tbeaver\t\tn02363005\texact\t\t10\t
 """
 
 
-def manifest_of(source: str, class_ids: list[str], wnids: dict[str, tuple[str, ...]]) -> Manifest:
-    """Return a manifest in which the classes of a source, in an order, are the labels."""
+def table_of(source: str, class_ids: list[str], wnids: Mapping[str, tuple[str, ...]]) -> pa.Table:
+    """Return a class table in which the classes of a source, in an order, are the labels."""
     rows = [
         {
             "source": source,
@@ -37,7 +39,7 @@ def manifest_of(source: str, class_ids: list[str], wnids: dict[str, tuple[str, .
         }
         for n, c in enumerate(class_ids)
     ]
-    return replace(load_manifest("digits"), classes=class_table(rows))
+    return class_table(rows)
 
 
 @pytest.mark.parametrize("source", catalog_names())
@@ -45,7 +47,7 @@ def test_columns_are_those_of_the_catalog(source: str) -> None:
     catalog = load_catalog(source)
     class_ids = sorted(catalog, key=lambda c: c.class_id[::-1])  # an order that no publisher has
     space = LabelSpace.of(
-        manifest_of(source, [c.class_id for c in class_ids], {c.class_id: c.wnids for c in catalog})
+        table_of(source, [c.class_id for c in class_ids], {c.class_id: c.wnids for c in catalog})
     )
     found = class_map(space, len(catalog), mapping=source)
     assert found.columns == tuple(c.index for c in class_ids)
@@ -89,7 +91,7 @@ def test_columns_are_those_of_the_publisher(source: str, facts: Path) -> None:
         for name in PUBLISHED[source](facts)
     ]
     catalog = load_catalog(source)
-    space = LabelSpace.of(manifest_of(source, sorted(published), {c.class_id: c.wnids for c in catalog}))
+    space = LabelSpace.of(table_of(source, sorted(published), {c.class_id: c.wnids for c in catalog}))
     found = class_map(space, len(catalog), mapping=source)
     assert [published[column] for column in found.columns] == sorted(published)
 
@@ -97,14 +99,50 @@ def test_columns_are_those_of_the_publisher(source: str, facts: Path) -> None:
 def test_columns_of_a_declared_dataset_are_those_of_the_catalog_it_carries(tmp_path: Path) -> None:
     (tmp_path / "mypics.tsv").write_text(CATALOG)
     (tmp_path / "dataset.toml").write_text('name = "mypics"\nlayout = "folders"\ncatalog = "mypics.tsv"\n')
-    bare = manifest_of("mypics", ["teapot", "zebra"], {"teapot": ("n04398044",), "zebra": ("n02391049",)})
-    manifest = replace(bare, declarations={"mypics": read_declaration(tmp_path / "dataset.toml")})
-    assert class_map(LabelSpace.of(manifest), 3, mapping="mypics").columns == (1, 0)
+    classes = table_of("mypics", ["teapot", "zebra"], {"teapot": ("n04398044",), "zebra": ("n02391049",)})
+    carried = {"mypics": read_declaration(tmp_path / "dataset.toml")}
+    assert class_map(LabelSpace.of(classes, carried), 3, mapping="mypics").columns == (1, 0)
     with pytest.raises(UnknownNameError) as refused:  # nobody knows its order
-        class_map(LabelSpace.of(bare), 3, mapping="mypics")
+        class_map(LabelSpace.of(classes), 3, mapping="mypics")
     assert refused.value.where is None
 
 
+def test_every_evaluation_knows_the_order_of_a_carried_catalog(tmp_path: Path) -> None:
+    """Digits from 9 to 0, as a benchmark that carries such a catalog has them."""
+    head = CATALOG.partition("\n")[0]
+    rows = [f"{digit}\t{n}\t{digit}\t\tn04398044\texact\t\t10\t" for n, digit in enumerate("9876543210")]
+    (tmp_path / "digits.tsv").write_text("\n".join([head, *rows, ""]))
+    (tmp_path / "dataset.toml").write_text('name = "digits"\nlayout = "folders"\ncatalog = "digits.tsv"\n')
+    declared = {"digits": read_declaration(tmp_path / "dataset.toml")}
+    digits = load_manifest("digits")
+    labels = digits.parts["test", "digits-0-5"]()["label"].to_numpy()
+    uniform = np.zeros((len(image_ids(digits, "uniform")), 10), np.float32)
+    arrays = {
+        name: {"logits": logits, "ids": image_ids(digits, name)}
+        for name, logits in (
+            ("digits-0-5", 9 * np.eye(10, dtype=np.float32)[9 - labels]),
+            ("uniform", uniform),
+        )
+    }
+    carrying = replace(digits, declarations=declared)
+    options = {"groups": ["uniform"], "mapping": "digits"}
+    of_arrays = evaluate_arrays(arrays, "msp", benchmark=carrying, **options)
+    assert of_arrays.values("accuracy", group="(pooled)") == [1.0]
+    pytest.importorskip("torch", reason="pip install '.[torch]'")
+    from loaders.harness import load_model
+    from loaders.harness.activations.on_benchmark import BenchmarkImages, Extractor
+    from loaders.harness.activations.store import Store
+
+    from .networks import small_network
+
+    model = load_model(small_network(10), device="cpu", mapping="digits")
+    extractor = Extractor(model, BenchmarkImages(digits), Store(tmp_path / "store"))
+    extractor.images.benchmark = carrying
+    outputs = extractor.read("test", "digits-0-5", frozenset({"logits"}))
+    assert outputs.classes is not None
+    assert outputs.classes.columns == (9, 8, 7, 6, 5, 4)
+
+
 def test_fashion_mnist_is_not_in_alphabetical_order() -> None:
-    space = LabelSpace.of(load_manifest("optimizers-fashion"))
+    space = LabelSpace.of(load_manifest("optimizers-fashion").classes)
     assert class_map(space, 10, mapping="fashion-mnist").columns == tuple(range(10))
