@@ -1,7 +1,8 @@
 """Tables of pairs of pictures that look alike, and of single pictures, with a person's verdicts.
 
 A pair's ``verdict`` is ``same``, ``different`` or ``unsure``; a row without a second picture is a note on one
-picture, ``leave out`` or ``keep``. The reviewer's initials stand beside it.
+picture, ``leave out`` or ``keep``. The reviewer's initials stand beside it. ``distance`` is the number of
+bits in which the pictures' hashes differ, empty where nobody computed it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ COLUMNS: Final = (
     *(f"{name}_{side}" for side in "ab" for name in SIDES),
     *("distance", "verdict", "reviewer", "note"),
 )
+BITS: Final = 128
+"""Bits of a perceptual hash, the greatest distance of two pictures."""
 PAIR_VERDICTS: Final = ("", "same", "different", "unsure")
 NOTE_VERDICTS: Final = ("leave out", "keep")
 NO_DUPLICATE: Final = frozenset({"different", "keep"})
@@ -41,7 +44,8 @@ def read_pairs(path: Path) -> list[PairRow]:
 
     Raises
     ------
-    DataError : the file is absent, is no such table, or has a verdict that is unknown or without a reviewer.
+    DataError : the file is absent, is no such table, or has a verdict that is unknown or without a reviewer,
+        or a distance that is not a number of bits.
     """
     rows: list[PairRow] = []
     header: Sequence[str] | None = None
@@ -63,12 +67,22 @@ def read_pairs(path: Path) -> list[PairRow]:
         if row["verdict"] not in allowed:
             listed = ", ".join(filter(None, allowed))
             raise DataError(f"the verdict {row['verdict']!r} is not one of {listed}", where=where)
+        if row["distance"] and not _is_distance(row["distance"]):
+            raise DataError(
+                f"the distance {row['distance']!r} is not a whole number of bits from 0 to {BITS}",
+                where=where,
+                hint="leave it empty where it is unknown",
+            )
         if row["verdict"] and not row["reviewer"].strip():
             raise DataError("a verdict has no reviewer", where=where, hint="add the reviewer's initials")
         rows.append(row)
     if header is None:
         raise DataError("is empty", where=str(path))
     return rows
+
+
+def _is_distance(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= len(str(BITS)) and int(text) <= BITS
 
 
 def write_pairs(path: Path, rows: Iterable[Mapping[str, str]]) -> None:

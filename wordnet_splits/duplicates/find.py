@@ -18,7 +18,7 @@ from wordnet_splits.base.files import locked
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.schemas import StrictModel, read_sealed, write_sealed
-from wordnet_splits.catalog.picture_pairs import PairKey, PairRow, pair_key, read_pairs, write_pairs
+from wordnet_splits.catalog.picture_pairs import BITS, PairKey, PairRow, pair_key, read_pairs, write_pairs
 from wordnet_splits.duplicates.close_hashes import close_pairs
 from wordnet_splits.duplicates.near_duplicates import MAX_THRESHOLD
 from wordnet_splits.duplicates.page import write_page
@@ -256,7 +256,7 @@ def _pair(a: Mapping[str, str], b: Mapping[str, str], distance: int) -> PairRow:
 def _with_verdicts(rows: Sequence[PairRow], verdicts: Sequence[PairRow]) -> list[PairRow]:
     """Return the rows in order with their verdicts, then verdicts on other pairs and on single pictures."""
     judged = {pair_key(row): row for row in verdicts}
-    merged = sorted(rows, key=lambda row: (int(row["distance"]), pair_key(row)))
+    merged = sorted(rows, key=lambda row: (int(row["distance"] or BITS), pair_key(row)))
     columns = ("verdict", "reviewer", "note")
     merged = [{**row, **{c: judged.get(pair_key(row), row)[c] for c in columns}} for row in merged]
     keys = {pair_key(row) for row in rows}

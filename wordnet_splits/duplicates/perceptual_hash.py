@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from wordnet_splits.catalog.picture_pairs import BITS as BITS
+
 NAME = "dct-128"
-BITS = 128
 BYTES = BITS // 8
 SIDE = 32
 FREQUENCIES = 16  # u, v < 16: the 135 with 0 < u + v < 16 include the 128 lowest

@@ -84,7 +84,7 @@ class Leak:
     def shown(self) -> str:
         """Return the first pairs in words."""
         return ", ".join(
-            (a if a == b else f"{a} and {b}") + "".join(f" (distance {bits})" for bits in distance)
+            (a if a == b else f"{a} and {b}") + "".join(f" (distance {bits})" for bits in distance if bits)
             for (a, b), distance in self.examples()
         )
 

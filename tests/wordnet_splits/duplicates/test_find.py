@@ -270,6 +270,19 @@ def test_malformed_verdicts_are_refused(folders, tmp_path, change, message):
         find_duplicates(*folders, out)
 
 
+@pytest.mark.parametrize("distance", ["x", "-5", "1000000000", "129", "1.5", "nan", " 3", "\u0663", "1e1"])
+def test_a_distance_that_is_no_number_of_bits_is_refused(folders, tmp_path, distance):
+    table = find_duplicates(*folders, tmp_path / "out").table
+    rows = read_pairs(table)
+    write_pairs(table, [rows[0] | {"distance": distance}])
+    with pytest.raises(DataError) as error:
+        read_pairs(table)
+    assert error.value.where == f"{table}, line 2"
+    for known in ("", "0", "128"):
+        write_pairs(table, [rows[0] | {"distance": known}])
+        assert read_pairs(table)[0]["distance"] == known
+
+
 def test_the_command_in_text_and_json(folders, tmp_path, capsys):
     words = ["duplicates", *folders, "--out", str(tmp_path / "out")]
     assert run(app, [*words, "--shard", "2/2"], "wordnet-splits") == 0
