@@ -20,6 +20,7 @@ from wordnet_splits.audit.negatives import audit_negatives
 from wordnet_splits.audit.thresholds import nearest_classes
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.sampling import order_classes
+from wordnet_splits.base.user_code import user_errors
 from wordnet_splits.taxonomy import Taxonomy, load
 
 DRAW = "negatives"
@@ -66,7 +67,8 @@ def mine_negatives(
     Raises
     ------
     DataError : ``margin``, ``count`` or ``percentile`` out of range, no ID class with a synset, fewer
-        candidates than ``count``, or embeddings of another shape, zero or not finite.
+        candidates than ``count``, or ``embed`` fails, or gives embeddings of another shape, zero or not
+        finite.
     """
     _check_numbers(margin, 1 if count is None else count, percentile)
     taxonomy = taxonomy or load()
@@ -95,7 +97,7 @@ def mine_negatives(
         ordered.sort(key=lambda word: -distances[word])
     else:
         names = [item.name for item in known_classes.classes]
-        word_rows, name_rows = (_embeddings(embed, texts) for texts in (ordered, names))
+        word_rows, name_rows = _embeddings(embed, ordered, names)
         scores = dict(zip(ordered, neglabel_distance(word_rows, name_rows, percentile), strict=True))
         ordered.sort(key=lambda word: -scores[word])
     return ordered[:count]
@@ -110,15 +112,29 @@ def _check_numbers(margin: object, count: object, percentile: object) -> None:
         raise DataError(f"percentile must be between 0 and 100, not {percentile!r}")
 
 
-def _embeddings(embed: Embed, texts: Sequence[str]) -> npt.NDArray[Any]:
-    """Return a text encoder's embeddings (n, d), or raise DataError if their directions are undefined."""
-    rows = np.asarray(embed(texts))
-    if rows.ndim != 2 or len(rows) != len(texts):
-        raise DataError(f"the text encoder gives {rows.shape} for {len(texts):,} words, not (n, d)")
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1) | ~rows.any(axis=1))
-    if len(bad):
-        raise DataError(f"the text encoder's embedding of {texts[bad[0]]!r} is zero or not finite")
-    return rows
+def _embeddings(embed: Embed, words: Sequence[str], names: Sequence[str]) -> list[npt.NDArray[Any]]:
+    """Return a text encoder's embeddings of words and of ID names, both (n, d).
+
+    Raises
+    ------
+    DataError : the encoder fails, or its embeddings are of another shape, or without a direction.
+    """
+    embeddings = []
+    for texts in (words, names):
+        with user_errors("the text encoder failed", where="embed"):
+            rows = np.asarray(embed(texts))
+        if rows.dtype.kind not in "fiu" or rows.ndim != 2 or len(rows) != len(texts):
+            what = f"the text encoder gives {rows.shape} of {rows.dtype} for {len(texts):,} words"
+            raise DataError(what, where="embed", hint="return real numbers (n, d), a row for each word")
+        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1) | ~rows.any(axis=1))
+        if len(bad):
+            what = f"the text encoder's embedding of {texts[bad[0]]!r} is zero or not finite"
+            raise DataError(what, where="embed")
+        embeddings.append(rows)
+    if len(widths := {rows.shape[1] for rows in embeddings}) > 1:
+        what = f"the text encoder gives {' and '.join(map(str, sorted(widths)))} numbers for a text"
+        raise DataError(what, where="embed", hint="return as many for each text")
+    return embeddings
 
 
 def neglabel_distance(

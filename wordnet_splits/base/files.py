@@ -45,8 +45,13 @@ def file_id(path: Path) -> FileId:
     return str(path.absolute()), status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def check_outputs(*outputs: Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
-    """Raise OutputError if an output file is a folder or an input, or is given for two outputs."""
+def check_outputs(
+    *outputs: Path | None, inputs: Iterable[str | Path | None] = (), new: Iterable[Path | None] = ()
+) -> None:
+    """Raise OutputError if an output file is a folder or an input, or is given for two outputs.
+
+    The outputs in ``new`` must not exist either.
+    """
     files = {os.path.realpath(path): "is read by this command" for path in inputs if path is not None}
     for path in outputs:
         if path is not None and path.is_dir():
@@ -55,6 +60,9 @@ def check_outputs(*outputs: Path | None, inputs: Iterable[str | Path | None] = (
             raise OutputError(reason, where=str(path), hint="give another file")
         if path is not None:
             files[os.path.realpath(path)] = "is given for two outputs"
+    for path in new:
+        if path is not None and path.exists():
+            raise OutputError("is there already", where=str(path), hint="remove it, or give another file")
 
 
 @contextmanager

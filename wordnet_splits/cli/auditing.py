@@ -181,7 +181,7 @@ def audit_negatives(
 
     if out is not None:
         check_output(out)
-    check_outputs(out, plot, clean, blind, inputs=(words, known, *(ood or ())))
+    check_outputs(out, plot, clean, blind, inputs=(words, known, *(ood or ())), new=(clean, blind))
     report = audit_negatives(words, known, ood=ood, column=column, manifests=manifests)
     for path, write in ((out, report.write), (plot, report.plot)):
         if path is not None:
@@ -228,7 +228,7 @@ def mine_negatives(
     """Write nouns of WordNet that are far from every ID class, as negative words."""
     from wordnet_splits.audit.mining import mine_negatives
 
-    check_outputs(out, inputs=(known, *(blind or ())))
+    check_outputs(out, inputs=(known, *(blind or ())), new=(out,))
     words = mine_negatives(
         known,
         margin=margin,

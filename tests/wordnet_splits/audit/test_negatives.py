@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -334,6 +335,23 @@ def test_bad_input_is_one_line(tmp_path, command, arguments, expected):
     assert not (tmp_path / "n.txt").exists()
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["mine-negatives", "--known", "cifar10", "--margin", "12", "--out"],
+        ["audit-negatives", "words.txt", "--clean"],
+        ["audit-negatives", "words.txt", "--blind"],
+    ],
+)
+def test_a_list_that_is_there_is_not_overwritten(tmp_path, command, arguments):
+    (tmp_path / "words.txt").write_text("castle\n")
+    (tmp_path / "mine.txt").write_text("my own work\n")
+    assert command(*arguments, "mine.txt").error.startswith("error: mine.txt: ")
+    assert (tmp_path / "mine.txt").read_text() == "my own work\n"
+    assert command(*arguments, "new.txt").code < 2
+    assert (tmp_path / "new.txt").exists()
+
+
 def test_a_margin_is_no_truth_value():
     with pytest.raises(DataError, match="margin must be a whole number from 1 on, not True"):
         mine_negatives(["dog"], margin=True)
@@ -377,17 +395,28 @@ def test_an_encoder_orders_the_candidates():
     assert words[:2] == ["drill", "machine"]  # then hoist
 
 
-@pytest.mark.parametrize(
-    ("embed", "expected"),
-    [
-        (lambda words: np.ones((2, 3)), r"gives \(2, 3\) for"),
-        (lambda words: np.full((len(words), 3), np.nan), "is zero or not finite"),
-        (lambda words: np.zeros((len(words), 3)), "is zero or not finite"),
-    ],
-)
-def test_embeddings_without_a_direction_are_refused(embed, expected):
-    with pytest.raises(SplitsError, match=expected):
-        mine_negatives(["dog"], margin=3, below="thing", taxonomy=ANIMALS, embed=embed)
+ENCODERS = {
+    "that fails": lambda words: 1 / 0,
+    "that ends the program": lambda words: sys.exit(3),
+    "that cannot be called": "clip",
+    "of other rows": lambda words: np.ones((2, 3)),
+    "of one number": lambda words: 1.0,
+    "of rows of several lengths": lambda words: [[1.0] * (n + 1) for n in range(len(words))],
+    "of text": lambda words: np.array([[word, word] for word in words]),
+    "of complex numbers": lambda words: np.ones((len(words), 3)) * 1j,
+    "of objects": lambda words: np.array([[None, word] for word in words]),
+    "of no number": lambda words: np.ones((len(words), 0)),
+    "of NaN": lambda words: np.full((len(words), 3), np.nan),
+    "of zeros": lambda words: np.zeros((len(words), 3)),
+    "of another length for the ID names": lambda words: np.ones((len(words), min(len(words), 2))),
+}
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_encoders_that_fail_or_give_no_direction_are_refused(kind):
+    with pytest.raises(DataError) as error:
+        mine_negatives(["dog"], margin=3, below="thing", taxonomy=ANIMALS, embed=ENCODERS[kind])
+    assert error.value.where == "embed"
 
 
 def test_one_ood_set_needs_no_list():
