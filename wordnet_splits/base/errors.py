@@ -163,7 +163,7 @@ def check_memory(error: Exception, where: str) -> None:
 
 
 def unknown(
-    kind: str, name: str, names: Iterable[str], *, where: str | None = None, near: Iterable[str] = ()
+    kind: str, name: object, names: Iterable[str], *, where: str | None = None, near: Iterable[str] = ()
 ) -> UnknownNameError:
     """Return the error for an unknown ``name`` of a ``kind``, with the most similar of the valid names.
 
@@ -171,13 +171,13 @@ def unknown(
     ----------
     near : valid names to suggest first; those whose initials are ``name`` follow.
     """
-    valid, similar = sorted(set(names)), [*near]
-    if len(name) <= LONGEST_SHOWN:  # comparing a text of megabytes takes minutes
-        similar += [text for text in valid if name and _initials(text) == name.lower()]
-        similar += difflib.get_close_matches(name.lower(), valid, n=3, cutoff=0.5)
+    given, valid, similar = str(name), sorted(set(names)), [*near]
+    if len(given) <= LONGEST_SHOWN:  # comparing a text of megabytes takes minutes
+        similar += [text for text in valid if given and _initials(text) == given.lower()]
+        similar += difflib.get_close_matches(given.lower(), valid, n=3, cutoff=0.5)
     near = tuple(dict.fromkeys(similar))
     hint = f"known: {', '.join(valid[:12])}{', ...' if len(valid) > 12 else ''}" if valid else "there is none"
-    quoted = repr(name[:LONGEST_SHOWN]) + ("..." if len(name) > LONGEST_SHOWN else "")
+    quoted = repr(given[:LONGEST_SHOWN]) + ("..." if len(given) > LONGEST_SHOWN else "")
     return UnknownNameError(f"unknown {kind} {quoted}", where=where, near=near, hint=None if near else hint)
 
 

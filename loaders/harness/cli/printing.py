@@ -14,6 +14,7 @@ from wordnet_splits.metrics.registry import import_metric
 from wordnet_splits.terminal.output import DONE, print_lines, print_result, to_stderr
 
 from ..evaluation.table import Table, TableReport, tables_as_text
+from ..plugins import split_list
 
 Detectors = Annotated[
     str | None, typer.Option(help="Detectors as the results call them, joined by commas; all by default.")
@@ -58,9 +59,7 @@ def metric_name(text: str) -> str:
 
 def split_labels(text: str | None) -> list[str] | None:
     """Return the labels in a list of detectors, without splitting at commas in brackets."""
-    if text is None:
-        return None
-    return [part.strip() for part in re.split(r",(?![^\[]*\])", text) if part.strip()]
+    return None if text is None else split_list(text)
 
 
 def print_tables(tables: Sequence[Table], notes: Sequence[str] = ()) -> None:

@@ -82,7 +82,8 @@ def read_part(folder: Path, path: str, schema: pa.Schema, checksums: Mapping[str
 
     Raises
     ------
-    DataError : it is absent, damaged, altered, outside of the folder or of other columns, or lacks values.
+    DataError : it is absent, damaged, altered, outside of the folder or of other columns, or lacks rows or
+        values.
     """
     where = path_below(folder, path)
     if path not in checksums:
@@ -92,6 +93,8 @@ def read_part(folder: Path, path: str, schema: pa.Schema, checksums: Mapping[str
     table = read_table(where).replace_schema_metadata(None)
     if not table.schema.equals(schema):
         raise DataError("its columns are not those of a score table", where=str(where), hint=AGAIN)
+    if not table.num_rows:
+        raise DataError("has no rows", where=str(where), hint=AGAIN)
     for name in schema.names:
         values = {*table[name].unique().to_pylist()} if name == "role" else set(ORDER)
         if (name in FILLED and table[name].null_count) or not values <= set(ORDER):

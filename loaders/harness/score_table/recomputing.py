@@ -23,6 +23,7 @@ from ..arrays import Array
 from ..evaluation.metric_rows import metric_rows
 from ..evaluation.schema import MetricOptions
 from ..evaluation.sets import ORDER
+from ..plugins import split_list
 from .layout import (
     AGAIN,
     CONFIDENCES,
@@ -84,7 +85,7 @@ def recompute(
     metrics: str | Sequence[str] = "auroc",
     *,
     subset: str | Path | pa.Table | None = None,
-    detectors: Collection[str] | None = None,
+    detectors: str | Collection[str] | None = None,
     progress: Progress | None = None,
 ) -> Recomputed:
     """Return metrics of a score table, on all images or on a subset of them.
@@ -98,7 +99,7 @@ def recompute(
     metrics : name or names of metrics.
     subset : a .csv or .parquet file, or a table, with a column ``image_id`` and, where that is ambiguous,
         ``source``, ``group`` or ``benchmark``; other columns are ignored.
-    detectors : by default all.
+    detectors : labels, or a text of them separated by commas; by default all.
 
     Raises
     ------
@@ -107,6 +108,8 @@ def recompute(
     """
     folder = Path(scores)
     names = [metrics] if isinstance(metrics, str) else list(metrics)
+    if isinstance(detectors, str):
+        detectors = split_list(detectors)
     for name in names:
         if name in OTHER_VALUES:
             message = f"{name} is not computed from confidences, which is what the table has"
@@ -127,6 +130,9 @@ def recompute(
     ]
     rows: list[tuple[Any, ...]] = []
     labels: dict[str, None] = {}
+    if unlisted := set(models["benchmark"].to_pylist()) - set(images["benchmark"].to_pylist()):
+        message = f"has networks of {min(unlisted)}, of which there are no images"
+        raise DataError(message, where=str(folder / MODELS_FILE), hint=AGAIN)
     used = [model for model in models.to_pylist() if model["benchmark"] in benchmarks]
     with (progress or Silent()).task("networks measured", len(used)) as task:
         for model in used:
@@ -246,6 +252,9 @@ def _read_list(subset: str | Path | pa.Table) -> pa.Table:
     """Return the columns of a list that name images, as texts."""
     if isinstance(subset, pa.Table):
         table, where = subset, "subset"
+    elif not isinstance(subset, str | Path):
+        message = f"{type(subset).__name__} is neither a file nor a pyarrow Table"
+        raise DataError(message, where="subset", hint='as in subset=pyarrow.table({"image_id": ids})')
     else:
         path, where = Path(subset), str(subset)
         if path.suffix == ".parquet":
@@ -262,6 +271,8 @@ def _read_list(subset: str | Path | pa.Table) -> pa.Table:
         else:
             hint = "as list.csv, with a column image_id"
             raise DataError("a list of images is a .csv or .parquet file", where=where, hint=hint)
+    if repeated := [name for name in LISTED if table.column_names.count(name) > 1]:
+        raise DataError(f"has the column {repeated[0]} twice", where=where)
     names = [name for name in LISTED if name in table.column_names]
     if "image_id" not in names:
         hint = f"there are {', '.join(map(str, table.column_names)) or 'none'}"

@@ -115,6 +115,23 @@ def test_a_table_that_lies_ends_in_a_line_or_rows(lie: str, scores: Path) -> Non
     ends_well(scores)
 
 
+@pytest.mark.parametrize("file", [IMAGES_FILE, MODELS_FILE, PART])
+def test_a_file_without_rows_is_refused(file: str, scores: Path) -> None:
+    write_table(read_table(scores / file).slice(0, 0), scores / file)
+    digest = sha256_of(scores / file, largest=1 << 30)
+    reseal(scores / DESCRIPTION, lambda content: content["files"].update({file: digest}))
+    with pytest.raises(DataError) as refused:
+        recompute(scores)
+    assert refused.value.where == str(scores / file)
+
+
+def test_networks_of_a_benchmark_without_images_are_refused(scores: Path) -> None:
+    rewrite(scores, *LIES["another benchmark"])
+    with pytest.raises(DataError) as refused:
+        recompute(scores)
+    assert refused.value.where == str(scores / MODELS_FILE)
+
+
 def ends_well(scores: Path) -> None:
     line = ""
     try:

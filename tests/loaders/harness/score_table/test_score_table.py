@@ -273,3 +273,15 @@ def test_images_of_sets_given_in_python_are_numbered_as_in_the_entry(tmp_path: P
     for row in rows:
         assert row["value"] == stored[tuple(row[n] for n in ("run", "detector", "group", "role", "metric"))]
     assert rows
+
+
+def test_names_and_lists_of_other_types(scores: Path) -> None:
+    labels = ["msp", "energy"]
+    assert recompute(scores, detectors="msp, energy").table.equals(recompute(scores, detectors=labels).table)
+    for subset in (["1"], 5, pa.Table.from_arrays([pa.array(["6"])] * 2, names=["image_id"] * 2)):
+        with pytest.raises(DataError) as error:
+            recompute(scores, subset=subset)  # type: ignore[arg-type]
+        assert error.value.where == "subset"
+    for arguments in ({"metrics": [5]}, {"detectors": [5]}):
+        with pytest.raises(UnknownNameError):
+            recompute(scores, **arguments)  # type: ignore[arg-type]
