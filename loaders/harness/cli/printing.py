@@ -33,6 +33,12 @@ TrustModel = Annotated[
         "--trust-model", help="Run code that a file is (a TorchScript or exported program) or names."
     ),
 ]
+Deadline = Annotated[
+    float,
+    typer.Option(
+        help="Seconds for the first batch of a program with loops (.onnx, .ts, .pt2), which may not end."
+    ),
+]
 MeanOption = Annotated[
     str | None,
     typer.Option(

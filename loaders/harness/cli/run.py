@@ -41,7 +41,9 @@ from ..evaluation.schema import MetricOptions, fingerprints_of, metric_options
 from ..evaluation.sentences import lines_below
 from ..evaluation.sets import EvaluatedSets
 from ..evaluation.tables import layout_of, tables
+from ..model.trial import DEADLINE
 from .printing import (
+    Deadline,
     MeanOption,
     StdOption,
     TrustModel,
@@ -169,6 +171,7 @@ def run_evaluation(
     device: Device = None,
     allow_missing: AllowMissing = False,
     trust_model: TrustModel = False,
+    deadline: Deadline = DEADLINE,
     layout: Annotated[
         str | None,
         typer.Option(help="Layout of the printed table; by default that of the benchmark's paper."),
@@ -223,6 +226,7 @@ def run_evaluation(
         head=head,
         device=device,
         trust_model=trust_model,
+        deadline=deadline,
         restrict=restrict,
         background=background,
         mapping=mapping,

@@ -18,7 +18,8 @@ from wordnet_splits.terminal.options import Device, Json, PackedOption, RootOpti
 from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_lines, print_result, print_table, to_stderr
 
 from ..evaluation.results import Results
-from .printing import MeanOption, StdOption, TrustModel
+from ..model.trial import DEADLINE
+from .printing import Deadline, MeanOption, StdOption, TrustModel
 
 if TYPE_CHECKING:
     from ..deployment import ShippedDetector
@@ -74,6 +75,7 @@ def export_detector(
     workers: Annotated[int, typer.Option(min=0, help="Processes that read images.")] = 0,
     device: Device = None,
     trust_model: TrustModel = False,
+    deadline: Deadline = DEADLINE,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a detector in that folder.")
     ] = False,
@@ -105,6 +107,7 @@ def export_detector(
             weights=weights, head=head, model_id=model_id, mapping=mapping, device=device, mean=mean, std=std
         ),
         trust_model=trust_model,
+        deadline=deadline,
     )
     paths = shipped.write(out, overwrite=overwrite)
     promise = shipped.promise
@@ -156,6 +159,7 @@ def score_images(
     batch_size: Annotated[int, typer.Option(min=1, help="Images of a forward pass.")] = 64,
     device: Device = None,
     trust_model: TrustModel = False,
+    deadline: Deadline = DEADLINE,
     json: Json = False,
 ) -> int:
     """Score images with an exported detector: confidence, p-value, and whether each is in-distribution."""
@@ -174,6 +178,7 @@ def score_images(
             transform=transform,
             **_given(weights=weights, head=head, model_id=model_id, device=device),
             trust_model=trust_model,
+            deadline=deadline,
         )
     notes = [*(str(warning.message) for warning in caught), *shipped.notes]
     for note in notes:

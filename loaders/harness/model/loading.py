@@ -12,14 +12,17 @@ from wordnet_splits.base.untrusted import open_untrusted
 from ..backend.devices import get_device
 from ..backend.transforms import Normalise, Transform
 from ..backend.weights import LARGEST, archive_kind, split_key
-from ..plugins import IN_PYTHON
+from ..plugins import IN_PYTHON, require_range
 from .class_map import ClassMapping
 from .model import ClassChoice, Model
 from .sources import LoadedModel, ModelRequest
 from .sources.objects import from_import, from_object
 from .sources.registry import SOURCES, SUFFIXES
 from .sources.trained import PREFIX, trained_folders
+from .trial import DEADLINE
 
+LONGEST_DEADLINE = 1e6
+"""Seconds; eleven days."""
 WITHOUT_OPTIONS = ("exported", "onnx", "torchscript", "trained")
 """Model sources without options."""
 ARCHIVES = (".pt", ".pth", ".bin")
@@ -42,6 +45,7 @@ def load_model(
     mean: float | str | Sequence[float] | None = None,
     std: float | str | Sequence[float] | None = None,
     options: Mapping[str, Any] | None = None,
+    deadline: float = DEADLINE,
 ) -> Model:
     """Load a classifier.
 
@@ -67,6 +71,8 @@ def load_model(
         those that the model states, else the benchmark's. Where neither states them, a model that is a file
         or a name needs them, and an object gets pixels in [0, 1], with a note.
     options : arguments of the constructor, e.g. ``{"num_classes": 40}``.
+    deadline : seconds in which the first batch of an ONNX, TorchScript or exported program with loops has to
+        end; it is computed in a process of its own, since nothing else ends a loop without end.
 
     Raises
     ------
@@ -91,6 +97,7 @@ def load_model(
         model_id,
         dict(options or {}),
         torch_device.type,
+        _checked_deadline(deadline),
     )
     normalise = Normalise.of_options(mean, std)
     loaded = _load(spec, request)
@@ -101,6 +108,13 @@ def load_model(
     model.normalise, model.in_python = normalise, not isinstance(spec, str)
     model.weights = _origin_of_weights(spec, weights)
     return model
+
+
+def _checked_deadline(deadline: Any) -> float:
+    if isinstance(deadline, bool) or not isinstance(deadline, int | float):
+        raise DataError(f"{deadline!r} is not a number of seconds", where="deadline")
+    require_range(deadline, [("gt", 0), ("le", LONGEST_DEADLINE)], "deadline")
+    return float(deadline)
 
 
 def has_name(spec: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from wordnet_splits.base.untrusted import GiB, path_below, read_bytes, sha256_of
 from ...arrays import Head
 from ...backend.weights import LARGEST
 from ...plugins import user_errors
+from .first_batch import FirstBatch, onnx_has_loops
 from .programs import MANY, BatchLimits
 from .registry import LoadedModel, ModelRequest, register_model_source
 
@@ -66,7 +68,9 @@ def onnx_model(name: str, request: ModelRequest) -> LoadedModel:
         session = runtime.InferenceSession(model.SerializeToString(), options, providers=providers)
     architecture = digest_json({"onnx": sha256_of(path, largest=LARGEST_GRAPH), "files": digests})
     network = OnnxNetwork(session, graph, matrix)
-    return LoadedModel(request.model_id or where, None, architecture, network)
+    first = FirstBatch("onnx", path, request.deadline, where)
+    trial = partial(network.compute_first, first) if onnx_has_loops(model) else None
+    return LoadedModel(request.model_id or where, None, architecture, network, trial=trial)
 
 
 def _tensors(graph: Any) -> Iterator[Any]:
@@ -209,9 +213,14 @@ class OnnxNetwork:
             raise DataError(f"gives {shapes} where logits (n, K) are expected", where=graph.where)
         return (features[0] if features else None), logits
 
-    def _run(self, x: Tensor) -> list[Tensor]:
+    def compute_first(self, first: FirstBatch, x: Tensor) -> None:
+        """Compute the first images of a batch in another process."""
+        first.compute(self._images(self.graph.limits.padded(x)), name=self.graph.input)
+
+    def _images(self, x: Tensor) -> Any:
         images = x.detach().cpu().numpy().astype(self.graph.dtype)
-        if self.graph.channels_last:
-            images = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
-        arrays = self.session.run(list(self.graph.outputs), {self.graph.input: images})
+        return np.ascontiguousarray(images.transpose(0, 2, 3, 1)) if self.graph.channels_last else images
+
+    def _run(self, x: Tensor) -> list[Tensor]:
+        arrays = self.session.run(list(self.graph.outputs), {self.graph.input: self._images(x)})
         return [torch.from_numpy(np.array(array, dtype=np.float32)) for array in arrays]

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from wordnet_splits.base.untrusted import open_untrusted, sha256_of
 from ...arrays import Head
 from ...backend.weights import LARGEST, is_torchscript
 from ...plugins import require_trust, user_errors
+from .first_batch import FirstBatch, exported_has_loops, torchscript_loops
 from .objects import from_object
 from .registry import LoadedModel, ModelRequest, register_model_source
 
@@ -56,10 +58,14 @@ class BatchLimits:
         outputs = []
         for start in range(0, max(len(x), 1), self.most):
             part = x[start : start + self.most]
-            padding = self.least - len(part)
-            padded = torch.cat([part, part[-1:].expand(padding, *part.shape[1:])]) if padding > 0 else part
-            outputs.append([tensor[: len(part)] for tensor in function(padded)])
+            outputs.append([tensor[: len(part)] for tensor in function(self.padded(part))])
         return tuple(torch.cat(parts) for parts in zip(*outputs, strict=True))
+
+    def padded(self, x: Tensor) -> Tensor:
+        """Return the first images of a batch, as many as the program takes, the last repeated."""
+        part = x[: self.most]
+        padding = self.least - len(part)
+        return torch.cat([part, part[-1:].expand(padding, *part.shape[1:])]) if padding > 0 else part
 
 
 def _whole(end: Any, otherwise: int) -> int:
@@ -174,7 +180,14 @@ def exported_program(name: str, request: ModelRequest) -> LoadedModel:
     module = program.module()
     architecture = str(program.graph_module.code)
     network = ProgramNetwork(program, module, where)
-    return LoadedModel(request.model_id or where, module, architecture, network)
+    first = FirstBatch("exported", path, request.deadline, where)
+    trial = partial(_compute_first, first, network.limits) if exported_has_loops(program) else None
+    return LoadedModel(request.model_id or where, module, architecture, network, trial=trial)
+
+
+def _compute_first(first: FirstBatch, limits: BatchLimits, x: Tensor) -> None:
+    images = limits.padded(x).detach().cpu()
+    first.compute(images.float().numpy(), dtype=str(images.dtype).removeprefix("torch."))
 
 
 @contextmanager
@@ -204,9 +217,14 @@ def torchscript_program(name: str, request: ModelRequest) -> LoadedModel:
     with open_untrusted(path, largest=LARGEST) as file:
         if not is_torchscript(file):
             raise DataError("is not a TorchScript program", where=where, hint="write it with torch.jit.save")
+        first = FirstBatch("torchscript", path, request.deadline, where)
+        loops, runs_as_loaded = torchscript_loops(file)
+        if runs_as_loaded:
+            first.load()
+        trial = partial(_compute_first, first, BatchLimits(1, MANY)) if loops else None
         with user_errors("not a TorchScript program", where=where):
             module = torch.jit.load(file, map_location="cpu")
     loaded = from_object(module, request, where)
     # a frozen program has no tensors by name: the file identifies it
     content = hashlib.sha256(f"{loaded.architecture}{sha256_of(path, largest=LARGEST)}".encode()).hexdigest()
-    return replace(loaded, architecture=content)
+    return replace(loaded, architecture=content, trial=trial)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from ...backend.transforms import Normalise, Transform
+from ..trial import DEADLINE
 
 
 @dataclass
@@ -32,6 +33,7 @@ class LoadedModel:
     normalise : the normalisation that it states for its inputs, None where it states none.
     notes : sentences on how it was loaded, for results.
     head : name of the classifier head, None where it has to be found.
+    trial : called once with the first batch, before it is computed; raises DataError.
     """
 
     name: str
@@ -48,6 +50,7 @@ class LoadedModel:
     normalise: Normalise | None = None
     notes: tuple[str, ...] = ()
     head: str | None = None
+    trial: Callable[[Tensor], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class ModelRequest:
     model_id: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     device: str = "cpu"
+    deadline: float = DEADLINE
 
 
 class ModelSource(Protocol):

@@ -1,0 +1,98 @@
+"""The first batch of a program with loops, which is computed in a process of its own, with a deadline.
+
+A loop of ONNX, TorchScript or torch.export may have no end, and neither Ctrl-C nor a signal ends it. Programs
+without loops end, and cost nothing here. Other batches of the same program are computed without a deadline.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.untrusted import MiB
+
+from ..trial import Outcome, try_program
+
+LOOP: Final = re.compile(rb"\b(while|for)\b")
+LARGEST_CODE: Final = 64 * MiB
+"""Bytes of code in a TorchScript archive that are searched for loops."""
+
+
+@dataclass(frozen=True)
+class FirstBatch:
+    """A program with loops: its kind and file, the deadline in seconds, and its name for errors."""
+
+    kind: str
+    file: Path
+    seconds: float
+    where: str
+
+    def load(self) -> None:
+        """Load it in another process: a TorchScript program may run a loop as it is loaded."""
+        self.compute(None)
+
+    def compute(self, images: np.ndarray[Any, Any] | None, *, dtype: str = "float32", name: str = "") -> None:
+        """Compute images in another process, None to load it alone; parameters as of `try_program`.
+
+        Raises
+        ------
+        DataError : it did not end within the deadline, or ended the process.
+        """
+        outcome = try_program(
+            self.kind, self.file.resolve(), images, seconds=self.seconds, dtype=dtype, name=name
+        )
+        if outcome == Outcome.ENDED:
+            return
+        act = "loading it" if images is None else "its first batch"
+        if outcome == Outcome.TIMED_OUT:
+            raise DataError(
+                f"{act} did not end within {self.seconds:g} s",
+                where=self.where,
+                hint="it has a loop, perhaps without end; give more time with --deadline SECONDS (deadline=)",
+            )
+        raise DataError(f"{act} ended the process that it ran in, with code {outcome}", where=self.where)
+
+
+def onnx_has_loops(model: Any) -> bool:
+    """Return whether an ONNX model has a Loop, in its graph, a graph of a node, or a function."""
+    return any(map(_loops, (model.graph.node, *(function.node for function in model.functions))))
+
+
+def _loops(nodes: Iterable[Any]) -> bool:
+    for node in nodes:
+        graphs = [graph for attribute in node.attribute for graph in (attribute.g, *attribute.graphs)]
+        if node.op_type == "Loop" or any(_loops(graph.node) for graph in graphs):
+            return True
+    return False
+
+
+def torchscript_loops(file: BinaryIO) -> tuple[bool, bool]:
+    """Return whether the code of a TorchScript archive has loops, and whether it runs as it is loaded.
+
+    The file is rewound. Code that is too large, or cannot be read, counts as both.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            entries = [entry for entry in archive.infolist() if entry.filename.endswith(".py")]
+            if sum(entry.file_size for entry in entries) > LARGEST_CODE:
+                return True, True
+            code = b"\n".join(map(archive.read, entries))
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, zlib.error):
+        return True, True
+    finally:
+        file.seek(0)
+    loops = LOOP.search(code) is not None
+    return loops, loops and b"__setstate__" in code
+
+
+def exported_has_loops(program: Any) -> bool:
+    """Return whether a program of torch.export calls an operator of a higher order, as loops are."""
+    return any("higher_order" in str(node.target) for node in program.graph_module.graph.nodes)
