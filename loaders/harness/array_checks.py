@@ -1,4 +1,4 @@
-"""Checks of arrays: softmax outputs in place of logits, a head of other logits, and values made equal.
+"""Checks of arrays: probabilities in place of logits, a head of other logits, and values made equal.
 
 Arrays and confidences are stored as float32. Rounding keeps the order of values but may make different ones
 equal: values that are close relative to their size (``1e8 + z``, ``exp(z - 100)``) become ties, and their
@@ -7,7 +7,7 @@ ranking becomes arbitrary.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -17,10 +17,19 @@ from .arrays import CHUNK, Array, Head
 
 PROBABILITY_TOLERANCE = 1e-2
 """Largest difference of a row's sum from 1 in probabilities; float16 rounds by that over 1,000 classes."""
+MIN_ROWS, MIN_DIFFERENCE = 8, 0.1
+"""Rows, and their largest difference as a share of their sum, from which a constant sum says something."""
 LOG_PROBABILITIES = (
     "the logits are log-probabilities (the exponentials of each row sum to 1): energy is rounding error, and "
     "mls is msp; give what goes into the softmax"
 )
+SIGMOIDS = (
+    "no logit is negative, and they lie between 0 and {top:.3g} as outputs of a sigmoid, or cosine "
+    "similarities without their scale, do; give what goes into the softmax"
+)
+MIN_SATURATED_ROWS, SATURATED, MIN_SATURATED_SHARE = 32, 0.99, 0.1
+"""Rows, share of the greatest logit, and share of rows that reach it, from which logits that are not negative
+look like outputs of a sigmoid times a number."""
 MAX_TIED_SHARE = 1e-3
 """Largest accepted share of pairs of different values that become equal: AUROC changes by at most half of it.
 
@@ -38,16 +47,28 @@ OFFSET_HINT = "take away the offset that they have in common"
 
 
 def refuse_probabilities(logits: Array, *, where: str, hint: str) -> None:
-    """Raise DataError where every row of logits (n, K) holds probabilities: in [0, 1], of sum 1."""
-    if _in_every_row(logits, _are_probabilities):
+    """Raise DataError where every row of logits (n, K) holds probabilities, or percentages: of one sum."""
+    total = 1.0 if _in_every_row(logits, _are_probabilities) else _constant_sum(logits)
+    if total:
         raise DataError(
-            "probabilities are given where logits are expected: every row sums to 1", where=where, hint=hint
+            f"probabilities are given where logits are expected: every row sums to {total:.4g}",
+            where=where,
+            hint=hint,
         )
 
 
-def are_log_probabilities(logits: Array) -> bool:
-    """Return whether every row of logits (n, K) holds logarithms of probabilities."""
-    return _in_every_row(logits, _are_logarithms)
+def logit_notes(logits: Array) -> Iterator[str]:
+    """Yield notes on logits (n, K) that look like something else: log-probabilities, outputs of a sigmoid."""
+    if _in_every_row(logits, _are_logarithms):
+        yield LOG_PROBABILITIES
+    if not logits.size or logits.shape[1] < 2 or logits.min() < 0:
+        return
+    greatest = logits.max(axis=1)
+    top = float(greatest.max())
+    saturated = np.mean(greatest >= SATURATED * top) >= MIN_SATURATED_SHARE
+    differ = float(np.ptp(logits, axis=0).max()) > top / 2
+    if 0 < top <= 1 or (len(logits) >= MIN_SATURATED_ROWS and saturated and differ):
+        yield SIGMOIDS.format(top=top)
 
 
 def gives_logits(head: Head, features: Array, logits: Array) -> bool:
@@ -170,6 +191,21 @@ def _in_every_row(values: Array, test: Callable[[Array], bool]) -> bool:
         return False
     chunks = (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
     return all(test(chunk.astype(np.float64)) for chunk in chunks)
+
+
+def _constant_sum(logits: Array) -> float:
+    """Return the sum of all rows of logits (n, K) without a negative value, 0 where it differs.
+
+    Rows that are all equal, or each of a single value above 0, show nothing.
+    """
+    if len(logits) < MIN_ROWS or logits.shape[1] < 2 or logits.min() < 0:
+        return 0.0
+    sums = logits.sum(axis=1, dtype=np.float64)
+    total = float(sums.mean())
+    is_constant = float(np.ptp(sums)) <= PROBABILITY_TOLERANCE * total
+    several = float(logits.max(axis=1).min()) < (1 - PROBABILITY_TOLERANCE) * total
+    differ = float(np.ptp(logits, axis=0).max()) > MIN_DIFFERENCE * total
+    return total if is_constant and several and differ else 0.0
 
 
 def _are_probabilities(rows: Array) -> bool:

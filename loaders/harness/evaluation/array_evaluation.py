@@ -19,13 +19,7 @@ from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..activations.runs import GroupOutputs, ModelRun
-from ..array_checks import (
-    LOG_PROBABILITIES,
-    are_log_probabilities,
-    as_float32,
-    gives_logits,
-    refuse_probabilities,
-)
+from ..array_checks import as_float32, gives_logits, logit_notes, refuse_probabilities
 from ..arrays import Array, Arrays, Head
 from ..model.class_map import ClassMapping, class_map
 from ..plugins import IN_ARRAYS
@@ -42,7 +36,7 @@ from .sets import (
     digest_of,
     manifest_of_sets,
     parse_set_name,
-    refuse_equal_user_sets,
+    refuse_equal_sets,
     require_sets,
 )
 
@@ -109,7 +103,7 @@ def evaluate_arrays(
     --------
     >>> import numpy as np
     >>> logits = np.eye(3, dtype=np.float32)
-    >>> sets = {"id": {"logits": 9 * logits, "labels": [0, 1, 2]}, "near": {"logits": logits}}
+    >>> sets = {"id": {"logits": 9 * logits, "labels": [0, 1, 2]}, "near": {"logits": logits - 1}}
     >>> results = evaluate_arrays(sets, "msp")
     >>> results.values("auroc", group="near", detector="msp")
     [1.0]
@@ -153,9 +147,10 @@ def evaluate_arrays(
             groups=groups,
             without=of_benchmark.missing_groups,
             left_out=of_benchmark.left_out,
-            notes=list(
-                run_notes({f"{part[1]}/{part[0]}": _notes(of.arrays) for part, of in outputs.items()})
-            ),
+            notes=[
+                *of_benchmark.repetitions(outputs),
+                *run_notes({f"{part[1]}/{part[0]}": _notes(of.arrays) for part, of in outputs.items()}),
+            ],
             progress=progress,
         )
     refuse_options(
@@ -180,7 +175,10 @@ def evaluate_arrays(
     columns = next(iter(widths["logits"]), None)
     if classes is not None and columns not in (None, classes):
         raise DataError(f"logits of {columns} columns for {classes} classes", where=name)
-    refuse_equal_user_sets(user_sets, "row")
+    for kind in widths:
+        held = [set_name for set_name, arrays in data.items() if kind in arrays]
+        digests = {set_name: _digests([np.asarray(data[set_name][kind])]) for set_name in held}
+        refuse_equal_sets(digests, {set_name: user_sets[set_name].role for set_name in held}, "row")
     manifest = manifest_of_sets(
         list(user_sets.values()), name=name, classes=columns if classes is None else classes
     )
@@ -323,8 +321,7 @@ def _checked_set(name: str, values: Any) -> tuple[UserSet, Arrays]:
 
 
 def _notes(arrays: Arrays) -> list[str]:
-    logits = np.asarray(arrays["logits"]) if "logits" in arrays else np.empty((0, 0))
-    return [LOG_PROBABILITIES] if are_log_probabilities(logits) else []
+    return list(logit_notes(np.asarray(arrays["logits"]))) if "logits" in arrays else []
 
 
 def _digests(arrays: Sequence[Array]) -> list[str]:

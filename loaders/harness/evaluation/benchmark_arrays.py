@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from wordnet_splits.manifest import Manifest, Part
 from ..activations.runs import GroupOutputs
 from ..arrays import Array, Arrays, Head
 from ..model.class_map import ClassMap, LabelSpace
-from .sets import LABELLED, EvaluatedSets
+from .sentences import repetition_notes
+from .sets import LABELLED, EvaluatedSets, digest_of, refuse_equal_sets
 
 SHOWN = 3
 """Ids that an error shows."""
@@ -105,6 +107,34 @@ class BenchmarkArrays:
                 ordered = ordered.replace(labels=labels)
             outputs[part] = GroupOutputs(table, ordered, columns, linear_head)
         return outputs
+
+    @staticmethod
+    def repetitions(outputs: Mapping[Part, GroupOutputs]) -> list[str]:
+        """Return notes on rows that sets repeat or have in common, though the benchmark's images differ.
+
+        Raises
+        ------
+        DataError : an ID and an OOD set are mostly the same rows.
+        """
+        images = Counter(
+            digest for of in outputs.values() for digest in set(of.table["digest"].to_pylist()) - {None}
+        )
+        roles = {_set_name(part): of.table["role"][0].as_py() for part, of in outputs.items()}
+        notes: dict[str, None] = {}
+        for name in ("logits", "features"):
+            rows = {
+                _set_name(part): [
+                    digest_of(row.tobytes())
+                    for row, image in zip(of.arrays[name], of.table["digest"].to_pylist(), strict=True)
+                    if images[image] < 2  # images of two sets, as CIFAR-100's, have rows of both
+                ]
+                for part, of in outputs.items()
+                if name in of.arrays
+            }
+            refuse_equal_sets(rows, roles, "row")
+            counts = {set_name: Counter(of_set) for set_name, of_set in rows.items()}
+            notes |= dict.fromkeys(repetition_notes(counts, "row"))
+        return list(notes)
 
     def _part(self, set_name: str) -> Part:
         group, _, split = set_name.partition("/")

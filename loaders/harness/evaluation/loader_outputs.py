@@ -50,7 +50,7 @@ from .sets import (
     digest_of,
     manifest_of_sets,
     parse_set_name,
-    refuse_equal_user_sets,
+    refuse_equal_sets,
     require_sets,
 )
 
@@ -213,7 +213,8 @@ class UserImages:
     def manifest(self) -> Manifest:
         """Return the sets read so far as a manifest."""
         sets = [self.user_sets[set_name] for set_name in self.sets]
-        refuse_equal_user_sets(self.user_sets, "image")
+        digests = {name: user_set.digests for name, user_set in self.user_sets.items()}
+        refuse_equal_sets(digests, {name: of.role for name, of in self.user_sets.items()}, "image")
         return manifest_of_sets(sets, name=self.name, classes=self.classes)
 
 

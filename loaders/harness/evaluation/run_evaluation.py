@@ -30,6 +30,7 @@ from .fitting import (
     usable_detectors,
 )
 from .output_tables import joined_keys, prediction_table, run_facts, score_table, software
+from .rescoring import rescoring_notes
 from .results import Results
 from .rows_from_scores import DetectorRun, compute_rows
 from .schema import (
@@ -288,6 +289,9 @@ class _Evaluation:
         """Store the scores of a detector, and its predictions where it has its own; notes name the run."""
         unrounded = {group: confidence(fitted, data, on=group) for group, (_, data) in inputs.items()}
         confidences, notes = narrowed(unrounded, fitted.configured)
+        if not fitted.configured.spec.built_in:  # those are tested for it
+            data_by_group = {group: data for group, (_, data) in inputs.items()}
+            notes += rescoring_notes(fitted, data_by_group, unrounded)
         if has_predictions(fitted):
             own_outputs = {
                 group: replace(outputs, arrays=predicted(fitted, data))

@@ -175,14 +175,7 @@ def user_set_notes(sets: Mapping[str, UserSet], noun: str, comparison: str = "")
     """
     suffix = comparison and f", {comparison}"
     digests = {name: Counter(user_set.digests) for name, user_set in sets.items()}
-    for name, counts in digests.items():
-        n, repeated = counts.total(), counts.total() - len(counts)
-        if repeated > MIN_REPEATED_SHARE * n:
-            yield f"{repeated:,} of the {_count(n, noun)} of {name} repeat others of it{suffix}"
-    for a, b in combinations(digests, 2):
-        n = sum((digests[a] & digests[b]).values())
-        if n:
-            yield f"{a} and {b} have {_count(n, noun)} in common{suffix}"
+    yield from repetition_notes(digests, noun, suffix)
     labels: dict[str, int] = {}
     ambiguous: set[str] = set()
     labelled = [name for name, user_set in sets.items() if user_set.role in LABELLED]
@@ -194,6 +187,23 @@ def user_set_notes(sets: Mapping[str, UserSet], noun: str, comparison: str = "")
         names = " and ".join(name for name in labelled if ambiguous & digests[name].keys())
         occur = "occurs" if len(ambiguous) == 1 else "occur"
         yield f"{_count(len(ambiguous), noun)} of {names} {occur} with more than one label{suffix}"
+
+
+def repetition_notes(digests: Mapping[str, Counter[str]], noun: str, suffix: str = "") -> Iterator[str]:
+    """Yield a note for every set that repeats its items, and for every two with items in common.
+
+    Parameters
+    ----------
+    digests : set -> how often it has each digest.
+    """
+    for name, counts in digests.items():
+        n, repeated = counts.total(), counts.total() - len(counts)
+        if repeated > MIN_REPEATED_SHARE * n:
+            yield f"{repeated:,} of the {_count(n, noun)} of {name} repeat others of it{suffix}"
+    for a, b in combinations(digests, 2):
+        n = (digests[a] & digests[b]).total()
+        if n:
+            yield f"{a} and {b} have {_count(n, noun)} in common{suffix}"
 
 
 def _count(n: int, noun: str) -> str:

@@ -263,12 +263,6 @@ def refuse_equal_sets(digests: Mapping[str, Sequence[str]], roles: Mapping[str, 
                 )
 
 
-def refuse_equal_user_sets(sets: Mapping[str, UserSet], noun: str) -> None:
-    """Raise DataError where an ID and an OOD set of a user are mostly the same images."""
-    digests = {name: user_set.digests for name, user_set in sets.items()}
-    refuse_equal_sets(digests, {name: user_set.role for name, user_set in sets.items()}, noun)
-
-
 def manifest_of_sets(sets: Sequence[UserSet], *, name: str, classes: int | None = None) -> Manifest:
     """Return sets as a manifest in memory.
 

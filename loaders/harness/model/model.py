@@ -15,7 +15,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from wordnet_splits.base.errors import DataError
 
-from ..array_checks import LOG_PROBABILITIES, are_log_probabilities, gives_logits
+from ..array_checks import gives_logits, logit_notes
 from ..arrays import NEEDS_HEAD, Array, Head
 from ..backend.head import HookedNetwork, check_logits, refuse_complex
 from ..backend.hooks import capture_outputs
@@ -171,8 +171,8 @@ class Model:
         if features is not None:
             refuse_complex(features, "features", self.name)
             self._compare_head(features, logits)
-        if are_log_probabilities(logits.float().cpu().numpy()):
-            self.note(LOG_PROBABILITIES)
+        for note in logit_notes(logits.float().cpu().numpy()):
+            self.note(note)
         self.width = int(logits.shape[1])
         return logits
 

@@ -113,7 +113,8 @@ def test_few_equal_confidences_are_not_worth_a_note(dtype: str) -> None:
         return mine
 
     assert evaluate_arrays(arrays(), [smallest(0)]).about.notes == ()
-    assert evaluate_arrays(arrays(), [smallest(40)]).about.notes == ()
+    (note,) = evaluate_arrays(arrays(), [smallest(40)]).about.notes
+    assert "equal" not in note  # it is of the order of the images, on which this detector depends
     assert "1.4% of the pairs" in evaluate_arrays(arrays(), [smallest(60)]).about.notes[0]
 
 

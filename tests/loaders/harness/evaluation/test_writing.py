@@ -142,7 +142,7 @@ def test_a_detector_of_a_users_own_reads_arrays_that_may_be_written() -> None:
     reader = registered(Reader, needs=needs, fit_on="train")
     given = arrays()
     evaluate_arrays(given, [reader], head=(np.eye(K, dtype="f4"), np.zeros(K, "f4")))
-    assert len(reads) == 4 + 2 * 9
+    assert len(reads) == 4 + 4 * 9  # of two sets, and again of half of them
     assert all(read.flags.writeable for read in reads)
     assert not any(np.shares_memory(read, array) for read in reads for array in given["id"].values())
 
