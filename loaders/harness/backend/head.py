@@ -41,19 +41,19 @@ def _is_pair(output: Any) -> bool:
     return isinstance(output, tuple | list) and not hasattr(output, "logits") and len(output) == 2
 
 
-def as_tensors(output: Any) -> Any:
+def as_tensors(output: Any, where: str) -> Any:
     """Return a function's output with its arrays (NumPy, JAX, anything with ``__array__``) as tensors."""
     if isinstance(output, torch.Tensor) or hasattr(output, "logits"):
         return output
     if isinstance(output, dict):
-        return {name: as_tensors(value) for name, value in output.items()}
+        return {name: as_tensors(value, where) for name, value in output.items()}
     if isinstance(output, tuple | list):
-        return tuple(as_tensors(value) for value in output)
+        return tuple(as_tensors(value, where) for value in output)
     if not hasattr(output, "__array__"):
         return output
-    array = to_numpy(output, where="outputs of the model")
+    array = to_numpy(output, where=where)
     if array.dtype.kind in "OSUmM":
-        raise DataError(f"numbers expected, got {array.dtype}", where="outputs of the model")
+        raise DataError(f"outputs must be numbers, got {array.dtype}", where=where)
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:  # bfloat16 of other libraries among them
         array = array.astype(np.float32)
     return torch.from_numpy(np.array(array))  # a copy: arrays of other libraries are read-only
@@ -66,7 +66,7 @@ def features_and_logits(output: Any, where: str) -> tuple[Tensor | None, Tensor]
     ------
     DataError : it gives anything else.
     """
-    output = as_tensors(output)
+    output = as_tensors(output, where)
     if _is_pair(output):
         refuse_equal_outputs(output, where)
     if isinstance(output, dict) and not hasattr(output, "logits"):

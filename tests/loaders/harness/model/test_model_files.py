@@ -265,7 +265,7 @@ def test_a_function_gives_arrays_of_any_library_and_needs_no_id(function: Any, e
     ("function", "says"),
     [
         (lambda x: numpy_net(x).tolist(), "the model gives tuple where logits|gives list where logits"),
-        (lambda x: np.array(["a"] * len(x)), "cannot take inputs of shape"),
+        (lambda x: np.array(["a"] * len(x)), "<lambda>: "),
         (lambda x: numpy_net(x) * np.nan, "NaN or infinite logits for"),
         (lambda x: numpy_net(x)[0], r"the model gives \(6,\) where logits"),
         (
