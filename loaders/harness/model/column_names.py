@@ -62,7 +62,9 @@ class ColumnNames:
         self._exact: dict[str, set[int]] = {}
         self._plain: dict[str, set[int]] = {}
         self._synonyms: dict[frozenset[str], set[int]] = {}
+        self._names: dict[int, set[str]] = {}
         for name, column in columns:
+            self._names.setdefault(column, set()).add(name)
             self._exact.setdefault(name, set()).add(column)
             self._synonyms.setdefault(frozenset(_parts(name)), set()).add(column)
             for reading in _readings(name):
@@ -85,7 +87,7 @@ class ColumnNames:
             return found
         synonyms = _synonyms(label.wnids)
         found |= _union(self._plain, map(_plain, synonyms))
-        found -= _union(self._exact, label.vocabulary.difference(texts))
+        found = {column for column in found if not label.vocabulary & self._names[column] - set(texts)}
         complete = found & self._synonyms.get(synonyms, set())
         return complete if len(complete) == 1 and not by_id else found
 
