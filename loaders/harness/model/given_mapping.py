@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -35,7 +36,7 @@ def read_mapping(path: Path, names: Iterable[str]) -> GivenMapping:
     UnknownNameError : no such file. DataError : malformed, or readable in two ways.
     """
     where = str(path)
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113 (Path.is_file raises for a name that is too long)
         raise unknown("mapping", where, names)
     text = read_text(path)
     if path.suffix.lower() != ".json":

@@ -108,7 +108,7 @@ def test_columns_beside_names_are_refused(name: str, content: str, tmp_path: Pat
     assert (refused.value.where or "").startswith(str(tmp_path / name))
 
 
-@pytest.mark.parametrize("name", ["absent.json", "", ".", "a\nb", "\udcff.txt"])
+@pytest.mark.parametrize("name", ["absent.json", "", ".", "a\nb", "\udcff.txt", "\ud800", "a\0b", "a" * 5000])
 def test_no_such_file(name: str) -> None:
     with pytest.raises(UnknownNameError):
         class_map(DIGITS, 6, mapping=name)
