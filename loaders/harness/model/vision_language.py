@@ -103,6 +103,8 @@ def zero_shot(
     classes, names = id_classes(names) if isinstance(names, str | Manifest) else (list(names), list(names))
     if not names:
         raise DataError("class names must be distinct: there are none", where="names")
+    if not all(isinstance(name, str) and name.strip() for name in names):
+        raise DataError("a class name must be a text that is not empty", where="names")
     _refuse_shared_prompts(classes, names, where="names")
     text = _embed(encode_text, names, templates)
     is_noun = {word.text: word.is_noun for word in reversed(read_words(negatives).words)} if negatives else {}

@@ -211,9 +211,17 @@ def test_bad_names_and_templates(encoder, arguments, expected):
 
 @pytest.mark.parametrize(
     "names",
-    [[], ["dog", "dog"], ["Cardigan", "cat", "cardigan"], ["maple_tree", "maple tree"], ["fox", "fox "]],
+    [
+        [],
+        ["dog", "dog"],
+        ["Cardigan", "cat", "cardigan"],
+        ["maple_tree", "maple tree"],
+        ["fox", "fox "],
+        ["", "fox"],
+        [0, 1],
+    ],
 )
-def test_classes_that_share_a_prompt_are_refused(encoder, names):
+def test_classes_without_a_prompt_of_their_own_are_refused(encoder, names):
     with pytest.raises(DataError) as refused:
         zero_shot(encoder, encode_text, names)
     assert refused.value.where == "names"
