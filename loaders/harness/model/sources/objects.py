@@ -35,7 +35,7 @@ def from_object(model: Any, request: ModelRequest, name: str | None = None) -> L
             model = load_weights(model, read_state(request.weights), request.weights)
         if isinstance(model, torch.jit.ScriptModule):  # its parts cannot be hooked: used as a function
             code = "\n".join(str(part.code) for part in model.modules() if hasattr(part, "code"))
-            network = _FunctionNetwork(model, name)
+            network = _FunctionNetwork(model, request.model_id or name)
             return LoadedModel(request.model_id or name, model, f"{model!r}\n{code}", network)
         if isinstance(model, ZeroShot):
             return LoadedModel(request.model_id or name, model, repr(model), classes=model.classes)
@@ -44,7 +44,7 @@ def from_object(model: Any, request: ModelRequest, name: str | None = None) -> L
         raise DataError(f"{type(model).__name__} is not a model", hint="give a module, a function or a name")
     if request.weights is not None:
         raise DataError("weights cannot be loaded into a function", where=name)
-    network = _FunctionNetwork(model, name)
+    network = _FunctionNetwork(model, request.model_id or name)
     if request.model_id is not None:
         return LoadedModel(request.model_id, None, f"function {request.model_id}", network)
     # weights and code of a function are unknown: only its module's file identifies one named MODULE:NAME
