@@ -156,6 +156,8 @@ CALIBRATION: Final = "calibration"
 """Array of the calibration scores, ascending."""
 AGAIN: Final = "export the detector again"
 LARGEST_ARRAYS: Final = 256 * GiB
+MOST_COLUMNS: Final = 1_000_000
+"""Largest number of columns of an output (ImageNet-21K has 21,841 classes)."""
 
 
 class Network(StrictModel):
@@ -177,7 +179,7 @@ class Columns(StrictModel):
     """The output columns that are classes: see `model.class_map.ClassMap`."""
 
     columns: list[Count] = Field(min_length=1)
-    width: Count
+    width: int = Field(ge=1, le=MOST_COLUMNS)
     restrict: Mode
     background: Count | None
     mapping: str

@@ -102,6 +102,7 @@ DESCRIPTIONS: dict[str, Callable[[dict[str, Any]], object]] = {
     "no columns": columned(columns=[]),
     "a column twice": columned(columns=[0, 1, 2, 3, 4, 4]),
     "a column beyond": columned(columns=[0, 1, 2, 3, 4, 6]),
+    "columns without end": columned(width=10**15, restrict="full"),
     "fewer columns": columned(columns=[0, 1, 2, 3, 4]),
     "the background among the columns": columned(background=3),
     "a background beyond": columned(background=9),
