@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from pydantic import PositiveFloat, PositiveInt
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.metrics.counts import to_numpy
 
 from ..arrays import COSINE_SCALE, Array, Arrays
 from ..plugins import Parameters
@@ -72,8 +74,12 @@ def zero_shot_arrays(
 
     Raises
     ------
-    DataError : widths differ, or fewer negatives than groups.
+    DataError : embeddings that are no matrix of finite numbers, or have a row of zeros; widths that differ;
+        fewer negatives than groups.
     """
+    NegLabel(groups=groups, T=T)  # checks both
+    images, names = _embeddings(images, "images"), _embeddings(names, "names")
+    negatives = None if negatives is None else _embeddings(negatives, "negatives")
     widths = {rows.shape[1] for rows in (images, names, negatives) if rows is not None}
     if len(widths) > 1:
         raise DataError(f"embeddings differ in width: {sorted(widths)}", hint="take one encoder for all")
@@ -95,6 +101,15 @@ def zero_shot_arrays(
     return arrays
 
 
+def _embeddings(rows: Any, where: str) -> Array:
+    array = to_numpy(rows, where=where)
+    if array.ndim != 2 or not array.size or array.dtype.kind not in "fiu":
+        message = f"embeddings (n, d) must be numbers, got {array.dtype} of shape {array.shape}"
+        raise DataError(message, where=where)
+    if not np.isfinite(array).all() or not array.any(axis=1).all():
+        raise DataError("an embedding is zero, or holds NaN or infinity", where=where)
+    return array.astype(np.float32, copy=False)
+
+
 def _unit(rows: Array) -> Array:
-    rows = np.asarray(rows, np.float32)
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from loaders.harness import evaluate, evaluate_arrays
+from loaders.harness import evaluate, evaluate_arrays, zero_shot_arrays
 from loaders.harness.arrays import Arrays
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.metrics import auroc_by_nearness, ece, mixture_moments, robustness, robustness_score
@@ -194,3 +194,31 @@ def test_metrics_of_what_are_no_real_numbers_are_refused(values: Any) -> None:
     ):
         with pytest.raises(DataError):
             compute()
+
+
+@pytest.mark.parametrize("name", ["images", "names", "negatives"])
+@pytest.mark.parametrize("case", [case for case in WRONG if case not in ("short", "a dict")])
+def test_embeddings_that_are_no_real_numbers_are_refused_by_name(case: str, name: str) -> None:
+    rows = np.abs(RNG.normal(size=(4, 3))) + 1
+    given = {"images": rows, "names": rows, "negatives": rows}
+    given[name] = WRONG[case](rows)
+    if (case, name) == ("none", "negatives"):
+        return
+    with pytest.raises(DataError) as caught:
+        zero_shot_arrays(**given, groups=2)
+    assert caught.value.where == name
+
+
+def test_embeddings_with_a_gradient_are_embeddings_and_a_row_of_zeros_is_none() -> None:
+    rows = np.abs(RNG.normal(size=(4, 3))) + 1
+    found = zero_shot_arrays(torch.tensor(rows).requires_grad_(), torch.tensor(rows), rows.tolist(), groups=2)  # type: ignore[arg-type]
+    expected = zero_shot_arrays(rows, rows, rows, groups=2)
+    assert {key: array.tolist() for key, array in found.items()} == {
+        key: array.tolist() for key, array in expected.items()
+    }
+    for options in ({"groups": 0}, {"T": 0.0}, {"groups": 2.5}, {"groups": 9}):
+        with pytest.raises(DataError):
+            zero_shot_arrays(rows, rows, rows, **options)  # type: ignore[arg-type]
+    with pytest.raises(DataError) as caught:
+        zero_shot_arrays(rows, rows * [[1], [0], [1], [1]])
+    assert caught.value.where == "names"
