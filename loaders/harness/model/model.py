@@ -100,6 +100,7 @@ class Model:
         self.device = torch.device(device)
         self.std: tuple[float, ...] | None = None
         self.module, self._trial = loaded.module, loaded.trial
+        self._refusal: DataError | None = None
         self._shared: dict[Any, Any] = {}
         self._batch: Tensor | None = None
         self._stages: tuple[str, ...] | None = None
@@ -144,10 +145,15 @@ class Model:
         return features, logits
 
     def _try(self, x: Tensor) -> None:
-        """Compute the first batch of a program with loops in another process, which a deadline ends."""
-        if self._trial is not None:
-            self._trial(x)
-            self._trial = None
+        """Compute the first batch of a program with loops in another process, once, which a deadline ends."""
+        trial, self._trial = self._trial, None
+        if trial is not None:
+            try:
+                trial(x)
+            except DataError as error:
+                self._refusal = error
+        if self._refusal is not None:
+            raise self._refusal
 
     def prepare(self, x: Tensor) -> Tensor:
         """Find the head and `width` with a few inputs, and return their logits (n, K).

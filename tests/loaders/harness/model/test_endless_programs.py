@@ -13,6 +13,7 @@ from torch import nn
 
 from loaders.harness import load_model
 from loaders.harness.model.sources import first_batch
+from loaders.harness.model.trial import Outcome
 from tests.imported import Imported
 from wordnet_splits.base.errors import DataError
 
@@ -116,11 +117,19 @@ def test_a_loop_without_end_is_refused_at_the_deadline(write: Callable[[Path], P
     assert str(refused.value.where).endswith(path.name)
 
 
-def test_a_refused_batch_is_refused_again(tmp_path: Path) -> None:
-    model = load_model(looped(tmp_path / "net.onnx", 2**62), device="cpu", deadline=SECONDS)
-    for attempt in (model.prepare, model.forward):
+def test_a_refused_batch_is_refused_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_model(looped(tmp_path / "net.onnx", 2**62), device="cpu")
+    tried: list[str] = []
+
+    def time_out(kind: str, *_: Any, **__: Any) -> Outcome:
+        tried.append(kind)
+        return Outcome.TIMED_OUT
+
+    monkeypatch.setattr(first_batch, "try_program", time_out)
+    for attempt in (model.prepare, model.forward, model.forward):
         with pytest.raises(DataError):
             attempt(X)
+    assert tried == ["onnx"]
 
 
 def test_a_loop_that_ends_is_computed(tmp_path: Path) -> None:
