@@ -13,6 +13,8 @@ from wordnet_splits.base.jsonable import Jsonable
 
 LONGEST_SHOWN: Final = 200
 """Longest part of an unknown name that a message shows, in letters."""
+SUGGESTED, LISTED, COMPARED = 4, 12, 2_000
+"""Largest numbers of suggested names that hold an unknown one, of names in a hint, and of names to sort."""
 
 _MEMORY_PHRASES: Final = (
     "out of memory",
@@ -169,16 +171,33 @@ def unknown(
 
     Parameters
     ----------
-    near : valid names to suggest first; those whose initials are ``name`` follow.
+    near : valid names to suggest first; those whose initials are ``name`` follow, then those like
+        it, else those that hold it.
     """
     given, valid, similar = str(name), sorted(set(names)), [*near]
     if len(given) <= LONGEST_SHOWN:  # comparing a text of megabytes takes minutes
         similar += [text for text in valid if given and _initials(text) == given.lower()]
-        similar += difflib.get_close_matches(given.lower(), valid, n=3, cutoff=0.5)
+        similar += difflib.get_close_matches(given.lower(), valid, n=3, cutoff=0.5) or _holding(given, valid)
     near = tuple(dict.fromkeys(similar))
-    hint = f"known: {', '.join(valid[:12])}{', ...' if len(valid) > 12 else ''}" if valid else "there is none"
+    shown = valid[:LISTED]
+    if LISTED < len(valid) <= COMPARED and len(given) <= LONGEST_SHOWN:
+        shown = difflib.get_close_matches(given.lower(), valid, n=LISTED, cutoff=0.0)
+    more = f", ... ({len(valid):,} in all)" if len(valid) > LISTED else ""
+    hint = f"known: {', '.join(shown)}{more}" if valid else "there is none"
     quoted = repr(given[:LONGEST_SHOWN]) + ("..." if len(given) > LONGEST_SHOWN else "")
     return UnknownNameError(f"unknown {kind} {quoted}", where=where, near=near, hint=None if near else hint)
+
+
+def _holding(name: str, valid: Iterable[str]) -> list[str]:
+    """Return the names that hold a name of three letters or more, first those that begin with it."""
+    part = _plain(name)
+    holding = [text for text in valid if len(part) > 2 and part in _plain(text)]
+    return sorted(holding, key=lambda text: (not _plain(text).startswith(part), len(text)))[:SUGGESTED]
+
+
+def _plain(name: str) -> str:
+    """Return the letters and digits of a name, in lower case."""
+    return "".join(filter(str.isalnum, name.lower()))
 
 
 def _initials(name: str) -> str:

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import stat
+import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -48,7 +49,7 @@ def file_id(path: Path) -> FileId:
 def check_outputs(
     *outputs: Path | None, inputs: Iterable[str | Path | None] = (), new: Iterable[Path | None] = ()
 ) -> None:
-    """Raise OutputError if an output file is a folder or an input, or is given for two outputs.
+    """Raise OutputError if an output file cannot be written, is a folder or an input, or is given twice.
 
     The outputs in ``new`` must not exist either.
     """
@@ -60,6 +61,10 @@ def check_outputs(
             raise OutputError(reason, where=str(path), hint="give another file")
         if path is not None:
             files[os.path.realpath(path)] = "is given for two outputs"
+            with writing(path):
+                above = next(folder for folder in path.absolute().parents if folder.exists())
+                with tempfile.TemporaryFile(dir=above):
+                    pass
     for path in new:
         if path is not None and path.exists():
             raise OutputError("is there already", where=str(path), hint="remove it, or give another file")

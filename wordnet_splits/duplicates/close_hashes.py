@@ -64,6 +64,8 @@ def close_pairs(
     SplitsError : there are more than ``most`` pairs.
     """
     left, right = _Distinct(a), _Distinct(b)
+    if left.pairs_equal_to(right) > most:
+        raise too_many(most, 0)
     count = 0
     for rows_a, rows_b, distance in _search(left.words, right.words, tuple(range(BITS)), threshold, advance):
         sizes = left.counts[rows_a] * right.counts[rows_b]
@@ -80,9 +82,11 @@ def close_pairs(
 
 def too_many(most: int, threshold: int) -> SplitsError:
     """Return the error for more than ``most`` pairs."""
-    return SplitsError(
-        f"more than {most:,} pairs are at most {threshold} bits apart", hint="give a smaller --threshold"
-    )
+    if threshold == 0:
+        hint = "many images look alike, such as blank ones: take all but one of them out"
+        return SplitsError(f"more than {most:,} pairs have equal hashes", hint=hint)
+    hint = f"give a smaller --threshold, such as {threshold // 2}"
+    return SplitsError(f"more than {most:,} pairs are at most {threshold} bits apart", hint=hint)
 
 
 class _Distinct:
@@ -96,6 +100,12 @@ class _Distinct:
         self.starts: Rows = np.concatenate([np.zeros(min(len(words), 1), np.intp), changes])
         self.counts: Rows = np.diff(self.starts, append=len(words))
         self.words: Words = words if len(self.starts) == len(words) else words[self.starts]
+
+    def pairs_equal_to(self, other: _Distinct) -> int:
+        """Return the number of pairs of equal hashes."""
+        own, others = (side.words.view([("", np.uint64)] * 2)[:, 0] for side in (self, other))
+        _, at, at_other = np.intersect1d(own, others, assume_unique=True, return_indices=True)
+        return int(self.counts[at] @ other.counts[at_other])
 
 
 def _search(

@@ -197,7 +197,8 @@ def search(
             for (a, b, top), pairs in zip(jobs, strips, strict=True):
                 pairs_found += pairs
                 if len(pairs_found) > MAX_PAIRS:
-                    raise too_many(MAX_PAIRS, threshold)
+                    is_equal = [pair.distance == 0 for pair in pairs_found]
+                    raise too_many(MAX_PAIRS, 0 if sum(is_equal) > MAX_PAIRS else threshold)
                 task.advance(len(a.hashes[top : top + ROWS_PER_JOB]) * len(b.hashes))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

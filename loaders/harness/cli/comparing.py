@@ -97,11 +97,21 @@ def correlate_nearness(
         int, typer.Option(min=0, help="Replicates of the bootstrap over OOD classes; 0 for none.")
     ] = class_nearness.REPLICATES,
     seed_boot: Annotated[int, typer.Option("--seed-boot", help="Seed of the bootstrap.")] = 0,
+    benchmark: Annotated[
+        str | None, typer.Option(help="Benchmark or its folder, by default the name in the results.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Correlate how near OOD classes are with how hard they are to detect, by detector and measure."""
     labels = split_labels(detectors)
-    outcome = nearness(results, detectors=labels, groups=group, bootstrap=bootstrap, seed=seed_boot)
+    outcome = nearness(
+        results,
+        detectors=labels,
+        groups=group,
+        bootstrap=bootstrap,
+        seed=seed_boot,
+        benchmark=benchmark,
+    )
     return print_report(outcome, json=json)
 
 

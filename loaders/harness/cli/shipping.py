@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.files import check_outputs
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.parquet import check_table_file
 from wordnet_splits.base.progress import OnStderr
@@ -169,6 +170,7 @@ def score_images(
 
     if out is not None:
         check_table_file(out)
+        check_outputs(out, inputs=images)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         shipped = load_detector(

@@ -9,13 +9,15 @@ bootstrap draws the same classes for every detector and measure, so that measure
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics import bootstrap_indices, interval, mean_ranks
 from wordnet_splits.metrics.counts import ratio
 
@@ -134,6 +136,7 @@ def nearness(
     bootstrap: int = REPLICATES,
     seed: int = 0,
     level: float = 0.95,
+    benchmark: Manifest | str | Path | None = None,
 ) -> Nearness:
     """Correlate the nearness of OOD classes with how well each detector tells them from ID.
 
@@ -142,10 +145,12 @@ def nearness(
     results : `Results` on one benchmark, or folders of them.
     detectors : labels, all by default. groups : OOD sets, by default all near and far ones.
     bootstrap, seed, level : of the bootstrap over OOD classes; 0 replicates for none.
+    benchmark : the benchmark or its folder, by default the name in the results.
 
     Raises
     ------
-    DataError : several benchmarks or draws; fewer than `MIN_CLASSES` OOD classes with a synset.
+    DataError : several benchmarks or draws, or another than ``benchmark``; fewer than `MIN_CLASSES` OOD
+        classes with a synset.
     UnknownNameError : no such detector or set.
     """
     draws = draws_of(as_sequence(results), detectors)
@@ -153,7 +158,8 @@ def nearness(
         raise DataError(
             f"results on {len(draws)} draws of {draws[0].benchmark}", hint="give one draw's; classes differ"
         )
-    return nearness_of(draws[0], _ood_sets(draws[0], groups), bootstrap=bootstrap, seed=seed, level=level)
+    draw = replace(draws[0], found_at=benchmark)
+    return nearness_of(draw, _ood_sets(draw, groups), bootstrap=bootstrap, seed=seed, level=level)
 
 
 def nearness_of(

@@ -152,12 +152,14 @@ class Draw:
     Attributes
     ----------
     notes : sentences on differences between the results that may matter.
+    found_at : the benchmark or its folder, None where its name finds it.
     """
 
     benchmark: str
     results: tuple[NamedResults, ...]
     entries: tuple[Entry, ...]
     notes: tuple[str, ...] = ()
+    found_at: Manifest | str | Path | None = None
 
     @property
     def first(self) -> ResultTables:
@@ -178,14 +180,22 @@ class Draw:
 
         Raises
         ------
-        DataError : it is not installed, or in another version.
+        DataError : it is not installed, another benchmark, or another version.
         """
-        try:
-            manifest = load_manifest(self.benchmark)
-        except UnknownNameError as error:
-            hint = "sets given in Python have no class table"
-            raise DataError("no such benchmark here", where=self.benchmark, hint=hint) from error
+        if self.found_at is not None:
+            manifest = load_manifest(self.found_at)
+        elif self.first.about.own_sets:
+            raise DataError("sets given in Python have no class table", where=self.benchmark)
+        else:
+            try:
+                manifest = load_manifest(self.benchmark)
+            except UnknownNameError as error:
+                hint = f"set WORDNET_SPLITS_MANIFESTS to the folder that holds the folder {self.benchmark}"
+                raise DataError("no such benchmark here", where=self.benchmark, hint=hint) from error
         version = self.first.about.version
+        if manifest.name != without_seed(self.benchmark):
+            message = f"the results are on {self.benchmark}, not on {manifest.name}"
+            raise DataError(message, where=str(self.found_at))
         if manifest.version != version:
             raise DataError(
                 f"the results are of version {version}, and version {manifest.version} is here",

@@ -24,7 +24,10 @@ IMAGES = schema_of("image confidence:float32 p_value:float64 in_distribution:boo
 
 @dataclass(frozen=True)
 class FileScore:
-    """The score of one file: nulls, and the ``problem``, for a file that cannot be scored."""
+    """The score of one file: nulls, and the ``problem``, for a file that cannot be scored.
+
+    Bytes of its name that are no text are written as ``\\xff``.
+    """
 
     image: str
     confidence: float | None = None
@@ -99,11 +102,16 @@ def score_files(
         outcomes = detector.stream(images, batch_size=batch_size)
         for image, outcome in zip(images, outcomes, strict=True):
             if isinstance(outcome, SplitsError):
-                scores.append(FileScore(image, problem=outcome.what))
+                scores.append(FileScore(_as_text(image), problem=outcome.what))
             else:
-                scores.append(FileScore(image, *outcome))
+                scores.append(FileScore(_as_text(image), *outcome))
             task.advance()
-    return ImageTable(tuple(scores), tuple(passed_over))
+    return ImageTable(tuple(scores), tuple(map(_as_text, passed_over)))
+
+
+def _as_text(path: str) -> str:
+    """Return a path as it can be written, bytes that are no text as ``\\xff``."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _files(folder: Path) -> Iterator[str]:

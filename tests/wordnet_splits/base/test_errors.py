@@ -8,6 +8,7 @@ import pytest
 
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.text_formats import parse_json
+from wordnet_splits.metrics.registry import METRICS
 
 
 def test_a_bad_argument_is_a_value_error_too() -> None:
@@ -26,3 +27,17 @@ def test_a_bad_argument_is_a_value_error_too() -> None:
 )
 def test_names_with_these_initials_are_suggested_first(name: str, near: tuple[str, ...]) -> None:
     assert unknown("method", name, ["mixoe", "energy", "outlier-exposure"]).near == near
+
+
+@pytest.mark.parametrize("name", ["fpr", "FPR95", "fpr_95"])
+def test_names_that_hold_a_wrong_one_are_suggested(name: str) -> None:
+    assert "fpr95_ood_positive" in unknown("metric", name, METRICS).near
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("tnr95", "fpr95_ood_positive"), ("eer", "detection_error"), ("zzz", "")]
+)
+def test_a_long_list_is_cut_where_names_are_least_alike(name: str, meant: str) -> None:
+    error = unknown("metric", name, METRICS)
+    assert error.near == ()
+    assert meant in (error.hint or "")

@@ -96,8 +96,16 @@ def test_numpy_before_2_counts_bits_alike(monkeypatch):
 
 def test_too_many_pairs_are_refused_before_they_are_written_out():
     flat = np.zeros((3_000_000, 16), np.uint8)  # nine million million pairs
-    with pytest.raises(SplitsError, match="more than 1,000 pairs are at most 8 bits apart"):
-        found(flat, flat, 8, most=1000)
+    for threshold in (8, 0):  # no smaller threshold parts equal hashes
+        with pytest.raises(SplitsError) as caught:
+            found(flat, flat, threshold, most=1000)
+        assert caught.value.hint == ch.too_many(1000, 0).hint
+    near = np.stack([flat[0], flat[0]])
+    near[1, 0] = 1
+    with pytest.raises(SplitsError) as caught:
+        found(near, near, 8, most=3)
+    assert caught.value.hint == ch.too_many(3, 8).hint
+    assert ch.too_many(3, 8).hint != ch.too_many(3, 0).hint
     assert len(found(flat[:10], flat[:100], 8, most=1000)) == 1000
 
 

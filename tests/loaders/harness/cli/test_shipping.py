@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -103,6 +104,33 @@ def test_images_are_scored_and_problems_are_said(
     code, out, err = ran(capsys, "score", "detector", "images/text.png")
     assert code == 2
     assert err.startswith("error: images/text.png: not an image file")
+
+
+def test_names_that_are_no_text_are_scored_and_written(
+    exported: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pixels = Path("images/1.png").read_bytes()
+    for name, content in ((b"images/caf\xe9.png", pixels), (b"images/t\xffext.png", b"text")):
+        try:
+            Path(os.fsdecode(name)).write_bytes(content)
+        except OSError:
+            pytest.skip("this file system takes text alone")
+    for out in ("scores.csv", "scores.parquet"):
+        assert ran(capsys, "score", "detector", "images", "--out", out)[0] == 3
+    assert "images/caf\\xe9.png" in read_table(Path("scores.parquet"))["image"].to_pylist()
+    assert "images/caf\\xe9.png" in Path("scores.csv").read_text("utf-8")
+    code, out, _ = ran(capsys, "score", "detector", "images", "--json")
+    assert (code, json.loads(out)["scored"]) == (3, 6)
+
+
+@pytest.mark.parametrize("out", ["folder.csv", "images/1.png/scores.csv"])
+def test_a_table_that_cannot_be_written_is_refused_before_the_work(
+    exported: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    monkeypatch.setattr("loaders.harness.deployment.shipped_detector.load_detector", None)
+    Path("folder.csv").mkdir()
+    code, printed, _ = ran(capsys, "score", "detector", "images", "--out", out, "--json")
+    assert (code, json.loads(printed)["error"]["where"]) == (2, out)
 
 
 def test_what_cannot_be_used_is_refused_in_one_line(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +117,21 @@ def test_what_cannot_be_correlated_is_said(held: Results) -> None:
     draws = [draw(number, "mcp") for number in (1, 2)]
     with pytest.raises(DataError, match="results on 2 draws of unknown-cifar"):
         nearness(draws)
+
+
+def test_a_benchmark_that_its_name_does_not_find_is_given(
+    held: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifests = FOLDER.parents[1]
+    shutil.copytree(manifests / held.about.benchmark, tmp_path / "build" / "mine")
+    expected = nearness(held, detectors=["mcp"], bootstrap=0).rows()
+    monkeypatch.setattr("wordnet_splits.manifest.folders.shipped_folders", lambda: [tmp_path])
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError) as caught:
+        nearness(held, bootstrap=0)
+    assert caught.value.where == held.about.benchmark
+    for place in ("build/mine", Path("build/mine"), load_manifest("build/mine")):
+        assert nearness(held, detectors=["mcp"], bootstrap=0, benchmark=place).rows() == expected
+    with pytest.raises(DataError) as caught:
+        nearness(held, bootstrap=0, benchmark=manifests / "digits")
+    assert caught.value.where == str(manifests / "digits")
