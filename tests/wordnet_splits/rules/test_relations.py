@@ -77,6 +77,16 @@ def test_a_head_noun_or_a_wider_synset_is_not_what_a_class_is(listed: str, known
         assert decide(rule, "a", [listed], context)[listed].accepted is takes, relation
 
 
+def test_the_closest_of_several_relations_is_that_of_thresholds_audit_and_evidence() -> None:
+    known = [BARBER_CHAIR, "n03405725"]  # one edge below chair; furniture, two above
+    assert [row["relation"] for row in thresholds([CHAIR], known).rows()] == ["above"]
+    assert [item.relation for item in audit_classes([CHAIR], known).classes] == ["above"]
+    context = Context(load(), groups={"known": [("imagenet21k", wnid) for wnid in known]})
+    for relation, first in (("kin", "descendant"), ("ancestry", "ancestor")):
+        rule = ClassRule.model_validate({"overlaps": "group:known", "relation": relation})
+        assert decide(rule, "imagenet21k", [CHAIR], context)[CHAIR].via[0].relation == first
+
+
 @pytest.mark.parametrize(("known", "listed"), PAIRS)
 def test_two_classes_filed_under_one_wider_synset_are_equal_only_by_name(
     tmp_path: Path, known: tuple[str, str], listed: tuple[str, str]

@@ -207,8 +207,9 @@ def overlaps(expression: Expression, candidates: Candidates) -> dict[str, Findin
             if kin.relation in counted_relations:
                 step = counted_relations.index(kin.relation), kin.edges, kin.known_wnid
                 keys.setdefault(step, set()).add(kin.known)
-        for (n, edges, wnid), of_synset in sorted(keys.items()):
-            yield from _vias(VIA_OF[counted_relations[n]], wnid, of_synset, candidates.key(class_id), edges)
+        for n, edges, wnid in sorted(keys) if alone else keys:  # else the closest first
+            relatives = keys[n, edges, wnid]
+            yield from _vias(VIA_OF[counted_relations[n]], wnid, relatives, candidates.key(class_id), edges)
 
     synsets = candidates.by_synset((wnid, key) for key, item in classes.items() for wnid in item.wnids)
     return _judge(expression, candidates, synsets, evidence)
