@@ -24,8 +24,8 @@ LOG_PROBABILITIES = (
     "mls is msp; give what goes into the softmax"
 )
 SIGMOIDS = (
-    "no logit is negative, and they lie between 0 and {top:.3g} as outputs of a sigmoid, or cosine "
-    "similarities without their scale, do; give what goes into the softmax"
+    "no logit is negative, and they have a bound (1, or one that many reach), as outputs of a sigmoid or "
+    "cosine similarities without their scale do; give what goes into the softmax"
 )
 MIN_SATURATED_ROWS, SATURATED, MIN_SATURATED_SHARE = 32, 0.99, 0.1
 """Rows, share of the greatest logit, and share of rows that reach it, from which logits that are not negative
@@ -68,7 +68,7 @@ def logit_notes(logits: Array) -> Iterator[str]:
     saturated = np.mean(greatest >= SATURATED * top) >= MIN_SATURATED_SHARE
     differ = float(np.ptp(logits, axis=0).max()) > top / 2
     if 0 < top <= 1 or (len(logits) >= MIN_SATURATED_ROWS and saturated and differ):
-        yield SIGMOIDS.format(top=top)
+        yield SIGMOIDS
 
 
 def gives_logits(head: Head, features: Array, logits: Array) -> bool:

@@ -322,3 +322,22 @@ def test_any_set_works_or_is_refused_in_a_line(choice: tuple[int, ...]) -> None:
         return
     with suppress(DataError):
         assert found(given).detectors == ("msp",)
+
+
+@pytest.mark.parametrize(("factor", "refused"), [(1.0, True), (100.0, True), (None, False)])
+def test_a_network_that_gives_percentages_is_refused(factor: float | None, refused: bool) -> None:
+    torch.manual_seed(0)
+    linear = nn.Sequential(nn.Flatten(), nn.Linear(192, K))
+
+    def scaled(x: Any) -> Any:
+        z = linear(x).detach()
+        return torch.sigmoid(z) if factor is None else factor * z.softmax(1)
+
+    sets = {"id": KNOWN, "near": OUT}
+    if refused:
+        with pytest.raises(DataError):
+            evaluate(scaled, sets=sets, detectors="msp", device="cpu")
+    else:  # a sigmoid is noted
+        assert notes(evaluate(scaled, sets=sets, detectors="mls", device="cpu"))
+        of_digits = evaluate(scaled, "digits", "mls", device="cpu", mean=0, std=1).about.notes
+        assert len([note for note in of_digits if "accuracy" not in note]) == 1  # of all sets once
