@@ -222,14 +222,16 @@ def find_head(module: nn.Module, x: Tensor, where: str) -> FoundHead:
         first, second = head_of(result[0]), head_of(result[1])
         if first is not None and (second is None or _gives(module.get_submodule(first), *reversed(result))):
             position = 0
-        elif second is None or (first is not None and not _gives(module.get_submodule(second), *result)):
+        key = (first, second)[position]
+        if key is None or not _gives(module.get_submodule(key), result[1 - position], result[position]):
             refuse_equal_outputs(result, where)
     logits = logits_of(result, where, position)
     check_logits(logits, where)
     key = head_of(logits)
     if key is not None:
         return FoundHead(key, position, features[key], logits)
-    if not any(output.ndim > 1 and output.shape[-1] == logits.shape[1] for output in outputs.values()):
+    widths = set(map(_width, result if _is_pair(result) else [logits]))
+    if widths.isdisjoint(map(_width, outputs.values())):
         return FoundHead(None, position, *_of_function(result, where))
     candidates = ", ".join(order[-4:])
     outputs_given = "either of the two outputs" if _is_pair(result) else "the logits"
@@ -256,8 +258,10 @@ def named_head(module: nn.Module, x: Tensor, where: str, name: str) -> FoundHead
         result = module(x)
     position = 1
     if _is_pair(result):
-        given = [_same(outputs.get(name), output) for output in result]
-        position = 0 if given[0] else 1
+        output = outputs.get(name)
+        given = [_same(output, part) for part in result]
+        wide = [_width(output) == _width(part) for part in result]  # one that a step follows, such as a mean
+        position = 0 if given[0] or (not given[1] and wide == [True, False]) else 1
         if not any(given):
             refuse_equal_outputs(result, where)
     logits = logits_of(result, where, position)
@@ -286,6 +290,11 @@ def _gives(layer: Any, features: Tensor, logits: Tensor) -> bool:
         return False
     with torch.no_grad():
         return bool(torch.allclose(layer(features), logits, rtol=1e-4, atol=1e-5))
+
+
+def _width(output: Any) -> int:
+    """Return the size of the last axis of a tensor, 0 for anything else."""
+    return int(output.shape[-1]) if isinstance(output, Tensor) and output.ndim > 1 else 0
 
 
 def _same(a: Tensor | None, b: Any) -> bool:

@@ -263,7 +263,7 @@ class Model:
         ------
         DataError : they do not match; or the first of two outputs has as many columns as there are labels.
         """
-        if self._features_width == len(space.labels) != width and not self.has_layers:
+        if self._features_width == len(space.labels) != width and self.head_name is None:
             raise DataError(
                 f"the first of its two outputs has {self._features_width} columns, one for each label",
                 where=self.name,

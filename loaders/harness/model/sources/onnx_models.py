@@ -17,6 +17,7 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.base.untrusted import GiB, path_below, read_bytes, sha256_of
 
 from ...arrays import Head
+from ...backend.head import refuse_equal_outputs
 from ...backend.weights import LARGEST
 from ...plugins import user_errors
 from .first_batch import FirstBatch, onnx_has_loops
@@ -211,6 +212,8 @@ class OnnxNetwork:
         if logits.ndim != 2 or any(part.ndim != 2 for part in features):
             shapes = " and ".join(str(tuple(part.shape)) for part in (*features, logits))
             raise DataError(f"gives {shapes} where logits (n, K) are expected", where=graph.where)
+        if features and self.matrix is None and graph.outputs != ("features", "logits"):
+            refuse_equal_outputs((features[0], logits), graph.where)
         return (features[0] if features else None), logits
 
     def compute_first(self, first: FirstBatch, x: Tensor) -> None:

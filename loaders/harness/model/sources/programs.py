@@ -19,6 +19,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.untrusted import open_untrusted, sha256_of
 
 from ...arrays import Head
+from ...backend.head import refuse_equal_outputs
 from ...backend.weights import LARGEST, is_torchscript
 from ...plugins import require_trust, user_errors
 from .first_batch import FirstBatch, exported_has_loops, torchscript_loops
@@ -113,6 +114,7 @@ class ProgramNetwork:
         self.module = fx.GraphModule(module, graph)
         self.head_name = str(logits.name) if linear else None
         self.matrix = _head(module, logits) if linear and features is before else None
+        self.unnamed_pair = len(outputs) == 2 and not (linear and features is before)
 
     def __call__(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
         """Return features, where there are any, and logits of a batch."""
@@ -120,6 +122,8 @@ class ProgramNetwork:
         if logits.ndim != 2:
             shape = tuple(logits.shape)
             raise DataError(f"the program gives {shape} where logits (n, K) are expected", where=self.where)
+        if self.unnamed_pair:
+            refuse_equal_outputs((features[0], logits), self.where)
         return (features[0] if features else None), logits
 
 

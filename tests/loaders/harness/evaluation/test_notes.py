@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 from loaders import evaluate, evaluate_arrays  # noqa: E402
 from loaders.harness import report  # noqa: E402
 from loaders.harness.evaluation.results import Results  # noqa: E402
+from loaders.harness.model.model import RANDOM  # noqa: E402
 
 K, N = 4, 80
 CENTRES = 6 * np.eye(K, dtype=np.float32)
@@ -175,6 +176,16 @@ def test_batch_statistics_are_noted(batch_size):
     found = evaluate(Colours(norm), sets=sets(id=known), detectors="mls", batch_size=batch_size)
     assert "Colours: its logits for an image depend on the other images of the batch" in notes(found)
     assert notes(found).count("of the batch") == 1  # of the model, not of every set
+
+
+class Dropping(nn.Module):
+    def forward(self, x):
+        return nn.functional.dropout(x, training=True)
+
+
+def test_a_random_model_is_said_not_to_be_deterministic():
+    given = sets(id=DataLoader(pictures(0, labels()), batch_size=20))
+    assert any(RANDOM in note for note in evaluate(Colours(Dropping()), sets=given).about.notes)
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 4])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from random import Random
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -350,3 +351,60 @@ def test_rounding_is_told_from_faults(seed: int) -> None:
         for fault, changed in FAULTS.items():
             wrong = (np.array(part) for part in changed(weight, bias, np.random.default_rng(seed)))
             assert not gives_logits(Head(*wrong), *arrays), (precision, fault)
+
+
+class Outputs(NamedTuple):
+    logits: Any
+    auxiliary: Any
+
+
+BODIES: dict[str, Callable[[Any], Any]] = {
+    "flat": lambda maps: maps.mean((2, 3)),
+    "tokens": lambda maps: maps.flatten(2).transpose(1, 2),
+    "channels last": lambda maps: maps.permute(0, 2, 3, 1),
+}
+LAYERS: list[Callable[..., nn.Module]] = [nn.Linear, Cosine, Cooled, Spread]
+AFTER: list[Callable[[Any], Any]] = [lambda z: z, lambda z: z / 2, lambda z: z.mul_(3), lambda z: z.tanh()]
+FORMS: list[Callable[[Any, Any, Any], Any]] = [
+    lambda logits, features, aux: logits,
+    lambda logits, features, aux: (features, logits),
+    lambda logits, features, aux: (logits, features),
+    lambda logits, features, aux: (logits, aux),
+    lambda logits, features, aux: (aux, logits),
+    lambda logits, features, aux: {"logits": logits, "aux": aux},
+    lambda logits, features, aux: Outputs(logits, aux),
+]
+
+
+@pytest.mark.sampled("fuzz", one_in=20)
+@pytest.mark.parametrize("seed", range(300))
+def test_a_network_gives_its_logits_the_input_of_its_head_and_no_other_head_or_is_refused(seed: int) -> None:
+    random = Random(seed)
+    body, layer, after, form = map(random.choice, (list(BODIES.values()), LAYERS, AFTER, FORMS))
+    by_keyword, changes, width = random.random() < 0.5, random.random() < 0.3, random.choice([WIDTH, K])
+    embed, head = nn.Conv2d(3, width, 4, 4), layer(width, K, bias=random.random() < 0.7)
+    seen: dict[str, Any] = {}
+
+    def forward(net: Any, x: Any) -> Any:
+        hidden = body(net.embed(x)).contiguous()
+        output = after(net.head(input=hidden) if by_keyword else net.head(hidden))
+        positions = list(range(1, hidden.ndim - 1))
+        logits = output.mean(positions) if positions else output
+        features = hidden.mean(positions) if positions else hidden.clone()
+        seen.update(logits=logits.clone(), features=features.clone())
+        if changes:
+            hidden.mul_(0)
+        return form(logits, features, net.aux(x.flatten(1)))
+
+    network = Net(head, forward)
+    network.embed = embed
+    try:
+        model, features, logits = prepared(network, **({"head": "head"} if random.random() < 0.6 else {}))
+    except DataError:
+        return
+    assert torch.equal(logits, seen["logits"])
+    torch.testing.assert_close(features, seen["features"])
+    if model.head is not None:
+        assert gives_logits(model.head, features.numpy(), logits.numpy())
+    elif layer is nn.Linear and after is AFTER[0]:
+        raise AssertionError("the head gives the logits")

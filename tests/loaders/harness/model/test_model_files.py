@@ -63,6 +63,7 @@ def write_onnx(
         helper.make_node("MatMul", ["flat", "inner"], ["before"]),
         helper.make_node("Relu", ["before"], ["features"]),
         helper.make_node("Gemm", ["features", "outer"], ["logits"], transB=1),
+        helper.make_node("Gemm", ["features", "outer"], ["auxiliary"], transB=1),
         helper.make_node("Softmax", ["logits"], ["probabilities"]),
     ]
     names = ["probabilities"] if softmax else outputs.split()
@@ -117,6 +118,12 @@ def test_an_onnx_file_gives_what_its_network_gives(options: Any, tmp_path: Path,
     for detector in ("msp", "knn[k=10]", "react"):  # with features, and with the head's weights
         assert results.values("auroc", group="uniform", detector=detector) == auroc(expected, detector)
     assert results.about.runs[0].weights == file
+
+
+def test_of_two_outputs_for_the_classes_an_onnx_file_does_not_say_which_are_logits(tmp_path: Path) -> None:
+    model = load_model(write_onnx(tmp_path / "net.onnx", "logits auxiliary"), device="cpu")
+    with pytest.raises(DataError):
+        model.prepare(torch.rand(3, 3, 8, 8))
 
 
 def test_images_come_last_where_the_onnx_input_says_so(tmp_path: Path) -> None:

@@ -130,3 +130,21 @@ def test_outputs_of_another_number_are_refused(tmp_path: Path) -> None:
         load_model(exported(Triple(), tmp_path / "x.pt2", 2), device="cpu", trust_model=True)
     with pytest.raises(DataError, match="tuple where logits"):
         load_model(torch.jit.trace(Triple(), images(2)), device="cpu").prepare(images(2))
+
+
+class Auxiliary(nn.Module):
+    """Two outputs for the classes, of which none goes into the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.aux = small_network(), nn.Sequential(nn.Flatten(), nn.Linear(192, CLASSES))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self.inner(x), self.aux(x)
+
+
+def test_of_two_outputs_for_the_classes_a_program_does_not_say_which_are_logits(tmp_path: Path) -> None:
+    file = exported(Auxiliary(), tmp_path / "x.pt2", 2)
+    for program in (file, torch.jit.trace(Auxiliary(), images(2))):
+        with pytest.raises(DataError):
+            load_model(program, device="cpu", trust_model=True).prepare(images(2))
