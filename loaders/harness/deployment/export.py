@@ -50,6 +50,7 @@ from .detector_folder import (
     pack_state,
     unpack_state,
 )
+from .examples import Examples
 from .shipped_detector import ShippedDetector, open_network
 
 PUBLISHED, FILE, SOURCE = "published, ", "file ", "source:"
@@ -149,8 +150,11 @@ def export_detector(
         fitted, class_map = _fitted(configured, sets, to_fit, groups, facts)
         needs = {*configured.needs, *fitted.probes}
         data = Arrays.concat([to_calibrate.group("val", group, needs).arrays for group in groups])
-        calibration = np.sort(np.asarray(confidence(fitted, data, on="ID validation images"), np.float32))
+        scores = np.asarray(confidence(fitted, data, on="ID validation images"), np.float32)
+        calibration, examples = np.sort(scores), Examples.of(data, scores)
     promise = Promise.of(false_alarms, len(calibration), where=manifest.name)
+    hint = "the confidence of an image must not depend on the others"
+    examples.check(fitted, calibration, where=fitted.where, hint=hint)
     description = Description(
         schema=1,
         detector=configured.label,
@@ -182,7 +186,7 @@ def export_detector(
         software={package: version(package) for package in PACKAGES},
         state={},
     )
-    return ShippedDetector(description, network, fitted, used_transform, calibration)
+    return ShippedDetector(description, network, fitted, used_transform, calibration, examples)
 
 
 class _Inputs(NamedTuple):

@@ -52,6 +52,7 @@ from .detector_folder import (
     unpack_state,
     write_folder,
 )
+from .examples import Examples
 
 BATCH = 64
 
@@ -79,7 +80,7 @@ class ShippedDetector:
     ----------
     description : everything but arrays and network, as stored in ``detector.json``.
     model : the network. fitted : the detector and its state. transform : of an image.
-    calibration : (n,) float32 confidences of the calibration images, ascending.
+    calibration : (n,) float32 confidences of the calibration images, ascending. examples : some of them.
     """
 
     description: Description
@@ -87,6 +88,7 @@ class ShippedDetector:
     fitted: Fitted
     transform: Transform
     calibration: Array
+    examples: Examples
 
     @property
     def promise(self) -> Promise:
@@ -143,7 +145,7 @@ class ShippedDetector:
         implementation = self.fitted.configured.spec.implementation
         tree, arrays = pack_state(self.fitted.state, implementation)
         description = self.description.model_copy(update={"state": tree})
-        arrays[CALIBRATION] = self.calibration
+        arrays |= {CALIBRATION: self.calibration, **self.examples.stored()}
         return write_folder(Path(folder), description, arrays, overwrite=overwrite)
 
     def _prepared(self, image: Any) -> torch.Tensor | SplitsError:
@@ -267,11 +269,13 @@ def load_detector(
             where=where,
             hint="give the same architecture and weights, or export the detector for this network",
         )
-    calibration = arrays.pop(CALIBRATION)
+    calibration, examples = arrays.pop(CALIBRATION), Examples.taken(arrays, where=where)
     classes = len(description.columns.class_map.class_columns)
     state = unpack_state(
         description.state, arrays, configured.spec.implementation, classes=classes, where=where
     )
+    fitted = Fitted(configured, configured.detector, state)
+    examples.check(fitted, calibration, where=where, hint=AGAIN)
     try:
         spec_id(description.view)
     except SplitsError as error:
@@ -279,9 +283,10 @@ def load_detector(
     return ShippedDetector(
         description,
         opened,
-        Fitted(configured, configured.detector, state),
+        fitted,
         _transform(description, opened, transform, transform_id, where),
         calibration,
+        examples,
     )
 
 

@@ -157,6 +157,13 @@ CONTENTS: dict[str, Callable[[dict[str, Any]], object]] = {
     "a bias for no class": recast("state.head.bias", lambda bias: bias[:0]),
     "a bias for every class": recast("state.head.bias", lambda bias: bias[:1]),
     "a head of one axis": recast("state.head.weight", lambda weight: weight[0]),
+    "other features of the examples": recast("examples/features", lambda features: features * 2),
+    "other confidences of the examples": recast("examples", lambda scores: scores[::-1]),
+    "fewer examples": lambda stored: stored.update(
+        {name: stored[name][:8] for name in stored if name.startswith("examples")}
+    ),
+    "one example": recast("examples/features", lambda features: features[0, 0]),
+    "no examples": lambda stored: [stored.pop(name) for name in [*stored] if name.startswith("examples")],
 }
 
 
@@ -176,6 +183,32 @@ def test_a_detector_that_contradicts_itself_is_refused(
         load_detector(folder, MODEL)
     assert str(refused.value.where).startswith(str(folder))
     assert "\n" not in str(refused.value)
+
+
+STATES: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+    ("she", "state", lambda means: means[:3]),
+    ("she", "state", lambda means: np.roll(means, 1, axis=0)),
+    ("mahalanobis", "state.means", lambda means: means[:3]),
+    ("gram", "state.0.greatest", lambda greatest: greatest[:1]),
+    ("klm", "state.log_mean", lambda means: means[:1]),
+    ("fdbd", "state.near", lambda near: near[:1]),
+    ("openmax", "state.tails.location", lambda location: location[:1]),
+    ("knn", "state.features", lambda features: features[: len(features) // 2]),
+    ("react", "state.ascending", lambda values: values[: len(values) // 2]),
+    ("react", "state.head.weight", lambda weight: weight * 1.01),
+    ("dice", "state.each", lambda each: each[:, ::-1]),
+    ("vim", "state.origin", lambda origin: -origin),
+)
+
+
+@pytest.mark.parametrize(("name", "array", "change"), STATES, ids=lambda value: str(value)[:20])
+def test_a_state_that_gives_other_confidences_is_refused(
+    name: str, array: str, change: Callable[[Any], Any], exported: Path, tmp_path: Path
+) -> None:
+    folder = changed(exported, name, tmp_path / "changed", arrays=recast(array, change))
+    with pytest.raises(DataError) as refused:
+        load_detector(folder, MODEL)
+    assert refused.value.where == str(folder)
 
 
 def outcome(folder: Path) -> None:
