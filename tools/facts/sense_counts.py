@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tools.wndb_export import index_sense, wndb_texts
-from wordnet_splits.propose.candidates import COUNTS
-from wordnet_splits.propose.model import ADJECTIVES
+from wordnet_splits.propose.candidates import ADJECTIVES, COUNTS
 from wordnet_splits.taxonomy import load
 
 ABOUT = (

@@ -14,6 +14,7 @@ from wordnet_splits.taxonomy import Taxonomy
 SUPPLEMENT = files("wordnet_splits") / "data" / "supplement.tsv"
 SUPPLEMENTED = "3.0"
 """The version of WordNet that the supplement extends: sense numbers differ between versions."""
+ADJECTIVES = files("wordnet_splits") / "data" / "wordnet" / "adjectives.tsv"
 COUNTS = files("wordnet_splits") / "data" / "wordnet" / "sense_counts.tsv"
 COUNTED = "3.0"
 """The version of WordNet to which the sense counts apply."""
@@ -187,6 +188,12 @@ def sense_counts() -> Mapping[str, tuple[int, ...]]:
 
 
 @cache
+def adjectives() -> frozenset[str]:
+    """Return the lemmas that WordNet's authors tagged as adjectives or adverbs more often than as nouns."""
+    return frozenset(lemma for (lemma,) in read_rows(ADJECTIVES))
+
+
+@cache
 def supplement() -> Mapping[str, tuple[str, ...]]:
     """Return name -> the synsets (``noodle.n.01``) that it means or is a kind of, the likeliest first.
 
@@ -232,9 +239,9 @@ def _all_routes(name: ParsedName, lemmas: Lemmas) -> Iterator[tuple[str, str, in
     for aside in name.asides:
         for phrase in phrases:
             for words in (aside + phrase, phrase + aside):
-                for lemma in _spelt(words, lemmas):
+                for lemma in spelt(words, lemmas):
                     yield lemma, "qualified", 0
-    whole = any(lemma in lemmas.index for phrase in phrases for lemma in _spelt(phrase, lemmas))
+    whole = any(lemma in lemmas.index for phrase in phrases for lemma in spelt(phrase, lemmas))
     for phrase in phrases:
         if not whole:
             yield from ((lemma, "related", 0) for lemma in _related(phrase, lemmas))
@@ -244,11 +251,12 @@ def _all_routes(name: ParsedName, lemmas: Lemmas) -> Iterator[tuple[str, str, in
     if not whole:
         for aside in name.asides:
             for start in range(len(aside)):
-                for lemma in _spelt(aside[start:], lemmas):
+                for lemma in spelt(aside[start:], lemmas):
                     yield lemma, "aside", 1 + start
 
 
-def _spelt(words: Words, lemmas: Lemmas) -> Iterator[str]:
+def spelt(words: Words, lemmas: Lemmas) -> Iterator[str]:
+    """Yield the lemmas that are these words, and those after the changes of a ``variant``."""
     yield from lemmas.of(words)
     yield from _variants(words, lemmas)
 
@@ -308,26 +316,26 @@ def _shorter(phrase: Words, lemmas: Lemmas, whole: bool) -> Iterator[tuple[str, 
     words = len(phrase)
     for start in range(1, words):
         if phrase[start] not in stopwords():
-            for lemma in _spelt(phrase[start:], lemmas):
+            for lemma in spelt(phrase[start:], lemmas):
                 yield lemma, "head", start
     if whole:
         return
     for stop in range(words - 1, 0, -1):
         for start in range(stop):
             if phrase[start] not in stopwords() and phrase[stop - 1] not in stopwords():
-                for lemma in _spelt(phrase[start:stop], lemmas):
+                for lemma in spelt(phrase[start:stop], lemmas):
                     yield lemma, "modifier", words - stop + start
     last = phrase[-1]
     if not lemmas.has_word(last):
         for cut in range(SHORTEST_PART, min(len(last) - SHORTEST_PART, lemmas.longest) + 1):
             if last[:cut] in lemmas:
-                for lemma in _spelt((last[cut:],), lemmas):
+                for lemma in spelt((last[cut:],), lemmas):
                     yield lemma, "part", words
     for n, word in enumerate(phrase):
         if len(word) > SHORTEST_PART + 2 and not lemmas.too_long((word,)) and not lemmas.has_word(word):
             for similar in _one_letter_off(word):
                 for start in range(n + 1):
-                    for lemma in _spelt((*phrase[start:n], similar, *phrase[n + 1 :]), lemmas):
+                    for lemma in spelt((*phrase[start:n], similar, *phrase[n + 1 :]), lemmas):
                         yield lemma, "spelling", start
 
 

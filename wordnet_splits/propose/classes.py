@@ -1,7 +1,8 @@
 """The classes of a user's dataset: from a list of names, class folders, or a declaration.
 
-In ``[split/][superclass/]class/image`` a folder around class folders is their superclass, unless the inner
-names recur under many outer ones: ``church/indoor`` and ``hangar/indoor`` are qualified names.
+In ``[split/][superclass/]class/image`` a folder around class folders is their superclass or domain
+(``clipart/zebra``), unless few inner names recur under many outer ones: ``church/indoor`` and
+``hangar/indoor`` are qualified names.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import check_name, counted, printable, same_spelling
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog.declarations import declared_name, declared_sources, register_declaration
+from wordnet_splits.propose.gathering import INSIDE, OUTSIDE
 from wordnet_splits.sources.layouts import open_layout
 from wordnet_splits.sources.layouts.folder_tree import Parts
 from wordnet_splits.sources.layouts.folders import Folders, class_folders, picture_names
@@ -196,6 +198,14 @@ def _notes(noun: str, empty: list[str]) -> list[str]:
 
 
 def _has_superclasses(classes: list[Parts]) -> bool:
-    """Return whether outer folders are superclasses: fewer than half of the inner names recur."""
-    inner = Counter(parts[-1] for parts in classes if len(parts) > 1)
-    return 2 * sum(n for n in inner.values() if n > 1) < sum(inner.values())
+    """Return whether outer folders are superclasses or domains, and the inner names are the classes.
+
+    They are where fewer than half of the inner names recur, or where they are more than the outer folders
+    (domains share their classes). Places seen from inside or outside are qualified.
+    """
+    deep = [parts for parts in classes if len(parts) > 1]
+    inner = Counter(parts[-1] for parts in deep)
+    if not (OUTSIDE | INSIDE).isdisjoint(map(str.lower, inner)):
+        return False
+    recurring = sum(n for n in inner.values() if n > 1)
+    return 2 * recurring < len(deep) or len({parts[:-1] for parts in deep}) < len(inner)

@@ -12,13 +12,13 @@ from importlib.resources import files
 import numpy as np
 
 from wordnet_splits.catalog import CatalogClass
-from wordnet_splits.propose.candidates import WHOLE, Lemmas
+from wordnet_splits.propose.candidates import WHOLE, Lemmas, adjectives
+from wordnet_splits.propose.contradictions import contradiction
 from wordnet_splits.propose.pool import UNARY, Flags, Floats, Indices, Pool
 from wordnet_splits.propose.reading import JOINT, Reading
 from wordnet_splits.propose.words import ParsedName
-from wordnet_splits.rules.keywords import read_rows, stopwords
+from wordnet_splits.rules.keywords import stopwords
 
-ADJECTIVES = files("wordnet_splits") / "data" / "wordnet" / "adjectives.tsv"
 FAMILIAR = (*WHOLE, "related", "within", "apposed", "head")
 """Kinds of routes of a name whose last word is a lemma."""
 FOREIGN_SHARE, FEWEST_FOREIGN = 1 / 3, 4
@@ -170,9 +170,9 @@ def needs_confirmation(reading: Reading, shares: Floats) -> Flags:
     """Return the names, (n,), whose choice a person must confirm whatever its confidence.
 
     These are a choice from the supplement to WordNet; a name that is not a lemma as a whole, unless its last
-    words say what kind of thing it is (`_is_compound`); a single word that is more often an adjective than a
-    noun (*normal*); a number; and all names of a list in which more than `FOREIGN_SHARE` lead to no lemma, as
-    in another language.
+    words say what kind of thing it is (`_is_compound`); a name whose other words mean another thing
+    (`contradiction`); a single word that is more often an adjective than a noun (*normal*); a number; and all
+    names of a list in which more than `FOREIGN_SHARE` lead to no lemma, as in another language.
     """
     pool = reading.pool
     filled = np.flatnonzero(np.diff(pool.starts))
@@ -182,7 +182,9 @@ def needs_confirmation(reading: Reading, shares: Floats) -> Flags:
         whole = any(other.kind in WHOLE for other in pool.routes[pool.starts[n] : pool.starts[n + 1]])
         compound = route.kind == "head" and not (whole or pool.living[best])
         known = route.kind in WHOLE or (compound and _is_compound(pool.names[n], reading.lemmas))
-        confirm[n] = route.added or not known
+        wnid = pool.taxonomy.wnid(int(pool.node[best]))
+        against = contradiction(pool.names[n], route.kind, wnid, reading.lemmas)
+        confirm[n] = route.added or not known or bool(against)
     confirm |= [name.number for name in pool.names]
     if reading.lemmas.english:
         confirm |= [is_adjective(name) for name in pool.names]
@@ -218,12 +220,6 @@ def is_adjective(name: ParsedName) -> bool:
         and [len(phrase) for phrase in name.phrases] == [1]
         and name.phrases[0][0] in adjectives()
     )
-
-
-@cache
-def adjectives() -> frozenset[str]:
-    """Return the lemmas that WordNet's authors tagged as adjectives or adverbs more often than as nouns."""
-    return frozenset(lemma for (lemma,) in read_rows(ADJECTIVES))
 
 
 UNSURE, SURE = "unsure", "confidence "

@@ -10,18 +10,21 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import check_name
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.propose.common import common_synsets
+from wordnet_splits.propose.contradictions import contradiction
 from wordnet_splits.propose.identifiers import Identified, parse_names
 from wordnet_splits.propose.languages import ENGLISH, load_language
 from wordnet_splits.propose.model import Model, is_adjective, looks_foreign, needs_confirmation, ranked
 from wordnet_splits.propose.pool import Floats
 from wordnet_splits.propose.reading import Reading, read_parsed
 from wordnet_splits.propose.reasons import COMMON, Candidate, Explainer
+from wordnet_splits.propose.words import ParsedName
 from wordnet_splits.taxonomy import Taxonomy, load
 
 OFFERED = 8
 """Most candidates of a proposal."""
 ADJECTIVE = "more often an adjective or adverb than a noun"
 NUMBER = "a number is more often a position in a list than a noun"
+OTHERWISE = "but {!r} is another noun"
 FOREIGN = "more than a third of the names hold no noun of {}: are they in another language (--language)?"
 UNKNOWN_IDENTIFIER = "no noun, or several, are known for this identifier"
 
@@ -199,6 +202,7 @@ def _reasons(
         else "; ".join(
             [
                 explainer.reason(row[0] if row else None),
+                *[OTHERWISE.format(words) for words in [_against(reading, name, row)] if words],
                 *[NUMBER] * name.number,
                 *[ADJECTIVE] * (reading.lemmas.english and is_adjective(name)),
                 *foreign,
@@ -206,6 +210,10 @@ def _reasons(
         )
         for row, name, known in zip(candidates, reading.pool.names, identified, strict=True)
     ]
+
+
+def _against(reading: Reading, name: ParsedName, row: Sequence[Candidate]) -> str:
+    return contradiction(name, row[0].kind, row[0].wnid, reading.lemmas) if row and row[0].share else ""
 
 
 def _candidates(reading: Reading, shares: Floats) -> list[tuple[Candidate, ...]]:

@@ -63,6 +63,28 @@ def test_the_other_names_decide_which_sense_is_meant(others, synset):
     assert chosen([*others, "crane"])["crane"] == synset
 
 
+@pytest.mark.parametrize(
+    ("name", "sure"),
+    [
+        ("mouse (computer)", False),
+        ("mouse (rodent)", True),
+        ("jaguar, car", False),
+        ("tench, Tinca tinca", True),
+        ("clipart/zebra", False),
+        ("dinette/vehicle", False),
+        ("church/outdoor", True),
+        ("n02391049-Chihuahua", False),
+        ("n02085620-zebra", False),
+        ("n02391049-zebras", True),
+        ("04000_Animalia_Chordata_Mammalia_Carnivora_Felidae_Lynx_rufus", True),
+    ],
+)
+def test_names_with_words_of_another_meaning_are_asked_about(name, sure):
+    proposal = propose_synsets([*BIRDS, "zebra", "otter", "weasel", name]).proposals[-1]
+    assert proposal.must_confirm == proposal.asked == (not sure)
+    assert (proposed(proposal).mapped == "proposed") >= (not sure)
+
+
 def test_superclasses_tell_two_equal_names_apart():
     names = [*BIRDS, *MACHINES, "crane", "crane"]
     above = ["bird"] * len(BIRDS) + ["machine"] * len(MACHINES) + ["bird", "machine"]

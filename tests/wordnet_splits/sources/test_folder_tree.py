@@ -71,6 +71,7 @@ READ = {
     ),
     "container in a split": ("train/images/a train/images/b", {"train:a", "train:b"}, ""),
     "twice": ("train/train/zebra train/train/dog test/test", {"train:zebra", "train:dog"}, "test/test"),
+    "words, twice": ("training_set/training_set/a test_set/test_set/a", {"training_set:a", "test_set:a"}, ""),
     "letters that sort": ("a/airfield a/alley b/bar", {"all:airfield", "all:alley", "all:bar"}, ""),
     "letters that part": ("a/left a/right b/left", {"all:a/left", "all:a/right", "all:b/left"}, ""),
     "letters": ("A B C", {"all:A", "all:B", "all:C"}, ""),
@@ -112,6 +113,8 @@ def test_underscores_and_blanks_are_one_class() -> None:
         "zebra/train zebra/test dog/train dog/test",
         "bottle/train/good bottle/test/bad cable/test/bad cable/truth/bad",
         "train/train test1/test1",
+        "seg_train/seg_train/a seg_test/seg_test/a seg_pred/seg_pred",
+        "Train/0 Train/1 Meta Test",
         "",
     ],
 )
@@ -120,6 +123,35 @@ def test_what_names_leave_open_is_asked(paths: str) -> None:
         read_tree(map(parts, paths.split(" ")), None, where="root")
     assert caught.value.where == "root"
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "paths",
+    ["Train/0 Train/1 Meta Test", "seg_train/seg_train/a seg_test/seg_test/a seg_pred", "images/a masks/a"],
+)
+def test_the_splits_that_the_hint_gives_have_classes(paths: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        read_tree(map(parts, paths.split(" ")), None, where="root")
+    hint = caught.value.hint or ""
+    splits = tomllib.loads(hint[hint.index("splits =") : hint.index("]") + 1])["splits"]
+    tree = read_tree(map(parts, paths.split(" ")), splits, where="root")
+    assert {split for split, _ in tree.classes.values()} == set(splits)
+
+
+@pytest.mark.parametrize(
+    ("paths", "classes"),
+    [
+        ("clipart/zebra clipart/axe clipart/art real/zebra real/axe real/art", {"zebra", "axe", "art"}),
+        ("animals/cat animals/dog animals/mouse objects/mouse", {"cat", "dog", "mouse"}),
+        ("church/indoor church/outdoor bakery/shop", {"church/indoor", "church/outdoor", "bakery/shop"}),
+        ("church/ruin mosque/ruin hangar/ruin", {"church/ruin", "mosque/ruin", "hangar/ruin"}),
+    ],
+)
+def test_folders_around_classes_are_superclasses_domains_or_nouns(
+    tmp_path: Path, paths: str, classes: set[str]
+) -> None:
+    own.class_folders(tmp_path / "pics", paths.split(), {"all": 1})
+    assert {c.name for c in classes_below(tmp_path / "pics").classes} == classes
 
 
 def test_a_declaration_answers() -> None:

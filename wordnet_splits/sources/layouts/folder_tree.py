@@ -107,12 +107,17 @@ def _has_splits(inner: Collection[Parts], where: str) -> bool:
         if marked or len(deep) < len(tops) or _share_classes(inner):
             return True
         marked = set(tops)
+    elif _share_classes(named := [parts for parts in inner if tops[parts[0]]]):
+        # Intel's seg_train, seg_test beside seg_pred
+        kinds = {split.kind for split in tops.values() if split}
+        marked |= {parts[0] for parts in named} if len(kinds) > 1 else set()
     marked -= {top for top in marked - deep if top.lower() == "train"}
     if not marked:
         return False
     others = _listed(tops.keys() - marked)
     message = f"cannot tell splits from classes: {_listed(marked)}" + (f" beside {others}" if others else "")
-    names = ", ".join(f'"{printable(top)}"' for top in sorted(marked)[:SHOWN])
+    splits = (marked & deep) or marked  # a flat one has no class
+    names = ", ".join(f'"{printable(top)}"' for top in sorted(splits)[:SHOWN])
     hint = f'write in dataset.toml which are splits, splits = [{names}], or splits = ["all"] for none'
     raise SourceError(message, where=where, hint=hint)
 
@@ -138,10 +143,10 @@ def _below_splits(found: Mapping[Parts, tuple[str, Parts]]) -> dict[Parts, tuple
 
 
 def _share_classes(inner: Collection[Parts]) -> bool:
-    """Return whether two of the outermost folders have a class of one name."""
+    """Return whether two of the outermost folders have a class of one name, also in ``test_set/test_set``."""
     tops: defaultdict[Parts, set[str]] = defaultdict(set)
     for parts in inner:
-        tops[parts[1:]].add(parts[0])
+        tops[parts[2:] if parts[1:2] == parts[:1] else parts[1:]].add(parts[0])
     return any(len(of_class) > 1 for of_class in tops.values())
 
 
