@@ -352,7 +352,7 @@ def with_transform(model: Model, transform: Transform | str, recipe: Declared) -
 def input_transform(model: Model, name: str, recipe: Declared | None = None) -> Transform:
     """Return a named transform, normalised as the user says, else as the model does, else as the benchmark.
 
-    Where nobody says it, an object given in Python gets pixels in [0, 1], and its results a note.
+    Where none is stated, an object given in Python gets pixels in [0, 1], and its results a note.
 
     Parameters
     ----------
@@ -361,7 +361,7 @@ def input_transform(model: Model, name: str, recipe: Declared | None = None) -> 
 
     Raises
     ------
-    DataError : nobody says how the inputs of a model that is a file or a name are normalised.
+    DataError : no normalisation is stated for a model that is a file or a name.
     """
     if ":" in name:
         return imported_transform(name, model.normalise)
@@ -370,10 +370,10 @@ def input_transform(model: Model, name: str, recipe: Declared | None = None) -> 
     stated = normalise or Normalise()
     transform = evaluation_transform(name, stated.mean, stated.std)
     if normalise is None and not model.in_python:
-        benchmark = "the call" if recipe is None else recipe.name
+        benchmark = "" if recipe is None else f" or {recipe.name}"
         raise DataError(
-            f"neither the model nor {benchmark} says how its inputs are normalised",
+            f"no normalisation of its inputs is stated by the model{benchmark}",
             where=model.name,
-            hint="give --mean and --std (mean=, std=): 0 and 1 where it takes pixels in [0, 1]",
+            hint="give --mean and --std (mean=, std=): 0 and 1 for pixels in [0, 1]",
         )
     return replace(transform, assumed=normalise is None)

@@ -7,7 +7,7 @@ specification, not the code, is part of the key of stored activations.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -29,6 +29,7 @@ from ..plugins import file_identity, import_object
 Triple = tuple[float, float, float]
 ZEROS: Triple = (0.0, 0.0, 0.0)
 ONES: Triple = (1.0, 1.0, 1.0)
+_NORMALISATION = re.compile(r", mean (?P<mean>[^ ,]+ [^ ,]+ [^ ,]+), std (?P<std>[^ ,]+ [^ ,]+ [^ ,]+)$")
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Transform:
         step.
     std : standard deviation per channel (or one for all) of the normalisation, None where unknown.
     size : (h, w) of the output, None for that of the image.
-    assumed : whether nobody stated the normalisation, and pixels in [0, 1] are assumed.
+    assumed : whether no normalisation was stated, and pixels in [0, 1] are assumed.
     """
 
     spec: Mapping[str, Any]
@@ -85,6 +86,15 @@ class Transform:
                 f"uint8 pixels or a PIL image must be normalised, got {kind}", where="transform", hint=hint
             )
         return self.batch(pixels.unsqueeze(0))[0]
+
+
+def stated_normalisation(descriptions: Iterable[str]) -> Normalise | None:
+    """Return the normalisation that several `Transform.words` state, None where they do not state one."""
+    found = {_NORMALISATION.search(words) for words in descriptions}
+    stated = {(match["mean"], match["std"]) for match in found if match}
+    if None in found or len(stated) != 1:
+        return None
+    return Normalise.of(*(list(map(float, numbers.split())) for numbers in stated.pop()))
 
 
 def _words(value: Any) -> str:

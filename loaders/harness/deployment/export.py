@@ -28,7 +28,7 @@ from ..activations.runs import GroupOutputs, ModelRun, Need
 from ..activations.store import Store
 from ..array_checks import tied_share
 from ..arrays import Array, Arrays
-from ..backend.transforms import Transform, as_transform
+from ..backend.transforms import Transform, as_transform, stated_normalisation
 from ..detectors import ConfiguredDetector
 from ..detectors.parsing import one_detector
 from ..evaluation.fitting import fit_on_benchmark, missing_input
@@ -244,7 +244,7 @@ def _specification(facts: RunFacts) -> tuple[str, str]:
 
 
 def _network(facts: RunFacts, model: Any, loading: Mapping[str, Any]) -> tuple[Model, Network]:
-    """Return the network of the results, with their choice of columns, and how it is loaded again."""
+    """Return the network of the results, with their columns and normalisation, and how it is loaded again."""
     if not facts.device:
         raise DataError("the results are of arrays, without a network", where=facts.name)
     spec, weights = _specification(facts)
@@ -272,6 +272,8 @@ def _network(facts: RunFacts, model: Any, loading: Mapping[str, Any]) -> tuple[M
             where=facts.name,
             hint="give the network that was evaluated, as model= (--model, --weights, --head)",
         )
+    if network.preprocess is None and (network.normalise or network.own_normalise) is None:
+        network.normalise = stated_normalisation(facts.transforms.values())
     return network, Network(name=network.name, key=network.key, spec=spec, weights=weights)
 
 

@@ -49,8 +49,8 @@ ONE_CHANNEL = (
     "whose forward is network(images[:, :1])"
 )
 ASSUMED_PIXELS = (
-    "nobody says how its inputs are normalised, and it gets pixels in [0, 1]: "
-    "say so with mean=0 and std=1, or give others"
+    "no normalisation of its inputs is stated: they are pixels in [0, 1]; give mean=0 and std=1 if this is "
+    "right, or else its mean and std"
 )
 AUTOCAST = "torch.autocast is switched off while it computes: the type is that of its weights"
 

@@ -36,7 +36,7 @@ SHOWN = {
     "score-table.md": ("spearman", "fpr95_id_positive"),
     "one-image.md": ("ShippedDetector(knn on Sequential: 4.96% false alarms at most", "photos/b.png"),
     "your-models.md": (
-        "neither the model nor digits says how its inputs are normalised",
+        "no normalisation of its inputs is stated by the model or digits",
         "Model onnx: weights net.onnx",
         "Model my_models:linear: weights my_models:linear",
         "uniform: 3 of 500 images have no row: uniform/8x8x1/s0/00000",

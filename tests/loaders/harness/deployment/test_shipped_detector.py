@@ -110,6 +110,18 @@ def test_every_detector_scores_images_as_the_results_do_after_a_round_trip(
         assert confidences == pytest.approx(stored_scores(results, name, len(images)), rel=1e-4, abs=1e-5)
 
 
+def test_a_network_that_states_no_normalisation_has_that_of_the_results(tmp_path: Path) -> None:
+    torch.jit.trace(network().eval(), torch.rand(2, 3, 8, 8)).save(tmp_path / "net.ts")
+    options: dict[str, Any] = {"trust_model": True, "device": "cpu"}
+    done = evaluate(tmp_path / "net.ts", "digits", "msp", mean=0.5, std=0.25, **options)
+    done.write(tmp_path / "results")
+    detector = export_detector(tmp_path / "results", "msp", **options)
+    assert detector.description.transform.spec["mean"] == [0.5, 0.5, 0.5]
+    assert detector.description.transform.spec["std"] == [0.25, 0.25, 0.25]
+    with pytest.raises(DataError):
+        export_detector(tmp_path / "results", "msp", mean=0, std=1, **options)
+
+
 def test_the_threshold_is_the_promised_rank_and_agrees_with_the_p_values(
     knn: ShippedDetector, images: list[Image.Image]
 ) -> None:
