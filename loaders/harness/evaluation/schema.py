@@ -78,7 +78,7 @@ class ColumnsUsed(AboutPart):
     restrict: Literal["columns", "full"]
     columns: Count
     of: Count
-    background: int | None
+    background: Count | None
     mapping: Annotated[str, Field(pattern=r"^(identity|classes|given|source:[a-z0-9][a-z0-9-]{0,63})$")]
 
 
@@ -115,6 +115,18 @@ class RunFacts(AboutPart):
         if not isinstance(values, dict) or "named" in values:
             return values
         return {**values, "named": values.get("model") != values.get("name")}
+
+    @model_validator(mode="after")
+    def _columns_fit(self) -> RunFacts:
+        used = self.class_map
+        if used is not None:
+            softmax = used.columns + (used.background is not None)
+            fit = self.known_classes <= used.columns and max(softmax, 1 + (used.background or 0)) <= used.of
+            if not fit or self.other_columns != (softmax > self.known_classes):
+                raise ValueError(
+                    f"{self.known_classes} known classes do not fit {used.columns} columns of {used.of}"
+                )
+        return self
 
 
 class MetricFacts(AboutPart):

@@ -1,0 +1,61 @@
+"""The columns of a network's output that ``about.json`` states fit each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from loaders.harness.evaluation.schema import RunFacts
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.schemas import validate
+
+USED = {"restrict": "columns", "columns": 6, "of": 10, "background": None, "mapping": "identity"}
+FACTS: dict[str, Any] = {
+    "run": 0,
+    "model": "m",
+    "name": "m-0",
+    "model_key": "0",
+    "weights": "",
+    "device": "cpu",
+    "transforms": {},
+    "class_map": USED,
+    "known_classes": 6,
+    "other_columns": False,
+    "named": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("used", "facts"),
+    [
+        ({}, {}),
+        ({"background": 9}, {"other_columns": True}),
+        ({"restrict": "full", "columns": 10}, {"other_columns": True}),
+        ({"restrict": "full", "columns": 9, "background": 9}, {"other_columns": True}),
+    ],
+)
+def test_columns_that_fit_are_read(used: dict[str, Any], facts: dict[str, Any]) -> None:
+    read = validate(RunFacts, FACTS | facts | {"class_map": USED | used}, where="about.json")
+    assert read.class_map is not None
+
+
+@pytest.mark.parametrize(
+    ("used", "facts"),
+    [
+        ({"columns": 10**15}, {}),
+        ({"of": 5}, {}),
+        ({"of": 0}, {}),
+        ({"background": -1}, {"other_columns": True}),
+        ({"background": 10}, {"other_columns": True}),
+        ({"background": 9}, {}),
+        ({"columns": 5}, {}),
+        ({"columns": 7}, {}),
+        ({}, {"other_columns": True}),
+        ({}, {"known_classes": 7}),
+    ],
+)
+def test_columns_that_contradict_each_other_are_refused(used: dict[str, Any], facts: dict[str, Any]) -> None:
+    with pytest.raises(DataError) as refused:
+        validate(RunFacts, FACTS | facts | {"class_map": USED | used}, where="about.json")
+    assert refused.value.where == "about.json"
