@@ -33,7 +33,10 @@ CONFIDENCES = schema_of("image:int32 detector confidence:float32 correct:bool")
 PREDICTIONS = schema_of("image:int32 prediction:int32 target_probability:float32 max_probability:float32")
 """``correct`` is null where the set has no labels, and for OOD images."""
 FILLED: Final = frozenset(
-    ("benchmark", "image", "image_id", "group", "role", "model", "entry", "detector", "confidence")
+    (
+        *("benchmark", "image", "image_id", "group", "role", "model", "run", "entry", "detectors"),
+        *("detector", "confidence"),
+    )
 )
 """Columns without nulls."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +29,12 @@ from .layout import (
     AGAIN,
     CONFIDENCES,
     CONFIDENCES_FOLDER,
+    DESCRIPTION,
     IMAGES,
     IMAGES_FILE,
     MODELS,
     MODELS_FILE,
+    TableDescription,
     part_path,
     read_description,
     read_part,
@@ -115,7 +118,8 @@ def recompute(
             message = f"{name} is not computed from confidences, which is what the table has"
             raise DataError(message, where=str(folder), hint="the results of each entry have it")
         get_metric(name)
-    checksums = read_description(folder).files
+    description = read_description(folder)
+    checksums = description.files
     images = read_part(folder, IMAGES_FILE, IMAGES, checksums)
     models = read_part(folder, MODELS_FILE, MODELS, checksums)
     if subset is None:
@@ -130,15 +134,17 @@ def recompute(
     ]
     rows: list[tuple[Any, ...]] = []
     labels: dict[str, None] = {}
-    if unlisted := set(models["benchmark"].to_pylist()) - set(images["benchmark"].to_pylist()):
-        message = f"has networks of {min(unlisted)}, of which there are no images"
-        raise DataError(message, where=str(folder / MODELS_FILE), hint=AGAIN)
+    _check_counts(description, images, models, folder)
     used = [model for model in models.to_pylist() if model["benchmark"] in benchmarks]
     with (progress or Silent()).task("networks measured", len(used)) as task:
         for model in used:
             path = part_path(CONFIDENCES_FOLDER, model["benchmark"], model["model"], model["entry"])
             table = read_part(folder, path, CONFIDENCES, checksums)
-            for detector, block in _blocks(table, f"{folder}/{path}"):
+            blocks = [*_blocks(table, f"{folder}/{path}")]
+            if len(blocks) != model["detectors"]:
+                message = f"has {len(blocks)} detectors, not the {model['detectors']} of {MODELS_FILE}"
+                raise DataError(message, where=f"{folder}/{path}", hint=AGAIN)
+            for detector, block in blocks:
                 labels[detector] = None
                 if detectors is not None and detector not in detectors:
                     continue
@@ -155,6 +161,23 @@ def recompute(
     columns = list(zip(*rows, strict=True)) or [()] * len(ROWS)
     arrays = [pa.array(values, f.type) for values, f in zip(columns, ROWS, strict=True)]
     return Recomputed(pa.Table.from_arrays(arrays, schema=ROWS), tuple(sizes), tuple(dict.fromkeys(notes)))
+
+
+def _check_counts(description: TableDescription, images: pa.Table, models: pa.Table, folder: Path) -> None:
+    """Raise DataError where the description, the images and the networks of a table contradict each other."""
+    counts = Counter(images["benchmark"].to_pylist())
+    if counts != {benchmark.name: benchmark.images for benchmark in description.benchmarks}:
+        message = f"its images are not those of {DESCRIPTION}: {counts.total():,}"
+        raise DataError(message, where=str(folder / IMAGES_FILE), hint=AGAIN)
+    if unlisted := set(models["benchmark"].to_pylist()) - set(counts):
+        message = f"has networks of {min(unlisted)}, of which there are no images"
+        raise DataError(message, where=str(folder / MODELS_FILE), hint=AGAIN)
+    rows = [*zip(*(models[name].to_pylist() for name in ("benchmark", "model", "entry")), strict=True)]
+    if len(set(rows)) < len(rows) or not {entry for *_, entry in rows} <= set(description.entries):
+        message = f"has a network twice, or one of no entry of {DESCRIPTION}"
+        raise DataError(message, where=str(folder / MODELS_FILE), hint=AGAIN)
+    if min(models["run"].to_pylist()) < 0:
+        raise DataError("has a run below 0", where=str(folder / MODELS_FILE), hint=AGAIN)
 
 
 def _metric_rows(sets: Sequence[ScoreSet], names: Collection[str]) -> Iterator[tuple[Any, ...]]:

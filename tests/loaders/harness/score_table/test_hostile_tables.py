@@ -132,6 +132,41 @@ def test_networks_of_a_benchmark_without_images_are_refused(scores: Path) -> Non
     assert refused.value.where == str(scores / MODELS_FILE)
 
 
+CONTRADICTIONS: dict[str, dict[str, Any]] = {
+    "another entry": {"entry": "nobody"},
+    "no run": {"run": None},
+    "a run below 0": {"run": -1},
+    "no detectors": {"detectors": None},
+    "more detectors": {"detectors": 9},
+}
+
+
+@pytest.mark.parametrize("what", CONTRADICTIONS)
+def test_networks_that_contradict_the_rest_are_refused(what: str, scores: Path) -> None:
+    rewrite(scores, MODELS_FILE, CONTRADICTIONS[what])
+    with pytest.raises(DataError) as refused:
+        recompute(scores)
+    where = PART if what == "more detectors" else MODELS_FILE
+    assert refused.value.where == str(scores / where)
+
+
+def test_a_network_twice_is_refused(scores: Path) -> None:
+    table = read_table(scores / MODELS_FILE)
+    write_table(pa.concat_tables([table, table]), scores / MODELS_FILE)
+    digest = sha256_of(scores / MODELS_FILE, largest=1 << 30)
+    reseal(scores / DESCRIPTION, lambda content: content["files"].update({MODELS_FILE: digest}))
+    with pytest.raises(DataError) as refused:
+        recompute(scores)
+    assert refused.value.where == str(scores / MODELS_FILE)
+
+
+def test_another_number_of_images_is_refused(scores: Path) -> None:
+    reseal(scores / DESCRIPTION, lambda content: content["benchmarks"][0].update(images=10**15))
+    with pytest.raises(DataError) as refused:
+        recompute(scores)
+    assert refused.value.where == str(scores / IMAGES_FILE)
+
+
 def ends_well(scores: Path) -> None:
     line = ""
     try:
