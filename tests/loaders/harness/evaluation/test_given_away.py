@@ -241,7 +241,12 @@ def remembering(data: Arrays) -> Array:
 UNSTEADY = (standardised, by_percentile, ranked, numbered, drawn, neighbouring, remembering, Remembering())
 
 
-@pytest.mark.parametrize("detector", UNSTEADY, ids=str)
+def name_of(detector: Any) -> str:
+    """The name of a function, or of the class of an object."""
+    return str(getattr(detector, "__name__", type(detector).__name__))
+
+
+@pytest.mark.parametrize("detector", UNSTEADY, ids=name_of)
 def test_a_detector_that_scores_images_by_the_others_is_marked(detector: Any) -> None:
     results = evaluate_arrays(sets(), ["msp", detector])
     (note,) = results.about.notes
@@ -261,7 +266,7 @@ def binary(data: Arrays) -> Array:
     return mine(data) > 3
 
 
-@pytest.mark.parametrize("detector", [mine, float32, log_sum, binary, Fitted()], ids=str)
+@pytest.mark.parametrize("detector", [mine, float32, log_sum, binary, Fitted()], ids=name_of)
 def test_a_detector_that_scores_each_image_alone_is_not(detector: Any) -> None:
     train = {"logits": logits(7, known=True), "labels": np.arange(N) % K}
     results = evaluate_arrays(sets(**{"id/train": train}), [detector])
