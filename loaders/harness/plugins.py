@@ -141,7 +141,7 @@ class Parameters:
             signature.bind_partial(None, *values, **named)
         except TypeError as error:
             _, *names = signature.parameters
-            for name in named.keys() - set(names):
+            for name in sorted(named.keys() - set(names)):
                 raise unknown("parameter", name, names, where=cls.__name__) from None
             raise DataError(str(error), where=cls.__name__) from None
         return super().__new__(cls)

@@ -6,7 +6,7 @@ Of an export the recipe decides the classes, the lists decide the images.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.exchange.archives.facets import import_facets, merged_groups
 from wordnet_splits.exchange.archives.kim_archive import import_archive
-from wordnet_splits.exchange.entries import ListEntry
+from wordnet_splits.exchange.entries import ListEntry, slug
 from wordnet_splits.exchange.formats.registry import ARCHIVES, get_format
 from wordnet_splits.exchange.paths import DiskPaths
 from wordnet_splits.exchange.recipe_from_lists import benchmark_from_lists
@@ -102,6 +102,7 @@ def import_benchmark(
             raise DataError(unmatched_message(resolved), where=str(path), hint=hint)
         if not resolved.images:
             raise DataError("lists no image", where=str(path))
+        _check_groups({*(roles or {}), *(sources or {})}, resolved)
         if sidecar is not None:
             return _restore(sidecar, path, resolved, format, out, options, disk_paths.sources)
         imported = benchmark_from_lists(
@@ -164,6 +165,14 @@ def _check(split: str, roles: Mapping[str, str], sources: list[str]) -> None:
     for name in sources:
         if name not in source_names():
             raise unknown("source", name, source_names())
+
+
+def _check_groups(named: Collection[str], resolved: Resolved) -> None:
+    """Raise UnknownNameError for a group that has a role or source and no image."""
+    known = {entry.group for entry in (*resolved.images, *resolved.unmatched)}
+    known |= {slug(f"{entry.group}-{entry.source}") for entry in resolved.images} | set(map(slug, known))
+    for name in sorted(set(named) - known):
+        raise unknown("group", name, sorted(known))
 
 
 Images = dict[str, dict[str, bytes | None]]

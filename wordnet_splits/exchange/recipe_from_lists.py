@@ -160,16 +160,16 @@ def _groups(images: Sequence[ListEntry], roles: Mapping[str, str]) -> list[_Grou
 
 
 def _check_labels(groups: Sequence[_Group]) -> None:
-    """Raise DataError where the label of an ID image is not that of its class in the benchmark."""
+    """Raise DataError where an image of an ID class has another label than its class in the benchmark."""
     of_role = {
         role: [(group.source, group.classes) for group in groups if group.role == role]
         for role in ("id", "csid")
     }
     labels = number_classes(of_role["id"], of_role["csid"])
     for group in groups:
-        for entry in group.entries if group.role in of_role else ():
+        for entry in group.entries:
             label = labels.get((group.source, entry.class_id or ""), -1)
-            if entry.label not in (None, label):
+            if entry.label not in (None, label) and (group.role in of_role or label >= 0):
                 raise DataError(
                     f"image {printable(entry.name)} has label {entry.label} in the list; its class "
                     f"{printable(entry.class_id)} has label {label} in the benchmark",

@@ -213,8 +213,7 @@ def named_as(state: State, expected: Collection[str]) -> State:
     if len(own) < len(kept) or len(wanted) < len(expected):
         return state  # two names differ in wrappers alone
     outer, inner = _common_parts(own), _common_parts(wanted)
-    added, dropped = _before(inner, outer), len(_before(outer, inner))
-    renamed = {wanted.get((*added, *parts[dropped:]), name): state[name] for parts, name in own.items()}
+    renamed = {wanted.get((*inner, *parts[len(outer) :]), name): state[name] for parts, name in own.items()}
     counters = [name for name in expected if name.rpartition(".")[2] == BATCHES]
     return {name: torch.zeros((), dtype=torch.long) for name in counters} | renamed
 
@@ -227,12 +226,6 @@ def _common_parts(names: Iterable[Parts]) -> Parts:
     """Return the parts that all names begin with."""
     columns = zip(*(parts[:-1] for parts in names), strict=False)
     return tuple(column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns))
-
-
-def _before(parts: Parts, end: Parts) -> Parts:
-    """Return the parts before the given end, () where they end otherwise."""
-    start = len(parts) - len(end)
-    return parts[:start] if start > 0 and parts[start:] == end else ()
 
 
 def load_weights(module: nn.Module, state: State, where: str, *, assign: bool = False) -> nn.Module:

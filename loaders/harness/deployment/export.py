@@ -309,7 +309,7 @@ def _fitted(
         raise DataError(reason, where=detector_name(configured))
     outputs = run.group("val", groups[0], configured.needs)
     class_map = outputs.classes
-    if facts.class_map is None or class_map is None or class_map.record() != facts.class_map.model_dump():
+    if facts.class_map is None or class_map is None or not facts.class_map.is_of(class_map.record()):
         raise DataError(
             "its columns are used otherwise than in the results",
             where=facts.name,

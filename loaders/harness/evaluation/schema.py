@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
@@ -73,13 +73,22 @@ class MissingSet(AboutPart):
 
 
 class ColumnsUsed(AboutPart):
-    """The columns of a model's output that are used: see `model.class_map.ClassMap.record`."""
+    """The columns of a model's output that are used: see `model.class_map.ClassMap.record`.
+
+    ``order`` identifies the column of each label; older files lack it.
+    """
 
     restrict: Literal["columns", "full"]
     columns: Count
     of: Count
     background: Count | None
     mapping: Annotated[str, Field(pattern=r"^(identity|classes|given|source:[a-z0-9][a-z0-9-]{0,63})$")]
+    order: Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")] | None = None
+
+    def is_of(self, record: Mapping[str, Any]) -> bool:
+        """Return whether these are the columns of a class map's record, as far as an older file tells."""
+        ignored = "mapping" if self.order else "order"  # equal columns may be given in several ways
+        return all(value == record[name] for name, value in self.model_dump().items() if name != ignored)
 
 
 class RunFacts(AboutPart):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.names import printable
 from wordnet_splits.catalog import Catalog, catalog_names, load_catalog
 from wordnet_splits.catalog.catalog import load_declared_catalog
 from wordnet_splits.catalog.declarations import Declaration
@@ -174,13 +175,14 @@ class ClassMap:
         return Arrays(out)
 
     def record(self) -> dict[str, Any]:
-        """Return the map's settings as stored in results."""
+        """Return the map's settings as stored in results; ``order`` identifies the column of each label."""
         return {
             "restrict": self.mode,
             "columns": len(self.class_columns),
             "of": self.width,
             "background": self.background,
             "mapping": self.origin,
+            "order": columns_key(self.columns),
         }
 
     def _restrict(self, view: ArrayView) -> ArrayView:
@@ -336,10 +338,10 @@ def _checked(result: ClassMap, space: LabelSpace, where: str) -> ClassMap:
 def _background(background: int | str | None, width: int, where: str) -> int | None:
     if background is None:
         return None
-    try:
-        column = width - 1 if background == "last" else int(background)
-    except ValueError:
-        raise DataError(f"background {background!r} is neither 'last' nor a column", where=where) from None
+    text = str(background)
+    if isinstance(background, bool) or not re.fullmatch(r"-?[0-9]{1,9}|last", text):
+        raise DataError(f"background {printable(text)!r} is neither 'last' nor a column", where=where)
+    column = width - 1 if text == "last" else int(text)
     if not 0 <= column < width:
         raise DataError(f"background column {column} of an output of {width} columns", where=where)
     return column

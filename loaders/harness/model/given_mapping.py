@@ -48,13 +48,16 @@ def read_mapping(path: Path, names: Iterable[str]) -> GivenMapping:
 
 
 def _classes_of_lines(text: str, where: str) -> list[str]:
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    for number, line in lines:
+    lines = [line.strip() for line in text.rstrip().splitlines()]
+    for number, line in enumerate(lines, 1):
+        if not line:
+            message = "a blank line stands before other lines, and line k is the class of column k"
+            raise DataError(message, where=f"{where}, line {number}", hint="name every column, or remove it")
         cells = [cell.strip() for cell in re.split(r"[,;\t]", line)]
         if len(cells) > 1 and any(cell.isdecimal() for cell in cells):
             message = f"a line must be a class alone, got {printable(line)!r}"
             raise DataError(message, where=f"{where}, line {number}", hint=FORM)
-    return [line for _, line in lines]
+    return lines
 
 
 def checked_mapping(mapping: Any, *, where: str) -> GivenMapping:

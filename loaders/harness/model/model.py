@@ -121,6 +121,12 @@ class Model:
                     where=self.name,
                     hint="call the module on a batch of images first",
                 )
+            if any(tensor.is_meta for tensor in (*self.module.parameters(), *self.module.buffers())):
+                raise DataError(
+                    "has parameters without values, on the meta device",
+                    where=self.name,
+                    hint="load its weights (load_state_dict(..., assign=True)) first",
+                )
             self.module.to(self.device)
             self.network: Any = loaded.network or HookedNetwork(self.module, head or loaded.head, self.name)
             head_line = "" if head is None else f"\nhead={head}"

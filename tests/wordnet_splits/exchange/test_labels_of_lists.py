@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.exchange import import_benchmark
 
 ID = [(n % 5, n) for n in (0, 1, 2, 3, 4, 10, 11)]
@@ -101,3 +101,25 @@ def test_blank_lines_at_the_end_of_a_table_are_no_rows(name: str, end: str, tmp_
     done = import_benchmark(name, tmp_path / "lists", tmp_path / "out", source="digits")
     assert done.manifest is not None
     assert done.manifest.images("test").num_rows == len(ID) + len(OOD)
+
+
+@pytest.mark.parametrize(
+    "named", [{"roles": {"od": "near"}}, {"roles": {"Odd_": "near"}}, {"sources": {"od": "digits"}}]
+)
+def test_a_role_or_source_of_no_group_is_refused(named: dict[str, dict[str, str]], tmp_path: Path) -> None:
+    write("openood", tmp_path / "lists", lambda c, n: c)
+    with pytest.raises(UnknownNameError) as refused:
+        import_benchmark("openood", tmp_path / "lists", tmp_path / "out", source="digits", **named)
+    assert "odd" in refused.value.near
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["openood", "openset-imagenet"])
+def test_an_id_class_among_the_unknown_images_is_refused(name: str, tmp_path: Path) -> None:
+    write(name, tmp_path / "lists", lambda c, n: c)
+    line = "4/14.png -1\n" if name == "openood" else "4/14.png,-2\n"
+    with (tmp_path / "lists" / ("test_odd.txt" if name == "openood" else "test.csv")).open("a") as file:
+        file.write(line)
+    with pytest.raises(DataError) as refused:
+        import_benchmark(name, tmp_path / "lists", tmp_path / "out", source="digits")
+    assert refused.value.where == ("group odd" if name == "openood" else "group unknown")

@@ -12,7 +12,7 @@ from wordnet_splits.base.lazy import need
 
 from ...backend.transforms import ONES, Normalise, Transform
 from ...backend.weights import load_weights, read_state
-from ...plugins import user_errors
+from ...plugins import USER_CODE_ERRORS, user_errors
 from .registry import LoadedModel, ModelRequest, register_model_source
 
 PLACEHOLDERS = (("LABEL_", 0), ("", 0), ("", 1))
@@ -69,6 +69,12 @@ def huggingface_model(name: str, request: ModelRequest) -> LoadedModel:
 
 def class_facts(config: Any) -> dict[str, Any]:
     """Return the class names of a configuration; nothing where they are Hugging Face's placeholders."""
+    if missing := [i for i in range(config.num_labels) if i not in config.id2label]:
+        raise DataError(
+            f"id2label has no class for column {missing[0]} of {config.num_labels}",
+            where="config.json",
+            hint="number its classes 0 to K - 1, as the columns",
+        )
     names = tuple(str(config.id2label[i]) for i in range(config.num_labels))
     positions = [tuple(f"{prefix}{i + start}" for i in range(len(names))) for prefix, start in PLACEHOLDERS]
     if names in positions[:1]:
@@ -104,7 +110,7 @@ def processor_facts(transformers: Any, name: str) -> dict[str, Any]:
     """Return a model's processor as a transform, and its normalisation; nothing where it has no processor."""
     try:
         processor = transformers.AutoImageProcessor.from_pretrained(name, trust_remote_code=False)
-    except (OSError, ValueError):  # no processor, or one that this version does not support
+    except USER_CODE_ERRORS:  # no processor, or a malformed one, or one that this version does not support
         return {}
     config = {k: v for k, v in processor.to_dict().items() if _plain(v)}
     normalise: Normalise | None = Normalise()

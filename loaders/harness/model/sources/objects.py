@@ -41,7 +41,8 @@ def from_object(model: Any, request: ModelRequest, name: str | None = None) -> L
             return LoadedModel(request.model_id or name, model, repr(model), classes=model.classes)
         return LoadedModel(request.model_id or name, model, repr(model), **_stated_facts(model, request))
     if not callable(model):
-        raise DataError(f"{type(model).__name__} is not a model", hint="give a module, a function or a name")
+        hint = "give a module, a function or a name"
+        raise DataError(f"{type(model).__name__} is not a model", where=name, hint=hint)
     if request.weights is not None:
         raise DataError("weights cannot be loaded into a function", where=name)
     network = _FunctionNetwork(model, request.model_id or name)
@@ -81,6 +82,9 @@ def from_import(path: str, request: ModelRequest) -> LoadedModel:
     if not isinstance(imported, nn.Module) and callable(imported) and _makes_a_module(imported):
         with user_errors("the model cannot be made", where=path):
             imported = imported(**request.options)
+    elif request.options:
+        hint = "options are for a class, or a function that makes a model"
+        raise DataError(f"{', '.join(request.options)}: this model is made already", where=path, hint=hint)
     return from_object(imported, request, path)
 
 

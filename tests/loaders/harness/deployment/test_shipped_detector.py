@@ -412,3 +412,22 @@ def test_files_and_folders_are_scored_with_every_problem_said(
 
 def test_the_list_of_this_page_is_every_detector() -> None:
     assert {*EXPORTED, COMBINED, *ON_OUTLIERS, *NEEDS_MODEL} == set(list_detectors())
+
+
+@pytest.mark.parametrize("restrict", ["columns", "full"])
+def test_another_mapping_of_the_same_width_is_refused(restrict: str, store: Path, tmp_path: Path) -> None:
+    order, other = [1, 0, 2, 3, 4, 5], [0, 2, 1, 3, 4, 5]
+    (tmp_path / "order.txt").write_text("\n".join(map(str, order)))
+    mapped = evaluate(MODEL, "digits", "msp", store=store, mapping=order, restrict=restrict)
+    mapped.write(tmp_path / "results")
+    for results in (mapped, tmp_path / "results"):
+        with pytest.raises(DataError) as caught:
+            export_detector(results, "msp", model=MODEL, store=store, mapping=other)
+        assert caught.value.where == mapped.about.runs[0].name
+        same = export_detector(results, "msp", model=MODEL, store=store, mapping=tmp_path / "order.txt")
+        assert same.description.columns.columns == order
+    facts = mapped.about.runs[0].class_map
+    assert facts is not None
+    older = facts.model_copy(update={"order": None})  # counts and the origin are all that it has
+    assert older.is_of({**facts.model_dump(), "order": "00000000"})
+    assert not older.is_of({**facts.model_dump(), "mapping": "classes"})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from loaders.harness.arrays import Arrays
-from loaders.harness.model.class_map import ClassMap, Label, LabelSpace, class_map
+from loaders.harness.model.class_map import ClassMap, Label, LabelSpace, class_map, columns_key
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 from wordnet_splits.finding import load_manifest
 
@@ -72,7 +72,7 @@ def test_a_mapping_is_read_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "m.json").write_text(
         json.dumps({label.class_id: 4 - i for i, label in enumerate(SPACE.labels)})
     )
-    (tmp_path / "m.txt").write_text("beacon\ncrane\n\ntench\na\nb\n")
+    (tmp_path / "m.txt").write_text("beacon\ncrane\ntench\na\nb\n\n")
     assert class_map(SPACE, 5, mapping=tmp_path / "m.json").columns == (4, 3, 2)
     assert class_map(SPACE, 5, mapping=str(tmp_path / "m.txt")).columns == (2, 1, 0)
     (tmp_path / "bad.json").write_text("{")
@@ -116,6 +116,13 @@ def test_a_mismatch_is_refused_with_the_difference(
         class_map(SPACE, 5, **options)
 
 
+@pytest.mark.parametrize("background", [1.5, True, float("nan"), float("inf"), [], "Last", "1.0", ""])
+def test_a_background_that_is_no_column_is_refused(background: Any) -> None:
+    with pytest.raises(DataError) as refused:
+        class_map(SPACE, 4, background=background, where="net")
+    assert refused.value.where == "net"
+
+
 def test_columns_restrict_softmax_and_full_does_not() -> None:
     columns = class_map(SPACE, 5, mapping=[3, 0, 2])
     logits = LOGITS[:, list(columns.class_columns)]
@@ -135,6 +142,7 @@ def test_columns_restrict_softmax_and_full_does_not() -> None:
         "of": 5,
         "background": None,
         "mapping": "given",
+        "order": columns_key([3, 0, 2]),
     }
     assert full.identity
     assert not columns.identity

@@ -68,6 +68,8 @@ REFUSED = {
     "numbered.csv": "\n".join(f"{k},{n}" for k, n in enumerate(ORDER)),
     "classes.tsv": "\n".join(f"{n}\t{k}" for k, n in enumerate(ORDER)),
     "short.txt": "3\n1\n4\n",
+    "blank.txt": "3\n1\n\n4\n0\n5\n2\n",
+    "blank_first.txt": "\n3\n1\n4\n0\n5\n2\n",
     "latin.txt": b"drei\xdf\n1\n4\n0\n5\n2\n",
     "binary.json": b"\x80\x04]q\x00.",
 }

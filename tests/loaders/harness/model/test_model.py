@@ -152,7 +152,7 @@ def test_what_is_named_module_and_name_is_imported(tmp_path: Path, monkeypatch: 
         "class Small(nn.Sequential):\n"
         "    def __init__(self, k=4):\n        super().__init__(nn.Flatten(), nn.Linear(192, k))\n"
         "def make(k=5):\n    return Small(k)\n"
-        "ready = Small(6)\n"
+        "ready = Small(6)\nnumber = 3\n"
         "def pair(x):\n    return x.flatten(1), x.flatten(1)[:, :7]\n"
     )
     monkeypatch.chdir(tmp_path)
@@ -163,8 +163,25 @@ def test_what_is_named_module_and_name_is_imported(tmp_path: Path, monkeypatch: 
     assert outputs(load_model("my_networks:pair", model_id="p", device="cpu"))[1].shape == (4, 7)
     with pytest.raises(UnknownNameError, match="did you mean 'ready'"):
         load_model("my_networks:redy")
+    for made in ("ready", "pair"):  # options would change nothing
+        with pytest.raises(DataError) as refused:
+            load_model(f"my_networks:{made}", options={"k": 9}, device="cpu")
+        assert refused.value.where == f"my_networks:{made}"
+    with pytest.raises(DataError) as refused:
+        load_model("my_networks:number", device="cpu")
+    assert refused.value.where == "my_networks:number"
     with pytest.raises(DataError, match="cannot be imported"):
         load_model("no_such_module:net")
+
+
+@pytest.mark.parametrize("tensor", ["parameter", "buffer"])
+def test_a_network_without_values_is_refused(tensor: str) -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(192, 6, device="meta" if tensor == "parameter" else None))
+    if tensor == "buffer":
+        network.register_buffer("scale", torch.ones(1, device="meta"))
+    with pytest.raises(DataError) as refused:
+        load_model(network, model_id="net", device="cpu")
+    assert refused.value.where == "net"
 
 
 def test_unknown_kinds_of_models_are_refused() -> None:

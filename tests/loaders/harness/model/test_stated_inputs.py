@@ -325,3 +325,21 @@ def test_a_network_of_one_channel_is_told_from_one_of_another_size(network: Any,
     with pytest.raises(DataError) as caught:
         load_model(network, device="cpu").prepare(X)
     assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize("config", ["[]", "{", '{"image_processor_type": "TimmWrapperImageProcessor"}'])
+def test_a_malformed_processor_is_asked_for(config: str) -> None:
+    name = hf_folder("h", [*"abcdef"], processor=False)
+    Path("h", "preprocessor_config.json").write_text(config)
+    model = load_model(name, device="cpu")
+    with pytest.raises(DataError) as caught:
+        input_transform(model, "resize-8")
+    assert caught.value.where == model.name
+
+
+def test_class_names_of_other_columns_are_refused() -> None:
+    network = hf_network([*"abcdef"])
+    network.config.id2label = dict(enumerate("abcdef", 1))
+    with pytest.raises(DataError) as caught:
+        load_model(network, device="cpu")
+    assert caught.value.where == "config.json"

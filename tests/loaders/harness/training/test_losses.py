@@ -136,6 +136,9 @@ def test_a_users_method_is_refused_as_a_shipped_one_and_named_by_text(tmp_path: 
         with pytest.raises((DataError, UnknownNameError)) as caught:
             Flooding(**parameters)
         assert caught.value.where == where
+    with pytest.raises(UnknownNameError) as first:  # of several, the same one in every process
+        Flooding(**{"onn": True, **{f"stepz{number}": 1 for number in range(9)}})
+    assert first.value.near == ("on",)
     assert Flooding(b=1, steps=2, on=False).b == 1
     for method in (Flooding(b=0.3), Flooding, 3):
         with pytest.raises(DataError) as refused:
