@@ -92,6 +92,14 @@ def gives_logits(head: Head, features: Array, logits: Array) -> bool:
     return True
 
 
+def nearly_equal(values: Array, others: Array, tolerance: float) -> bool:
+    """Return whether arrays of equal shapes differ by at most a share of the greatest value."""
+    scale = float(np.abs(values).max(initial=0.0))
+    return values.shape == others.shape and bool(
+        np.allclose(others, values, rtol=tolerance, atol=tolerance * scale)
+    )
+
+
 def _exact_in_bfloat16(values: Array) -> bool:
     return not (np.ascontiguousarray(values).view(np.uint32) & 0xFFFF).any()
 

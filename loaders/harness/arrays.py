@@ -37,6 +37,11 @@ NEEDS_HEAD = "needs the weights of a linear head, and this model has none"
 """Reason why a detector cannot be used, as a predicate."""
 
 
+def array_of(tensor: Any) -> Array:
+    """Return the values of a tensor in float32; a float32 tensor on the CPU shares its memory."""
+    return np.asarray(tensor.detach().float().cpu().numpy())
+
+
 def read_only(array: Array) -> Array:
     """Return a read-only view of an array."""
     view = array.view()

@@ -16,8 +16,10 @@ from torch import Tensor
 
 from wordnet_splits.base.errors import DataError
 
-from ..arrays import Array
+from ..array_checks import nearly_equal
+from ..arrays import Array, array_of
 from ..model import Model
+from ..model.batch_dependence import depends_on_batch, is_deterministic, logits_in_other_batch
 from ..probes import Probe
 from .batches import BatchReader
 from .extraction import forward_arrays, randomness
@@ -40,7 +42,7 @@ def create_group(
     if group.begun:
         return
     inputs = reader.rows(range(min(ROWS, table.num_rows)))
-    logits = model.prepare(inputs).float().cpu().numpy()
+    logits = array_of(model.prepare(inputs))
     about = {
         "features_dtype": features_dtype,
         "head": model.head_name,
@@ -48,7 +50,7 @@ def create_group(
         "sources": sorted(table["source"].unique().to_pylist()),
         "transform": dict(reader.transform.spec),
     }
-    canary = {"inputs": inputs.float().cpu().numpy(), "logits": logits}
+    canary = {"inputs": array_of(inputs), "logits": logits}
     group.begin(about, canary)
 
 
@@ -74,7 +76,7 @@ def check_group(
     rounding = ROUNDINGS * torch.finfo(model.dtype).eps
     rtol = max(rounding, RTOL_FLOAT16 if group.about.features_dtype == "float16" else RTOL)
     stored = group.first_rows(FORWARD, len(x))
-    if stored and model.depends_on_batch(logits, stored["logits"]):
+    if stored and depends_on_batch(model, logits, stored["logits"]):
         return _notes(group, features_dtype)  # the stored arrays depend on the other images of the batch
     if stored:
         with model.batch(x) as result:
@@ -89,13 +91,13 @@ def check_group(
 
 
 def note_batch_statistics(model: Model, group: StoredGroup) -> None:
-    """Note where the logits of the canary's inputs depend on the batch: see `Model.depends_on_batch`."""
+    """Note where the logits of the canary's inputs depend on the batch: see `depends_on_batch`."""
     inputs, logits = group.canary()
-    model.depends_on_batch(logits, group.first_rows(FORWARD, len(logits))["logits"])
+    depends_on_batch(model, logits, group.first_rows(FORWARD, len(logits))["logits"])
     if next(iter(group.records(FORWARD))).settings.batch_size == len(logits):  # that was the same batch
-        few = model.logits_in_other_batch(torch.from_numpy(inputs).to(model.device, model.dtype))
+        few = logits_in_other_batch(model, torch.from_numpy(inputs).to(model.device, model.dtype))
         if few is not None:
-            model.depends_on_batch(few.float().cpu().numpy(), logits[: len(few)])
+            depends_on_batch(model, array_of(few), logits[: len(few)])
 
 
 def _probed(model: Model, unit: str, probe: Probe, x: Tensor, table: pa.Table) -> Mapping[str, Tensor]:
@@ -106,7 +108,7 @@ def _probed(model: Model, unit: str, probe: Probe, x: Tensor, table: pa.Table) -
 
 def _difference(model: Model, group: StoredGroup, x: Tensor, array_name: str) -> DataError:
     """Return the error for an array that differs from the stored one of the same inputs."""
-    if group.fresh or not model.repeats(x):
+    if group.fresh or not is_deterministic(model, x):
         return DataError(
             f"it is not deterministic: two passes of the same images give other {array_name}",
             where=model.name,
@@ -122,10 +124,8 @@ def _difference(model: Model, group: StoredGroup, x: Tensor, array_name: str) ->
 def _alike(stored: Array | None, computed: Tensor | None, rtol: float) -> bool:
     if stored is None or computed is None:
         return False
-    values, others = (a.astype(np.float32) for a in (stored, computed.detach().float().cpu().numpy()))
-    others = others[: len(values)]
-    scale = float(np.abs(values).max(initial=0.0))
-    return values.shape == others.shape and bool(np.allclose(others, values, rtol=rtol, atol=rtol * scale))
+    values, others = stored.astype(np.float32), array_of(computed)
+    return nearly_equal(values, others[: len(values)], rtol)
 
 
 def _notes(group: StoredGroup, features_dtype: str) -> list[str]:

@@ -12,7 +12,7 @@ from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..array_checks import refuse_probabilities
-from ..arrays import Array, Head
+from ..arrays import Head, array_of
 from .hooks import capture_features, capture_outputs, run_eagerly, submodule
 
 OUTPUTS = ("features", "logits")
@@ -144,8 +144,9 @@ def _matrix(layer: nn.Module) -> Head | None:
     """Return the weights and biases of a linear layer, None for another layer."""
     if not isinstance(layer, nn.Linear) or layer.weight.is_complex():
         return None
-    weight = _numpy(layer.weight)
-    return Head(weight, np.zeros(len(weight), np.float32) if layer.bias is None else _numpy(layer.bias))
+    weight = array_of(layer.weight).copy()
+    bias = np.zeros(len(weight), np.float32) if layer.bias is None else array_of(layer.bias).copy()
+    return Head(weight, bias)
 
 
 def refuse_complex(values: Tensor, name: str, where: str) -> None:
@@ -305,7 +306,3 @@ def _same(a: Tensor | None, b: Any) -> bool:
         and a.shape == b.shape
         and (a is b or bool(torch.equal(a, b)))
     )
-
-
-def _numpy(tensor: Tensor) -> Array:
-    return np.array(tensor.detach().float().cpu().numpy())

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from wordnet_splits.base.errors import DataError, unknown
 
@@ -34,6 +35,16 @@ def run_eagerly() -> AbstractContextManager[Any]:
 
 
 @contextmanager
+def removing(handles: Sequence[RemovableHandle]) -> Iterator[None]:
+    """Remove hooks at the end of the block."""
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
 def capture_outputs(
     module: nn.Module, names: Sequence[str], *, copy: bool = False
 ) -> Iterator[dict[str, Tensor]]:
@@ -52,11 +63,8 @@ def capture_outputs(
         return hook
 
     handles = [submodule(module, key, "model").register_forward_hook(keep(key)) for key in names]
-    try:
+    with removing(handles):
         yield outputs
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager
@@ -82,11 +90,8 @@ def capture_features(
     handles = [
         submodule(module, key, where).register_forward_pre_hook(keep(key), with_kwargs=True) for key in names
     ]
-    try:
+    with removing(handles):
         yield features
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def pooled(maps: Tensor, layer: nn.Module, where: str) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .hooks import run_eagerly
+from .hooks import removing, run_eagerly
 
 STAGES = "stages"
 """Name that stands for all stages."""
@@ -45,12 +45,8 @@ def find_stages(module: nn.Module, x: Tensor, head: str | None) -> tuple[str, ..
     handles = [
         part.register_forward_hook(hook_of(name, part)) for name, part in module.named_modules() if name
     ]
-    try:
-        with torch.no_grad(), run_eagerly():
-            module(x)
-    finally:
-        for handle in handles:
-            handle.remove()
+    with removing(handles), torch.no_grad(), run_eagerly():
+        module(x)
     with_positions = {name: positions for name, (_, positions) in shapes.items() if positions > 1}
     sizes = with_positions or {name: channels for name, (channels, _) in shapes.items()}
     last = {size: name for name, size in sizes.items()}  # the last call of each size
@@ -97,8 +93,5 @@ def replace_maps(module: nn.Module, changes: Mapping[str, Callable[[Tensor], Ten
     handles = [
         module.get_submodule(name).register_forward_hook(hook_of(change)) for name, change in changes.items()
     ]
-    try:
+    with removing(handles):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()

@@ -24,7 +24,7 @@ from wordnet_splits.sources.pixels import as_rgb, decode_bytes, image_as_rgb
 from ..activations.activations import input_transform
 from ..activations.batches import refuse_unscaled
 from ..activations.on_benchmark import probes_of
-from ..arrays import Array, Arrays
+from ..arrays import Array, Arrays, array_of
 from ..backend.devices import deterministic_kernels
 from ..backend.transforms import Normalise, Transform, as_transform, evaluation_transform
 from ..detectors import ConfiguredDetector
@@ -219,7 +219,7 @@ class ShippedDetector:
         if self.model.width != class_map.width:
             message = f"gives {self.model.width} columns where the detector was fitted on {class_map.width}"
             raise DataError(message, where=self.model.name)
-        arrays = {name: tensor.detach().float().cpu().numpy() for name, tensor in outputs.items()}
+        arrays = {name: array_of(tensor) for name, tensor in outputs.items()}
         data = class_map.arrays(Arrays(arrays))
         return np.asarray(confidence(self.fitted, data), dtype=np.float32)
 

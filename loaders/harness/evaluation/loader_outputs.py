@@ -19,10 +19,11 @@ from wordnet_splits.manifest import Manifest, Part
 from ..activations.extraction import forward_arrays, image_generator, settings
 from ..activations.on_benchmark import probes_of, unavailable_reason
 from ..activations.runs import GroupOutputs, ModelRun, Need
-from ..arrays import Arrays
+from ..arrays import Arrays, array_of
 from ..backend.devices import deterministic_kernels
 from ..backend.transforms import Transform, as_transform
 from ..model import Model
+from ..model.batch_dependence import depends_on_batch, logits_in_other_batch
 from ..model.class_map import ClassMap, LabelSpace
 from ..model.loading import Models
 from ..plugins import USER_CODE_ERRORS, describe_error, user_errors
@@ -128,7 +129,7 @@ class UserImages:
                     message = f"the forward pass failed: {describe_error(error)}"
                     raise DataError(message, where=f"{model.name} on {set_name}") from error
                 for name, tensor in outputs.items():
-                    parts.setdefault(name, []).append(tensor.detach().float().cpu().numpy())
+                    parts.setdefault(name, []).append(array_of(tensor))
                 task.advance(len(images))
         if not ids:
             raise DataError("there are no images", where=set_name)
@@ -327,14 +328,14 @@ def batch_outputs(
     x : (n, 3, h, w), on the model's device. layers : outputs that probes read. forward : whether features and
         logits are computed. group, ids : name the images, which seed random probes.
     """
-    rebatched = None if model.width is not None else model.logits_in_other_batch(x)
+    rebatched = None if model.width is not None else logits_in_other_batch(model, x)
     outputs: dict[str, Tensor] = {}
     with model.batch(x, layers, skip=not forward and not layers) as result:
         if forward and result is not None:
             outputs = forward_arrays(result, model.name)
             if rebatched is not None:
                 logits = outputs["logits"][: len(rebatched)]
-                model.depends_on_batch(rebatched.float().cpu().numpy(), logits.float().cpu().numpy(), x)
+                depends_on_batch(model, array_of(rebatched), array_of(logits), x)
         for probe in probes:
             name = probe_name(probe)
             generators = ([image_generator(name, group, i, "raw") for i in ids],) if probe.random else ()

@@ -19,8 +19,6 @@ from ..plugins import user_errors
 
 IMAGE_KEYS, LABEL_KEYS = ("pixel_values", "images", "image"), ("labels", "label")
 """Keys of items and batches that are mappings, as in Hugging Face's datasets."""
-LEAST_REPEATED = 2
-"""Number of workers from which each may give all images of an iterable dataset."""
 
 
 def as_set(data: Any, where: str = "sets") -> Any:
@@ -102,7 +100,7 @@ def refuse_another_count(data: Any, count: int, distinct: int, where: str) -> No
     """
     expected = _expected_count(data)
     workers = getattr(data, "num_workers", 0)
-    shared = workers >= LEAST_REPEATED and isinstance(dataset_of(data), IterableDataset)
+    shared = workers > 1 and isinstance(dataset_of(data), IterableDataset)
     if expected is not None and count != expected:
         message = f"gives {count:,} images, though there are {expected:,}"
     elif shared and distinct > 1 and distinct * workers == count:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
@@ -16,7 +15,7 @@ from torch.nn.parameter import UninitializedParameter
 from wordnet_splits.base.errors import DataError
 
 from ..array_checks import gives_logits, logit_notes
-from ..arrays import NEEDS_HEAD, Array, Head
+from ..arrays import NEEDS_HEAD, Head, array_of
 from ..backend.head import HookedNetwork, check_logits, refuse_complex
 from ..backend.hooks import capture_outputs
 from ..backend.keys import content_stamp, is_quantised, model_key
@@ -26,23 +25,7 @@ from ..plugins import IN_PYTHON, USER_CODE_ERRORS, user_errors
 from .class_map import ClassMap, ClassMapping, LabelSpace, class_map
 from .sources.registry import LoadedModel
 
-BATCH_ERROR = {torch.float32: 1e-3, torch.float64: 1e-3}
-HALF_ERROR = 3e-2
-"""Largest difference of an image's logits between batches, relative to the greatest; in half precision."""
-BATCH_STATISTICS = (
-    "its logits for an image depend on the other images of the batch, or on chance (BatchNorm without "
-    "running statistics?): these figures are those of this batch size and order"
-)
-RANDOM = (
-    "it is not deterministic: two forward passes of the same images give other outputs (dropout left on?), "
-    "and another run gives other figures"
-)
 QUANTISED = "its weights are quantised to 8 bits or fewer: these are not the figures of the network in float"
-NOT_COMPARED = (
-    "it takes batches of one size alone, so whether its logits for an image depend on the others is not known"
-)
-OTHER_BATCH = 8
-"""Largest size of the second batch that shows whether logits depend on the batch."""
 CHECK_TRANSFORM = "check the transform: --transform resize-224 (transform='resize-224') gives 224 x 224"
 ONE_CHANNEL = (
     "it takes images of one channel, and these have three, which are equal in grey images: give a module "
@@ -183,7 +166,7 @@ class Model:
         if features is not None:
             refuse_complex(features, "features", self.name)
             self._compare_head(features, logits)
-        for note in logit_notes(logits.float().cpu().numpy()):
+        for note in logit_notes(array_of(logits)):
             self.note(note)
         self.width = int(logits.shape[1])
         return logits
@@ -205,48 +188,12 @@ class Model:
 
     def _compare_head(self, features: Tensor, logits: Tensor) -> None:
         """Leave out the head, with a note, where features @ weight.T + bias are not the logits."""
-        if self.head is not None and not gives_logits(self.head, _numpy(features), _numpy(logits)):
+        if self.head is not None and not gives_logits(self.head, array_of(features), array_of(logits)):
             self._head_differs = True
             self.note(
                 f"features @ weight.T + bias of its head {self.head_name!r} are not its logits (a scale, a "
                 "hook, a forward of its own?): detectors that need the head's weights are left out"
             )
-
-    def logits_in_other_batch(self, x: Tensor) -> Tensor | None:
-        """Return logits of the first images of a batch, computed in a batch of another size.
-
-        None, and a note, where the model accepts no other size (an exported program). For one or two images
-        the other batch has one more, a darker copy of the first, which changes batch statistics.
-        """
-        batch = x[: min(OTHER_BATCH, max(2, len(x) // 2))] if len(x) > 2 else torch.cat([x, x[:1] / 2])
-        try:
-            return self.prepare(batch)[: len(x)]
-        except DataError:
-            self.prepare(x)
-            self.note(NOT_COMPARED)
-            return None
-
-    def depends_on_batch(self, logits: Array, batch_logits: Array, x: Tensor | None = None) -> bool:
-        """Return, and note, whether logits (n, K) of a few images differ from those in a larger batch.
-
-        ``x`` : images with which chance is told apart from the batch.
-        """
-        if not self._alike(logits, batch_logits):
-            self.note(BATCH_STATISTICS if x is None or self.repeats(x) else RANDOM)
-        return not {BATCH_STATISTICS, RANDOM}.isdisjoint(self.notes)
-
-    def repeats(self, x: Tensor) -> bool:
-        """Return whether two forward passes of the same images give the same features and logits."""
-        with torch.no_grad():
-            first, second = (
-                [_numpy(output) for output in self.forward(x) if output is not None] for _ in range(2)
-            )
-        return all(map(self._alike, first, second))
-
-    def _alike(self, values: Array, others: Array) -> bool:
-        error = BATCH_ERROR.get(self.dtype, HALF_ERROR)
-        atol = error * float(np.abs(values).max(initial=0.0))
-        return bool(np.allclose(values, others, rtol=error, atol=atol))
 
     def note(self, text: str) -> None:
         """Add a sentence to `notes`."""
@@ -436,7 +383,3 @@ class Model:
             self.std = None
             for part, flag in zip(modules, flags, strict=True):
                 part.training = flag
-
-
-def _numpy(tensor: Tensor) -> Array:
-    return np.asarray(tensor.detach().float().cpu().numpy())

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError
 
+from ..backend.hooks import removing
 from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:
@@ -226,8 +227,5 @@ def _drawing(
         return hook
 
     handles = [part.register_forward_hook(hook_of(part)) for part in layers]
-    try:
+    with removing(handles):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()

@@ -16,7 +16,6 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -25,6 +24,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Task
 from wordnet_splits.metrics import gamma_minus, gamma_plus
 
+from ..arrays import array_of
 from ..checkpoints.files import build_from, portable_state
 from ..methods.interface import Batch, Data, Method, State, Terms
 from ..methods.network import HEADS, Network, evaluation_mode
@@ -353,13 +353,13 @@ class Trainer:
         metrics["val_accuracy"] = float((probabilities.argmax(1) == val.labels).double().mean())
         if self.method.outliers == "none":
             return metrics
-        plus = gamma_plus(_numpy(probabilities.gather(1, val.labels[:, None])[:, 0]))
+        plus = gamma_plus(array_of(probabilities.gather(1, val.labels[:, None])[:, 0]))
         minus = None
         if self.data.val_negatives is not None:
             with self.averaged():
                 outlier_logits = self._evaluate(self.data.val_negatives.pixels)
             outliers = known_probabilities(outlier_logits, background=background)
-            highest = _numpy(outliers.max(1).values)
+            highest = array_of(outliers.max(1).values)
             minus = gamma_minus(highest, classes=outliers.shape[1], background=background)
         gamma = None if minus is None else (plus + minus) / 2
         return {**metrics, "gamma_plus": plus, "gamma_minus": minus, "gamma": gamma}
@@ -422,7 +422,3 @@ def _load_start(module: nn.Module, weights: Mapping[str, Any]) -> None:
     if not fits or any(not name.startswith(HEADS) for name in state.keys() - shared.keys()):
         raise DataError("the weights to start from are of another network")
     module.load_state_dict(shared, strict=False)
-
-
-def _numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
-    return np.asarray(tensor.float().cpu().numpy())

@@ -18,7 +18,7 @@ from torch import Tensor, fx
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.untrusted import open_untrusted, sha256_of
 
-from ...arrays import Head
+from ...arrays import Head, array_of
 from ...backend.head import refuse_equal_outputs
 from ...backend.weights import LARGEST, is_torchscript
 from ...plugins import require_trust, user_errors
@@ -149,7 +149,7 @@ def _head(module: Any, node: Any) -> Head | None:
     parameters = [n for n in node.args[1:] if n is not None]
     if any(n.op != "get_attr" for n in parameters):
         return None
-    weight, *bias = [_attribute(module, n.target).detach().float().cpu().numpy() for n in parameters]
+    weight, *bias = [array_of(_attribute(module, n.target)) for n in parameters]
     return Head(np.array(weight), np.array(bias[0]) if bias else np.zeros(len(weight), np.float32))
 
 
