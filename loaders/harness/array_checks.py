@@ -1,4 +1,4 @@
-"""Checks of arrays: probabilities in place of logits, a head of other logits, and values made equal.
+"""Checks of arrays: probabilities in place of logits, a head that gives other logits, rounding to ties.
 
 Arrays and confidences are stored as float32. Rounding keeps the order of values but may make different ones
 equal: values that are close relative to their size (``1e8 + z``, ``exp(z - 100)``) become ties, and their
@@ -18,18 +18,18 @@ from .arrays import CHUNK, Array, Head
 PROBABILITY_TOLERANCE = 1e-2
 """Largest difference of a row's sum from 1 in probabilities; float16 rounds by that over 1,000 classes."""
 MIN_ROWS, MIN_DIFFERENCE = 8, 0.1
-"""Rows, and their largest difference as a share of their sum, from which a constant sum says something."""
+"""Fewest rows, and least difference between rows as a share of the sum, to check for a constant sum."""
 LOG_PROBABILITIES = (
     "the logits are log-probabilities (the exponentials of each row sum to 1): energy is rounding error, and "
-    "mls is msp; give what goes into the softmax"
+    "mls is msp; give the inputs of the softmax"
 )
 SIGMOIDS = (
-    "no logit is negative, and they have a bound (1, or one that many reach), as outputs of a sigmoid or "
-    "cosine similarities without their scale do; give what goes into the softmax"
+    "all logits are from 0 to a bound (1, or a value that many rows reach), as outputs of a sigmoid or "
+    "cosine similarities without their scale are; give the inputs of the softmax"
 )
 MIN_SATURATED_ROWS, SATURATED, MIN_SATURATED_SHARE = 32, 0.99, 0.1
-"""Rows, share of the greatest logit, and share of rows that reach it, from which logits that are not negative
-look like outputs of a sigmoid times a number."""
+"""Fewest rows, share of the greatest logit, and least share of rows that reach it, to take logits from 0 on
+for scaled outputs of a sigmoid."""
 MAX_TIED_SHARE = 1e-3
 """Largest accepted share of pairs of different values that become equal: AUROC changes by at most half of it.
 
@@ -38,16 +38,16 @@ The share is 1e-7 for values that spread as far as their size, 1e-4 for values t
 CHECKED_VALUES = 1 << 22
 """Largest number of matrix values that are checked, in evenly spread rows; more would take minutes."""
 HEAD_ROWS = 64
-"""Largest number of rows whose logits are compared with those of the head."""
+"""Largest number of rows for which the logits are compared with the head's."""
 ROUNDINGS = 6
-"""Standard deviations of rounding by which the logits may differ from those of the head."""
+"""Largest difference between logits and the head's, in standard deviations of rounding."""
 BFLOAT16, TENSOR_FLOAT = 2.0**-8, 2.0**-11
 """Relative rounding in bfloat16, and in float16 or the TF32 that GPUs may use for float32."""
 OFFSET_HINT = "take away the offset that they have in common"
 
 
 def refuse_probabilities(logits: Array, *, where: str, hint: str) -> None:
-    """Raise DataError where every row of logits (n, K) holds probabilities, or percentages: of one sum."""
+    """Raise DataError where every row of logits (n, K) holds probabilities, or percentages (equal sums)."""
     total = 1.0 if _in_every_row(logits, _are_probabilities) else _constant_sum(logits)
     if total:
         raise DataError(
@@ -74,9 +74,9 @@ def logit_notes(logits: Array) -> Iterator[str]:
 def gives_logits(head: Head, features: Array, logits: Array) -> bool:
     """Return whether ``features @ weight.T + bias`` are the logits, up to rounding, on the first rows.
 
-    Each column's root mean square difference is compared with that of its rounding, which grows as the root
-    of the sum of the squared products. A type's rounding is that of bfloat16 where all values of features or
-    logits are exact in it, else that of TF32 and float16.
+    The root mean square difference of each column is compared with the rounding error, which grows with the
+    root of the sum of squared products. If all features or all logits are exact in bfloat16, its rounding is
+    assumed, else the rounding of TF32 and float16.
     """
     f, z = (np.asarray(values[:HEAD_ROWS]).astype(np.float32) for values in (features, logits))
     if f.ndim != 2 or f.shape[1] != head.weight.shape[1] or z.shape != (len(f), len(head.weight)):
@@ -204,7 +204,7 @@ def _in_every_row(values: Array, test: Callable[[Array], bool]) -> bool:
 def _constant_sum(logits: Array) -> float:
     """Return the sum of all rows of logits (n, K) without a negative value, 0 where it differs.
 
-    Rows that are all equal, or each of a single value above 0, show nothing.
+    Equal rows, and rows with a single value above 0, are not enough to decide.
     """
     if len(logits) < MIN_ROWS or logits.shape[1] < 2 or logits.min() < 0:
         return 0.0

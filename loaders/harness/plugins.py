@@ -127,15 +127,15 @@ def convert(value: Any, default: Any, where: str) -> Any:
 
 
 class Parameters:
-    """Base of dataclasses whose fields are parameters: values outside of their annotations are refused.
+    """Base of dataclasses whose fields are parameters; values are checked by annotation and type of default.
 
-    So are values of another type than the default's, and names that are no field. Ranges are declared as in
+    Unknown names are refused. Ranges are declared as in
     pydantic's models: ``PositiveFloat``, ``Annotated[float, Field(ge=0, lt=1)]``, ``Literal["mean", "sum"]``.
     Numbers without bounds are ``FiniteFloat``.
     """
 
     def __new__(cls, *values: Any, **named: Any) -> Self:
-        """Refuse values that are no parameters, before ``__init__`` would raise a TypeError."""
+        """Refuse unknown parameters before ``__init__`` raises a TypeError."""
         signature = inspect.signature(cls.__init__)
         try:
             signature.bind_partial(None, *values, **named)

@@ -171,8 +171,8 @@ def unknown(
 
     Parameters
     ----------
-    near : valid names to suggest first; those whose initials are ``name`` follow, then those like
-        it, else those that hold it.
+    near : valid names to suggest first; names with the initials ``name`` follow, then similar names, else
+        names that contain it.
     """
     given, valid, similar = str(name), sorted(set(names)), [*near]
     if len(given) <= LONGEST_SHOWN:  # comparing a text of megabytes takes minutes

@@ -35,7 +35,7 @@ _DOTTED: Final = re.compile(rf"^[^=\n#]*?(?:\.[^=\n#.]*){{{DEEPEST},}}", re.MULT
 
 
 def csv_rows(path: Path, *, delimiter: str = ",", error: ErrorType = DataError) -> Iterator[list[str]]:
-    """Yield the cells of each row of a CSV file; blank lines at its end are no rows.
+    """Yield the cells of each row of a CSV file, without blank lines at its end.
 
     Raises
     ------

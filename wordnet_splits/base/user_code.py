@@ -46,7 +46,7 @@ def require_trust(problem: str, *, trusted: bool, where: str) -> None:
         raise UnsafeDataError(
             problem,
             where=where,
-            hint="if you trust where it comes from, say so with --trust-model (trust_model=True)",
+            hint="if you trust its origin, pass --trust-model (trust_model=True)",
         )
 
 
@@ -63,7 +63,7 @@ def require_trusted_name(path: str, *, trusted: bool, where: str) -> None:
 def import_object(path: str, *, where: str) -> Any:
     """Return the object at ``MODULE:NAME``; the working directory is searched too.
 
-    A name that stands in a file has to pass `require_trusted_name` first.
+    Check a name from a file with `require_trusted_name` first.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Tables of pairs of pictures that look alike, and of single pictures, with a person's verdicts.
 
 A pair's ``verdict`` is ``same``, ``different`` or ``unsure``; a row without a second picture is a note on one
-picture, ``leave out`` or ``keep``. The reviewer's initials stand beside it. ``distance`` is the number of
-bits in which the pictures' hashes differ, empty where nobody computed it.
+picture, ``leave out`` or ``keep``; ``reviewer`` has the person's initials. ``distance`` is the number of
+bits in which the pictures' hashes differ, empty if not computed.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def read_pairs(path: Path) -> list[PairRow]:
 
     Raises
     ------
-    DataError : the file is absent, is no such table, or has a verdict that is unknown or without a reviewer,
-        or a distance that is not a number of bits.
+    DataError : the file is absent or not such a table, a verdict is unknown or without a reviewer, or a
+        distance is not a number of bits.
     """
     rows: list[PairRow] = []
     header: Sequence[str] | None = None

@@ -83,7 +83,7 @@ def close_pairs(
 def too_many(most: int, threshold: int) -> SplitsError:
     """Return the error for more than ``most`` pairs."""
     if threshold == 0:
-        hint = "many images look alike, such as blank ones: take all but one of them out"
+        hint = "remove all but one of the images that look the same, such as blank images"
         return SplitsError(f"more than {most:,} pairs have equal hashes", hint=hint)
     hint = f"give a smaller --threshold, such as {threshold // 2}"
     return SplitsError(f"more than {most:,} pairs are at most {threshold} bits apart", hint=hint)

@@ -283,7 +283,7 @@ def to_numpy(values: Any, *, where: str | None = None) -> Array:
     Raises
     ------
     DataError : masked values or complex numbers, whose mask or imaginary part a conversion would drop; or
-        values that form no array.
+        values that cannot form an array.
     """
     parts = values if isinstance(values, list | tuple) else (values,)
     masked = [np.ma.getmaskarray(part) for part in parts if isinstance(part, np.ma.MaskedArray)]

@@ -172,7 +172,7 @@ def needs_confirmation(reading: Reading, shares: Floats) -> Flags:
     These are a choice from the supplement to WordNet; a name that is not a lemma as a whole, unless its last
     words say what kind of thing it is (`_is_compound`); a name whose other words mean another thing
     (`contradiction`); a single word that is more often an adjective than a noun (*normal*); a number; and all
-    names of a list in which more than `FOREIGN_SHARE` lead to no lemma, as in another language.
+    names of a list if more than `FOREIGN_SHARE` match no lemma, as in another language.
     """
     pool = reading.pool
     filled = np.flatnonzero(np.diff(pool.starts))

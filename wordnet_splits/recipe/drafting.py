@@ -202,9 +202,9 @@ def _images(role: str, source: str) -> str:
 
 
 def _splits_of(kinds: Sequence[str], splits: Sequence[str]) -> str:
-    """Return the splits of the first kind that a source has, "" for none.
+    """Return the splits of the first kind that a source has, or "".
 
-    The one that is called so alone, else all of the kind: ``test_seen`` and ``test_unseen``.
+    A split with the plain name of the kind, else all splits of the kind: ``test_seen`` and ``test_unseen``.
     """
     names = [(split, name) for split in splits if (name := parse_split(split)) is not None]
     for kind in kinds:

@@ -95,7 +95,7 @@ class Candidates:
         return self.context.replaced_synsets.get(self.key(class_id)) or self.catalog[class_id].wnids
 
     def mapped(self, class_id: str) -> CatalogClass:
-        """Return a candidate with the synsets under which it is judged."""
+        """Return a candidate with the synsets that rules apply to."""
         return replace(self.catalog[class_id], wnids=self.wnids(class_id))
 
     def all_wnids(self) -> list[str]:

@@ -205,8 +205,8 @@ class Expression(_Model):
     Attributes
     ----------
     senses : with ``overlaps``: ``any`` noun synset of a class's name, or those of its catalog.
-    relation : with ``overlaps``: the relations of a class to the operand's that count; ``kin`` counts those
-        of `thresholds`, in which a class is not its synset where that is wider than its name.
+    relation : with ``overlaps``: the relations of a class to the operand's that count; ``kin`` counts the
+        relations of `thresholds`, which distinguish a class from a synset wider than its name.
     """
 
     listed: OperandField | None = _means("the classes named")

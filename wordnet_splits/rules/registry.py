@@ -37,8 +37,8 @@ class Operator:
     reads : what the operator depends on: the ``sense`` that a class is mapped to, the ``hierarchy``, the
         similarity ``measure``, the version of ``wordnet``. An operator that reads any of them is asked only
         about classes that have a synset.
-    clause : what the operator says of classes, in the plural, with ``{}`` for its value, as in ``"lie at or
-        below {}"``; empty for the words that `rules.words` makes of the key and its meaning.
+    clause : plural predicate about classes, with ``{}`` for the value, as in ``"lie at or below {}"``; if
+        empty, `rules.words` writes the key and its meaning.
     """
 
     judge: Judge

@@ -1,12 +1,12 @@
 """Relations of classes by their synsets: which known classes a class equals, is below or is above.
 
-`thresholds`, audits, leaks, `robust` and the operator ``overlaps`` all ask `KnownClasses`.
+`thresholds`, audits, leaks, `robust` and the operator ``overlaps`` use `KnownClasses`.
 
-A class *equals* a known class if both have the same synset, unless catalogs map both to one that is wider
-than their names: *ramen* and *pho*, both filed under soup, are equal only by name. It is *below* a known
-class that has a hypernym of its synset, and *above* one that has a hyponym. Nothing is below a class that is
-mapped to a wider synset, and such a class is above nothing: *office chair*, mapped to chair, is not above
-*barber chair*. It is itself below the hypernyms of that synset.
+A class *equals* a known class if both have the same synset, unless catalogs map both to a synset wider than
+their names: *ramen* and *pho*, both mapped to soup, are equal only by name. A class is *below* a known class
+that has a hypernym of its synset, and *above* a known class that has a hyponym. A class that is mapped to a
+wider synset is never above another: *office chair*, mapped to chair, is not above *barber chair*. It is below
+the hypernyms of that synset.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Kin(Generic[Id]):
 
 
 class KnownClasses(Generic[Id]):
-    """Classes by id, to find those to which another class is related."""
+    """Classes by id, to find the relations of another class to them."""
 
     def __init__(self, classes: Mapping[Id, MappedClass], taxonomy: Taxonomy) -> None:
         self._classes: Mapping[Id, MappedClass] = classes

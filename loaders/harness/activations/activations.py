@@ -350,14 +350,14 @@ def with_transform(model: Model, transform: Transform | str, recipe: Declared) -
 
 
 def input_transform(model: Model, name: str, recipe: Declared | None = None) -> Transform:
-    """Return a named transform, normalised as the user says, else as the model does, else as the benchmark.
+    """Return a named transform with the normalisation of the user, else the model, else the benchmark.
 
     Where none is stated, an object given in Python gets pixels in [0, 1], and its results a note.
 
     Parameters
     ----------
     name : as of `evaluation_transform`, or ``MODULE:NAME``, a function of a PIL image.
-    recipe : that of the benchmark, None for other images.
+    recipe : the benchmark's, None for other images.
 
     Raises
     ------

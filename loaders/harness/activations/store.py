@@ -154,7 +154,7 @@ class StoredGroup:
         self._again = f"delete {folder} to have it computed again"
 
     def path(self, name: str) -> Path:
-        """Return the path of a file of the group; DataError for one elsewhere, as ``part.json`` may name."""
+        """Return the path of a file of the group; DataError for a name that leads outside the folder."""
         return path_below(self.folder, name)
 
     def locked(self) -> AbstractContextManager[None]:

@@ -90,8 +90,8 @@ class HookedNetwork:
 
     ``network(x)`` returns (features (n, D), logits (n, K)). Without a given name, the first call finds the
     head: the last nn.Linear called that outputs the logits. A module without linear layers for its classes is
-    used as a function of images: its features are None, unless it returns them. Of two outputs, in either
-    order, the logits are the ones that a linear layer gives. Feature maps before a head that is not linear,
+    used as a function of images: its features are None, unless it returns them. If it returns two outputs, in
+    either order, the logits are the output of a linear layer. Feature maps before a head that is not linear,
     e.g. a 1 x 1 convolution, are averaged over their positions.
 
     Attributes
@@ -202,8 +202,8 @@ def find_head(module: nn.Module, x: Tensor, where: str) -> FoundHead:
 
     Raises
     ------
-    DataError : the module gives no logits; other steps follow its linear layers, which are named; or either
-        of two outputs could be the logits.
+    DataError : no output can be logits; the linear layers, which are named, are followed by other steps; or
+        either of two outputs could be the logits.
     """
     linear = [key for key, part in module.named_modules() if isinstance(part, nn.Linear)]
     with (
@@ -244,7 +244,7 @@ def find_head(module: nn.Module, x: Tensor, where: str) -> FoundHead:
 
 
 def named_head(module: nn.Module, x: Tensor, where: str, name: str) -> FoundHead:
-    """Return the features before a named layer, and the logits: of two outputs, the one that it gives.
+    """Return the features before a named layer, and the logits (if there are two outputs, the layer's).
 
     Raises
     ------
@@ -270,16 +270,16 @@ def named_head(module: nn.Module, x: Tensor, where: str, name: str) -> FoundHead
 
 
 def _of_function(output: Any, where: str) -> tuple[Tensor | None, Tensor]:
-    """Return features, where it gives a pair of them, and logits of a module without a head."""
+    """Return features, None unless the module returns a pair, and logits of a module without a head."""
     return features_and_logits(output, where) if _is_pair(output) else (None, logits_of(output, where))
 
 
 def refuse_equal_outputs(outputs: Any, where: str) -> None:
-    """Raise DataError where nothing but their order says which of two equally wide outputs is the logits."""
+    """Raise DataError if two outputs have equal shapes, so that only their order identifies the logits."""
     first, second = outputs
     if getattr(first, "shape", ()) == getattr(second, "shape", None):
         raise DataError(
-            f"two outputs of shape {tuple(first.shape)}, and nothing says which one is the logits",
+            f"cannot identify the logits: both outputs have shape {tuple(first.shape)}",
             where=where,
             hint='return the logits alone or {"features": ..., "logits": ...}, or name the head (--head)',
         )

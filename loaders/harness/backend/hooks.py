@@ -24,9 +24,9 @@ def submodule(module: nn.Module, key: str, where: str) -> nn.Module:
 
 
 def run_eagerly() -> AbstractContextManager[Any]:
-    """Return a context in which compiled modules run as they were before ``torch.compile``.
+    """Return a context in which modules run without ``torch.compile``.
 
-    Compiled code calls no hooks that were added later. Before PyTorch 2.6 nothing changes.
+    Compiled code does not call hooks that were added later. Before PyTorch 2.6 the context has no effect.
     """
     if "torch._dynamo" not in sys.modules:  # nothing was compiled, and the import takes seconds
         return nullcontext()
@@ -99,14 +99,14 @@ def pooled(maps: Tensor, layer: nn.Module, where: str) -> Tensor:
 
     Raises
     ------
-    DataError : neither the layer nor the shape tells which axis holds the features.
+    DataError : the axis of the features cannot be found from the layer or the shape.
     """
     if maps.ndim == 2:
         return maps
     axis = _feature_axis(tuple(maps.shape), layer)
     if axis is None:
         raise DataError(
-            f"the head takes {tuple(maps.shape)}, and which axis holds the features is not known",
+            f"cannot find the axis of the features in the head's input of shape {tuple(maps.shape)}",
             where=where,
             hint="name the linear layer itself (head='head.fc'), or give a function of (features, logits)",
         )
@@ -114,7 +114,7 @@ def pooled(maps: Tensor, layer: nn.Module, where: str) -> Tensor:
 
 
 def _feature_axis(shape: tuple[int, ...], layer: nn.Module) -> int | None:
-    """Return the axis of a layer's input that its weights read; without weights that of maps h x h."""
+    """Return the axis of the features in a layer's input, by its weights, else by square maps; or None."""
     for part in layer.modules():
         linear, channels = getattr(part, "in_features", None), getattr(part, "in_channels", None)
         if linear is not None and shape[-1] == linear and isinstance(layer, nn.Linear):

@@ -80,7 +80,7 @@ def in_layout_of(maps: Tensor, output: Tensor) -> Tensor:
 
 @contextmanager
 def replace_maps(module: nn.Module, changes: Mapping[str, Callable[[Tensor], Tensor]]) -> Iterator[None]:
-    """Replace the maps (n, C, positions) of layers by functions of them inside the block."""
+    """Apply functions to the maps (n, C, positions) of layers inside the block."""
 
     def hook_of(change: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
         def hook(_: nn.Module, __: Any, output: Any) -> Any:

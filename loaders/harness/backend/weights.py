@@ -23,9 +23,9 @@ from wordnet_splits.base.untrusted import GiB, open_untrusted
 from ..plugins import describe_error, user_errors
 
 KEY = "#"
-"""Separates a file of weights from the name of one of several state dicts in it."""
+"""Separator of a file of weights and the name of a state dict in it."""
 WRAPPERS = {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
-"""Parts of tensors' names that are of wrappers: DataParallel, compile and averages, FSDP, checkpointing."""
+"""Parts that wrappers add to names of tensors: DataParallel, compile and averages, FSDP, checkpointing."""
 AVERAGES = "n_averaged"
 """Counter of torch's AveragedModel."""
 BATCHES = "num_batches_tracked"
@@ -66,17 +66,17 @@ def read_state(path: str | Path) -> State:
 
 
 def split_key(weights: str | Path) -> tuple[Path, str]:
-    """Return the file of ``FILE#KEY`` and the key, "" where there is none."""
+    """Return the file and the key of ``FILE#KEY``; the key is "" if absent."""
     file, _, key = str(weights).rpartition(KEY)
     return (Path(file), key) if file and not Path(weights).is_file() else (Path(weights), "")
 
 
 def _chosen(content: Any, key: str, path: Path) -> Any:
-    """Return the state dict of a checkpoint: its only one, or that of a key; else the content itself.
+    """Return the only state dict of a checkpoint, or the named one; else the content itself.
 
     Raises
     ------
-    UnknownNameError : there is none of that key. DataError : there are several, and no key is given.
+    UnknownNameError : no state dict has that name. DataError : several state dicts, and no name is given.
     """
     entries = content.items() if isinstance(content, Mapping) else ()
     states = {str(name): value for name, value in entries if _holds_tensors(value)}
@@ -90,7 +90,7 @@ def _chosen(content: Any, key: str, path: Path) -> Any:
         raise DataError(
             f"holds {len(states)} state dicts: {', '.join(names)}",
             where=str(path),
-            hint=f"say which, as in --weights {choice} (weights='{choice}')",
+            hint=f"name a state dict, as in --weights {choice} (weights='{choice}')",
         )
     return next(iter(states.values()), content)
 
@@ -205,8 +205,8 @@ def is_weights_file(weights: str | None) -> bool:
 def named_as(state: State, expected: Collection[str]) -> State:
     """Return a state dict with the names that a network expects, as far as wrappers make the difference.
 
-    Wrappers are those of `WRAPPERS` anywhere in a name, or one around all tensors, of any name: ``model.`` or
-    ``net.``. A counter of averages is left out, and missing counters of batches are 0.
+    The parts in `WRAPPERS` are ignored anywhere in a name, and so is any prefix that all names have, such as
+    ``model.``. A counter of averages is left out, and missing counters of batches are 0.
     """
     kept = [name for name in state if name in expected or name.rpartition(".")[2] != AVERAGES]
     own, wanted = ({_unwrapped(name): name for name in names} for names in (kept, expected))

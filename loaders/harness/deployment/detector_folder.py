@@ -327,13 +327,13 @@ def read_folder(folder: Path) -> tuple[Description, dict[str, Array]]:
 
 
 def _contradiction(calibration: Calibration, arrays: Mapping[str, Array]) -> str:
-    """Return how the arrays contradict themselves or the description, "" where they do not.
+    """Return how the arrays contradict themselves or the description, or "".
 
-    A checksum made anew does not help such a file.
+    Checksums do not detect this: whoever changes the arrays can also write the checksum.
     """
     scores = arrays.get(CALIBRATION)
     if scores is None or scores.shape != (calibration.images,) or scores.dtype != np.float32:
-        return "holds no calibration scores"
+        return "its calibration scores are missing or malformed"
     for name, array in arrays.items():
         if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
             return f"{name} holds values that are not finite numbers"

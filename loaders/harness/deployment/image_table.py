@@ -26,7 +26,7 @@ IMAGES = schema_of("image confidence:float32 p_value:float64 in_distribution:boo
 class FileScore:
     """The score of one file: nulls, and the ``problem``, for a file that cannot be scored.
 
-    Bytes of its name that are no text are written as ``\\xff``.
+    Undecodable bytes of the file name are written as ``\\xff``.
     """
 
     image: str
@@ -110,7 +110,7 @@ def score_files(
 
 
 def _as_text(path: str) -> str:
-    """Return a path as it can be written, bytes that are no text as ``\\xff``."""
+    """Return a path as text, with undecodable bytes as ``\\xff``."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 

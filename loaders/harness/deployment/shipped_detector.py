@@ -330,12 +330,12 @@ def _configured(description: Description, detector: Any, *, trusted: bool, where
         name, written = parse_named(description.detector)
         labelled = configure(spec, written, label=name)
     except SplitsError as error:
-        message = f"its parameters are not those of {description.name}: {error.what}"
+        message = f"invalid parameters of {description.name}: {error.what}"
         raise DataError(message, where=where, hint=AGAIN) from error
     told = written if description.chosen_on else spec.parameters  # a sweep chose the others
     pairs = [format_named(name, {key: of[key] for key in told}) for of in (chosen, labelled.params)]
     if set(params) != set(spec.parameters) or (name in spec.names and pairs[0] != pairs[1]):
-        message = f"its parameters are those of {pairs[0]}, not of {description.detector}"
+        message = f"its parameters must be those of {description.detector}, got {pairs[0]}"
         raise DataError(message, where=where, hint=AGAIN)
     return replace(configured, label=description.detector, params=chosen, chosen_on=description.chosen_on)
 

@@ -74,8 +74,8 @@ def zero_shot_arrays(
 
     Raises
     ------
-    DataError : embeddings that are no matrix of finite numbers, or have a row of zeros; widths that differ;
-        fewer negatives than groups.
+    DataError : embeddings are not a matrix of finite numbers, have a row of zeros or differ in width; fewer
+        negatives than groups.
     """
     NegLabel(groups=groups, T=T)  # checks both
     images, names = _embeddings(images, "images"), _embeddings(names, "names")

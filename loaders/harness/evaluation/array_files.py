@@ -88,7 +88,7 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Convert the errors of libraries that read a file to a DataError of one line, except lack of memory."""
+    """Convert errors of the libraries that read a file to a DataError of one line, except lack of memory."""
     try:
         yield
     except SplitsError as error:
@@ -134,7 +134,7 @@ def _check_header(file: Any, size: int) -> None:
     length = int.from_bytes(file.read(width), "little")
     header = HEADER.fullmatch(file.read(min(length, LONGEST_HEADER + 1)))
     if header is None:
-        raise DataError("its header is not that of an array of numbers or texts")
+        raise DataError("its header must describe an array of numbers or texts")
     kind = np.dtype(header["type"].decode())
     count = math.prod(int(number) for number in re.findall(rb"[0-9]+", header["shape"]))
     start = np.lib.format.MAGIC_LEN + width + length

@@ -26,12 +26,12 @@ def as_set(data: Any, where: str = "sets") -> Any:
 
     Raises
     ------
-    DataError : labels that are no numbers, or an object whose first item cannot be read.
+    DataError : labels are not numbers, or the first item cannot be read.
     """
     if _is_array(data):
         return TensorDataset(_tensor(data))
     if isinstance(data, tuple) and len(data) == 2 and _is_array(data[0]) and data[0].ndim > 1:
-        with user_errors("labels that are no numbers are given with the images", where=where):
+        with user_errors("labels must be numbers", where=where):
             labels = torch.as_tensor(to_numpy(data[1], where=where))
         if labels.shape == data[0].shape[:1]:
             return TensorDataset(_tensor(data[0]), labels)
@@ -44,7 +44,7 @@ def as_set(data: Any, where: str = "sets") -> Any:
 
 @dataclass(frozen=True)
 class _Batches:
-    """The items of an object, each of them a batch."""
+    """The items of an object that yields batches."""
 
     items: Any
 
@@ -96,7 +96,7 @@ def refuse_another_count(data: Any, count: int, distinct: int, where: str) -> No
 
     Parameters
     ----------
-    count : the images that were read. distinct : how many of them are different.
+    count : number of images read. distinct : number of different images.
     """
     expected = _expected_count(data)
     workers = getattr(data, "num_workers", 0)
@@ -127,7 +127,7 @@ def _expected_count(data: Any) -> int | None:
 def class_names(data: Any) -> tuple[str, ...]:
     """Return the names of a dataset's classes in label order, or ().
 
-    They are ``classes``, as torchvision's datasets have them, or those of the ``features`` of Hugging Face's.
+    They are the attribute ``classes`` of torchvision's datasets, or in the ``features`` of Hugging Face's.
     With a ``target_transform`` a dataset's labels are not the indices of its classes.
     """
     dataset = dataset_of(data)
@@ -145,7 +145,7 @@ def class_names(data: Any) -> tuple[str, ...]:
 
 
 def pair_of(item: Any, where: str) -> tuple[Any, ...]:
-    """Return the image and, if there is one, the label of an item; those of a batch alike.
+    """Return the image and, if present, the label of an item, or the images and labels of a batch.
 
     Raises
     ------
@@ -155,8 +155,8 @@ def pair_of(item: Any, where: str) -> tuple[Any, ...]:
         return tuple(item[:2]) if isinstance(item, tuple | list) else (item,)
     found = [[item[key] for key in keys if key in item][:1] for keys in (IMAGE_KEYS, LABEL_KEYS)]
     if not found[0]:
-        message = f"there are no images among {', '.join(map(str, item))}"
-        raise DataError(message, where=where, hint=f"name the column of images {' or '.join(IMAGE_KEYS)}")
+        message = f"images must be named {' or '.join(IMAGE_KEYS)}, got {', '.join(map(str, item))}"
+        raise DataError(message, where=where, hint="rename the column of images")
     return (*found[0], *found[1])
 
 

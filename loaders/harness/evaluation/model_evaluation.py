@@ -109,10 +109,10 @@ def evaluate(
         needs gradients.
     classes : K, the number of ID classes of ``sets``; by default one more than the greatest ID label.
     mean, std : the models' inputs are (pixels in [0, 1] - mean) / std, in place of the benchmark's
-        normalisation: one number, or one for each channel. Asked for where neither the model, a file or a
-        name, nor the benchmark states it. With ``sets``, ``std`` is the one that their tensors were divided
-        by, 1 without normalisation, where their dataset has no transform with it. Steps along gradients need
-        it.
+        normalisation: one number, or one for each channel. Required if the model is a file or a
+        name and states none, and the benchmark states none. With ``sets``, ``std`` is the standard deviation
+        that their tensors were divided by (1 if not normalised), for datasets whose transform lacks it;
+        steps along gradients need it.
     transform : of a PIL image, in place of the models' own and the benchmark's: a name (``"none"``,
         ``"resize-224"``, ``"resize-256-crop-224"``), a `Transform` or a function.
     transform_id : names a transform that is a function, for stored activations: change it with the function.
@@ -235,7 +235,7 @@ def extract_share(
 
 
 class _Opened(NamedTuple):
-    """What an evaluation starts from.
+    """The sets, runs and images of an evaluation.
 
     `empty` are the test sets without an image; `left_out` has sentences on missing images.
     """
@@ -320,7 +320,7 @@ def _evaluate_sets(
 
 
 def _common_transform(models: Models, name: str, normalise: Normalise | None) -> Transform:
-    """Return a named transform with a normalisation, by default the one that all models have."""
+    """Return a named transform with a normalisation, by default the models' common one."""
     runs = [copy(run) for model_runs in models.values() for run in model_runs]
     for run in runs if normalise else ():
         run.normalise = normalise

@@ -1,4 +1,4 @@
-"""The ranges of the pixels of a user's sets: sets that are scaled differently are told apart."""
+"""Pixel ranges of a user's sets, to detect sets that are scaled differently."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch import Tensor
 from wordnet_splits.base.errors import DataError
 
 LARGEST_NORMALISED = 16.0
-"""Largest value of images in [0, 1], normalised or not; a standard deviation below 1/16 would exceed it."""
+"""Largest value of images in [0, 1] after normalisation by a standard deviation of at least 1/16."""
 MIN_SHARE = 0.05
-"""Smallest share of a set's images that makes it one of their scale."""
+"""Smallest share of images of a scale that gives the set this scale."""
 MIN_SPREAD = 0.5
-"""Smallest difference of the values of a set whose scale is known: a constant image is of any."""
+"""Smallest range of values from which the scale of a set is inferred; constant images fit any scale."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class PixelRange:
     negative: int = 0
 
     def add(self, images: Tensor) -> None:
-        """Add a batch (n, 3, h, w); arrays of other shapes are no pixels."""
+        """Add a batch (n, 3, h, w); arrays of other shapes are ignored."""
         if images.ndim != 4 or not images.numel():
             return
         pixels = images.detach().flatten(1)
@@ -80,11 +80,11 @@ def refuse_other_scales(ranges: Mapping[str, PixelRange]) -> None:
         if scaled == unscaled
         else f"pixels are {ranges[unscaled]} in {unscaled} and {ranges[scaled]} in {scaled}"
     )
-    raise DataError(message, where="sets", hint="scale and normalise all images alike")
+    raise DataError(message, where="sets", hint="scale and normalise all images in the same way")
 
 
 def range_notes(ranges: Mapping[str, PixelRange]) -> Iterator[str]:
-    """Yield a note where the pixels of one set are normalised and those of another are from 0 to 1."""
+    """Yield a note if some sets are normalised and others have pixels from 0 to 1."""
     normalised = [name for name, of_set in ranges.items() if of_set.is_normalised]
     unit = [
         name
@@ -94,6 +94,6 @@ def range_notes(ranges: Mapping[str, PixelRange]) -> Iterator[str]:
     if normalised and unit:
         cells = "; ".join(f"{ranges[name]} in {name}" for name in (*normalised, *unit))
         yield (
-            f"the pixels of some sets are normalised and those of others from 0 to 1 ({cells}), which alone "
-            "may tell these sets apart"
+            f"some sets are normalised and others have pixels from 0 to 1 ({cells}): this difference alone "
+            "may separate them"
         )

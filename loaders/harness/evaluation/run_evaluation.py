@@ -84,7 +84,7 @@ def evaluate_runs(
     detectors : text (see `detectors.parse_detectors`), or texts, detector classes, functions and instances.
     sweep : for each run, choose on validation data the parameters that have a sweep and were not given.
     groups : the sets to evaluate besides ID; all by default. Sets left out are named in the results.
-    without : sets of which there are no images.
+    without : sets without images.
     left_out : sentences on missing images, stored with the results; they are read after the images.
     own_sets : names of the sets, where they were given in Python in place of a benchmark.
     notes : sentences on deviations from an undisturbed evaluation.

@@ -231,7 +231,7 @@ def predicted(fitted: Fitted, data: Data, *, rows: int = CHUNK) -> Arrays:
 
     Raises
     ------
-    UnusableError : the detector raises, or gives no finite logits (n, K) of the model's K columns.
+    UnusableError : the detector raises, or its logits are not finite or not of shape (n, K).
     """
     detector: Any = fitted.detector
     parts = []

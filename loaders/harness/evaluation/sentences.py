@@ -199,7 +199,7 @@ def repetition_notes(digests: Mapping[str, Counter[str]], noun: str, suffix: str
     for name, counts in digests.items():
         n, repeated = counts.total(), counts.total() - len(counts)
         if repeated > MIN_REPEATED_SHARE * n:
-            yield f"{repeated:,} of the {_count(n, noun)} of {name} repeat others of it{suffix}"
+            yield f"{name} holds {_count(n, noun)}, and {repeated:,} are repetitions{suffix}"
     for a, b in combinations(digests, 2):
         n = (digests[a] & digests[b]).total()
         if n:

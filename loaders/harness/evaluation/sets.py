@@ -45,7 +45,7 @@ class EvaluatedSets:
     Attributes
     ----------
     test : group -> role of the test sets, in the order of `ORDER`, then of the recipe.
-    not_chosen : groups that were not asked for.
+    not_chosen : groups that the user did not choose.
     """
 
     manifest: Manifest
@@ -60,7 +60,7 @@ class EvaluatedSets:
 
         Parameters
         ----------
-        without : groups of which there are no images, left out.
+        without : groups without images, left out.
 
         Raises
         ------
@@ -206,12 +206,12 @@ def checked_labels(labels: Any, n: int, *, role: str, where: str) -> Array:
 
 
 def check_class_names(class_names: Mapping[str, Sequence[str]], classes: int | None) -> None:
-    """Check that labelled sets number their classes alike, and name as many as there are.
+    """Check that labelled sets number their classes in the same way, and name all of them.
 
     Parameters
     ----------
     class_names : set -> names of its classes in label order, () where its dataset has none.
-    classes : K that the user gives, None where that of the labels and names counts.
+    classes : the user's K, None to take it from labels and names.
 
     Raises
     ------
@@ -249,7 +249,7 @@ def refuse_equal_sets(digests: Mapping[str, Sequence[str]], roles: Mapping[str, 
 
     Raises
     ------
-    DataError : more than half of the items of the smaller set are items of the other, too.
+    DataError : more than half of the smaller set is also in the other.
     """
     distinct = {name: set(of_set) for name, of_set in digests.items()}
     for a, b in combinations(digests, 2):
@@ -259,7 +259,7 @@ def refuse_equal_sets(digests: Mapping[str, Sequence[str]], roles: Mapping[str, 
                 raise DataError(
                     f"{shared:,} of {smaller:,} {noun}s of {a} and {b} are the same, though only one is ID",
                     where="sets",
-                    hint="was one of them given twice?",
+                    hint="was the same set given twice?",
                 )
 
 

@@ -137,10 +137,10 @@ def _network_logits(call: EvaluationCall, run: RunFacts, images: Mapping[str, pa
 def _check_predictions(
     results: ResultTables, run: RunFacts, images: Mapping[str, pa.Table], log_probabilities: Array
 ) -> None:
-    """Raise DataError where logits are not those of the results: other images, a network, or another scale.
+    """Raise DataError if the logits contradict the results: other images, another network or another scale.
 
-    Which class is predicted does not tell logits from ten times their values, or from their ranks; its
-    probability does. Of a softmax over more columns than the ID classes, only ratios are comparable.
+    Predicted classes do not change if logits are multiplied or replaced by their ranks; probabilities do. If
+    the stored softmax has more columns than the ID classes, only ratios are comparable.
     """
     table = results.predictions
     table = table.filter(pc.and_(pc.equal(table["detector"], ""), pc.equal(table["run"], run.run)))
@@ -155,7 +155,7 @@ def _check_predictions(
     different = int((gaps > TOLERANCE).sum())
     problem = "the logits predict another class than the results"
     if not different:
-        problem = "the softmax of the logits is another than that of the results"
+        problem = "the softmax of the logits differs from the results"
         different = int((_log_ratios(columns, log_probabilities, run) > MAX_LOG_RATIO).sum())
     if different:
         raise DataError(

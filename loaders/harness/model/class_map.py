@@ -290,9 +290,9 @@ def _columns(
 def _refuse_two_readings(
     given: Sequence[str] | Sequence[int], spellings: Sequence[Sequence[str]], free: Sequence[int], where: str
 ) -> None:
-    """Raise DataError for columns of labels that may also be the class of each column, and then mean others.
+    """Raise DataError for numbers that may be the column of each label or the class of each column.
 
-    ``spellings`` are the texts by which a list may name the labels, in their order.
+    ``spellings`` are lists of texts that may name the labels, in label order.
     """
     texts = list(map(str, given))
     for classes in spellings if all(isinstance(column, int) for column in given) else ():

@@ -73,9 +73,9 @@ class ColumnNames:
     def columns_of(self, label: Label) -> set[int]:
         """Return the columns that may be a label's.
 
-        Its id or wnid alone identifies a column. Otherwise every reading of its names counts, synonyms too:
-        *cardigan* is a sweater, and the first name of a corgi. Of several columns, those that have exactly
-        the name of another class of its source are not its own, and one that lists all its synonyms is.
+        An id or wnid alone identifies a column. Otherwise all readings of the names count, also synonyms:
+        *cardigan* is a sweater, and the first name of a corgi. If several columns match, a column with
+        exactly the name of another class of the source is excluded, and a column with all synonyms wins.
         """
         ids = (label.class_id, *label.wnids)
         texts = (*ids, label.name, f"{label.name} ({label.class_id})")  # see Manifest.class_names

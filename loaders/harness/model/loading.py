@@ -67,12 +67,12 @@ def load_model(
     model_id : name of a model without one: a function (needed where its activations are kept), a module, or
         a file.
     preprocess : replaces the model's preprocessing.
-    mean, std : of its inputs, which are (pixels in [0, 1] - mean) / std; one number, or three. By default
-        those that the model states, else the benchmark's. Where neither states them, a model that is a file
-        or a name needs them, and an object gets pixels in [0, 1], with a note.
+    mean, std : normalisation of the inputs, (pixels in [0, 1] - mean) / std; one number, or three. By default
+        the model's, else the benchmark's. If neither is stated, a model that is a file or a name needs
+        them, and an object gets pixels in [0, 1], with a note.
     options : arguments of the constructor, e.g. ``{"num_classes": 40}``.
-    deadline : seconds in which the first batch of an ONNX, TorchScript or exported program with loops has to
-        end; it is computed in a process of its own, since nothing else ends a loop without end.
+    deadline : most seconds for the first batch of an ONNX, TorchScript or exported program with loops; it is
+        computed in a separate process, which is the only way to end an infinite loop.
 
     Raises
     ------

@@ -28,8 +28,8 @@ from .sources.registry import LoadedModel
 QUANTISED = "its weights are quantised to 8 bits or fewer: these are not the figures of the network in float"
 CHECK_TRANSFORM = "check the transform: --transform resize-224 (transform='resize-224') gives 224 x 224"
 ONE_CHANNEL = (
-    "it takes images of one channel, and these have three, which are equal in grey images: give a module "
-    "whose forward is network(images[:, :1])"
+    "it accepts images of one channel, and these have three (equal for grey images): give a module whose "
+    "forward is network(images[:, :1])"
 )
 ASSUMED_PIXELS = (
     "no normalisation of its inputs is stated: they are pixels in [0, 1]; give mean=0 and std=1 if this is "
@@ -134,7 +134,7 @@ class Model:
         return features, logits
 
     def _try(self, x: Tensor) -> None:
-        """Compute the first batch of a program with loops in another process, once, which a deadline ends."""
+        """Compute the first batch of a program with loops once in another process, with a deadline."""
         trial, self._trial = self._trial, None
         if trial is not None:
             try:
@@ -308,7 +308,7 @@ class Model:
             named = " (no linear layer gives them; name the head: head='NAME')" if self.has_layers else ""
             return f"needs features, and this model gives logits alone{named}"
         if "head" in needs and self._head_differs:
-            return "needs the weights of a linear head, and those of this model's head do not give its logits"
+            return "needs the weights of a linear head, and this model's head does not give its logits"
         return NEEDS_HEAD if "head" in needs and self.head is None else ""
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Try a program of a file in a process of its own, with a deadline: a loop without end cannot be interrupted.
+"""Try a program from a file in a separate process with a deadline, since an infinite loop cannot be stopped.
 
 This file is also the script of that process: ``python trial.py KIND FILE DTYPE INPUT SECONDS``, which reads
 images from its standard input. It imports nothing of ours, and ends with a code of `Outcome`.
@@ -18,13 +18,13 @@ from typing import Any, Final
 import numpy as np
 
 DEADLINE: Final = 60.0
-"""Seconds in which the first batch of a program with loops has to end."""
+"""Most seconds for the first batch of a program with loops."""
 STARTING: Final = 120.0
-"""Seconds in which the process has to import its libraries, besides the deadline."""
+"""Additional seconds for the process to import its libraries."""
 
 
 class Outcome(IntEnum):
-    """Exit codes; errors of the program are met again, and reported, in the first process."""
+    """Exit codes; errors of the program are raised again, and reported, in the main process."""
 
     ENDED = 0
     TIMED_OUT = 1  # of faulthandler

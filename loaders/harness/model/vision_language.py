@@ -102,9 +102,9 @@ def zero_shot(
     """
     classes, names = id_classes(names) if isinstance(names, str | Manifest) else (list(names), list(names))
     if not names:
-        raise DataError("class names must be distinct: there are none", where="names")
+        raise DataError("class names must not be empty", where="names")
     if not all(isinstance(name, str) and name.strip() for name in names):
-        raise DataError("a class name must be a text that is not empty", where="names")
+        raise DataError("a class name must be a non-empty text", where="names")
     _refuse_shared_prompts(classes, names, where="names")
     text = _embed(encode_text, names, templates)
     is_noun = {word.text: word.is_noun for word in reversed(read_words(negatives).words)} if negatives else {}
@@ -134,7 +134,7 @@ def id_classes(benchmark: Manifest | str) -> tuple[list[str], list[str]]:
 
 
 def _refuse_shared_prompts(classes: Sequence[str], names: Sequence[str], *, where: str) -> None:
-    """Raise DataError for names that are equal but for case and separators, which tokenizers fold."""
+    """Raise DataError for names that differ only in case and separators, which tokenizers fold."""
     of_name: dict[str, list[str]] = {}
     for class_id, name in zip(classes, names, strict=True):
         of_name.setdefault(_folded(name), []).append(name if name == class_id else f"{name} ({class_id})")

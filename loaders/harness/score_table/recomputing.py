@@ -276,7 +276,7 @@ def _read_list(subset: str | Path | pa.Table) -> pa.Table:
     if isinstance(subset, pa.Table):
         table, where = subset, "subset"
     elif not isinstance(subset, str | Path):
-        message = f"{type(subset).__name__} is neither a file nor a pyarrow Table"
+        message = f"must be a file or a pyarrow Table, got {type(subset).__name__}"
         raise DataError(message, where="subset", hint='as in subset=pyarrow.table({"image_id": ids})')
     else:
         path, where = Path(subset), str(subset)

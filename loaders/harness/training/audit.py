@@ -30,7 +30,7 @@ from .steps import reproducible
 
 DESCENT_STEPS, DESCENT_RATE = 15, 3e-3
 BIAS_SHARE = 1e-5
-"""Largest gradient of a bias, as a share of that of the weights, that counts as none."""
+"""Largest gradient of a bias that counts as 0, relative to the gradient of the weights."""
 RTOL, ATOL, SMALL_SHARE = 1e-4, 1e-5, 0.01
 """Tolerances; the absolute one is at most a small share of the greatest value."""
 CHECKS = ("gradient", "per image", "batch", "falls", "changes weights", "oracle", "inputs", "trained", "kept")
@@ -182,7 +182,7 @@ def _check_gradient(
 def _check_batch(
     trainer: AuditedTrainer, part: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
 ) -> Finding:
-    """Return whether a part that depends on the batch ignores its order, and is no softmax over images."""
+    """Check that a part that depends on the batch ignores its order and is not a softmax over images."""
     if trainer.method.parts[part].depends == "image":
         return Finding(part, "batch", None)
     faults, batch = [], trainer.batch_of()

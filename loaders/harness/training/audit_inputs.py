@@ -41,7 +41,7 @@ def check_inputs(trainer: AuditedTrainer) -> Finding:
 
 
 def _changed_inputs(batch: Batch, donor: Batch) -> dict[str, Batch]:
-    """Return name of an input -> the batch with other values of it."""
+    """Return the batch with each input changed, by the name of the input."""
     known, changed = batch.known, {}
     for number, view in enumerate(batch.views):
         new = _where(known, donor.views[number].roll(1, 0), view)
@@ -57,5 +57,5 @@ def _changed_inputs(batch: Batch, donor: Batch) -> dict[str, Batch]:
 
 
 def _where(rows: Tensor, new: Tensor, old: Tensor) -> Tensor:
-    """Return ``new`` in some rows (n,), ``old`` in the others."""
+    """Return ``new`` where the mask ``rows`` (n,) is true, else ``old``."""
     return torch.where(rows.view(-1, *(1,) * (old.ndim - 1)), new, old)

@@ -117,7 +117,7 @@ class AuditedTrainer(Trainer):
         return terms
 
     def _untrained(self, before: Mapping[int, Tensor]) -> list[str]:
-        """Return what is wrong with the training of parameters and of other tensors with a gradient."""
+        """Return faults in the training of parameters and other tensors with a gradient."""
         optimised = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
         names = {id(p): f"parameter {name}" for name, p in self.module.named_parameters()}
         faults = []
@@ -159,7 +159,7 @@ class AuditedTrainer(Trainer):
         return copied(self.module.state_dict()), copied(dict(self.method_state))
 
     def classifier_scales(self) -> Iterator[float]:
-        """Multiply the classifier's weights by each of `SCALES` in turn; the caller restores them."""
+        """Multiply the classifier's weights by each of `SCALES`; the caller restores them."""
         parameters = self.model.parameters()[HEAD]
         original = [p.detach().clone() for p in parameters]
         for scale in SCALES:

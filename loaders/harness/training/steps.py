@@ -142,8 +142,8 @@ def mean_terms(
 
     Parameters
     ----------
-    sizes : numbers of images, of ID images and of outliers of the batch. A part that depends on the image
-        alone has a multiple of one of them as values, or one value.
+    sizes : numbers of images, ID images and outliers of the batch. A part that depends on the image alone
+        has one value, or as many values as a multiple of a size.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def loss_of(
 
     Raises
     ------
-    DataError : as `mean_terms`, or the loss is no real number with a gradient.
+    DataError : as `mean_terms`, or the loss is not a real number with a gradient.
     """
     means = mean_terms(method, terms, sizes)
     loss, where = sum_terms(means), f"training method {method.name!r}"

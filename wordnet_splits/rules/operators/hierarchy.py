@@ -36,7 +36,7 @@ OVERLAPS = {
 }
 """The relations of a class that each ``relation`` of ``overlaps`` counts."""
 VIA_OF = {EQUAL: "equal", BELOW: "ancestor", ABOVE: "descendant"}
-"""The relation of the known class's synset to a class, by that of the class to it."""
+"""Relation of a class to a known class -> relation of the known class's synset to the class."""
 
 
 def _subtree_wording(finding: Finding, names: Names) -> str:
@@ -185,8 +185,8 @@ def overlaps(expression: Expression, candidates: Candidates) -> dict[str, Findin
 
     With ``senses = "any"`` the synsets of an operand's class are all noun senses of its name, as NLTK's
     ``synsets(name)`` returns them; with ``"catalog"``, the default, those of its catalog. ``relation`` is
-    ``self-or-below`` by default. ``kin`` counts the relations of `thresholds` and `audit_classes`; the others
-    take a synset that is wider than the name of a class for its own. Follows the full graph.
+    ``self-or-below`` by default. ``kin`` counts the relations of `thresholds` and `audit_classes`; the other
+    values do not distinguish a class from a synset wider than its name. Follows the full graph.
     """
     operand: Operand = expression.value
     if expression.senses == "any":

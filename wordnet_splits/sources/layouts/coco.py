@@ -82,7 +82,7 @@ class Coco(ImageFiles):
             if any(_inside(name) and (self.root / folder / name).is_file() for name in names):
                 return "" if str(folder) == "." else f"{folder}/"
         if any(map(_inside, names)):
-            message = f"no picture of it is here, such as {printable(names[0])}"
+            message = f"cannot find any of its pictures, such as {printable(names[0])}"
             raise SourceError(message, where=str(path), hint=f"looked for it in {', '.join(map(str, tried))}")
         return ""
 

@@ -1,7 +1,7 @@
-"""Which folders of a tree are splits, which are classes, and which pictures have no class.
+"""Distinguish splits from classes in a tree of folders, and find pictures without a class.
 
-Only names are looked at. Where they do not decide it, the answer is asked for: a folder is never read as a
-split here and as a class there.
+Only names are read. If they are ambiguous, an error tells the user how to declare the splits, so that no name
+is read as a split in one place and as a class in another.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def read_tree(filled: Iterable[Parts], splits: Collection[str] | None, *, where:
     Parameters
     ----------
     filled : their paths.
-    splits : the folders of splits, if they are declared; ``all`` alone says that there are none.
+    splits : the declared folders of splits, if any; ``all`` alone means no splits.
 
     Raises
     ------
-    SourceError : the names leave open what are splits and what are classes, no folder is a class, or two
-        folders of a split have one class.
+    SourceError : splits and classes cannot be distinguished, no folder is a class, or two folders of a split
+        have the same class.
     """
     classes, unclassed = _without_strays(sorted(filled))
     declared = None if splits is None or set(splits) == {ALL} else splits
@@ -77,7 +77,7 @@ def read_tree(filled: Iterable[Parts], splits: Collection[str] | None, *, where:
 
 
 def _without_strays(paths: list[Parts]) -> tuple[list[Parts], list[Parts]]:
-    """Return the class folders, and those above all of them: their own pictures are no class."""
+    """Return the class folders, and the folders above all classes, whose own pictures have no class."""
     strays = [paths.pop(0)] if paths and not paths[0] else []
     while len(paths) > 2 and all(parts[: len(paths[0])] == paths[0] for parts in paths):
         strays.append(paths.pop(0))
@@ -85,7 +85,7 @@ def _without_strays(paths: list[Parts]) -> tuple[list[Parts], list[Parts]]:
 
 
 def _shared_depth(paths: list[Parts], splits: Collection[str] | None) -> int:
-    """Return how many folders all classes share, before that of a split."""
+    """Return the number of outer folders that all classes share, without folders of splits."""
     depth = 0
     while len({parts[depth] for parts in paths}) == 1 and min(map(len, paths)) > depth + 1:
         name = paths[0][depth]
@@ -97,7 +97,7 @@ def _shared_depth(paths: list[Parts], splits: Collection[str] | None) -> int:
 
 
 def _has_splits(inner: Collection[Parts], where: str) -> bool:
-    """Return whether the outermost folders are splits. Raises SourceError where the names leave it open."""
+    """Return whether the outermost folders are splits. Raises SourceError if the names are ambiguous."""
     tops = {parts[0]: parse_split(parts[0]) for parts in inner}
     deep = {parts[0] for parts in inner if len(parts) > 1}
     marked = {top for top in tops if _is_split(top) or top.lower() in CONTAINERS}
@@ -115,7 +115,7 @@ def _has_splits(inner: Collection[Parts], where: str) -> bool:
     if not marked:
         return False
     others = _listed(tops.keys() - marked)
-    message = f"cannot tell splits from classes: {_listed(marked)}" + (f" beside {others}" if others else "")
+    message = f"cannot tell splits from classes: {_listed(marked)}" + (f" next to {others}" if others else "")
     splits = (marked & deep) or marked  # a flat one has no class
     names = ", ".join(f'"{printable(top)}"' for top in sorted(splits)[:SHOWN])
     hint = f'write in dataset.toml which are splits, splits = [{names}], or splits = ["all"] for none'
@@ -123,7 +123,7 @@ def _has_splits(inner: Collection[Parts], where: str) -> bool:
 
 
 def _below_splits(found: Mapping[Parts, tuple[str, Parts]]) -> dict[Parts, tuple[str, Parts]]:
-    """Return the folders below those that a split has alone: ``train/train/dog``, ``val/images/dog``."""
+    """Skip folders that are alone in their split: ``train/train/dog``, ``val/images/dog``."""
     by_split: defaultdict[str, dict[Parts, Parts]] = defaultdict(dict)
     for parts, (split, rest) in found.items():
         if not all(name.lower() in CONTAINERS for name in rest):
@@ -143,7 +143,7 @@ def _below_splits(found: Mapping[Parts, tuple[str, Parts]]) -> dict[Parts, tuple
 
 
 def _share_classes(inner: Collection[Parts]) -> bool:
-    """Return whether two of the outermost folders have a class of one name, also in ``test_set/test_set``."""
+    """Return whether two outermost folders have a class of the same name, also in ``test_set/test_set``."""
     tops: defaultdict[Parts, set[str]] = defaultdict(set)
     for parts in inner:
         tops[parts[2:] if parts[1:2] == parts[:1] else parts[1:]].add(parts[0])
@@ -165,7 +165,7 @@ def _refuse_inner_splits(found: Mapping[Parts, tuple[str, Parts]], where: str) -
 
 
 def _without_container(found: dict[Parts, tuple[str, Parts]]) -> dict[Parts, tuple[str, Parts]]:
-    """Return the classes without a last folder that all of them have, as in ``dog/images``."""
+    """Drop a last folder that all classes have, as in ``dog/images``."""
     lasts = {rest[-1] if len(rest) > 1 else "" for _, rest in found.values()}
     if len(found) > 1 and len(lasts) == 1 and next(iter(lasts)).lower() in CONTAINERS:
         return {parts: (split, rest[:-1]) for parts, (split, rest) in found.items()}
@@ -173,7 +173,7 @@ def _without_container(found: dict[Parts, tuple[str, Parts]]) -> dict[Parts, tup
 
 
 def _without_letters(found: dict[Parts, tuple[str, Parts]]) -> dict[Parts, tuple[str, Parts]]:
-    """Return the classes without the first letters that sort them, as in ``a/airfield``."""
+    """Drop outer folders of the first letter, as in ``a/airfield``."""
     sorted_by_letter = {
         parts
         for parts, (_, rest) in found.items()
@@ -186,7 +186,7 @@ def _without_letters(found: dict[Parts, tuple[str, Parts]]) -> dict[Parts, tuple
 
 
 def _one_spelling(found: Mapping[Parts, tuple[str, Parts]], where: str) -> dict[Parts, tuple[str, Parts]]:
-    """Return the classes in one spelling for all splits: ``golden_retriever`` is ``golden retriever``."""
+    """Spell a class the same in all splits: ``golden_retriever`` is ``golden retriever``."""
     keys = {parts: tuple(map(same_spelling, rest)) for parts, (_, rest) in found.items()}
     spelt: dict[Parts, Parts] = {}
     taken: dict[tuple[str, Parts], Parts] = {}
@@ -195,12 +195,12 @@ def _one_spelling(found: Mapping[Parts, tuple[str, Parts]], where: str) -> dict[
         spelt[key] = min(spelt.get(key, composed), composed)
         if taken.setdefault((split, key), parts) != parts:
             names = f"{_path(taken[split, key])} and {_path(parts)}"
-            raise SourceError(f"two folders of one class: {names}", where=where, hint="join or rename them")
+            raise SourceError(f"folders of the same class: {names}", where=where, hint="join or rename them")
     return {parts: (split, spelt[keys[parts]]) for parts, (split, _) in found.items()}
 
 
 def _is_split(name: str) -> bool:
-    """Return whether a name is that of a split and says nothing more."""
+    """Return whether a name is the name of a split alone."""
     split = parse_split(name)
     return split is not None and not split.more
 

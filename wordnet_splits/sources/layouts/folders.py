@@ -13,7 +13,7 @@ from wordnet_splits.sources.layouts.walk import entries
 from wordnet_splits.sources.pixels import EXTENSIONS
 
 IGNORED: Final = frozenset({"__macosx", "@eadir", "lost+found", "$recycle.bin", "#recycle"})
-"""Names, in lower case, of folders that programs put beside pictures."""
+"""Names, in lower case, of folders that programs create next to pictures."""
 COMPANIONS: Final = frozenset({"readme", "readme.md", "readme.txt", "desktop.ini", "thumbs.db"})
 """Files beside pictures, in lower case, that are expected there."""
 

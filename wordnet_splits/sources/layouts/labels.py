@@ -104,7 +104,7 @@ def same_name(name: str, label: object, second_label: object, *, where: str) -> 
 
 
 def class_of(label: object, names: Names, where: str) -> str | None:
-    """Return the class of a label, None for a label without a class, such as -1 in a hidden test set.
+    """Return the class of a label, or None if it has none, such as -1 in a hidden test set.
 
     Raises SourceError if the label is a number, also as text, without a name: a class called "3" would be
     read as the number.

@@ -1,6 +1,6 @@
 """Splits in the names of folders and files: ``train``, ``valid``, ``test_seen``, ``instances_val2017.json``.
 
-Names that say more than the kind of split stay apart: ``test_seen`` and ``test_unseen`` are two splits.
+Names with further words are separate splits: ``test_seen`` and ``test_unseen``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SPLIT_WORDS: Final = {
 }
 """Word in the name of a file or folder -> name of the split."""
 USUAL: Final = frozenset({"instances", "annotations", "coco", "partial", "data", "shard"})
-"""Words of file names that say nothing about the split."""
+"""Words of file names that do not affect the split."""
 
 _BETWEEN = re.compile(r"[-_.\s]+")
 _NUMBERED = re.compile(r"([a-z]+)(\d*)")
@@ -27,9 +27,9 @@ _YEAR = re.compile(r"(19|20)\d\d")
 
 
 class SplitName(NamedTuple):
-    """A name that has the word of a split, one of `SPLIT_WORDS`' values, and its other words in order.
+    """The split in a name, a value of `SPLIT_WORDS`, and the other words in order.
 
-    ``before`` of the ``more`` words stand before that of the split.
+    The first ``before`` of the words in ``more`` precede the word of the split.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class SplitName(NamedTuple):
 def parse_split(name: str) -> SplitName | None:
     """Return the split in the name of a folder, or of a file without its extension; None without one.
 
-    The number of a shard, and what follows it, is not part of it.
+    The number of a shard and all later words are ignored.
     """
     words = [word for word in _BETWEEN.split(name.lower()) if word]
     for at, word in enumerate(words):

@@ -97,7 +97,7 @@ def _loaded(
     inputs: Mapping[str, Any],
     request: ModelRequest,
 ) -> LoadedModel:
-    """Return a zero-shot classifier with the options of a request; ``inputs`` is what it states of them."""
+    """Return a zero-shot classifier with the options of a request; ``inputs`` has its preprocessing."""
     options: dict[str, Any] = dict(request.options)
     for option in options:
         if option not in OPTIONS:

@@ -16,7 +16,7 @@ from ...plugins import USER_CODE_ERRORS, user_errors
 from .registry import LoadedModel, ModelRequest, register_model_source
 
 PLACEHOLDERS = (("LABEL_", 0), ("", 0), ("", 1))
-"""Prefix and first number of names that may stand for the columns; those of the first certainly do."""
+"""Prefix and first number of placeholder names; only the first kind is certainly a placeholder."""
 PLAIN = {
     "do_rescale": True,
     "rescale_factor": 1 / 255,
@@ -24,7 +24,7 @@ PLAIN = {
     "do_flip_channel_order": False,
     "include_top": False,
 }
-"""Settings of processors with which inputs are (pixels in [0, 1] - mean) / std."""
+"""Settings of a processor that gives (pixels in [0, 1] - mean) / std."""
 LARGEST_NUMBER, MOST_LAYERS, MOST_PARAMETERS = 10_000_000, 1_000, 20_000_000_000
 
 

@@ -54,10 +54,10 @@ def from_object(model: Any, request: ModelRequest, name: str | None = None) -> L
 
 
 def _stated_facts(model: Any, request: ModelRequest) -> dict[str, Any]:
-    """Return what a network states of its classes and inputs.
+    """Return the classes and the preprocessing that a network states.
 
-    It is a network of `load_checkpoint`; of timm, with a head as wide as that of its published weights; or of
-    Hugging Face, which states its classes. With the weights of a file nothing of a timm network is known.
+    Networks of `load_checkpoint` state both, and so do timm's if the head is as wide as in the published
+    weights and no file of weights is loaded. Networks of Hugging Face state their classes.
     """
     if hasattr(model, "trained_by"):
         return training_facts(model)

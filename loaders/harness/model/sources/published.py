@@ -78,7 +78,7 @@ def _built(build: Callable[..., Any], weights: str, request: ModelRequest) -> An
 def timm_facts(module: Any) -> dict[str, Any]:
     """Return the preprocessing, normalisation and classes of a timm network's published weights.
 
-    The classes are those of its ``pretrained_cfg``, else the wnids of ImageNet or a subset known to timm.
+    The classes are in its ``pretrained_cfg``, else the wnids of ImageNet or of a subset in timm.
     """
     timm = need("timm", "models", where="timm")
     config = timm.data.resolve_model_data_config(module)
@@ -98,8 +98,8 @@ def timm_facts(module: Any) -> dict[str, Any]:
 
 IMAGENET = "imagenet1k"
 TRANSFORM_INPUT = (
-    "the file does not say whether the network transforms its inputs, and it does, as with the published "
-    "weights: options={'transform_input': False} is for weights trained without"
+    "its inputs are transformed as for the published weights, since the file does not state it; give "
+    "options={'transform_input': False} for weights trained without"
 )
 
 
@@ -151,7 +151,7 @@ def _with_input_transform(loaded: LoadedModel, request: ModelRequest) -> LoadedM
     """Return a network with the weights of a file, whose inputs it transforms as with the published weights.
 
     Inception v3 and GoogLeNet were trained with other means than ImageNet's; their published weights set
-    ``transform_input``, and a file does not say it.
+    ``transform_input``, which a file does not record.
     """
     module: Any = loaded.module
     if not hasattr(module, "transform_input"):

@@ -24,7 +24,7 @@ class LoadedModel:
     network : x -> (features or None, logits); None for the module with a hook at its head.
     preprocess : its preprocessing, if any.
     classes : class names or wnids, one per column.
-    numbered : whether the class names are numbers in order, which may be those of the columns.
+    numbered : whether the class names are numbers in order, and so may be column numbers.
     source_of_classes : the source whose classes, in label order, the columns are.
     background : the column of its background class, None where it has none.
     series : name shared by trained runs that differ in the seed.

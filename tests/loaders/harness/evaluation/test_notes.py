@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 from loaders import evaluate, evaluate_arrays  # noqa: E402
 from loaders.harness import report  # noqa: E402
 from loaders.harness.evaluation.results import Results  # noqa: E402
-from loaders.harness.model.batch_dependence import RANDOM  # noqa: E402
+from loaders.harness.model.batch_dependence import NOT_COMPARED, RANDOM  # noqa: E402
 
 K, N = 4, 80
 CENTRES = 6 * np.eye(K, dtype=np.float32)
@@ -196,7 +196,7 @@ def test_a_model_of_one_batch_size_is_evaluated_and_said_not_to_be_compared(batc
 
     found = evaluate(Fixed(), sets=sets(), detectors="msp", batch_size=batch_size)
     (note,) = found.about.notes
-    assert note.startswith("Fixed: it takes batches of one size alone")
+    assert note == f"Fixed: {NOT_COMPARED}"
     plain = evaluate(Colours(), sets=sets(), detectors="msp", batch_size=batch_size)
     assert plain.about.notes == ()
     assert found.scores.equals(plain.scores)
