@@ -14,6 +14,7 @@ from wordnet_splits.audit.class_list import ClassList
 from wordnet_splits.audit.images import ImageNotes
 from wordnet_splits.audit.page import write_page
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.names import listed
 from wordnet_splits.base.parquet import schema_of, write_table_file
 from wordnet_splits.base.tabular import Tabular, text_table
 from wordnet_splits.catalog.declarations import Declaration
@@ -276,7 +277,7 @@ def _table(classes: Iterable[AuditedClass], width: int | None, most: int | None)
 
 def examples(names: Sequence[str]) -> str:
     """Return the number of names, and the first five."""
-    return f"{len(names):,} ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''})"
+    return f"{len(names):,} ({listed(names, 5)})"
 
 
 def share(part: int, total: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 from wordnet_splits.base.errors import DataError, SplitsError
@@ -66,6 +67,11 @@ def check_name(
 def same_spelling(name: str) -> str:
     """Return a name as names of classes are compared: composed (NFC), with single blanks for underscores."""
     return " ".join(unicodedata.normalize("NFC", name).replace("_", " ").split())
+
+
+def listed(names: Sequence[object], most: int) -> str:
+    """Return the first names as one printable line, with an ellipsis if there are more."""
+    return ", ".join(map(printable, names[:most])) + (", ..." if len(names) > most else "")
 
 
 def counted(number: int, noun: str) -> str:

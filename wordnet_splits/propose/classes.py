@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.names import check_name, counted, printable, same_spelling
+from wordnet_splits.base.names import check_name, counted, listed, printable, same_spelling
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog.declarations import declared_name, declared_sources, register_declaration
 from wordnet_splits.propose.gathering import INSIDE, OUTSIDE
@@ -193,8 +193,7 @@ def _notes(noun: str, empty: list[str]) -> list[str]:
     """Return the note on classes without images, if there are any."""
     if not empty:
         return []
-    names = ", ".join(printable(name) for name in empty[:SHOWN]) + (", ..." if len(empty) > SHOWN else "")
-    return [f"{counted(len(empty), noun)} without a picture left out: {names}"]
+    return [f"{counted(len(empty), noun)} without a picture left out: {listed(empty, SHOWN)}"]
 
 
 def _has_superclasses(classes: list[Parts]) -> bool:

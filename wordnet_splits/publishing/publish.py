@@ -12,6 +12,7 @@ from typing import Any
 
 from wordnet_splits.base.errors import HubError, HubUnreachableError, ManifestError, OutputError, SplitsError
 from wordnet_splits.base.files import locked, replacing_folder, restore, write_text
+from wordnet_splits.base.names import listed
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.untrusted import LARGEST_TEXT
@@ -128,8 +129,7 @@ def publish(
             head = repository.resolve(MAIN)
         commit = head
         if differing or removed:
-            names = ", ".join(release.names[:3]) + (", ..." if len(release.names) > 3 else "")
-            message = f"{tag or 'update'}: {names}"
+            message = f"{tag or 'update'}: {listed(release.names, 3)}"
             commit = repository.commit(differing, removed, parent=head, message=message)
         if tag and commit:
             repository.tag(tag, commit)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError, UnsafeDataError, check_memory, unknown
 from wordnet_splits.base.lazy import need
-from wordnet_splits.base.names import printable
+from wordnet_splits.base.names import listed, printable
 from wordnet_splits.base.untrusted import GiB, open_untrusted
 
 from ..plugins import describe_error, user_errors
@@ -246,7 +246,7 @@ def load_weights(module: nn.Module, state: State, where: str, *, assign: bool = 
     unlike = [k for k in common if expected[k].is_floating_point() and not _has_its_values(state[k])]
     if missing or unexpected or misshapen or unlike:
         problems = [
-            f"{len(names)} {kind} ({', '.join(map(printable, names[:3]))}{', ...' if len(names) > 3 else ''})"
+            f"{len(names)} {kind} ({listed(names, 3)})"
             for kind, names in (
                 ("missing", missing),
                 ("left over", unexpected),

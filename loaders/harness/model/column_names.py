@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.names import same_spelling
+from wordnet_splits.base.names import listed, same_spelling
 from wordnet_splits.taxonomy import load
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def match_names(labels: Sequence[Label], columns: Sequence[tuple[str, int]], *, 
     ]
     if ambiguous:
         raise DataError(
-            f"{len(ambiguous)} labels match several columns: {_some(ambiguous)}",
+            f"{len(ambiguous)} labels match several columns: {listed(ambiguous, SHOWN)}",
             where=where,
             hint="give wnids instead of names, or the column of each label, with --mapping (mapping=)",
         )
@@ -47,8 +47,8 @@ def match_names(labels: Sequence[Label], columns: Sequence[tuple[str, int]], *, 
     spare = [name for name, column in columns if column not in matched]
     if missing:
         raise DataError(
-            f"{len(missing)} of {len(labels)} labels have no column: {_some(missing)}; "
-            f"{len(spare)} classes of the model are not labels: {_some(spare)}",
+            f"{len(missing)} of {len(labels)} labels have no column: {listed(missing, SHOWN)}; "
+            f"{len(spare)} classes of the model are not labels: {listed(spare, SHOWN) or 'none'}",
             where=where,
             hint=BY_FILE,
         )
@@ -115,7 +115,3 @@ def _readings(name: str) -> set[str]:
 
 def _plain(name: str) -> str:
     return re.sub(r"[\s\-/]+", " ", same_spelling(name)).strip().casefold()
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "") if names else "none"

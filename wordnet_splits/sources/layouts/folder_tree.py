@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.names import printable, same_spelling
+from wordnet_splits.base.names import listed, printable, same_spelling
 from wordnet_splits.sources.layouts.split_words import ALL, parse_split
 
 Parts = tuple[str, ...]
@@ -210,6 +210,4 @@ def _path(parts: Parts) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Return names for an error, cut after some."""
-    texts = sorted(map(printable, set(names)))
-    return ", ".join(texts[:SHOWN]) + (", ..." if len(texts) > SHOWN else "")
+    return listed(sorted(set(names)), SHOWN)
