@@ -323,7 +323,7 @@ def _catalog(
 
 
 def _unsure(path: Path, unsure: Sequence[str], accept: bool) -> list[str]:
-    """Return lines on the classes that nobody confirmed: what is accepted, or what is to be answered."""
+    """Return lines on unconfirmed classes: the accepted answers, or the open questions."""
     if not unsure:
         return []
     taxonomy, catalog = load(), read_catalog(path)

@@ -297,7 +297,7 @@ def _of_wordnet(taxonomy: Taxonomy) -> Callable[[str], ListedClass]:
     def find(text: str) -> ListedClass:
         if text.isdecimal():
             raise UnknownNameError(
-                f"{text} is an index", hint="say of which source's classes: --of imagenet1k"
+                f"{text} is an index", hint="name the source of the classes: --of imagenet1k"
             )
         known = identify(text, taxonomy, {})
         if known and not known.wnid and text[0] != "n":

@@ -177,7 +177,7 @@ def class_set(name: str | Path | Recipe, taxonomy: Taxonomy | None = None) -> Cl
 
 
 def class_sets(taxonomy: Taxonomy | None = None) -> Records[SetRow]:
-    """Return every shipped class set beside what is published."""
+    """Return every shipped class set with its published numbers."""
     taxonomy = taxonomy or load()
     return Records(_row(class_set(name, taxonomy)) for name in class_set_names())
 

@@ -299,7 +299,7 @@ def _escaped(name: str) -> str:
 
 
 def _one_line(name: str) -> str:
-    """Return a name, which may be anyone's, as one short printable line."""
+    """Return an untrusted name as a short printable line."""
     return printable(name, MAX_NAME_LENGTH)
 
 

@@ -28,7 +28,7 @@ BITS: Final = 128
 PAIR_VERDICTS: Final = ("", "same", "different", "unsure")
 NOTE_VERDICTS: Final = ("leave out", "keep")
 NO_DUPLICATE: Final = frozenset({"different", "keep"})
-"""Verdicts by which a row does not count; rows that nobody has judged count."""
+"""Verdicts that exclude a row from the duplicates; rows without a verdict are included."""
 
 PairRow = dict[str, str]
 PairKey = tuple[str, ...]

@@ -166,7 +166,7 @@ def _compare(
     taxonomy: Taxonomy,
     problems: Sequence[LocatedProblem],
 ) -> Verification:
-    """Compare a manifest with what its recipe gives; ``problems`` are those of its folder."""
+    """Compare a manifest with a build of its recipe; ``problems`` were found in its folder."""
     resampled = "@seed=" in frozen.name
     rules = decide(recipe, frozen.data.seed if resampled else recipe.seed, taxonomy)
     sources = {n: open_source(n, r) for n, r in sorted(options.roots.items()) if n in recipe.sources}

@@ -33,7 +33,7 @@ from wordnet_splits.sources.noise import NoiseId, NoiseSource
 
 @dataclass
 class _Group:
-    """The images of one group of one source, by split."""
+    """The images of a group, by split; all have the same source."""
 
     name: str
     source: str

@@ -51,7 +51,7 @@ def download_bytes(url: str, *, largest: int) -> bytes:
 
 def _check_size(size: int, largest: int, url: str) -> None:
     if size > largest:
-        hint = "nothing was taken: tell whoever published it"
+        hint = "no file was kept: report this to the publisher"
         raise SourceError(f"has more than {largest:,} bytes", where=url, hint=hint)
 
 

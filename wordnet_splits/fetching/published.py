@@ -37,7 +37,7 @@ SUMS: Final = "SHA256SUMS"
 LARGEST_ZIP: Final = 256 * MiB
 """Largest archive of a published folder, in bytes; its index is held in memory."""
 _LINE: Final = re.compile(r"([0-9a-f]{64}) [ *]([^\\\0]+)")
-_TELL: Final = "fetch the folder again, or tell whoever published it"
+_TELL: Final = "fetch the folder again, or report this to the publisher"
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def web_address(text: str, *, where: str) -> FolderAddress:
         raise SplitsError(f"{printable(text)!r} names no published folder", where=where, hint=hint)
     if parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
         hint = f"give https://{text.partition('://')[2]}"
-        raise SplitsError("anybody on the way could alter what is sent over http", where=where, hint=hint)
+        raise SplitsError("data sent over http can be altered on the way", where=where, hint=hint)
     if archive is not None:
         return archive
     if not _BENCHMARK.fullmatch(benchmark):

@@ -113,7 +113,7 @@ class Asker:
             # A mirror may pass on the link of the Hub that it mirrors: only the cursor is taken from it.
             url = urlsplit(url)._replace(query=urlsplit(following).query).geturl()
             if not items or url in visited or len(visited) >= MOST_PAGES:
-                hint = "nothing was taken: tell whoever runs this Hub"
+                hint = "no file was kept: report this to the operator of the Hub"
                 raise HubError("its list of files does not end", where=url, hint=hint)
             visited.add(url)
 
@@ -228,7 +228,7 @@ def bounded(pieces: Iterator[bytes], most: int, *, name: str, where: str) -> Ite
     for piece in pieces:
         received += len(piece)
         if received > most:
-            hint = "nothing was taken: tell whoever published it"
+            hint = "no file was kept: report this to the publisher"
             raise HubError(
                 f"{name} is larger than the {most:,} bytes that it may have", where=where, hint=hint
             )

@@ -223,7 +223,7 @@ def _receive(
 
 def _check(manifest: Manifest, name: str, where: str, verify: Verify) -> None:
     """Raise ManifestError for a manifest that does not verify, or is not the shipped one of its name."""
-    refused = "nothing was taken: tell whoever published it"
+    refused = "no file was kept: report this to the publisher"
     if manifest.name != name:
         raise ManifestError(f"the folder holds the manifest of {manifest.name}", where=where, hint=refused)
     shipped = shipped_data(manifest.name)

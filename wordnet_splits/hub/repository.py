@@ -123,7 +123,7 @@ class Repository:
         return files_by_path
 
     def _strange(self, reason: str, commit: str) -> HubError:
-        hint = "nothing was taken: tell whoever published it"
+        hint = "no file was kept: report this to the publisher"
         return HubError(reason, where=self.where(commit=commit), hint=hint)
 
     def _address(self, path: str) -> str:
@@ -147,7 +147,7 @@ class Repository:
             raise HubError(
                 f"{file.path} has {file.size:,} bytes, at most {largest:,} are read",
                 where=self.where(commit=commit),
-                hint="nothing was taken: tell whoever published it",
+                hint="no file was kept: report this to the publisher",
             )
         path = path_below(folder, file.path)
         if file.is_at(path):

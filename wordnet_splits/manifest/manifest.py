@@ -72,7 +72,7 @@ class Manifest:
 
     @property
     def complete(self) -> bool:
-        """Say whether nothing is missing and nothing awaits its source."""
+        """Whether no image is missing and no source is required."""
         return self.data.complete
 
     @property

@@ -306,7 +306,7 @@ MEANINGS = {name: str(Expression.model_fields[field].description) for name, fiel
 
 
 def expand_clear_of(expression: Expression) -> Expression:
-    """Return the ways in which classes touch the operand of ``clear_of``, as one ``any``."""
+    """Return the relations that ``clear_of`` excludes, as an ``any`` expression."""
     operand: KeywordOverlap = expression.value
     return Expression.model_validate(
         {

@@ -63,7 +63,7 @@ def rule_words(rule: Expression, source: str = "") -> str:
 
 
 def _predicate(rule: Expression, *, negated: bool = False) -> str:
-    """Return what a rule says of classes; a negation goes to the parts of ``all`` and ``any``."""
+    """Return a rule in words; a negation is applied to the parts of ``all`` and ``any``."""
     operator, value = rule.operator, rule.value
     if operator == "not":
         return _predicate(value, negated=not negated)

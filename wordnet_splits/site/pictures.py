@@ -32,7 +32,7 @@ REDISTRIBUTABLE: Final = frozenset(
     *("cc0", "cc0-1.0", "pddl-1.0", "odc-by-1.0", "odbl-1.0", "cdla-permissive-1.0", "cdla-permissive-2.0"),
     *("mit", "apache-2.0", "bsd-2-clause", "bsd-3-clause", "unlicense"),
 }
-"""Licences under which everybody may show resized pictures, in lower case."""
+"""Licences that permit showing resized pictures, in lower case."""
 
 ClassKey = tuple[str, str]
 """(source, class_id)."""
@@ -123,7 +123,7 @@ def _may_show(info: SourceInfo, declaration: Declaration | None, authors: Sequen
 
 
 def _credit(info: SourceInfo, declaration: Declaration | None) -> dict[str, str]:
-    """Return what is said of a source beside its pictures."""
+    """Return the caption of a source's pictures."""
     authors = declaration.about.authors if declaration is not None else ()
     return {
         "source": info.name,

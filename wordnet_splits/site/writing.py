@@ -150,7 +150,7 @@ Pages = Iterator[tuple[str, Callable[[], Any]]]
 def _named_pages(
     loaded: Sequence[Manifest], synsets: SynsetNumbers, results: Path | None, audit: Path | None
 ) -> Pages:
-    """Yield the pages beside the named benchmarks: only what concerns them, and what was asked for."""
+    """Yield the other pages that concern the named benchmarks or that the user requested."""
     shipped_entries = shipped_folder() / "results"
     if results is not None:
         yield "leaderboard", lambda: leaderboard_page(results, loaded)

@@ -76,7 +76,7 @@ REASONS: Final[Mapping[str, Reason]] = {
 
 
 POINTERS: Final = {"lfs": b"version https://git-lfs.github.com/spec/", "annex": b"/annex/objects/"}
-"""Reason -> the first bytes of a file that stands for a picture kept elsewhere."""
+"""Reason -> the first bytes of a placeholder file, for a picture that is stored remotely."""
 
 
 class UndecodableImageError(SourceError):

@@ -240,7 +240,7 @@ def test_shipped_lists_and_groups_are_named(facts):
             "1 of 2 entries do not name a class: 'axolotle' (line 1); did you mean 'axolotl.n.01'",
         ),
         ("n02086723\n", (), "other versions have other offsets"),
-        ("7\n", (), "say of which source's classes: --of imagenet1k"),
+        ("7\n", (), "--of imagenet1k"),
         ("1001\n", ("--of", "imagenet1k"), "'1001' (line 1)"),
         ("aple\n", ("--of", "cifar100"), "did you mean 'apple'"),
         ("crane\n", ("--of", "imagenet1k"), "'crane' (line 1); did you mean 'n02012849' or 'n03126707'?"),

@@ -132,7 +132,7 @@ def _annotated(file: FileId) -> _Annotated:
 
 
 def _check_names(categories: dict[Any, str], used: set[Any], path: Path) -> None:
-    """Refuse two categories of one name, except unused ones, which some exports put before the others."""
+    """Refuse two categories with the same name, except unused categories, which some exports list first."""
     by_name: dict[str, Any] = {}
     for category, name in categories.items():
         if category in used and by_name.setdefault(name, category) != category:

@@ -28,7 +28,7 @@ from wordnet_splits.sources.pixels import EXTENSIONS
 
 PLUGINS: Final = EntryPoints("wordnet_splits.layouts", "layout", SourceError)
 DVC: Final = ".dvc"
-"""Ending of the file that stands for a picture, or lies beside it, in a dataset of DVC."""
+"""Extension of the file that replaces or accompanies a picture in a dataset of DVC."""
 
 MOST_DIGITS: Final = 9
 """Largest number of digits of a position in an id."""

@@ -28,7 +28,7 @@ Shape = tuple[int, int, int]
 """Height, width and channels of every picture of a dataset."""
 
 WHOLE_COPY = ""
-"""Split under which a copy lists its pictures if it does not tell the splits apart."""
+"""Split of all pictures of a copy without splits."""
 
 
 @dataclass(frozen=True)
