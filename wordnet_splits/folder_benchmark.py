@@ -54,6 +54,7 @@ from wordnet_splits.taxonomy import load
 
 MEASURE = "mean"
 SHOWN_PROBLEMS = 3
+KNOWN_HINT = "or a source, as in imagenet1k; a folder with a dataset.toml is one by --root NAME=FOLDER"
 Report = Callable[[str], None]
 
 
@@ -317,9 +318,18 @@ def _catalog(
             f"{path}: {counted(len(made.decisions), 'class')}, {mapped:,} with a synset, "
             f"{made.asked:,} answered now",
             *made.classes.notes,
+            *_shared(list(made.shared.values())),
         ]
     steps.end(*lines, *_unsure(path, unsure, accept))
     return unsure
+
+
+def _shared(classes: Sequence[Sequence[str]]) -> list[str]:
+    """Return the line on classes with the same synset, such as those of several domains."""
+    if not classes:
+        return []
+    example = ", ".join(classes[0][:SHOWN_PROBLEMS]) + ", ..." * (len(classes[0]) > SHOWN_PROBLEMS)
+    return [f"{counted(len(classes), 'synset')} of several classes, such as that of {example}"]
 
 
 def _unsure(path: Path, unsure: Sequence[str], accept: bool) -> list[str]:
@@ -355,7 +365,7 @@ def _known_source(known: str, of: str | None, dataset: str) -> tuple[Path | None
     path, source = Path(known), known.partition(":")[0]
     if source not in known_sources() and (path.is_file() or is_path(source) or Path(source).suffix):
         if not path.is_file():
-            raise DataError("no such file of classes", where=known, hint="or a source, as in imagenet1k")
+            raise DataError("no such file of classes", where=known, hint=KNOWN_HINT)
         return path, of or dataset
     if of is not None:
         raise RecipeError("--of is for a file of classes", where="--known", hint="leave it out")

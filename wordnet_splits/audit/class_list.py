@@ -9,7 +9,7 @@ from typing import Literal
 
 from wordnet_splits.audit.list_files import MAX_EXAMPLES, Entries, one_line, read_entries
 from wordnet_splits.base.errors import LONGEST_SHOWN, DataError, SplitsError, UnknownNameError, unknown
-from wordnet_splits.base.names import printable
+from wordnet_splits.base.names import printable, same_spelling
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog import FIXED_COLUMNS, CatalogClass, load_catalog, read_catalog
 from wordnet_splits.catalog.catalog import covered, known_sources, load_declared_catalog
@@ -335,4 +335,4 @@ def _of_source(source: str) -> Callable[[str], ListedClass]:
 
 
 def _folded(word: str) -> str:
-    return word.casefold().replace("_", " ")
+    return same_spelling(word).casefold()

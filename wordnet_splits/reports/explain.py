@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import SplitsError, UnknownNameError, unknown
+from wordnet_splits.base.names import same_spelling
 from wordnet_splits.base.tabular import Tabular, markdown_table, write_csv
 from wordnet_splits.finding import find_recipe, load_manifest
 from wordnet_splits.making import build_benchmark
@@ -169,7 +170,7 @@ def find_class(manifest: Manifest, class_name: str, taxonomy: Taxonomy) -> list[
     source, colon, rest = class_name.partition(":")
     query, within = (rest, {source}) if colon and source in sources else (class_name, sources)
     offered = [r for r in rows if r["source"] in within]
-    folded = query.casefold().replace(" ", "_")
+    folded = same_spelling(query).casefold()
     matches = (
         [r for r in offered if _is_called(r, query, exact=True)]
         or [r for r in offered if _is_called(r, folded, exact=False)]
@@ -196,7 +197,7 @@ def _is_called(row: TableRow, query: str, *, exact: bool) -> bool:
     if exact:
         return query in (row["class_id"], row["name"])
     names = (row["class_id"], row["name"], *row["name"].split(", "))
-    return query in {n.casefold().replace(" ", "_") for n in names}
+    return query in {same_spelling(n).casefold() for n in names}
 
 
 def _with_path(row: TableRow, taxonomy: Taxonomy) -> TableRow:

@@ -10,7 +10,9 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from tests.wordnet_splits.command import Command
@@ -21,7 +23,7 @@ from wordnet_splits.fidelity import fidelity, keyword_switches
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import build_benchmark
 from wordnet_splits.manifest.tables import CLASS_SCHEMA
-from wordnet_splits.reports.explain import explain_class
+from wordnet_splits.reports.explain import explain_class, find_class
 from wordnet_splits.reports.margin import margin as margin_of
 from wordnet_splits.rules import ClassRule
 from wordnet_splits.similarity import similarity
@@ -188,6 +190,14 @@ def test_no_bound_would_take_a_class_that_the_rule_refuses_as_kin(kin_too, chang
     row = {"via": via, "role": "excluded", "distance": 1}
     rule = ClassRule.model_validate({"all": [bound, kin]} if kin_too else bound)
     assert margin_of(row, [rule], Taxonomy.embedded())[1] == change
+
+
+@pytest.mark.parametrize("query", ["caf\u00e9 au lait", "cafe\u0301_au_lait", "CAFE\u0301 AU LAIT"])
+def test_a_class_is_found_in_every_spelling_of_its_accents(query):
+    row = {"source": "drinks", "class_id": "caf\u00e9 au lait", "name": "caf\u00e9 au lait", "wnids": []}
+    rows = [{**row, "role": "near"}, {**row, "class_id": "tea", "name": "tea", "role": "far"}]
+    manifest = SimpleNamespace(name="mine", classes=pa.Table.from_pylist(rows))
+    assert [r["role"] for r in find_class(manifest, query, Taxonomy.embedded())] == ["near"]
 
 
 def test_explain_all_is_the_table_of_an_appendix(command):
