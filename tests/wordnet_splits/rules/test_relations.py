@@ -137,6 +137,7 @@ def test_soups_filed_under_soup_are_no_ramen() -> None:
     assert (found.equal, [row["relation"] for row in found.rows()]) == (0, [None, None])
 
 
+@pytest.mark.sampled("fuzz", one_in=6)
 @pytest.mark.parametrize(
     ("known", "listed"),
     [(WIDER, name) for name in MAPPED_SOURCES] + [(name, WIDER) for name in MAPPED_SOURCES if name != WIDER],

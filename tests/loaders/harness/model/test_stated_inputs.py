@@ -115,6 +115,7 @@ NAMED: dict[str, Callable[[], Model]] = {
 }
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("form", cases(NAMED, always="a module by name"))
 def test_a_named_model_without_a_normalisation_is_asked_for_it(form: str) -> None:
     model = NAMED[form]()
@@ -157,6 +158,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("form", cases(OBJECTS, always="module"))
 def test_an_object_gets_pixels_and_its_results_say_so(form: str) -> None:
     made = OBJECTS[form]()
@@ -215,6 +217,7 @@ STATED: dict[str, tuple[Callable[[], Model], Normalise]] = {
 }
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("form", cases(STATED, always="hf"))
 def test_what_a_model_states_comes_before_the_benchmark(form: str) -> None:
     load, normalise = STATED[form]
@@ -245,6 +248,7 @@ def test_a_timm_object_with_another_head_or_weights_of_a_file_states_nothing() -
         assert (model.preprocess, model.own_normalise, model.classes) == (None, None, None)
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("name", cases(["googlenet", "inception_v3"], always="googlenet"))
 def test_inputs_are_transformed_as_with_the_published_weights(name: str) -> None:
     torchvision = pytest.importorskip("torchvision")
