@@ -40,7 +40,7 @@ def usable_detectors(
     """
     usable, notes = [], []
     for configured in detectors:
-        absent = absent_images(configured, sets, run)
+        absent = _absent_images(configured, sets, run)
         reason = absent or _missing_output(configured, sets, run)
         if not reason:
             usable.append(configured)
@@ -60,7 +60,7 @@ def left_out_note(configured: ConfiguredDetector, reason: str) -> str:
 
 def missing_input(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
     """Return the input of a detector that a model or a benchmark lacks, as a predicate; "" for none."""
-    return absent_images(configured, sets, run) or _missing_output(configured, sets, run)
+    return _absent_images(configured, sets, run) or _missing_output(configured, sets, run)
 
 
 def _missing_output(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
@@ -69,7 +69,7 @@ def _missing_output(configured: ConfiguredDetector, sets: EvaluatedSets, run: Mo
     return run.lacks("test", next(iter(sets.test)), needs)
 
 
-def absent_images(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
+def _absent_images(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
     """Return which images a detector fits on that are not there, as a predicate; "" for none."""
     calibrated: tuple[FitOn, ...] = ("val",) if hasattr(configured.detector, "calibrate") else ()
     for split in (*configured.spec.splits, *calibrated):
