@@ -210,7 +210,7 @@ def test_every_door_reads_the_same_classes(
     assert [c.class_id for c in found.classes] == CLASSES
     assert all(dict(c.counts) == {"train": 2, "test": 2} for c in found.classes)
     assert len(found.notes) == 3  # empty folders, and two places with pictures of no class
-    made = command("benchmark", messy, "--known", "cifar100", "--name", "mine", "--out", "made", "--accept")
+    made = command("benchmark", messy, "--known", "cifar10", "--name", "mine", "--out", "made", "--accept")
     assert made.code == 0, made.err
     assert [c.class_id for c in read_catalog(Path("made/mine.tsv"))] == CLASSES
     own.declare(messy, "mypics", "folders")
