@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.parquet import schema_of
@@ -18,15 +18,13 @@ from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics import METRICS, Metric, get_metric, list_metrics
 from wordnet_splits.metrics.registry import OTHER_VALUES
 
+from .run_facts import AboutPart
+from .run_facts import ColumnsUsed as ColumnsUsed
+from .run_facts import RunFacts as RunFacts
+
 Share = Annotated[float, Field(gt=0, lt=1)]
 MAX_REPLICATES, MAX_PREVALENCES, MAX_BINS = 100_000, 100, 1000
-"""Checking results repeats the work that their options demand, and the results may come from anyone."""
-
-
-class AboutPart(BaseModel):
-    """Base of the parts of ``about.json``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+"""Limits of the work that untrusted results can request from whoever checks them."""
 
 
 class MetricOptions(AboutPart):
@@ -70,72 +68,6 @@ class MissingSet(AboutPart):
     scored: Count
     expected: Count | None
     status: str
-
-
-class ColumnsUsed(AboutPart):
-    """The columns of a model's output that are used: see `model.class_map.ClassMap.record`.
-
-    ``order`` identifies the column of each label; older files lack it.
-    """
-
-    restrict: Literal["columns", "full"]
-    columns: Count
-    of: Count
-    background: Count | None
-    mapping: Annotated[str, Field(pattern=r"^(identity|classes|given|source:[a-z0-9][a-z0-9-]{0,63})$")]
-    order: Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")] | None = None
-
-    def is_of(self, record: Mapping[str, Any]) -> bool:
-        """Return whether these are the columns of a class map's record, as far as an older file tells."""
-        ignored = "mapping" if self.order else "order"  # equal columns may be given in several ways
-        return all(value == record[name] for name, value in self.model_dump().items() if name != ignored)
-
-
-class RunFacts(AboutPart):
-    """One network that was evaluated.
-
-    Attributes
-    ----------
-    run : its number in the tables. name : of the network, from its specification.
-    model : the model that it is a run of; tables average over the runs of one model.
-    weights : where its weights come from. device : that it ran on.
-    transforms : transform_key -> the transform in words.
-    known_classes : K, the number of the benchmark's classes that it has.
-    other_columns : whether its softmax has columns besides them (a background class; all of a larger model).
-    named : whether somebody named the model; else ``model`` is the network's name, or a default. Older files
-        lack it, and have it by whether the two names differ.
-    """
-
-    run: Count
-    model: str
-    name: str
-    model_key: str
-    weights: str
-    device: str
-    transforms: dict[str, str]
-    class_map: ColumnsUsed | None
-    known_classes: Count
-    other_columns: bool
-    named: bool
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_older_files(cls, values: Any) -> Any:
-        if not isinstance(values, dict) or "named" in values:
-            return values
-        return {**values, "named": values.get("model") != values.get("name")}
-
-    @model_validator(mode="after")
-    def _columns_fit(self) -> RunFacts:
-        used = self.class_map
-        if used is not None:
-            softmax = used.columns + (used.background is not None)
-            fit = self.known_classes <= used.columns and max(softmax, 1 + (used.background or 0)) <= used.of
-            if not fit or self.other_columns != (softmax > self.known_classes):
-                raise ValueError(
-                    f"{self.known_classes} known classes do not fit {used.columns} columns of {used.of}"
-                )
-        return self
 
 
 class MetricFacts(AboutPart):
@@ -220,7 +152,7 @@ class About(AboutPart):
     own_sets: tuple[str, ...] = ()
     metrics: tuple[MetricFacts, ...] = ()
     foreign: tuple[ForeignDetector, ...] = ()
-    software: dict[str, str] = {}
+    software: dict[str, str] = Field(default_factory=dict)
 
     @property
     def fingerprints(self) -> dict[str, str | None]:
