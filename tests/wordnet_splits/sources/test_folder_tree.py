@@ -154,6 +154,16 @@ def test_folders_around_classes_are_superclasses_domains_or_nouns(
     assert {c.name for c in classes_below(tmp_path / "pics").classes} == classes
 
 
+@pytest.mark.parametrize("name", ["pics.ZIP", "pics.tar.gz"])
+def test_an_archive_without_class_folders_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(SourceError) as caught:
+        classes_below(tmp_path)
+    assert caught.value.where == str(tmp_path / name)
+    own.class_folders(tmp_path, ["zebra", "teapot"], {"train": 1})
+    assert {c.name for c in classes_below(tmp_path).classes} == {"zebra", "teapot"}
+
+
 def test_a_declaration_answers() -> None:
     paths = [("bus", "coach"), ("car", "sedan"), ("train", "steam")]
     none = read_tree(paths, ["all"], where="root")

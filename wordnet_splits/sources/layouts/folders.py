@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
+from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.names import printable
 from wordnet_splits.sources.layouts.folder_tree import Parts, read_tree
 from wordnet_splits.sources.layouts.layout import ALL, DVC, Image, ImageFiles, Note, without_extension
@@ -14,6 +15,8 @@ from wordnet_splits.sources.pixels import EXTENSIONS
 
 IGNORED: Final = frozenset({"__macosx", "@eadir", "lost+found", "$recycle.bin", "#recycle"})
 """Names, in lower case, of folders that programs create next to pictures."""
+ARCHIVES: Final = (".zip", ".tar", ".tar.gz", ".tgz", ".rar", ".7z")
+"""Ends, in lower case, of files that may hold the class folders."""
 COMPANIONS: Final = frozenset({"readme", "readme.md", "readme.txt", "desktop.ini", "thumbs.db"})
 """Files beside pictures, in lower case, that are expected there."""
 
@@ -59,6 +62,10 @@ def class_folders(root: Path, splits: Collection[str] | None = None) -> ClassFol
     Raises SourceError as `read_tree`, and where no folder has a picture.
     """
     folders = dict(_folders(root, root, ()))
+    archives = sorted(e.name for e in entries(root, root) if e.name.lower().endswith(ARCHIVES))
+    if archives and not any(folders.values()):
+        hint = 'unpack it; shards of images and labels: layout = "webdataset" in dataset.toml'
+        raise SourceError("no class folders, only an archive", where=str(root / archives[0]), hint=hint)
     tree = read_tree((parts for parts, filled in folders.items() if filled), splits, where=str(root))
     return ClassFolders(*tree, tuple(sorted(parts for parts, filled in folders.items() if not filled)))
 
