@@ -72,11 +72,12 @@ class Term(NamedTuple):
     ----------
     values : one value per image, (m,): of ID images, outliers, anchors or views, in their order. Parts that
         depend on the batch may have any number, or one.
-    weight : factor in the loss. Values are those of the paper's formula without it.
+    weight : factor in the loss, a number or a learned tensor. Values are those of the paper's formula
+        without it.
     """
 
     values: Tensor
-    weight: float = 1.0
+    weight: float | Tensor = 1.0
 
 
 Terms = Mapping[str, Term | Tensor]

@@ -24,13 +24,17 @@ from ..arrays import Array
 from ..methods import Batch, Method, get_method
 from ..methods.interface import HEAD
 from .audit_inputs import check_inputs
-from .audit_trainer import LEAST_CHANGE, AuditedTrainer, Finding, recorded_outputs
+from .audit_memory import check_kept, check_trained
+from .audit_trainer import ALL, LEAST_CHANGE, AuditedTrainer, Finding, recorded_outputs
 from .runs import choose_machine
-from .steps import reproducible
+from .steps import copied, mean_terms, reproducible, sum_terms
 
-DESCENT_STEPS, DESCENT_RATE = 15, 3e-3
+DESCENT_STEPS, DESCENT_RATES = 15, (3e-3, 3e-5)
+LEARNING_STEPS = 30
 BIAS_SHARE = 1e-5
-"""Largest gradient of a bias that counts as 0, relative to the gradient of the weights."""
+"""Largest gradient of a bias or a scale that counts as 0, relative to the gradient of the weights."""
+SAME_SHARE = 2e-6
+"""Difference of equal float32 values, as a share of them, in batches of one size."""
 RTOL, ATOL, SMALL_SHARE = 1e-4, 1e-5, 0.01
 """Tolerances; the absolute one is at most a small share of the greatest value."""
 CHECKS = ("gradient", "per image", "batch", "falls", "changes weights", "oracle", "inputs", "trained", "kept")
@@ -95,17 +99,20 @@ def audit_method(method: Method | str, oracle: Oracle | None = None) -> MethodAu
     """Check every part of a method's loss.
 
     - gradient: reaches the parameter groups that the part claims, and no others.
-    - per image: a value depends on its image alone. Not checked where a part claims to depend on the batch or
-      on its order: only an oracle can tell whether it should.
+    - per image: a value depends on its image alone, not on the number of images. Not checked where a part
+      claims to depend on the batch or on its order: only an oracle can tell whether it should.
     - batch: the values of a part that claims to depend on the batch do not depend on its order, and change
-      with the bias of a class, which a softmax over the images of the batch would cancel.
-    - falls: the part, times its weight, falls when it alone is minimised.
+      with the bias and the scale of a class, which a softmax or a norm over the batch would cancel.
+    - falls: the part, times its weight, falls when it alone is minimised; when the whole loss is, the logit
+      of the right class rises.
     - changes weights: a step with the part differs from one without it; training from plain cross-entropy.
     - oracle: values equal those of ``oracle`` (`OracleInputs` -> values of each part).
-    - inputs: labels, outliers and each view change a part, and no two views are equal.
-    - trained: all tensors that get a gradient change, through the trainer's optimizer alone, at the rate of
-      the schedule; every head gets a gradient.
-    - kept: what the method remembers is not emptied between epochs.
+    - inputs: labels, outliers and each view change a part; no two views are equal; random numbers come from
+      the generators; batches stay as they are; renumbering the classes changes no part.
+    - trained: all tensors that get a gradient change by it, through the trainer's optimizer alone, at the
+      rate of the schedule; every head gets a gradient. Not checked where the method changes them itself.
+    - kept: the state fits a checkpoint, is read, written and not emptied between epochs. Not checked where
+      it has no tensor of real numbers, or one that never changes.
 
     Parameters
     ----------
@@ -119,7 +126,15 @@ def audit_method(method: Method | str, oracle: Oracle | None = None) -> MethodAu
     machine = choose_machine("cpu")
     with reproducible(machine.device):
         trainer = AuditedTrainer(method)
-        findings = [*trainer.train_late(), check_inputs(trainer), *trainer.check_training()]
+        before = {id(p): p.detach().clone() for p in trainer.module.parameters()}
+        findings = [
+            *trainer.train_late(),
+            check_trained(trainer, before),
+            check_kept(trainer),
+            check_inputs(trainer),
+            *trainer.check_training(),
+            _check_learning(trainer),
+        ]
         for part in trainer.present:
             findings += _check_part(trainer, part)
         findings += _check_oracle(trainer, oracle)
@@ -168,12 +183,13 @@ def _check_gradient(
         return Finding(part, "gradient", False, "it has no gradient: is it detached?")
     if not bool(torch.isfinite(term.values).all()):
         return Finding(part, "gradient", False, "a value is NaN or infinite")
-    parameters = [p for group in groups.values() for p in group]
-    gradients = torch.autograd.grad(term.values.mean(), parameters, allow_unused=True)
+    parameters = [p for group in groups.values() for p in group if p.requires_grad]
+    mean = (term.weight if isinstance(term.weight, Tensor) else 1.0) * term.values.mean()
+    gradients = torch.autograd.grad(mean, parameters, allow_unused=True)
     nonzero = {
         id(p): g is not None and bool((g != 0).any()) for p, g in zip(parameters, gradients, strict=True)
     }
-    reached = {name for name, group in groups.items() if any(nonzero[id(p)] for p in group)}
+    reached = {name for name, group in groups.items() if any(nonzero.get(id(p)) for p in group)}
     wrong = [f"does not reach {name}" for name in sorted(claimed - reached)]
     wrong += [f"reaches {name}" for name in sorted(reached - claimed)]
     return Finding(part, "gradient", not wrong, ", ".join(wrong))
@@ -189,13 +205,21 @@ def _check_batch(
     with recorded_outputs(trainer.model) as (_, draws):
         values = trainer.terms(batch, state, weights)[part].values
     for name, head in trainer.model.module.named_modules():
-        weight, bias = getattr(head, "weight", None), getattr(head, "bias", None)
-        if not isinstance(head, nn.Linear) or bias is None or len(bias) == 1 or not values.requires_grad:
+        if not isinstance(head, nn.Linear) or head.bias is None or not values.requires_grad:
             continue
-        gradients = torch.autograd.grad(values.mean(), (weight, bias), allow_unused=True, retain_graph=True)
-        sizes = [0.0 if g is None else float(g.abs().max()) for g in gradients]
-        if sizes[0] > 0 and sizes[1] < BIAS_SHARE * sizes[0]:
-            faults.append(f"the bias of {name} has no effect: is a softmax taken over the batch (dim=0)?")
+        if len(head.bias) == 1:
+            continue
+        pair = (weight, bias) = (head.weight, head.bias)
+        gradients = torch.autograd.grad(values.mean(), pair, allow_unused=True, retain_graph=True)
+        slopes = [torch.zeros_like(p) if g is None else g for p, g in zip(pair, gradients, strict=True)]
+        largest, of_biases = (float(slope.abs().max()) for slope in slopes)
+        of_scales = (weight.detach() * slopes[0]).sum(1) + bias.detach() * slopes[1]
+        what = "bias" if of_biases < BIAS_SHARE * largest else "scale"
+        least = BIAS_SHARE * float(weight.detach().norm() * slopes[0].norm())
+        if largest > 0 and (what == "bias" or float(of_scales.abs().max()) < least):
+            faults.append(
+                f"the {what} of an output of {name} has no effect: is dim=0, the batch, normalised?"
+            )
     if trainer.method.parts[part].depends == "batch" and not draws:  # draws are made by position
         known = int(batch.known.sum())
         order = torch.cat([torch.arange(known).flip(0), torch.arange(known, len(batch)).flip(0)])
@@ -229,14 +253,25 @@ def _check_images(
         changed = values(_rows(batch, torch.arange(len(batch)), donor, mixed))
         if changed.shape != original.shape:
             return Finding(part, "per image", False, "the number of values depends on the images")
-        atol = min(ATOL, SMALL_SHARE * float(original.abs().max()))
-        differs = int((~torch.isclose(changed, original, rtol=RTOL, atol=atol)).sum())
+        atol = SAME_SHARE * float(original.abs().max())
+        differs = int((~torch.isclose(changed, original, rtol=SAME_SHARE, atol=atol)).sum())
         touched += differs
         if differs > allowed:
             return Finding(
                 part, "per image", False, f"changing one image changes {differs} of {len(original)} values"
             )
-    return Finding(part, "per image", touched > 0, "" if touched else "no value depends on its image")
+    if not touched:
+        return Finding(part, "per image", False, "no value depends on its image")
+    with recorded_outputs(trainer.model) as (_, draws):
+        values(batch)
+    if not draws:  # draws are made by position
+        fewer = values(
+            _rows(batch, torch.arange(len(batch))[batch.known | (torch.arange(len(batch)) % 2 > 0)][1:])
+        )
+        atol = min(ATOL, SMALL_SHARE * float(original.abs().max()))
+        if not torch.isclose(fewer[:, None], original, rtol=RTOL, atol=atol).any(1).all():
+            return Finding(part, "per image", False, "a value depends on the number of images")
+    return Finding(part, "per image", True)
 
 
 def _rows(batch: Batch, order: Tensor, donor: Batch | None = None, mask: Tensor | None = None) -> Batch:
@@ -258,7 +293,7 @@ def _check_step(
     trainer: AuditedTrainer, part: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
 ) -> Finding:
     """Return whether the part has a weight in the loss."""
-    weight = float(trainer.terms(trainer.batch_of(), state, weights)[part].weight)
+    weight = float(torch.as_tensor(trainer.terms(trainer.batch_of(), state, weights)[part].weight).detach())
     return Finding(part, "changes weights", weight != 0, "" if weight else "its weight in the loss is 0")
 
 
@@ -266,19 +301,53 @@ def _check_descent(
     trainer: AuditedTrainer, part: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
 ) -> Finding:
     """Return whether the part falls when it alone is minimised."""
-    batch, parameters = trainer.batch_of(), list(trainer.module.parameters())
-    optimizer, means = torch.optim.Adam(parameters, lr=DESCENT_RATE), []
-    for _ in range(DESCENT_STEPS + 1):
-        term = trainer.terms(batch, state, weights)[part]
-        mean = math.copysign(1.0, term.weight) * term.values.mean()
-        means.append(float(mean.detach()))
-        if not mean.requires_grad:
-            return Finding(part, "falls", False, "it has no gradient")
+    start, batch = copied(trainer.module.state_dict()), trainer.batch_of()
+    for rate in DESCENT_RATES:
+        trainer.module.load_state_dict(start)
+        optimizer, means = torch.optim.Adam(trainer.module.parameters(), lr=rate), []
+        for _ in range(DESCENT_STEPS + 1):
+            term = trainer.terms(batch, state, weights)[part]
+            mean = math.copysign(1.0, torch.as_tensor(term.weight).detach()) * term.values.mean()
+            means.append(float(mean.detach()))
+            if not mean.requires_grad:
+                return Finding(part, "falls", False, "it has no gradient")
+            optimizer.zero_grad()
+            mean.backward()
+            optimizer.step()
+            if len(means) == 1:
+                least = LEAST_CHANGE * float(term.values.detach().abs().mean())
+        if min(means[1:]) < means[0] - least:
+            return Finding(part, "falls", True)
+    return Finding(part, "falls", False, f"stays at {means[0]:.4g}")
+
+
+def _check_learning(trainer: AuditedTrainer) -> Finding:
+    """Return whether minimising the loss makes the right class of the images likelier in evaluation."""
+    if not any(HEAD in part.reaches for part in trainer.method.parts.values()):
+        return Finding(ALL, "falls", None)
+    weights, state = trainer.snapshot()
+    batch = trainer.batch_of()
+    trainer.module.eval()
+
+    def margins() -> Tensor:
+        with torch.no_grad():
+            logits = trainer.model.logits(batch.images)[batch.known]
+        right = logits.gather(1, batch.labels[batch.known, None])[:, 0]
+        return (right - logits.mean(1)) / logits.std(1).clamp_min(1e-12)
+
+    before = float(margins().mean())
+    optimizer = torch.optim.Adam(trainer.module.parameters(), lr=DESCENT_RATES[0])
+    for _ in range(LEARNING_STEPS):
+        terms = trainer.terms(batch, state, weights)
+        loss = sum_terms(mean_terms(trainer.method, terms))
         optimizer.zero_grad()
-        mean.backward()
+        loss.backward()
         optimizer.step()
-    fell = min(means[1:]) < means[0] - LEAST_CHANGE * max(1.0, abs(means[0]))
-    return Finding(part, "falls", fell, "" if fell else f"stays at {means[0]:.4g}")
+    after = float(margins().mean())
+    trainer.module.load_state_dict(weights)
+    right = bool(after > max(before, 0.0))
+    note = f"the logit of the right class goes from {before:.2f} to {after:.2f} deviations above the mean"
+    return Finding(ALL, "falls", right, "" if right else note)
 
 
 def _check_oracle(trainer: AuditedTrainer, oracle: Oracle | None) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""The tiny network that `audit` trains, and records of its forward passes and random numbers."""
+"""The tiny network that `audit` trains, and records of what its steps do."""
 
 from __future__ import annotations
 
@@ -27,10 +27,6 @@ IMAGES, OUTLIERS, STEP_IMAGES, STEP_OUTLIERS = 96, 48, 12, 6
 SCALES = (1.0, 5.0, 25.0, 0.1)
 """Factors of the classifier's weights that are tried until a hinge is active."""
 LEAST_CHANGE = 1e-6
-KEPT_SHARE = 0.9
-"""Least share of a state's rows, those not all zero, that is left after an epoch's end and a step."""
-EPOCH_STATE = "epoch_"
-"""Prefix of names in a method's state that may be emptied every epoch."""
 DRAWS = ("rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal")
 ALL = "(all)"
 
@@ -71,77 +67,71 @@ class AuditedTrainer(Trainer):
             if isinstance(layer, nn.Dropout):
                 layer.p = 0.0
         self.around_end: list[dict[str, Any]] = []
+        self.ends: list[list[dict[str, Any]]] = []
+        self.first_state = copied(dict(self.method_state))
         self.present: tuple[str, ...] = ()
+        self.differentiated_tensors: dict[int, tuple[int, Tensor, Tensor]] = {}
+        self.with_gradient: set[int] = set()
+        self.set_aside: dict[str, nn.Parameter] = {}
+        self.evaluated_only = False
         self._steps_left_to_record = 0
-        self._differentiated_tensors: dict[int, tuple[int, Tensor, Tensor]] = {}
 
     def end_epoch(self) -> None:
         """Record the state before the method's `after_epoch` and after the next step."""
         self.around_end = [copied(dict(self.method_state))]
-        super().end_epoch()
+        self.ends.append(self.around_end)
+        with self._watched_parameters():
+            super().end_epoch()
         self._steps_left_to_record = 1
 
     def _step(self, rows: Tensor, generator: Any, weight: float) -> Tensor:
         numbers = super()._step(rows, generator, weight)
         self.check_loss(numbers, "")
+        for group in self.optimizer.param_groups:
+            self.with_gradient |= {
+                id(p) for p in group["params"] if p.grad is not None and bool(p.grad.any())
+            }
         if self._steps_left_to_record:
             self._steps_left_to_record = 0
             self.around_end.append(copied(dict(self.method_state)))
         return numbers
 
     def train_late(self) -> list[Finding]:
-        """Train until every part has appeared; return findings about parts that did not, and about all."""
-        before = {id(p): p.detach().clone() for group in self.model.parameters().values() for p in group}
-        findings, kept = [], True
+        """Train until every part has appeared; return findings about parts that did not."""
         absent, epochs = list(self.method.parts), 0
         while (absent and epochs < MAX_WARM_UP) or epochs < WARM_UP:
-            previous = self.around_end
             row = self.train_epoch(LATE + epochs, Silent())
-            kept = kept and not (len(previous) == 2 and _emptied(*previous))
             seen = row.get("parts", dict.fromkeys(self.method.parts, 0.0))
             absent, epochs = [name for name in absent if name not in seen], epochs + 1
         self.present = tuple(name for name in self.method.parts if name not in absent)
         self.epochs_trained = epochs
-        findings += [Finding(name, "gradient", False, f"not there after {epochs} epochs") for name in absent]
-        faults = self._untrained(before)
-        findings.append(Finding(ALL, "trained", not faults, "; ".join(faults)))
-        note = "" if kept else "a tensor of its state is emptied when an epoch ends"
-        findings.append(Finding(ALL, "kept", kept if self.method_state else None, note))
-        return findings
+        return [Finding(name, "gradient", False, f"not there after {epochs} epochs") for name in absent]
 
     def _terms(self, batch: Batch) -> Terms:
-        terms = super()._terms(batch)
+        modes: list[bool] = []
+
+        def record(module: nn.Module, arguments: Any) -> None:
+            if torch.is_grad_enabled():
+                modes.append(module.training)
+
+        hook = self.module.register_forward_pre_hook(record)
+        try:
+            with self._watched_parameters():
+                terms = super()._terms(batch)
+        finally:
+            hook.remove()
+        self.evaluated_only |= bool(modes) and not any(modes)
         for tensor in _leaves(terms):
-            steps, first = self._differentiated_tensors.get(id(tensor), (0, tensor.detach().clone()))[:2]
-            self._differentiated_tensors[id(tensor)] = (steps + 1, first, tensor)
+            steps, first = self.differentiated_tensors.get(id(tensor), (0, tensor.detach().clone()))[:2]
+            self.differentiated_tensors[id(tensor)] = (steps + 1, first, tensor)
         return terms
 
-    def _untrained(self, before: Mapping[int, Tensor]) -> list[str]:
-        """Return faults in the training of parameters and other tensors with a gradient."""
-        optimised = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
-        names = {id(p): f"parameter {name}" for name, p in self.module.named_parameters()}
-        faults = []
-        for key, (steps, first, tensor) in self._differentiated_tensors.items():
-            if steps == 1 and not isinstance(tensor, nn.Parameter):
-                continue  # made in a step, as a changed image
-            name = names.get(key, f"a tensor of shape {tuple(tensor.shape)} outside the network")
-            if key in optimised and torch.equal(tensor, first):
-                faults.append(f"{name} gets a gradient and does not change: is its rate 0?")
-            elif key not in optimised and torch.equal(tensor, first):
-                faults.append(f"{name} gets a gradient, and the optimizer does not hold it")
-        claimed = {name for part in self.method.parts.values() for name in part.reaches}
-        for name, group in self.model.parameters().items():
-            aside = [p for p in group if id(p) not in optimised and not torch.equal(p, before[id(p)])]
-            if aside:
-                faults.append(
-                    f"{name} changes, and is in no group of the optimizer: the schedule does not reach it"
-                )
-            reached = any(id(p) in self._differentiated_tensors for p in group)
-            if group and not reached and name not in {BACKBONE, HEAD}:
-                faults.append(f"{name} gets no gradient from any part")
-            elif name in claimed and all(torch.equal(p, before[id(p)]) for p in group) and reached:
-                faults.append(f"{name} does not change")
-        return list(dict.fromkeys(faults))
+    @contextmanager
+    def _watched_parameters(self) -> Iterator[None]:
+        """Record the parameters that the method itself changes inside the block."""
+        before = [(name, p, p.detach().clone()) for name, p in self.module.named_parameters()]
+        yield
+        self.set_aside.update({name: p for name, p, old in before if not torch.equal(p, old)})
 
     def check_training(self) -> list[Finding]:
         """Return whether its weights differ from those of plain cross-entropy from the same seed."""
@@ -179,18 +169,38 @@ class AuditedTrainer(Trainer):
         """Return the terms of a step from a given state, always with the same random numbers."""
         for name, buffer in self.module.named_buffers():
             buffer.data.copy_(buffers[name])
+        parameters = [(p, p.detach().clone()) for p in self.module.parameters()]
+        terms = self.step_from(self.fresh_state(state), batch)
+        for p, value in parameters:  # as they were, where the step changed them; "trained" says so
+            p.data.copy_(value)
+        return terms
+
+    def fresh_state(self, state: Mapping[str, Any]) -> State:
+        """Return a copy of a state, late in training, with the same random numbers each time."""
         fresh = State(copied(dict(state)))
         fresh.epoch, fresh.epochs = LATE + self.epochs_trained, EPOCHS
         fresh.generator = torch.Generator().manual_seed(1)
+        return fresh
+
+    def step_from(self, state: State, batch: Batch) -> dict[str, Term]:
+        """Return the terms of a step, which may change the state and the weights."""
         torch.manual_seed(2)
         with self.user_code():
-            terms = self.method.step(self.model, batch, fresh)
+            terms = self.method.step(self.model, batch, state)
         return {name: term if isinstance(term, Term) else Term(term) for name, term in terms.items()}
+
+
+def same_terms(first: Mapping[str, Term], second: Mapping[str, Term]) -> bool:
+    """Return whether two steps have equal parts."""
+    return first.keys() == second.keys() and all(
+        torch.equal(term.values, second[name].values) and bool(term.weight == second[name].weight)
+        for name, term in first.items()
+    )
 
 
 def _leaves(terms: Terms) -> Iterator[Tensor]:
     """Yield the tensors that get a gradient from the parts of a loss."""
-    values = [term.values if isinstance(term, Term) else term for term in terms.values()]
+    values = [value for term in terms.values() for value in (term if isinstance(term, Term) else (term,))]
     nodes = [value.grad_fn for value in values if isinstance(value, Tensor)]
     seen: set[Any] = set()
     while nodes:
@@ -201,22 +211,6 @@ def _leaves(terms: Terms) -> Iterator[Tensor]:
         if hasattr(node, "variable"):
             yield node.variable
         nodes.extend(function for function, _ in node.next_functions)
-
-
-def _emptied(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Return whether a float tensor lost rows."""
-    for name, old in before.items():
-        new = after.get(name)
-        if not isinstance(old, Tensor) or not isinstance(new, Tensor) or name.startswith(EPOCH_STATE):
-            continue
-        if not old.is_floating_point():
-            continue
-        filled, left = (
-            int((t.reshape(len(t), -1) != 0).any(1).sum()) if t.ndim and len(t) else 0 for t in (old, new)
-        )
-        if filled > 1 and left < KEPT_SHARE * filled:
-            return True
-    return False
 
 
 @contextmanager

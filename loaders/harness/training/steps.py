@@ -161,6 +161,9 @@ def mean_terms(
         values, weight = term if isinstance(term, Term) else Term(term)
         if name not in method.parts:
             raise unknown("part of the loss", name, method.parts, where=where)
+        if not isinstance(values, Tensor):
+            message = f"the part {name!r} of its loss is a {type(values).__name__}, not a tensor"
+            raise DataError(message, where=where)
         if values.ndim > 1 or values.numel() == 0:
             raise DataError(
                 f"the part {name!r} of its loss has shape {tuple(values.shape)}, not one value per image",
@@ -202,7 +205,10 @@ def loss_of(
 
 def sum_terms(means: Mapping[str, Term]) -> Tensor:
     """Return the loss: the sum of weight x mean of each part."""
-    weighted = [term.values if term.weight == 1 else term.weight * term.values for term in means.values()]
+    weighted = [
+        values if not isinstance(weight, Tensor) and weight == 1 else weight * values
+        for values, weight in means.values()
+    ]
     loss = weighted[0]
     for value in weighted[1:]:
         loss = loss + value

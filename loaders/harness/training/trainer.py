@@ -268,7 +268,8 @@ class Trainer:
             means, loss = loss_of(self.method, terms, self._sizes)
         if self._number % self.accumulate == 0:
             self.optimizer.zero_grad()
-        self.scaler.scale(loss * weight).backward()
+        with self.user_code():
+            self.scaler.scale(loss * weight).backward()
         numbers = [loss.detach()]
         for name in self.method.parts:
             present = name in means

@@ -13,6 +13,7 @@ from loaders.harness.cli.main import app
 from loaders.harness.methods import Method, list_methods
 from loaders.harness.methods.registry import METHODS
 from loaders.harness.training.audit import audit_method
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.cli.main import run
 
 from .planted_faults import (
@@ -23,6 +24,16 @@ from .planted_faults import (
     TwoViews,
     UnreadOutliers,
     UnusedHead,
+)
+from .planted_training import (
+    BranchFault,
+    FrozenTeacher,
+    LearnedWeight,
+    PointsFault,
+    QueueFault,
+    TargetFault,
+    TeacherFault,
+    ViewFault,
 )
 from .public_bugs import BatchEntropyMcd, BatchMean, DetachedVos, ForgettingNpos, UnscheduledGodin, Weightless
 from .stand_ins import spec_of
@@ -87,6 +98,78 @@ def test_planted_faults_fail(planted: Method, repaired: Method | None, failure: 
     assert failure in [(f.part, f.check) for f in audit_method(planted).failures]
     if repaired is not None:
         assert audit_method(repaired).failures == ()
+
+
+@pytest.mark.parametrize(
+    ("planted", "failure"),
+    [
+        (BranchFault("reset every epoch"), ("(all)", "trained")),
+        (BranchFault("reset every step"), ("(all)", "trained")),
+        (BranchFault("replaced every epoch"), ("(all)", "trained")),
+        (BranchFault("evaluation mode"), ("(all)", "trained")),
+        (BranchFault("frozen backbone"), ("cross_entropy", "gradient")),
+        (BranchFault("negative rate"), ("(all)", "trained")),
+        (BranchFault("gradient zeroed"), ("(all)", "trained")),
+        (BranchFault("numpy"), ("(all)", "inputs")),
+        (BranchFault("batch in place"), ("(all)", "inputs")),
+        (BranchFault("module in state"), ("(all)", "kept")),
+        (BranchFault("centred"), ("confidence", "per image")),
+        (BranchFault("batch size"), ("confidence", "per image")),
+        (TargetFault("shifted"), ("(all)", "falls")),
+        (TargetFault("reversed"), ("(all)", "inputs")),
+        (TargetFault("outliers last"), ("(all)", "inputs")),
+        (TargetFault("confident"), ("(all)", "falls")),
+        (TargetFault("negative"), ("(all)", "falls")),
+        (TeacherFault("gradient"), ("(all)", "trained")),
+        (TeacherFault("copied back"), ("(all)", "trained")),
+        (FrozenTeacher(), ("(all)", "trained")),
+        (QueueFault("unfilled"), ("(all)", "kept")),
+        (QueueFault("unread"), ("(all)", "kept")),
+        (QueueFault("position"), ("(all)", "kept")),
+        (ViewFault("numpy"), ("(all)", "inputs")),
+        (ViewFault("torch"), ("(all)", "inputs")),
+        (ViewFault("in place"), ("(all)", "inputs")),
+        (ViewFault("over batch"), ("contrast", "batch")),
+        (PointsFault(), ("(all)", "trained")),
+        (LearnedWeight(), ("(all)", "trained")),
+    ],
+    ids=lambda value: repr(value) if isinstance(value, Method) else "",
+)
+def test_faults_of_training_fail(planted: Method, failure: tuple[str, str]) -> None:
+    assert failure in [(f.part, f.check) for f in audit_method(planted).failures]
+
+
+@pytest.mark.filterwarnings("ignore:optimizer contains a parameter group with duplicate:UserWarning")
+def test_a_parameter_held_twice_is_refused() -> None:
+    try:
+        failures = [(f.part, f.check) for f in audit_method(BranchFault("held twice")).failures]
+    except DataError:  # by later versions of torch
+        return
+    assert ("(all)", "trained") in failures
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        BranchFault(),
+        TargetFault(),
+        TeacherFault(),
+        FrozenTeacher(fault=False),
+        QueueFault(),
+        ViewFault(),
+        PointsFault(fault=False),
+        LearnedWeight(fault=False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_same_methods_without_a_fault_pass(right: Method) -> None:
+    assert audit_method(right).failures == ()
+
+
+@pytest.mark.parametrize(("fault", "check"), [("never", "kept"), ("backwards", "trained")])
+def test_a_teacher_that_may_be_meant_is_not_called_checked(fault: Any, check: str) -> None:
+    audit = audit_method(TeacherFault(fault))
+    assert {f.check: f.passed for f in audit.findings if f.part == "(all)"}[check] is None
 
 
 def test_what_depends_on_the_batch_is_not_called_checked_per_image() -> None:
