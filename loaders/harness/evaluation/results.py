@@ -194,6 +194,9 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
         if not tables[name].schema.equals(schema):
             raise DataError(f"its columns are not those of {name}", where=str(path))
         _check_cells(tables[name], path)
+        others = {*tables[name]["run"].unique().to_pylist()} - {facts.run for facts in sealed.about.runs}
+        if others:
+            raise DataError(f"run {min(others)} is not in {ABOUT}", where=str(path), hint="evaluate again")
     if swept and not tables["sweeps"].num_rows:
         raise DataError("holds no value that a sweep tried", where=str(folder / SWEPT), hint="evaluate again")
     names = [name for name in FILES if name in sealed.files or name not in SCORED or not sealed.unscored_runs]

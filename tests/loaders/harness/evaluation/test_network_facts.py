@@ -1,12 +1,17 @@
-"""The columns of a network's output that ``about.json`` states fit each other."""
+"""What ``about.json`` states of networks: columns that fit each other, and every run of the tables."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from loaders.harness.evaluation.results import Results
+from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.schema import RunFacts
+from tests.loaders.harness.altering import reseal
+from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.schemas import validate
 
@@ -59,3 +64,13 @@ def test_columns_that_contradict_each_other_are_refused(used: dict[str, Any], fa
     with pytest.raises(DataError) as refused:
         validate(RunFacts, FACTS | facts | {"class_map": USED | used}, where="about.json")
     assert refused.value.where == "about.json"
+
+
+@pytest.mark.parametrize("run", [1, 10**15])
+def test_tables_of_a_run_that_is_not_described_are_refused(run: int, tmp_path: Path) -> None:
+    manifest = fake_manifest([("known", "id", "test", 12), ("far", "far", "test", 12)])
+    evaluate_runs(manifest, [fake_run(manifest)], ["msp"]).write(tmp_path / "results")
+    reseal(tmp_path / "results/about.json", lambda sealed: sealed["about"]["runs"][0].update(run=run))
+    with pytest.raises(DataError) as refused:
+        Results.read(tmp_path / "results")
+    assert Path(str(refused.value.where)).parent == tmp_path / "results"
