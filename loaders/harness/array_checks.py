@@ -24,12 +24,17 @@ LOG_PROBABILITIES = (
     "mls is msp; give the inputs of the softmax"
 )
 SIGMOIDS = (
-    "all logits are from 0 to a bound (1, or a value that many rows reach), as outputs of a sigmoid or "
-    "cosine similarities without their scale are; give the inputs of the softmax"
+    "the logits have bounds (0 and 1, or two that many reach), as outputs of a sigmoid or tanh, or cosine "
+    "similarities without their scale do; give the inputs of the softmax"
+)
+STANDARDISED = (
+    "every column of its {name} has mean 0 (standardised by itself?): each set loses what tells it apart; "
+    "take mean and standard deviation of ID training"
 )
 MIN_SATURATED_ROWS, SATURATED, MIN_SATURATED_SHARE = 32, 0.99, 0.1
-"""Fewest rows, share of the greatest logit, and least share of rows that reach it, to take logits from 0 on
-for scaled outputs of a sigmoid."""
+"""Fewest rows, share of the logits' range, and least share of rows that reach it, to take it for a bound."""
+CENTRED, CENTRED_COLUMNS = 1e-4, 64
+"""Largest mean, in standard deviations, of columns that are standardised; chance gives 1 / sqrt(n)."""
 MAX_TIED_SHARE = 1e-3
 """Largest accepted share of pairs of different values that become equal: AUROC changes by at most half of it.
 
@@ -61,14 +66,28 @@ def logit_notes(logits: Array) -> Iterator[str]:
     """Yield notes on logits (n, K) that look like something else: log-probabilities, outputs of a sigmoid."""
     if _in_every_row(logits, _are_logarithms):
         yield LOG_PROBABILITIES
-    if not logits.size or logits.shape[1] < 2 or logits.min() < 0:
+    if not logits.size or logits.shape[1] < 2:
         return
-    greatest = logits.max(axis=1)
-    top = float(greatest.max())
-    saturated = np.mean(greatest >= SATURATED * top) >= MIN_SATURATED_SHARE
-    differ = float(np.ptp(logits, axis=0).max()) > top / 2
-    if 0 < top <= 1 or (len(logits) >= MIN_SATURATED_ROWS and saturated and differ):
+    greatest, least = (reduce(axis=1).astype(np.float64) for reduce in (logits.max, logits.min))
+    top, bottom = float(greatest.max()), min(float(least.min()), 0.0)
+    margin = (1 - SATURATED) * (top - bottom)
+    reached = [np.mean(greatest >= top - margin), np.mean(least <= bottom + margin)]
+    if bottom == 0:
+        reached.pop()
+    bounded = min(reached) >= MIN_SATURATED_SHARE and (bottom == 0 or abs(top + bottom) <= margin)
+    differ = float(np.ptp(logits, axis=0).max()) > (top - bottom) / 2
+    if (0 < top <= 1 and bottom == 0) or (len(logits) >= MIN_SATURATED_ROWS and bounded and differ):
         yield SIGMOIDS
+
+
+def is_standardised(values: Array) -> bool:
+    """Return whether the first columns of values (n, D), two or more that are not constant, have mean 0."""
+    if len(values) < MIN_ROWS:
+        return False
+    wide = np.asarray(values)[:, :CENTRED_COLUMNS].astype(np.float64)
+    spread = wide.std(axis=0)
+    varied = spread > CENTRED * np.abs(wide).max(axis=0)
+    return bool(varied.sum() > 1 and (np.abs(wide.mean(axis=0)) <= CENTRED * spread)[varied].all())
 
 
 def gives_logits(head: Head, features: Array, logits: Array) -> bool:

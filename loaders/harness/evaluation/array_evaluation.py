@@ -19,7 +19,14 @@ from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..activations.runs import GroupOutputs, ModelRun
-from ..array_checks import as_float32, gives_logits, logit_notes, refuse_probabilities
+from ..array_checks import (
+    STANDARDISED,
+    as_float32,
+    gives_logits,
+    is_standardised,
+    logit_notes,
+    refuse_probabilities,
+)
 from ..arrays import Array, Arrays, Head
 from ..model.class_map import ClassMapping, class_map
 from ..plugins import IN_ARRAYS
@@ -149,7 +156,9 @@ def evaluate_arrays(
             left_out=of_benchmark.left_out,
             notes=[
                 *of_benchmark.repetitions(outputs),
-                *run_notes({f"{part[1]}/{part[0]}": _notes(of.arrays) for part, of in outputs.items()}),
+                *run_notes(
+                    {f"{part[1]}/{part[0]}": _notes(of.arrays, part[0]) for part, of in outputs.items()}
+                ),
             ],
             progress=progress,
         )
@@ -198,7 +207,7 @@ def evaluate_arrays(
         own_sets=list(sets),
         notes=[
             *user_set_notes(user_sets, "row"),
-            *run_notes({set_name: _notes(arrays) for set_name, arrays in data.items()}),
+            *run_notes({name: _notes(data[name], of.split) for name, of in user_sets.items()}),
         ],
         progress=progress,
     )
@@ -320,8 +329,10 @@ def _checked_set(name: str, values: Any) -> tuple[UserSet, Arrays]:
     return UserSet(role, group, split, labels, ids, digests), Arrays(arrays)
 
 
-def _notes(arrays: Arrays) -> list[str]:
-    return list(logit_notes(np.asarray(arrays["logits"]))) if "logits" in arrays else []
+def _notes(arrays: Arrays, split: str) -> list[str]:
+    notes = list(logit_notes(np.asarray(arrays["logits"]))) if "logits" in arrays else []
+    matrices = {name: np.asarray(arrays[name]) for name in arrays if split == "test"}
+    return [*notes, *(STANDARDISED.format(name=name) for name in matrices if is_standardised(matrices[name]))]
 
 
 def _digests(arrays: Sequence[Array]) -> list[str]:

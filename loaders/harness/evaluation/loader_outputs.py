@@ -198,12 +198,13 @@ class UserImages:
         return [*notes, *range_notes(self.ranges), *user_set_notes(self.user_sets, "image", COMPARISON)]
 
     def _is_random(self, set_name: str) -> bool:
-        """Return whether the first items of a dataset, read twice, are different images."""
+        """Return whether a few items of a dataset, read twice, are different images."""
         data = self.sets[set_name]
         dataset = dataset_of(data)
         if not is_indexed(dataset):
             return False
-        indices = range(min(REPEATED_IMAGES, len(self.user_sets[set_name].ids)))
+        count = len(self.user_sets[set_name].ids)
+        indices = range(count)[:: max(1, -(-count // REPEATED_IMAGES))]
         own = partial(self._collate, set_name)
         collate = own if data is dataset else getattr(data, "collate_fn", default_collate)
         with user_errors("cannot be read once more", where=set_name):

@@ -15,7 +15,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..activations.batches import refuse_unscaled
-from ..plugins import user_errors
+from ..plugins import USER_CODE_ERRORS, user_errors
 
 IMAGE_KEYS, LABEL_KEYS = ("pixel_values", "images", "image"), ("labels", "label")
 """Keys of items and batches that are mappings, as in Hugging Face's datasets."""
@@ -87,7 +87,7 @@ def length(data: Any) -> int:
     """Return the number of images of a dataset or loader, 0 where it has no length."""
     try:
         return len(dataset_of(data)) if not isinstance(data, list | tuple) else 0
-    except TypeError:
+    except USER_CODE_ERRORS:
         return 0
 
 
@@ -120,7 +120,7 @@ def _expected_count(data: Any) -> int | None:
         source = data.batch_sampler.sampler
     try:
         return None if source is None else len(source)
-    except TypeError:
+    except USER_CODE_ERRORS:
         return None
 
 

@@ -13,6 +13,8 @@ LARGEST_NORMALISED = 16.0
 """Largest value of images in [0, 1] after normalisation by a standard deviation of at least 1/16."""
 MIN_SHARE = 0.05
 """Smallest share of images of a scale that gives the set this scale."""
+OVERSHOOT = 1.25
+"""Largest value that interpolation gives images in [0, 1]; images beyond it are of another scale."""
 MIN_SPREAD = 0.5
 """Smallest range of values from which the scale of a set is inferred; constant images fit any scale."""
 
@@ -25,7 +27,7 @@ class PixelRange:
     ----------
     images : number of images. low, high : their least and greatest values.
     unit : images in [0, 1] with a fraction. unscaled : images from 0 to more than `LARGEST_NORMALISED`.
-    negative : images with a negative value.
+    rescaled : images with a negative value, or one above `OVERSHOOT` that is not unscaled.
     """
 
     images: int = 0
@@ -33,7 +35,7 @@ class PixelRange:
     high: float = 0.0
     unit: int = 0
     unscaled: int = 0
-    negative: int = 0
+    rescaled: int = 0
 
     def add(self, images: Tensor) -> None:
         """Add a batch (n, 3, h, w); arrays of other shapes are ignored."""
@@ -48,7 +50,7 @@ class PixelRange:
         self.images += len(images)
         self.unit += int(((low >= 0) & (high <= 1) & fraction).sum())
         self.unscaled += int(((low >= 0) & (high > LARGEST_NORMALISED)).sum())
-        self.negative += int((low < 0).sum())
+        self.rescaled += int(((low < 0) | ((high > OVERSHOOT) & (high <= LARGEST_NORMALISED))).sum())
 
     def __str__(self) -> str:
         return f"{self.low:.3g} to {self.high:.3g}"
@@ -65,8 +67,8 @@ class PixelRange:
 
     @property
     def is_normalised(self) -> bool:
-        """Whether pixels are around 0, as a mean and a standard deviation make them."""
-        return 2 * self.negative > self.images and self.high <= LARGEST_NORMALISED
+        """Whether pixels are around 0, as a mean and a standard deviation make them, or scaled otherwise."""
+        return 2 * self.rescaled > self.images and self.high <= LARGEST_NORMALISED
 
 
 def refuse_other_scales(ranges: Mapping[str, PixelRange]) -> None:
@@ -84,7 +86,7 @@ def refuse_other_scales(ranges: Mapping[str, PixelRange]) -> None:
 
 
 def range_notes(ranges: Mapping[str, PixelRange]) -> Iterator[str]:
-    """Yield a note if some sets are normalised and others have pixels from 0 to 1."""
+    """Yield a note if some sets are normalised, or scaled, and others have pixels from 0 to 1."""
     normalised = [name for name, of_set in ranges.items() if of_set.is_normalised]
     unit = [
         name
@@ -94,6 +96,6 @@ def range_notes(ranges: Mapping[str, PixelRange]) -> Iterator[str]:
     if normalised and unit:
         cells = "; ".join(f"{ranges[name]} in {name}" for name in (*normalised, *unit))
         yield (
-            f"some sets are normalised and others have pixels from 0 to 1 ({cells}): this difference alone "
+            f"some sets are normalised or scaled and others have pixels from 0 to 1 ({cells}): this alone "
             "may separate them"
         )

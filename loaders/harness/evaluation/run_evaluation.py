@@ -29,6 +29,7 @@ from .fitting import (
     params_json,
     usable_detectors,
 )
+from .output_checks import checked_outputs, training_accuracy_notes
 from .output_tables import joined_keys, prediction_table, run_facts, score_table, software
 from .rescoring import rescoring_notes
 from .results import Results
@@ -54,7 +55,7 @@ from .scoring import (
     narrowed,
     predicted,
 )
-from .sentences import accuracy_notes, run_notes, size_notes, undefined_notes
+from .sentences import accuracy_notes, run_notes, sign_notes, size_notes, undefined_notes
 from .sets import EvaluatedSets
 
 NO_DETECTOR = "there is no detector to score"
@@ -178,6 +179,7 @@ class _Evaluation:
     image_counts: dict[str, int] = field(default_factory=dict)
     facts: list[RunFacts] = field(default_factory=list)
     foreign: dict[ForeignDetector, None] = field(default_factory=dict)
+    of_users: set[DetectorRun] = field(default_factory=set)
 
     def usable(self, detectors: Sequence[ConfiguredDetector]) -> list[list[ConfiguredDetector]]:
         """Return the detectors that each run can be scored with; notes name those left out."""
@@ -198,16 +200,17 @@ class _Evaluation:
             needs: set[Any] = {name for detector in detectors for name in detector.needs}
             test = {group: run.group("test", group, needs) for group in self.sets.test}
             head = next(iter(test.values())).head
-            for (split, group), names in fit_needs(detectors, self.sets).items():
-                run.group(split, group, names)
+            fit_parts = fit_needs(detectors, self.sets)
+            fitted_on = {part: run.group(*part, names) for part, names in fit_parts.items()}
         if not run.model_key:
             run = self.runs[number] = replace(run, model_key=outputs_key(test.values()))
         self.image_counts.update({group: outputs.arrays.n for group, outputs in test.items()})
         predictions = prediction_table(("", number), test, self.sets.test, run.title)
+        of_accuracy = list(accuracy_notes(predictions)) or list(training_accuracy_notes(fitted_on, run.title))
         notes = [
-            *run_notes({group: outputs.notes for group, outputs in test.items()}),
+            *run_notes({group: checked_outputs(outputs, run) for group, outputs in test.items()}),
             *size_notes({group: outputs.shape for group, outputs in test.items()}),
-            *accuracy_notes(predictions),
+            *of_accuracy,
         ]
         self.notes += [f"{run.title}: {note}" for note in notes]
         self.predictions["", number] = predictions
@@ -290,6 +293,7 @@ class _Evaluation:
         unrounded = {group: confidence(fitted, data, on=group) for group, (_, data) in inputs.items()}
         confidences, notes = narrowed(unrounded, fitted.configured)
         if not fitted.configured.spec.built_in:  # those are tested for it
+            self.of_users.add(key)
             data_by_group = {group: data for group, (_, data) in inputs.items()}
             notes += rescoring_notes(fitted, data_by_group, unrounded)
         if has_predictions(fitted):
@@ -324,6 +328,7 @@ class _Evaluation:
         computed = compute_rows(scores, predictions, similarity, options, self.facts, progress=self.progress)
         metrics = user_metrics()
         self.notes += undefined_notes(computed.results, metrics)
+        self.notes += sign_notes(row for row in computed.results if row[0] in self.of_users)
         manifest = self.sets.manifest
         about = About(
             benchmark=manifest.name,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -162,6 +162,8 @@ def format_cell(values: Sequence[float], factor: float, spread_kind: str) -> str
 
 MIN_REPEATED_SHARE = 0.01
 """Smallest share of a set's images that occur before in it and get a note; CIFAR-100 has 0.04%."""
+MAX_REVERSED = 0.4
+"""AUROC up to which, on every set, a user's detector seems to have the other sign."""
 SIGMAS, MIN_GAIN = 3, 1.5
 """Accuracy within so many standard deviations of guessing, and below so many times it, gets a note."""
 
@@ -226,7 +228,7 @@ def size_notes(shapes: Mapping[str, tuple[int, ...] | None]) -> Iterator[str]:
         yield f"the model gets images of different sizes ({sizes}), which alone may tell these sets apart"
 
 
-def accuracy_notes(predictions: pa.Table) -> Iterator[str]:
+def accuracy_notes(predictions: pa.Table, on: str = "ID") -> Iterator[str]:
     """Yield a note where a model's accuracy on ID is at most that of guessing, or hardly above it.
 
     Guessing is the accuracy of its predictions if they were independent of the labels: 1/K for K classes of
@@ -234,7 +236,7 @@ def accuracy_notes(predictions: pa.Table) -> Iterator[str]:
 
     Parameters
     ----------
-    predictions : `schema.PREDICTIONS` of one model.
+    predictions : `schema.PREDICTIONS` of one model. on : the set, as the note names it.
     """
     rows = predictions.filter(
         pc.and_(pc.equal(predictions["role"], "id"), pc.is_valid(predictions["prediction"]))
@@ -251,10 +253,10 @@ def accuracy_notes(predictions: pa.Table) -> Iterator[str]:
     )
     usual = "an untrained head, or labels in another order than its columns"
     if accuracy <= guessing:
-        yield f"accuracy on ID is {accuracy:.1%}, no better than guessing ({guessing:.1%}): {usual}"
+        yield f"accuracy on {on} is {accuracy:.1%}, no better than guessing ({guessing:.1%}): {usual}"
     elif accuracy < min(guessing + SIGMAS * np.sqrt(guessing * (1 - guessing) / n), MIN_GAIN * guessing):
         verdict = f"not told apart from guessing ({guessing:.1%}) on {n:,} images"
-        yield f"accuracy on ID is {accuracy:.1%}, {verdict}: too few images, {usual}"
+        yield f"accuracy on {on} is {accuracy:.1%}, {verdict}: too few images, {usual}"
 
 
 def run_notes(notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -270,6 +272,26 @@ def run_notes(notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
             sets.setdefault(note, []).append(group)
     for note, groups in sets.items():
         yield from [note] if len(groups) == len(notes) else (f"{group}: {note}" for group in groups)
+
+
+def sign_notes(rows: Iterable[tuple[tuple[str, int], MetricRow]]) -> Iterator[str]:
+    """Yield a note on each detector whose AUROC says of every set that OOD is the more in-distribution.
+
+    Parameters
+    ----------
+    rows : ((detector, run), row) of results.
+    """
+    values: dict[tuple[str, int], dict[str, float]] = {}
+    for key, row in rows:
+        if row.metric == "auroc" and not row.group.startswith("("):
+            values.setdefault(key, {})[row.group] = row.value
+    for (detector, _), of_sets in values.items():
+        if max(of_sets.values()) < MAX_REVERSED:
+            cells = ", ".join(f"{value:.2f} on {group}" for group, value in of_sets.items())
+            yield (
+                f"{detector}: AUROC is below 0.5 for every set ({cells}): confidences are higher for what is "
+                "more in-distribution; does it return a distance or an OOD score?"
+            )
 
 
 def undefined_notes(

@@ -87,6 +87,8 @@ NOTED: dict[str, Callable[[Array], Array]] = {
     "ten sigmoids": lambda z: 10 * sigmoid(z),
     "cosines": lambda z: (0.2 + z / 100).clip(0),
     "log-probabilities": lambda z: np.log(softmax(z)),
+    "ten hyperbolic tangents": lambda z: 10 * np.tanh(z),
+    "standardised set by set": lambda z: (z - z.mean(axis=0)) / z.std(axis=0),
 }
 
 
@@ -249,7 +251,7 @@ def name_of(detector: Any) -> str:
 @pytest.mark.parametrize("detector", UNSTEADY, ids=name_of)
 def test_a_detector_that_scores_images_by_the_others_is_marked(detector: Any) -> None:
     results = evaluate_arrays(sets(), ["msp", detector])
-    (note,) = results.about.notes
+    note, *_ = results.about.notes
     assert results.detectors[1] in note
     assert note in results.table(width=10_000)
 
@@ -271,6 +273,25 @@ def test_a_detector_that_scores_each_image_alone_is_not(detector: Any) -> None:
     train = {"logits": logits(7, known=True), "labels": np.arange(N) % K}
     results = evaluate_arrays(sets(**{"id/train": train}), [detector])
     assert not [note for note in results.about.notes if "equal confidences" not in note]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_detector_of_the_other_sign_is_noted(sign: int) -> None:
+    def signed(data: Arrays) -> Array:
+        return sign * mine(data)
+
+    notes = evaluate_arrays(sets(far={"logits": logits(8)}), ["mls", signed]).about.notes
+    assert [bool(note.startswith("signed")) for note in notes] == [True] * (sign < 0)
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_training_labels_that_the_model_does_not_predict_are_noted(shift: int) -> None:
+    """Mahalanobis of one-based labels of training images: AUROC .94 becomes .82."""
+    features = {"features": logits(7, known=True), "logits": logits(7, known=True)}
+    given = {name: {**held, "features": held["logits"]} for name, held in sets().items()}
+    given["id/train"] = {**features, "labels": (np.arange(N) + shift) % K}
+    notes = evaluate_arrays(given, "msp,mahalanobis").about.notes
+    assert ["id/train" in note for note in notes] == [True] * shift
 
 
 def test_shipped_detectors_are_scored_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from torch.utils.data import (  # noqa: E402
     BatchSampler,
     ConcatDataset,
     DataLoader,
+    Dataset,
     IterableDataset,
     Subset,
     SubsetRandomSampler,
@@ -28,6 +29,7 @@ from torch.utils.data import (  # noqa: E402
 )
 
 from loaders import evaluate  # noqa: E402
+from loaders.harness.array_checks import SIGMOIDS  # noqa: E402
 from loaders.harness.evaluation.loader_sets import class_names  # noqa: E402
 from loaders.harness.evaluation.pixel_ranges import PixelRange  # noqa: E402
 from loaders.harness.evaluation.results import Results  # noqa: E402
@@ -242,7 +244,11 @@ def test_images_of_0_to_255_beside_scaled_ones_are_refused(known: Any, near: Any
 
 
 @pytest.mark.parametrize(
-    ("known", "near"), [(NORMALISED[0], OUT), (X, NORMALISED[1]), (X, torch.randn(40, 3, 8, 8))]
+    ("known", "near"),
+    [
+        *((NORMALISED[0], OUT), (X, NORMALISED[1]), (X, torch.randn(40, 3, 8, 8))),
+        *((X, OUT * 16), (X / 0.25, OUT), (X, 2 * OUT)),
+    ],
 )
 def test_normalised_images_beside_others_are_noted(known: Any, near: Any) -> None:
     (note,) = notes(found(TensorDataset(known, Y), near))
@@ -341,3 +347,51 @@ def test_a_network_that_gives_percentages_is_refused(factor: float | None, refus
         assert notes(evaluate(scaled, sets=sets, detectors="mls", device="cpu"))
         of_digits = evaluate(scaled, "digits", "mls", device="cpu", mean=0, std=1).about.notes
         assert len([note for note in of_digits if "accuracy" not in note]) == 1  # of all sets once
+
+
+@pytest.mark.parametrize("end", [torch.sigmoid, torch.tanh, nn.Softmax(1)])
+def test_outputs_are_checked_on_whole_sets(end: Any) -> None:
+    """Of ten times a sigmoid, or 100 times a softmax, the first eight images may say nothing."""
+    torch.manual_seed(0)
+    weights = 8 * torch.randn(192, K)
+
+    def bounded(x: Any) -> Any:
+        z = (x - 0.5).flatten(1) @ weights
+        z[x[:, 0, 0, 0] == 0] *= 1000
+        return 100 * end(z)
+
+    images = X.clone()
+    images[:8, 0, 0, 0] = 0
+    sets = {"id": TensorDataset(images, Y), "near": OUT}
+    if isinstance(end, nn.Softmax):
+        with pytest.raises(DataError) as caught:
+            evaluate(bounded, sets=sets, detectors="mls", device="cpu")
+        assert caught.value.where == "bounded"
+    else:
+        found_notes = notes(evaluate(bounded, sets=sets, detectors="mls", device="cpu"))
+        assert any(note.endswith(SIGMOIDS) for note in found_notes)
+
+
+class Late(Dataset):  # type: ignore[misc]  # torch may be absent
+    """Images of which the later half is augmented."""
+
+    def __len__(self) -> int:
+        return N
+
+    def __getitem__(self, number: int) -> Any:
+        return X[number] * (torch.rand(()) if number >= N / 2 else 1), int(Y[number])
+
+
+def test_random_images_are_found_beyond_the_first() -> None:
+    (note,) = notes(found(Late()))
+    assert "id" in note
+
+
+def test_a_dataset_whose_length_fails_is_refused() -> None:
+    class Unsized(Late):
+        def __len__(self) -> int:
+            raise NotImplementedError
+
+    with pytest.raises(DataError) as caught:
+        found(Unsized())
+    assert caught.value.where == "id"
