@@ -132,6 +132,7 @@ def test_a_refused_batch_is_refused_again_at_once(tmp_path: Path, monkeypatch: p
     assert tried == ["onnx"]
 
 
+@pytest.mark.fuzz
 def test_a_loop_that_ends_is_computed(tmp_path: Path) -> None:
     summed = load_model(looped(tmp_path / "net.onnx", 2), device="cpu")
     np.testing.assert_allclose(summed.forward(X)[1], 3 * X.flatten(1), rtol=1e-6)
