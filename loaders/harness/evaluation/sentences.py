@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from wordnet_splits.metrics import spread
 
+from ..arrays import Array
 from .metric_rows import FULL_SPECTRUM, POOLED, MetricRow
 from .schema import MODEL, MetricFacts, ResultTables
 from .sets import LABELLED, NOT_CHOSEN, UserSet
@@ -164,6 +165,8 @@ MIN_REPEATED_SHARE = 0.01
 """Smallest share of a set's images that occur before in it and get a note; CIFAR-100 has 0.04%."""
 MAX_REVERSED = 0.4
 """AUROC up to which, on every set, a user's detector seems to have the other sign."""
+SHOWN = 5
+"""Labels that a note lists."""
 SIGMAS, MIN_GAIN = 3, 1.5
 """Accuracy within so many standard deviations of guessing, and below so many times it, gets a note."""
 
@@ -229,7 +232,7 @@ def size_notes(shapes: Mapping[str, tuple[int, ...] | None]) -> Iterator[str]:
 
 
 def accuracy_notes(predictions: pa.Table, on: str = "ID") -> Iterator[str]:
-    """Yield a note where a model's accuracy on ID is at most that of guessing, or hardly above it.
+    """Yield a note where a model's accuracy on ID is hardly above that of guessing, or labels are exchanged.
 
     Guessing is the accuracy of its predictions if they were independent of the labels: 1/K for K classes of
     one size.
@@ -257,6 +260,24 @@ def accuracy_notes(predictions: pa.Table, on: str = "ID") -> Iterator[str]:
     elif accuracy < min(guessing + SIGMAS * np.sqrt(guessing * (1 - guessing) / n), MIN_GAIN * guessing):
         verdict = f"not told apart from guessing ({guessing:.1%}) on {n:,} images"
         yield f"accuracy on {on} is {accuracy:.1%}, {verdict}: too few images, {usual}"
+    elif moved := _exchanged_labels(labels, predicted, classes):
+        pairs = ", ".join(f"{label} as {other}" for label, other in moved[:SHOWN])
+        more = ", ..." if len(moved) > SHOWN else ""
+        yield (
+            f"most images of {len(moved)} classes of {on} are predicted as another of these, one for one "
+            f"(labels {pairs}{more}): labels in another order than its columns?"
+        )
+
+
+def _exchanged_labels(labels: Array, predicted: Array, classes: Array) -> list[tuple[int, int]]:
+    """Return (label, prediction) of classes whose images are mostly predicted as each other, one for one."""
+    moved = []
+    for label in classes.tolist():
+        found, counts = np.unique(predicted[labels == label], return_counts=True)
+        if (other := int(found[counts.argmax()])) != label and 2 * counts.max() > counts.sum():
+            moved.append((label, other))
+    one_for_one = sorted(label for label, _ in moved) == sorted(other for _, other in moved)
+    return moved if one_for_one else []
 
 
 def run_notes(notes: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -128,6 +128,19 @@ def test_a_head_that_is_no_better_than_guessing_says_so_beside_auroc(kind):
 
 
 @pytest.mark.parametrize(
+    ("predicted", "noted"),
+    [([1, 0, 2, 3], 1), ([0, 2, 3, 1], 1), ([0, 1, 2, 3], 0), ([1, 1, 2, 3], 0), ([0, 1, 3, 3], 0)],
+)
+def test_classes_that_are_predicted_as_each_other_get_a_note(predicted: list[int], noted: int):
+    known = np.repeat(np.arange(4), 30)
+    made = np.random.default_rng(3).normal(size=(120, 4)) / 9
+    made += 9 * np.eye(4)[np.where(np.arange(120) % 10 < 8, np.array(predicted)[known], known)]
+    near = {"logits": np.random.default_rng(4).normal(size=(12, 4))}
+    found = evaluate_arrays({"id": {"logits": made, "labels": known}, "near": near}, "msp")
+    assert len(found.about.notes) == noted
+
+
+@pytest.mark.parametrize(
     ("right", "said"),
     [(9, ""), (8, "not told apart from guessing (50.0%) on 12 images"), (6, "no better than")],
 )
