@@ -69,13 +69,14 @@ def huggingface_model(name: str, request: ModelRequest) -> LoadedModel:
 
 def class_facts(config: Any) -> dict[str, Any]:
     """Return the class names of a configuration; nothing where they are Hugging Face's placeholders."""
-    if missing := [i for i in range(config.num_labels) if i not in config.id2label]:
+    count = len(config.id2label)
+    if missing := [i for i in range(count) if i not in config.id2label]:
         raise DataError(
-            f"id2label has no class for column {missing[0]} of {config.num_labels}",
+            f"id2label has no class for column {missing[0]} of {count}",
             where="config.json",
             hint="number its classes 0 to K - 1, as the columns",
         )
-    names = tuple(str(config.id2label[i]) for i in range(config.num_labels))
+    names = tuple(str(config.id2label[i]) for i in range(count))
     positions = [tuple(f"{prefix}{i + start}" for i in range(len(names))) for prefix, start in PLACEHOLDERS]
     if names in positions[:1]:
         return {}

@@ -22,7 +22,7 @@ from ...backend.weights import (
     refuse_num_classes,
     tensors_only,
 )
-from ...plugins import describe_error
+from ...plugins import describe_error, user_errors
 from .registry import LoadedModel, ModelRequest, register_model_source
 
 
@@ -81,18 +81,24 @@ def timm_facts(module: Any) -> dict[str, Any]:
     The classes are in its ``pretrained_cfg``, else the wnids of ImageNet or of a subset in timm.
     """
     timm = need("timm", "models", where="timm")
-    config = timm.data.resolve_model_data_config(module)
-    spec = {"timm": {key: value for key, value in sorted(config.items()) if key != "crop_border_pixels"}}
-    _, height, width = config["input_size"]
-    function = timm.data.create_transform(**config, is_training=False)
+    stated = module.pretrained_cfg
     subset = timm.data.infer_imagenet_subset(module)
-    names = module.pretrained_cfg.get("label_names") or ()
+    names = stated.get("label_names") or ()
     if len(names) != module.num_classes or not isinstance(names, list | tuple):
         names = timm.data.ImageNetInfo(subset).label_names() if subset else ()
+    classes = {"classes": tuple(map(str, names)) or None}
+    if stated.get("mean") is None or stated.get("std") is None:  # timm would take ImageNet's
+        return classes
+    with user_errors("its preprocessing cannot be made", where="pretrained_cfg"):
+        config = timm.data.resolve_model_data_config(module)
+        _, height, width = config["input_size"]
+        function = timm.data.create_transform(**config, is_training=False)
+        std = tuple(config["std"])
+    spec = {"timm": {key: value for key, value in sorted(config.items()) if key != "crop_border_pixels"}}
     return {
-        "preprocess": Transform(spec, function, std=tuple(config["std"]), size=(height, width)),
+        "preprocess": Transform(spec, function, std=std, size=(height, width)),
         "normalise": Normalise.of_options(config["mean"], config["std"]),
-        "classes": tuple(map(str, names)) or None,
+        **classes,
     }
 
 

@@ -347,3 +347,23 @@ def test_class_names_of_other_columns_are_refused() -> None:
     with pytest.raises(DataError) as caught:
         load_model(network, device="cpu")
     assert caught.value.where == "config.json"
+
+
+def timm_network(**stated: Any) -> Any:
+    timm = pytest.importorskip("timm")
+    return timm.create_model(
+        "test_resnet", num_classes=6, pretrained_cfg_overlay={"num_classes": 6, **stated}
+    )
+
+
+def test_a_timm_object_without_a_mean_states_no_normalisation() -> None:
+    assert load_model(timm_network(), device="cpu").own_normalise == HALF
+    model = load_model(timm_network(mean=None, std=None), device="cpu")
+    assert (model.own_normalise, model.preprocess) == (None, None)
+
+
+@pytest.mark.parametrize("stated", [{"mean": 0.1, "std": 0.9}, {"interpolation": "nosuch"}])
+def test_a_malformed_configuration_of_timm_is_refused(stated: dict[str, Any]) -> None:
+    with pytest.raises(DataError) as caught:
+        load_model(timm_network(**stated), device="cpu")
+    assert caught.value.where == "pretrained_cfg"
