@@ -179,10 +179,12 @@ class ResizeSpec:
                 colour=str(description["colour"]),
                 passes=description["passes"],
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"cannot be read ({error})", where=where) from error
         if spec.id != description.get("id"):
             raise DataError(f"hashes to {spec.id}, not to {description.get('id')}", where=where)
+        if description.get("output") != spec.describe()["output"]:
+            raise DataError("states another output than its stages make", where=where)
         return spec
 
 

@@ -65,6 +65,20 @@ def test_a_description_that_was_altered_is_refused() -> None:
             ResizeSpec.from_description({**description, **change})
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"stages": stages} for stages in ("fix", ["fix"], [["op"]], 7, None, [{"op": []}])),
+        *({"output": output} for output in (None, "png", {"height": 10**15}, {"height": 32, "width": 33})),
+    ],
+    ids=str,
+)
+def test_a_description_of_other_types_or_sizes_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises(DataError) as refused:
+        ResizeSpec.from_description({**get_spec("fix").describe(), **change})
+    assert refused.value.where == "resize spec 'fix'"
+
+
 def test_unknown_names_offer_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'bicubic'"):
         Resize(32, "bicubci")
