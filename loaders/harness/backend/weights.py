@@ -116,7 +116,8 @@ def check_state(content: Any, path: Path, *, hint: str) -> State:
         raise DataError("not a state dict", where=str(path), hint=hint)
     for name, value in state.items():
         # a view with strides of 0 claims any shape over one number, and networks are built to fit
-        if value.layout != torch.strided or value.untyped_storage().nbytes() < value.nbytes:
+        strided = value.layout == torch.strided and not value.is_meta  # a meta tensor has no values
+        if not strided or value.untyped_storage().nbytes() < value.nbytes:
             raise DataError(f"tensor {printable(name)!r} is not whole", where=str(path), hint=hint)
     return state
 

@@ -124,6 +124,7 @@ FILES: dict[str, tuple[Any, str]] = {
     "int.pt": (lambda p: torch.save({1: torch.zeros(1), "a": torch.zeros(1)}, p), "not a state dict"),
     "claims.pt": (lambda p: torch.save({"a": torch.zeros(1).expand(2**40)}, p), "is not whole"),
     "sparse.pt": (lambda p: torch.save({"a": torch.zeros(3).to_sparse()}, p), "is not whole"),
+    "meta.pt": (lambda p: torch.save({"a": torch.zeros(3, device="meta")}, p), "is not whole"),
     "half.pt": (lambda p: p.write_bytes(b"PK\x03\x04" + bytes(40)), "cannot be read"),
     "text.safetensors": (lambda p: p.write_text("hello"), "is not a safetensors file"),
     "long.safetensors": (lambda p: p.write_bytes(b"\xff" * 64), "is not a safetensors file"),
