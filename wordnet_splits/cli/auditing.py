@@ -42,7 +42,7 @@ def add_commands(app: typer.Typer) -> None:
     add_command(app, "audit-negatives", audit_negatives, examples)
     examples = [
         "wordnet-splits mine-negatives --count 10000 --out negatives.txt",
-        "wordnet-splits mine-negatives --known cifar100 --margin 6 --blind tiny-imagenet --out negatives.txt",
+        "wordnet-splits mine-negatives --known cifar100 --margin 6 --blind tiny-imagenet --out blind.txt",
     ]
     add_command(app, "mine-negatives", mine_negatives, examples)
     examples = [
