@@ -181,7 +181,8 @@ def test_detectors_of_every_kind_score(device: str) -> None:
 
 
 def test_labels_of_a_loader_may_be_on_the_device(device: str) -> None:
-    batches = [(torch.rand(8, 3, 8, 8, device=device), torch.arange(8, device=device) % 6) for _ in range(2)]
+    labels = torch.arange(8, device=device) % 6
+    known, far = ([(torch.rand(8, 3, 8, 8, device=device), labels) for _ in range(2)] for _ in range(2))
     module = build_network("small-cnn", 6, size=(8, 8)).eval()
-    results = evaluate(module, sets={"id": batches, "far": batches}, detectors="msp", device=device)
+    results = evaluate(module, sets={"id": known, "far": far}, detectors="msp", device=device)
     assert {row["role"] for row in results.to_pandas().to_dict("records")} >= {"far"}
