@@ -331,7 +331,8 @@ def _checked_set(name: str, values: Any) -> tuple[UserSet, Arrays]:
 
 def _notes(arrays: Arrays, split: str) -> list[str]:
     notes = list(logit_notes(np.asarray(arrays["logits"]))) if "logits" in arrays else []
-    matrices = {name: np.asarray(arrays[name]) for name in arrays if split == "test"}
+    columns = {name: np.asarray(arrays[name]) for name in arrays if split == "test"}
+    matrices = {name: values for name, values in columns.items() if values.ndim == 2}
     return [*notes, *(STANDARDISED.format(name=name) for name in matrices if is_standardised(matrices[name]))]
 
 
