@@ -15,7 +15,6 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from wordnet_splits.base import errors
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.progress import Progress, Task
 
@@ -238,7 +237,7 @@ def _single(values: torch.Tensor, name: str, where: str) -> torch.Tensor:
 
 def out_of_memory(error: BaseException) -> bool:
     """Return whether an error means that the device or the host ran out of memory."""
-    return isinstance(error, torch.cuda.OutOfMemoryError) or errors.out_of_memory(error)
+    return isinstance(error, torch.cuda.OutOfMemoryError | MemoryError)
 
 
 def randomness(unit: str, probe: Probe, rows: pa.Table) -> Sequence[Sequence[torch.Generator]]:

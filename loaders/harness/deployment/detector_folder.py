@@ -289,13 +289,12 @@ def write_folder(
     ------
     OutputError : the folder cannot be written, holds a detector (not with ``overwrite``), or other files.
     """
-    save_file = _safetensors(str(folder)).save_file
+    save = _safetensors(str(folder)).save
     with files.locked(folder, busy="another export is writing here"):
         files.restore(folder)
         refuse_folder(folder, overwrite=overwrite)
         with files.replacing_folder(folder) as part:
-            save_file(dict(arrays), str(part / ARRAYS))
-            (part / ARRAYS).chmod(files.permissions())  # the library's files are for the user alone
+            files.write_bytes(part / ARRAYS, save(dict(arrays)))
             digest = sha256_of(part / ARRAYS, largest=LARGEST_ARRAYS)
             content = description.model_copy(update={"arrays": digest})
             write_sealed(part / DESCRIPTION, content.model_dump(mode="json", by_alias=True))

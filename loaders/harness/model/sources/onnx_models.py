@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,11 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.untrusted import GiB, path_below, read_bytes, sha256_of
 
-from ...arrays import Head
-from ...backend.head import refuse_equal_outputs
+from ...backend.head import OUTPUTS, features_and_logits
 from ...backend.weights import LARGEST
 from ...plugins import user_errors
 from .first_batch import FirstBatch, onnx_has_loops
-from .programs import MANY, BatchLimits
+from .programs import MANY, BatchLimits, Outputs
 from .registry import LoadedModel, ModelRequest, register_model_source
 
 LARGEST_GRAPH = 2 * GiB
@@ -32,9 +31,7 @@ DTYPES = {1: np.float32, 10: np.float16, 11: np.float64}
 
 @register_model_source("onnx", ".onnx")
 def onnx_model(name: str, request: ModelRequest) -> LoadedModel:
-    """Load an ONNX model that returns logits, or features and logits in either order.
-
-    Where the last layer is linear, its input is the features, and its weights are the head.
+    """Load an ONNX model with one output, the logits, or outputs named ``features`` and ``logits``.
 
     Raises
     ------
@@ -52,10 +49,6 @@ def onnx_model(name: str, request: ModelRequest) -> LoadedModel:
     files = {tensor_file for tensor in _tensors(model.graph) for tensor_file in _external_files(tensor)}
     digests = {file: sha256_of(path_below(path.parent, file), largest=LARGEST) for file in sorted(files)}
     graph = _Graph(model.graph, where)
-    matrix = graph.head(onnx, path.parent)
-    for output in graph.outputs:
-        if output not in {value.name for value in model.graph.output}:
-            model.graph.output.append(onnx.ValueInfoProto(name=output))
     options = runtime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = torch.get_num_threads()
@@ -66,9 +59,9 @@ def onnx_model(name: str, request: ModelRequest) -> LoadedModel:
     wanted = ["CUDAExecutionProvider"] if request.device == "cuda" else []
     providers = [provider for provider in (*wanted, "CPUExecutionProvider") if provider in available]
     with user_errors("onnxruntime cannot load it", where=where):
-        session = runtime.InferenceSession(model.SerializeToString(), options, providers=providers)
+        session = runtime.InferenceSession(content, options, providers=providers)
     architecture = digest_json({"onnx": sha256_of(path, largest=LARGEST_GRAPH), "files": digests})
-    network = OnnxNetwork(session, graph, matrix)
+    network = OnnxNetwork(session, graph)
     first = FirstBatch("onnx", path, request.deadline, where)
     trial = partial(network.compute_first, first) if onnx_has_loops(model) else None
     return LoadedModel(request.model_id or where, None, architecture, network, trial=trial)
@@ -95,20 +88,25 @@ class _Graph:
     ----------
     input : name of the input. dtype : its type. channels_last : whether images are (n, h, w, 3).
     size : (h, w), None where any. limits : batch sizes.
-    outputs : names of the features, where there are any, and of the logits.
+    outputs : names of the outputs that are read: the logits, or features and logits.
     """
 
     def __init__(self, graph: Any, where: str) -> None:
         self.where = where
-        self.initializers = {tensor.name: tensor for tensor in graph.initializer}
-        self.producers = {name: node for node in graph.node for name in node.output}
-        inputs = [value for value in graph.input if value.name not in self.initializers]
+        initializers = {tensor.name for tensor in graph.initializer}
+        inputs = [value for value in graph.input if value.name not in initializers]
         if len(inputs) != 1:
             input_names = ", ".join(value.name for value in inputs) or "none"
             raise DataError(f"takes {len(inputs)} inputs ({input_names}), not images alone", where=where)
         self._read_input(inputs[0])
         names = [value.name for value in graph.output]
-        self.outputs = self._named_outputs(names)
+        self.outputs: tuple[str, ...] = OUTPUTS if set(OUTPUTS) <= set(names) else tuple(names)
+        if len(names) != 1 and self.outputs != OUTPUTS:
+            raise DataError(
+                f"its {len(names)} outputs must include features and logits, got {', '.join(names)}",
+                where=where,
+                hint="export a model that returns logits alone, or name two outputs features and logits",
+            )
 
     def _read_input(self, value: Any) -> None:
         tensor = value.type.tensor_type
@@ -127,74 +125,12 @@ class _Graph:
         self.size = (height, width) if height and width else None
         self.limits = BatchLimits(shape[0], shape[0]) if shape[0] else BatchLimits(1, MANY)
 
-    def _named_outputs(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of features, where there are any, and logits."""
-        if {"features", "logits"} <= set(names):
-            return "features", "logits"
-        if len(names) == 2:
-            first, second = (self._linear(name) for name in names)
-            swapped = first is not None and (second is None or first[0] == names[1])
-            return (names[1], names[0]) if swapped else (names[0], names[1])
-        if len(names) != 1:
-            raise DataError(
-                f"it has {len(names)} outputs: {', '.join(names)}",
-                where=self.where,
-                hint="export one that returns logits, or call two of them features and logits",
-            )
-        linear = self._linear(names[0])
-        return (names[0],) if linear is None or linear[0] == self.input else (linear[0], names[0])
-
-    def _linear(self, name: str) -> tuple[str, Any, Any, bool] | None:
-        """Return the linear layer that gives an output, None where there is none.
-
-        Returns
-        -------
-        Its input, weights, bias (None where it has none), and whether the weights are (K, D).
-        """
-        node = self.producers.get(name)
-        while node is not None and node.op_type == "Identity":
-            node = self.producers.get(node.input[0])
-        bias = None
-        if node is not None and node.op_type == "Add":
-            biases = [self.initializers[part] for part in node.input if part in self.initializers]
-            others = [part for part in node.input if part not in self.initializers]
-            if len(biases) != 1 or len(biases[0].dims) != 1:
-                return None
-            bias, node = biases[0], self.producers.get(others[0])
-            if node is None or node.op_type != "MatMul":
-                return None
-        if node is None or node.op_type not in ("Gemm", "MatMul") or node.input[1] not in self.initializers:
-            return None
-        settings = {a.name: a.f if a.name in ("alpha", "beta") else a.i for a in node.attribute}
-        if settings.get("transA", 0) or {settings.get("alpha", 1), settings.get("beta", 1)} != {1}:
-            return None
-        if len(node.input) == 3 and node.input[2]:
-            if node.input[2] not in self.initializers:
-                return None
-            bias = self.initializers[node.input[2]]
-        weight = self.initializers[node.input[1]]
-        return (
-            None if len(weight.dims) != 2 else (node.input[0], weight, bias, bool(settings.get("transB", 0)))
-        )
-
-    def head(self, onnx: Any, folder: Path) -> Head | None:
-        """Return the linear layer between features and logits, None where there is none."""
-        linear = self._linear(self.outputs[-1])
-        if linear is None or len(self.outputs) == 1 or linear[0] != self.outputs[0]:
-            return None
-        _, weight, bias, by_class = linear
-        with user_errors("its weights cannot be read", where=self.where):
-            matrix = onnx.numpy_helper.to_array(weight, str(folder)).astype(np.float32)
-            matrix = matrix if by_class else matrix.T
-            values = np.zeros(len(matrix)) if bias is None else onnx.numpy_helper.to_array(bias, str(folder))
-            return Head(matrix, np.broadcast_to(values.reshape(-1).astype(np.float32), len(matrix)))
-
 
 class OnnxNetwork:
     """A session of onnxruntime: features (n, D), where the graph has them, and logits (n, K) of a batch."""
 
-    def __init__(self, session: Any, graph: _Graph, matrix: Head | None) -> None:
-        self.session, self.graph, self.matrix = session, graph, matrix
+    def __init__(self, session: Any, graph: _Graph) -> None:
+        self.session, self.graph = session, graph
 
     def __call__(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
         """Return features, where there are any, and logits of images (n, 3, h, w)."""
@@ -208,13 +144,7 @@ class OnnxNetwork:
                 where=graph.where,
                 hint=f"say how they are resized: {transform}",
             )
-        *features, logits = graph.limits.call(self._run, x)
-        if logits.ndim != 2 or any(part.ndim != 2 for part in features):
-            shapes = " and ".join(str(tuple(part.shape)) for part in (*features, logits))
-            raise DataError(f"gives {shapes} where logits (n, K) are expected", where=graph.where)
-        if features and self.matrix is None and graph.outputs != ("features", "logits"):
-            refuse_equal_outputs((features[0], logits), graph.where)
-        return (features[0] if features else None), logits
+        return graph.limits.call(self._run, x)
 
     def compute_first(self, first: FirstBatch, x: Tensor) -> None:
         """Compute the first images of a batch in another process."""
@@ -224,6 +154,9 @@ class OnnxNetwork:
         images = x.detach().cpu().numpy().astype(self.graph.dtype)
         return np.ascontiguousarray(images.transpose(0, 2, 3, 1)) if self.graph.channels_last else images
 
-    def _run(self, x: Tensor) -> list[Tensor]:
+    def _run(self, x: Tensor) -> Outputs:
         arrays = self.session.run(list(self.graph.outputs), {self.graph.input: self._images(x)})
-        return [torch.from_numpy(np.array(array, dtype=np.float32)) for array in arrays]
+        tensors = [torch.from_numpy(np.array(array, dtype=np.float32)) for array in arrays]
+        return features_and_logits(
+            dict(zip(OUTPUTS[-len(tensors) :], tensors, strict=True)), self.graph.where
+        )

@@ -46,7 +46,6 @@ REFUSED = {
     "id2label.json": json.dumps(pairs(map(str, range(6)), map(str, ORDER))),
     "label2id_text.json": json.dumps(pairs(map(str, ORDER), map(str, range(6)))),
     "config.json": json.dumps({"id2label": pairs(map(str, range(6)), map(str, ORDER))}),
-    "keras.json": json.dumps(pairs(map(str, range(6)), [[f"n{n:08d}", str(n)] for n in ORDER])),
     "numbers.json": json.dumps(ORDER),
     "float.json": json.dumps(pairs(map(str, ORDER), [0.7, 1, 2, 3, 4, 5])),
     "whole_float.json": json.dumps(pairs(map(str, ORDER), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])),
