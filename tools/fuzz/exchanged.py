@@ -12,6 +12,10 @@ from tools.fuzz.kind import Kind, made_by
 from tools.fuzz.made import lists, pictures
 from tools.fuzz.made.making import Made
 
+GROUPS = ("digits-0-5", "digits-6-9", "gaussian", "uniform")
+SOURCES = [f"--source={group}={group.partition('-')[0]}" for group in GROUPS]
+SAID = {"openood": SOURCES, "openset-imagenet": [*SOURCES, "--role=digits-0-5=id"]}
+
 
 def _exported(name: str) -> Callable[[Path], None]:
     return lambda folder: made_by(
@@ -30,11 +34,8 @@ def _archive(folder: Path) -> None:
 
 
 def _list(name: str, format_name: str, files: str, made: Made) -> Kind:
-    """A format of which an altered export must be refused, or named as altered."""
-    command = ("wordnet-splits", "import", format_name, "lists", "--out", "out")
-    notes = "lists/wordnet-splits.json"
-    patterns = [files, notes]
-    return Kind(name, _exported(format_name), command, patterns, True, 40, made, optional=(notes,))
+    command = ("wordnet-splits", "import", format_name, "lists", "--out", "out", *SAID.get(format_name, ()))
+    return Kind(name, _exported(format_name), command, [files], False, 40, made)
 
 
 EXCHANGED = (

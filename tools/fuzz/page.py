@@ -32,8 +32,7 @@ check; Parquet shards of which one lacks a column, holds labels that are no inte
 UTF-8 ended in tracebacks; a picture of 200 MB in a shard was copied until it took more than 1 GiB;
 `fix-resize verify` hashed gigabytes that are no table before it looked; an error named a cell of megabytes
 whole; a cell of 131,073 letters, or a quote without end, in a protocol of openset-imagenet ended in a
-traceback; an export of which a label, a file's extension or the recipe in `wordnet-splits.json` was altered
-came back as if it were whole; a text of 20 MB in the record of a sweep took `check-results` 2.8 GiB, and
+traceback; a text of 20 MB in the record of a sweep took `check-results` 2.8 GiB, and
 came back on the terminal; a record without rows passed.
 
 **Not covered**: libraries that abort by themselves where `ulimit -v` is below what they need to be loaded

@@ -329,7 +329,7 @@ def _buildable(recipe: Recipe) -> Recipe:
         raise RecipeError(
             f"it awaits the list {lists[0]}, which we may not ship",
             where=recipe.name,
-            hint="`import kim-archive` and `import facets` make it from the files of its authors",
+            hint="import it from the files of its authors; see docs/exchange.md",
         )
     return recipe
 

@@ -22,7 +22,6 @@ from wordnet_splits.terminal.options import (
 from wordnet_splits.terminal.output import (
     DONE,
     LEFT_OUT,
-    NEGATIVE,
     print_first,
     print_lines,
     print_result,
@@ -42,15 +41,15 @@ def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
     examples = [
         "wordnet-splits export digits --format openood --out digits-openood",
-        "wordnet-splits export digits --format imagefolder --out digits-tree",
+        "wordnet-splits export digits --format csv --out digits-csv",
     ]
     notes = "Formats: csv, hub, imagefolder, openood, openset-imagenet, pytorch-ood, webdataset."
     add_command(app, "export", export, examples, notes)
     examples = [
-        "wordnet-splits import openood digits-openood --out imported",
-        "wordnet-splits import imagefolder digits-tree --out imported --json",
+        "wordnet-splits import csv digits-csv --name again --out imported",
+        "wordnet-splits import csv digits-csv --out imported-again --json",
     ]
-    notes = f"{notes[:-1]}; facets and kim-archive (the archives of the papers' authors) are only read."
+    notes = f"{notes[:-1]}; kim-archive (the archives of Kim et al.) is only read."
     add_command(app, "import", import_, examples, notes)
 
 
@@ -111,7 +110,7 @@ def import_(
     path: Annotated[Path, typer.Argument(help="A file or folder of that format.")],
     out: Annotated[Path, typer.Option(help="Folder to write <name>/ into.")] = Path("imported"),
     name: Annotated[
-        str | None, typer.Option(help="Name of the benchmark, for lists that `export` did not write.")
+        str | None, typer.Option(help="Name of the benchmark; by default that of the file or folder.")
     ] = None,
     split: Annotated[str, typer.Option(help="Split of a list whose name does not tell.")] = "test",
     role: Annotated[
@@ -125,14 +124,10 @@ def import_(
     allow_missing: AllowMissing = False,
     json: Json = False,
 ) -> int:
-    """Read a benchmark in another project's format and write its manifest.
-
-    An export of this program is restored: fingerprints are compared (exit code 1 if they differ). Other lists
-    become a recipe, OUT/NAME.toml, with the lists beside it.
-    """
+    """Read image lists in another project's format: write a recipe, OUT/NAME.toml, and its manifest."""
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.exchange import import_benchmark
-    from wordnet_splits.exchange.sidecar import read_export_declarations, read_sidecar
+    from wordnet_splits.exchange.importer import declarations_beside
 
     fallbacks = [text for text in source or [] if "=" not in text]
     if len(fallbacks) > 1:
@@ -146,20 +141,12 @@ def import_(
         roles=_pairs("--role", role or []),
         sources=_pairs("--source", [text for text in source or [] if "=" in text]),
         source=fallbacks[0] if fallbacks else None,
-        roots=parse_roots(root or [], read_export_declarations(path, read_sidecar(path))),
+        roots=parse_roots(root or [], declarations_beside(path)),
         allow_missing=allow_missing,
         progress=OnStderr(),
     )
-    benchmarks = [imported, *imported.also]
-
-    def print_benchmarks() -> None:
-        for benchmark in benchmarks:
-            _print_imported(benchmark)
-
-    print_result({"imported": imported.as_dict()}, json, print_benchmarks)
-    if not all(benchmark.same for benchmark in benchmarks):
-        return NEGATIVE
-    return LEFT_OUT if any(b.unmatched or b.problems for b in benchmarks) else DONE
+    print_result({"imported": imported.as_dict()}, json, lambda: _print_imported(imported))
+    return LEFT_OUT if imported.unmatched or imported.problems else DONE
 
 
 def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
@@ -183,7 +170,6 @@ def _print_imported(imported: Imported) -> None:
         lines = [f"left out: {e.group} {e.split or 'classes'}: {e.name}" for e in imported.unmatched]
         print_first(lines, SHOWN)
     print_first([f"left out: {p.source} {p.image_id}: {p.detail}" for p in imported.problems], SHOWN)
-    print_first([f"differs: {text}" for text in imported.differences], SHOWN)
     if imported.manifest is None:
         to_stdout("no group is ID, so there is no benchmark yet; a recipe beside `lists` can name")
         print_lines(f'  {{ list = "{name}" }}' for name in imported.lists)
@@ -194,5 +180,3 @@ def _print_imported(imported: Imported) -> None:
         print_table(columns, rows, right=columns[2:])
     recipe = f", its recipe {imported.recipe}" if imported.recipe else ""
     to_stdout(f"imported {imported.name} to {imported.folder}{recipe}")
-    if imported.expected is not None and imported.same:
-        to_stdout("every fingerprint is that of the export")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,9 +14,8 @@ from wordnet_splits.base.files import locked, replacing_folder
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.exchange.formats.registry import PATH_LISTS, get_format
-from wordnet_splits.exchange.paths import PATHS, PathKind
+from wordnet_splits.exchange.paths import PATHS
 from wordnet_splits.exchange.results import Exported
-from wordnet_splits.exchange.sidecar import write_sidecar
 from wordnet_splits.exchange.tasks import ExportTask
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
@@ -57,8 +55,7 @@ def export_benchmark(
         a file of its own.
     ids_only : write no pictures (``hub``).
     allow_missing : leave out images missing from a root, or whose source has no root, instead of raising.
-    groups, splits : write only these; all when empty. A part of a benchmark is written without a sidecar,
-        since an import could not restore the rest.
+    groups, splits : write only these; all when empty.
 
     Raises
     ------
@@ -97,14 +94,9 @@ def export_benchmark(
         with replacing_folder(out) as folder:
             with using_sources(manifest.declarations):
                 exchange_format.write(task, folder)
-            if not (groups or splits):
-                write_sidecar(manifest, format, folder, cast(PathKind, paths))
-            carried, tables = manifest.data.fingerprints.sources, manifest.data.fingerprints.pair_tables
-            if groups or splits:
-                of_part = set(manifest.classes["source"].to_pylist())
-                carried = [row for row in carried if row.name in of_part]
-                tables = []  # a part has no recipe that names them
-            write_carried(manifest.declarations, carried, folder, manifest.pair_tables, tables)
+            exported = set(manifest.classes["source"].to_pylist())
+            carried = [row for row in manifest.data.fingerprints.sources if row.name in exported]
+            write_carried(manifest.declarations, carried, folder)
     awaiting = awaiting_parts(manifest, groups, splits)
     return Exported(manifest.name, format, out, task.images, task.problems, awaiting)
 

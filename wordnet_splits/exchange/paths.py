@@ -11,12 +11,11 @@ The paths of other projects are in ``data/exchange/paths.tsv``.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -240,8 +239,7 @@ def _patterns(format_name: str, source: str | None = None) -> tuple[PathPattern,
     return tuple(p for p in patterns if p.format == format_name and source in (None, p.source))
 
 
-PathKind = Literal["tree", "disk"]
-PATHS: Final = get_args(PathKind)
+PATHS: Final = ("tree", "disk")
 """Kinds of paths in a list: of the tree of an export (or the other project's), or as files lie on disk."""
 ENDS_AT_BLANK: Final = frozenset({"openood"})
 """Formats whose paths cannot have blanks."""
@@ -280,13 +278,7 @@ class DiskPaths:
 
     def __init__(self, roots: Roots, format_name: str) -> None:
         self._roots, self._format = roots, format_name
-        self._sources: dict[str, Source] = {}
         self._ids: dict[str, dict[str, str]] = {}
-
-    @property
-    def sources(self) -> Mapping[str, Source]:
-        """The sources opened so far, by name."""
-        return self._sources
 
     def find(self, path: str, source: str | None = None) -> tuple[str, str] | None:
         """Return source and image id of a path, None if no root has such a file.
@@ -305,7 +297,7 @@ class DiskPaths:
         if not slash or name not in self._roots:
             return None
         if name not in self._ids:
-            source = self._sources[name] = open_source(name, self._roots[name])
+            source = open_source(name, self._roots[name])
             paths = ((disk_path(source, image_id), image_id) for image_id, _, _ in source.rows(source.splits))
             self._ids[name] = {encoded_path(p, self._format): image_id for p, image_id in paths if p}
         image_id = self._ids[name].get(path)

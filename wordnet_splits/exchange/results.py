@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,15 +80,12 @@ class Imported:
     Attributes
     ----------
     manifest : None if no group is ID, so that only lists were written.
-    recipe : the recipe file, for lists that `export_benchmark` did not write.
+    recipe : the recipe file, None without a manifest.
     lists : names of the lists, as recipes refer to them.
-    expected : the fingerprint recorded by the export; None if there is none or a group awaits its source.
-    differences : differences from the exported benchmark, one sentence each.
     unmatched : entries that name no image of a known source, or classes of groups without images.
     problems : images missing from a root.
     left_out : for an archive, the ``unmatched`` pictures by set, with reasons.
     like, in_common : for an archive, the shipped benchmark that corresponds to it, and their overlap.
-    also : the other benchmarks of the same dataset.
     """
 
     name: str
@@ -96,24 +93,16 @@ class Imported:
     manifest: Manifest | None
     recipe: Path | None = None
     lists: list[str] = field(default_factory=list)
-    expected: str | None = None
-    differences: list[str] = field(default_factory=list)
     unmatched: list[ListEntry] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     left_out: list[Unidentified] = field(default_factory=list)
     like: str | None = None
     in_common: list[Overlap] = field(default_factory=list)
-    also: list[Imported] = field(default_factory=list)
 
     @property
     def fingerprint(self) -> str | None:
         """Fingerprint of the images, None while a group awaits its source."""
         return None if self.manifest is None else self.manifest.fingerprint
-
-    @property
-    def same(self) -> bool:
-        """Whether nothing differs from the exported benchmark."""
-        return not self.differences
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``import --json`` prints."""
@@ -124,9 +113,6 @@ class Imported:
             "lists": self.lists,
             "groups": [] if self.manifest is None else [g.model_dump() for g in self.manifest.groups],
             "fingerprint": self.fingerprint,
-            "expected": self.expected,
-            "same": self.same,
-            "differences": self.differences,
             "unmatched": [entry.name for entry in self.unmatched],
             "missing": self.problems,
             "left_out": [
@@ -134,36 +120,30 @@ class Imported:
             ],
             "like": self.like,
             "in_common": self.in_common,
-            **({"also": self.also} if self.also else {}),
         }
         return {key: to_json(value) for key, value in result.items()}
 
 
-def count_overlap(a: Manifest, b: Manifest, *, merged: Mapping[str, str]) -> list[Overlap]:
-    """Count what groups of the same name have in common: classes first, then images by split.
-
-    Parameters
-    ----------
-    merged : group of ``a`` -> the group of ``b`` to compare it with, where their names differ.
-    """
-    in_a, in_b = _members(a, merged), _members(b, {})
+def count_overlap(a: Manifest, b: Manifest) -> list[Overlap]:
+    """Count the classes, then the images by split, that groups of the same name have in common."""
+    in_a, in_b = _members(a), _members(b)
     return [
         Overlap(*key, len(in_a[key] & in_b[key]), len(in_a[key] - in_b[key]), len(in_b[key] - in_a[key]))
         for key in dict.fromkeys([*in_a, *in_b])
     ]
 
 
-def _members(manifest: Manifest, merged: Mapping[str, str]) -> defaultdict[tuple[str, str], set[Any]]:
+def _members(manifest: Manifest) -> defaultdict[tuple[str, str], set[Any]]:
     """Return the (source, class_id) or (source, image_id) pairs by group and "classes" or split."""
     members: defaultdict[tuple[str, str], set[Any]] = defaultdict(set)
     for row in manifest.groups:
-        members[merged.get(row.group, row.group), "classes"] |= set()
+        members[row.group, "classes"] |= set()
     columns = (manifest.classes[name].to_pylist() for name in ("group", "source", "class_id"))
     for group, source, class_id in zip(*columns, strict=True):
         if group:
-            members[merged.get(group, group), "classes"].add((source, class_id))
+            members[group, "classes"].add((source, class_id))
     for split, group in manifest.parts:
         table = manifest.parts[split, group]()
         ids = (table[name].to_pylist() for name in ("source", "image_id"))
-        members[merged.get(group, group), split] |= set(zip(*ids, strict=True))
+        members[group, split] |= set(zip(*ids, strict=True))
     return members

@@ -17,10 +17,8 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, open_untrusted, read_image
 from wordnet_splits.exchange.paths import CaseClashes, disk_path, encoded_path, official_path, tree_path
-from wordnet_splits.exchange.sidecar import Sidecar
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.packed.reading import (
-    FILE_EXTENSIONS,
     MAGIC_BYTES,
     RAW_VIEW,
     AlteredImageError,
@@ -51,15 +49,11 @@ class ImportTask:
 
     Attributes
     ----------
-    sidecar : the file that `export_benchmark` wrote beside it, None if there is none.
     split : split of a file whose name does not tell it.
-    roles : role of groups, by name; takes precedence over the format's.
     """
 
     path: Path
-    sidecar: Sidecar | None = None
     split: str = "test"
-    roles: Mapping[str, str] = field(default_factory=dict)
 
 
 class Picture(NamedTuple):
@@ -161,15 +155,6 @@ class ExportTask:
         if self.paths == "disk":
             return self.tree_path(row, extension)
         return self._official_path(row) or self.tree_path(row, extension)
-
-    def possible_paths(self, row: ImageRow) -> tuple[str, ...]:
-        """Return every path that an export may write for an image, depending on the roots at hand."""
-        if self.paths == "disk" and (path := self._disk_path(row)) is not None:
-            return (path,)
-        if self.paths != "disk" and (official := self._official_path(row)):
-            return (official,)
-        extension = self._extension(row)
-        return tuple(self.tree_path(row, e) for e in ([extension] if extension else FILE_EXTENSIONS))
 
     def _disk_path(self, row: ImageRow) -> str | None:
         """Return the path of an image on disk as the format holds it, None if it has no file of its own."""

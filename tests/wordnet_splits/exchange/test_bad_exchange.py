@@ -150,14 +150,6 @@ def test_ood_lists_alone_are_lists(command, tmp_path):
     assert not (tmp_path / "imported" / "mine.toml").exists()
 
 
-def test_an_altered_export_exits_with_1(command, tmp_path):
-    assert command("export", "digits", "--format", "openood", "--out", "lists").code == 0
-    (tmp_path / "lists" / "test_gaussian.txt").unlink()
-    done = command("import", "openood", "lists")
-    assert done.code == 1
-    assert "differs: test/gaussian" in done.err
-
-
 @given(st.text(min_size=1))
 def test_every_id_has_a_name_and_comes_back(text):
     try:

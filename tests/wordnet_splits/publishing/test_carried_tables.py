@@ -110,19 +110,6 @@ def test_an_older_manifest_without_the_tables_is_to_be_built_again(built: Path, 
         assert error.endswith("(build it again)")
 
 
-def test_an_export_carries_them_and_is_restored(built: Path, splits: Command) -> None:
-    fingerprint = load_manifest(built).fingerprint
-    assert splits("export", "build/digits-apart", "--format", "openood", "--out", "out").code == 0
-    tables = carried(built)
-    shutil.rmtree("build")
-    done = splits("import", "openood", "out", "--json").json["imported"]
-    assert done["same"], done["differences"]
-    assert load_manifest(Path(done["out"])).fingerprint == fingerprint
-    assert carried(Path(done["out"])) == tables
-    _append(Path("out/pairs/1.tsv"))
-    assert "pairs/1.tsv" in splits("import", "openood", "out", "--out", "again").error
-
-
 def test_under_one_version_a_frozen_table_stays_as_it_is(built: Path) -> None:
     freeze(load_manifest(built), manifests=Path("frozen"))
     recipe = load_recipe(load_manifest(built))

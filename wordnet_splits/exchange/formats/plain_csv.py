@@ -48,7 +48,7 @@ class PlainCsv:
     def read(self, task: ImportTask) -> Iterator[ListEntry]:
         """Yield the rows of ``images.csv`` of a folder, or of a file; only source and image_id are required.
 
-        In a folder without a sidecar, ``classes.csv`` adds an entry without an image for each class of a
+        In a folder, ``classes.csv`` adds an entry without an image for each class of a
         group, so that classes without listed images are kept.
 
         Raises DataError for an absent file, a missing column or an invalid cell.
@@ -57,7 +57,7 @@ class PlainCsv:
         for row, where in _read(task.path / IMAGES if is_folder else task.path, IMAGE_COLUMNS):
             label = parse_label(row["label"], where) if row.get("label") else None
             yield entry_of({**row, "label": label}, task.split, where)
-        if is_folder and task.sidecar is None and (task.path / CLASSES).exists():
+        if is_folder and (task.path / CLASSES).exists():
             for row, _ in _read(task.path / CLASSES, CLASS_COLUMNS):
                 if row["group"]:
                     yield ListEntry(

@@ -47,8 +47,8 @@ FORMATS: Final = {
 PATH_LISTS: Final = tuple(name for name, kind in FORMATS.items() if kind.startswith("path_lists:"))
 """Formats that list paths of pictures."""
 
-ARCHIVES: Final = ("facets", "kim-archive")
-"""Archives of papers' authors, which can only be read, and have splits, roles and sources of their own."""
+ARCHIVE: Final = "kim-archive"
+"""The archives of Kim et al., which can only be read, and have splits, roles and sources of their own."""
 
 
 def format_names() -> tuple[str, ...]:
