@@ -1,5 +1,5 @@
 from .auditing.audit import audit as audit
-from .pipeline.output import open_output as open_output
+from .output import open_output as open_output
 from .pipeline.targets import build as build
 from .pipeline.verify import verify as verify
 from .resize import apply as apply

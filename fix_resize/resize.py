@@ -13,8 +13,7 @@ import PIL
 from PIL import Image, ImageOps
 
 from fix_resize import broken
-from fix_resize.decode import INVERTED_RULE
-from fix_resize.spec import EngineName, Resize, ResizeSpec, Size, Step, plan
+from fix_resize.spec import INVERTED_RULE, EngineName, Resize, ResizeSpec, Size, Step, plan
 from fix_resize.windows import FILTERS, Axis, first_axis
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
@@ -88,7 +87,7 @@ def apply(spec: ResizeSpec, image: Image.Image) -> Pixels:
     Raises
     ------
     DataError : the image is not RGB.
-    QuarantinedImageError : the image is so long and thin that a stage would have too many pixels.
+    UndecodableImageError : the image is so long and thin that a stage would have too many pixels.
     """
     if image.mode != "RGB":
         raise DataError(f"an image must be RGB, not {image.mode}", hint="use fix_resize.decode first")
@@ -121,7 +120,7 @@ def apply_many(
     UnknownNameError : no such backend.
     SplitsError : its library cannot be loaded, or the spec uses an engine that only Pillow has.
     DataError : an image is not 8-bit RGB.
-    QuarantinedImageError : an image is so long and thin that a stage would have too many pixels.
+    UndecodableImageError : an image is so long and thin that a stage would have too many pixels.
     """
     out = np.empty((len(images), spec.side, spec.side, 3), np.uint8)
     if backend == "pillow":

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, get_args
 
 from PIL import features
 
-from fix_resize.decode import COLOUR_RULE, INVERTED_RULE, MAX_PIXELS, QuarantinedImageError
+from fix_resize.decode import MAX_PIXELS, UndecodableImageError
 from wordnet_splits.base.errors import DataError, unknown
 
 Size = tuple[int, int]
@@ -27,6 +27,12 @@ Size = tuple[int, int]
 
 FilterName = Literal["box", "bilinear", "hamming", "bicubic", "lanczos", "nearest"]
 EngineName = Literal["pillow", "pillow-float", "pillow-nearest", "opencv", "tensor"]
+
+COLOUR_RULE: Final = "rgb-1"
+"""Name of the rules `fix_resize.decode.RULES`, part of every id; changed rules require a new name."""
+
+INVERTED_RULE: Final = "rgb-1-inverted"
+"""Name of these rules followed by 255 minus every value: dark on light becomes light on dark."""
 
 SCHEMA: Final = 1
 ID_LENGTH: Final = 12
@@ -108,7 +114,7 @@ class ResizeSpec:
     stages : resizes and crops, in order; a crop follows a resize, and the output is a square.
     about : one sentence for tables and help.
     study_only : whether the spec is broken, and exists for comparison only.
-    colour : rule by which a decoded file becomes 8-bit RGB (`fix_resize.decode.COLOUR_RULE` or
+    colour : rule by which a decoded file becomes 8-bit RGB (`COLOUR_RULE` or
         ``INVERTED_RULE``).
     passes : the axis that is resized first; pixels are rounded to uint8 between the passes.
     file_format : how the pixels are stored; lossless, so not part of the id.
@@ -212,7 +218,7 @@ def plan(spec: ResizeSpec, height: int, width: int) -> tuple[Step, ...]:
 
     Raises
     ------
-    QuarantinedImageError : a stage would have too many pixels, because the picture is long and thin.
+    UndecodableImageError : a stage would have too many pixels, because the picture is long and thin.
     """
     steps: list[Step] = []
     size = (height, width)
@@ -220,7 +226,7 @@ def plan(spec: ResizeSpec, height: int, width: int) -> tuple[Step, ...]:
         if isinstance(stage, Resize):
             target = stage.target(*size)
             if target[0] * target[1] > MAX_PIXELS:
-                raise QuarantinedImageError("aspect", detail=f"{width} x {height} pixels")
+                raise UndecodableImageError("aspect", detail=f"{width} x {height} pixels")
             steps.append(Step(stage, size, target, (0, 0), target))
         else:
             crop_size = (stage.size, stage.size)

@@ -25,7 +25,7 @@ import pyarrow as pa
 from PIL import Image
 
 from fix_resize.auditing.parquet_pictures import Position, has_pictures, name_rows, read_rows
-from fix_resize.decode import decode
+from fix_resize.decode import EXTENSIONS, as_rgb, decode
 from fix_resize.pipeline.image_folder import ImageFolder
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec
@@ -35,7 +35,6 @@ from wordnet_splits.finding import is_path, load_manifest, unknown_benchmark
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.folders import manifest_names
 from wordnet_splits.sources import Raw, Source, open_source, root_variable, source_class, source_names
-from wordnet_splits.sources.pixels import EXTENSIONS, as_rgb
 from wordnet_splits.sources.roots import Roots
 
 Readable = Image.Image | SourceError | DataError
@@ -269,7 +268,7 @@ def _open_packed(address: SetAddress) -> PictureSet:
 
 def _open_output(address: SetAddress) -> PictureSet:
     """Open an output of `fix-resize build`, or one group of it; pixels are compared with their hashes."""
-    from fix_resize.pipeline.output import open_output
+    from fix_resize.output import open_output
 
     output = open_output(address.location)
     rows = output.table.select(["image_id", "source", "group", "split"]).to_pylist()

@@ -24,7 +24,7 @@ from wordnet_splits.terminal.output import (
 )
 
 if TYPE_CHECKING:
-    from fix_resize.pipeline.pipeline import BuildResult
+    from fix_resize.pipeline.building import BuildResult
     from fix_resize.pipeline.verify import Verification
 
 MAX_LINES: Final = 20

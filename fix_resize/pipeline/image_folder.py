@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
+from fix_resize.decode import EXTENSIONS
 from wordnet_splits.base.untrusted import read_image
 from wordnet_splits.sources.layouts import Image, Layout, Location, Note
 from wordnet_splits.sources.layouts.walk import check_root, entries
-from wordnet_splits.sources.pixels import EXTENSIONS
 from wordnet_splits.sources.source import Source
 
 SPLIT = "all"

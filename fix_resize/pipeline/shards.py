@@ -14,20 +14,23 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from PIL import Image
 
-from fix_resize.decode import Decoded, QuarantinedImageError, decode
-from fix_resize.pipeline.formats import checksum, encode_png, get_format
-from fix_resize.pipeline.tables import (
-    IMAGE_SCHEMA,
+from fix_resize.decode import Decoded, UndecodableImageError, as_rgb, decode
+from fix_resize.output import IMAGE_SCHEMA
+from fix_resize.pipeline.writing import (
     RESUME_HINT,
     UNFINISHED,
     WORK_FOLDER,
     BuildItem,
     as_utf8,
+    checksum,
+    encode_png,
+    image_location,
+    write_images,
     write_rows,
 )
 from fix_resize.resize import BACKENDS, apply_colour_rule, apply_many
@@ -37,7 +40,6 @@ from wordnet_splits.base.errors import DataError, MissingImageError, SourceError
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.schemas import StrictModel, read_sealed, write_sealed
 from wordnet_splits.sources import Raw, Source, open_source
-from wordnet_splits.sources.pixels import as_rgb
 
 MARKER_SCHEMA: Final = 2
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -106,9 +108,9 @@ class ShardOutcome(StrictModel):
     ----------
     shard : name of the shard.
     key : key of its job.
-    images : number of pictures.
+    images : number of resized images.
     quarantined, missing : rows of these tables.
-    table, data : SHA-256 of the shard's table, and over its pictures' files.
+    table, data : SHA-256 of the shard's table, and over the files of its images.
     libraries : versions that the pixels depend on.
     """
 
@@ -123,7 +125,7 @@ class ShardOutcome(StrictModel):
 
 
 _LOCK: Final = threading.Lock()
-"""Threads of a Dask worker must not share a source's handle, of which a process has one."""
+"""A process has one handle of a source, which the threads of a Dask worker must not use at once."""
 
 
 def run_shard(job: ShardJob) -> ShardOutcome:
@@ -162,29 +164,29 @@ def read_marker(marker: Path) -> ShardOutcome | None:
 
 def _build(job: ShardJob) -> ShardOutcome:
     (job.out / job.marker).unlink(missing_ok=True)
-    layout = get_format(job.file_format)
     rows: list[dict[str, Any]] = []
     quarantined: list[dict[str, str]] = []
     missing: list[dict[str, str]] = []
 
-    def pictures() -> Iterator[tuple[BuildItem, bytes]]:
+    def images() -> Iterator[tuple[BuildItem, bytes]]:
         for item in job.items:
             try:
-                picture = _picture(job, item)
-            except QuarantinedImageError as error:
+                pixels, columns = _resized(job, item)
+            except UndecodableImageError as error:
                 detail = as_utf8(_ADDRESS.sub("", error.detail))
                 quarantined.append({**item.key_columns(), "reason": error.reason, "detail": detail})
                 continue
             except _UnreadableError as error:
                 missing.append({**item.key_columns(), "kind": error.kind, "detail": as_utf8(error.detail)})
                 continue
-            file, row = layout.location(item.path, job.name, len(rows))
-            rows.append({**item.key_columns(), **picture.row, "label": item.label, "file": file, "row": row})
-            yield item, encode_png(picture.pixels, job.spec.id)
+            file, row = image_location(job.file_format, item.path, job.name, len(rows))
+            rows.append({**item.key_columns(), **columns, "label": item.label, "file": file, "row": row})
+            yield item, encode_png(pixels, job.spec.id)
 
-    layout.write(job.out, job.name, job.spec.id, pictures())
+    write_images(job.out, job.file_format, job.name, job.spec.id, images())
     files = [row["file"] for row in rows]
-    for stale in {layout.location(item.path, job.name, 0)[0] for item in job.items} - set(files):
+    expected = {image_location(job.file_format, item.path, job.name, 0)[0] for item in job.items}
+    for stale in expected - set(files):
         (job.out / stale).unlink(missing_ok=True)
     aside = job.out / UNFINISHED
     write_rows(job.out / job.table, IMAGE_SCHEMA, job.spec.id, rows, aside=aside)
@@ -209,12 +211,8 @@ class _UnreadableError(Exception):
         self.kind, self.detail = kind, detail
 
 
-class _Picture(NamedTuple):
-    pixels: Pixels
-    row: dict[str, Any]
-
-
-def _picture(job: ShardJob, item: BuildItem) -> _Picture:
+def _resized(job: ShardJob, item: BuildItem) -> tuple[Pixels, dict[str, Any]]:
+    """Return a resized image, and its columns in the table of images."""
     source = _open_in_process(job, item.group)
     where = f"{item.source}:{item.image_id}"
     try:
@@ -229,7 +227,7 @@ def _picture(job: ShardJob, item: BuildItem) -> _Picture:
         content = "pixels" if source.lossless else "bytes"
         raise _UnreadableError("altered", f"its {content} are not the published ones ({source.root})")
     pixels = _resizer(job.backend, job.spec)(image)
-    row = {
+    columns = {
         "digest": digest,
         "pixel_sha256": digest_pixels(pixels),
         "width": pixels.shape[1],
@@ -241,7 +239,7 @@ def _picture(job: ShardJob, item: BuildItem) -> _Picture:
         "source_mode": mode,
         "notes": ",".join(notes),
     }
-    return _Picture(pixels, row)
+    return pixels, columns
 
 
 def _decoded(raw: Raw, where: str, spec: ResizeSpec) -> Decoded:

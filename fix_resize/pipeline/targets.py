@@ -10,10 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast, get_args
 
+from fix_resize.pipeline.building import SHARD_SIZE, BuildResult, PipelineSettings
+from fix_resize.pipeline.building import build as build_selection
 from fix_resize.pipeline.cluster import check_address
-from fix_resize.pipeline.formats import get_format
-from fix_resize.pipeline.pipeline import SHARD_SIZE, BuildResult, PipelineSettings
-from fix_resize.pipeline.pipeline import build as build_selection
 from fix_resize.pipeline.selection import (
     PUBLISHED_SETS,
     Identify,
@@ -22,6 +21,7 @@ from fix_resize.pipeline.selection import (
     select_manifest,
     select_published,
 )
+from fix_resize.pipeline.writing import FORMATS
 from fix_resize.resize import backend_problem
 from fix_resize.spec import ResizeSpec, get_spec
 from wordnet_splits.base.errors import SplitsError, unknown
@@ -46,7 +46,7 @@ class BuildTarget:
     Attributes
     ----------
     select : function that selects its images.
-    options : names of its options of `build`, besides those of all sets.
+    options : names of the options of `build` that only some sets take.
     source : its only source, if it has one.
     """
 
@@ -76,7 +76,7 @@ _FLAGS: Final = {
 
 
 def get_target(name: str) -> BuildTarget:
-    """Return the set to build called ``name``; UnknownNameError if there is none."""
+    """Return a set to build by its name; UnknownNameError for an unknown name."""
     if name not in TARGETS:
         raise unknown("set to build", name, TARGETS)
     return TARGETS[name]
@@ -153,7 +153,8 @@ def build(
     if backend == "auto" and (problem := backend_problem("numba")):
         notify(f"note: {problem}; Pillow resizes instead, to the same pixels")
         backend = "pillow"
-    get_format(file_format)
+    if file_format not in FORMATS:
+        raise unknown("format", file_format, FORMATS)
     resize = get_spec(spec) if isinstance(spec, str) else spec
     if scheduler is not None and (warning := check_address(scheduler)):
         notify(warning)

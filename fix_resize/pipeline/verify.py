@@ -1,4 +1,4 @@
-"""Verify an output: compare pictures, tables and description with each other, or with another output."""
+"""Verify an output: compare images, tables and description with each other, or with another output."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from fix_resize.pipeline import tables
-from fix_resize.pipeline.formats import checksum, decode_png, get_format
-from fix_resize.pipeline.output import Output, open_images, open_output
+from fix_resize.output import IMAGES, OUTPUT, Output, decode_png, open_images, open_output
+from fix_resize.pipeline import writing
 from fix_resize.pipeline.selection import ORDER, fingerprint_of_images
 from wordnet_splits.base.digests import digest_pixels
 from wordnet_splits.base.errors import DataError, Problem
@@ -25,21 +24,21 @@ from wordnet_splits.base.tabular import Tabular
 ROWS: Final = 8192
 """Rows of the table in memory at a time."""
 
-_COMPARED_COLUMNS: Final = [name for name in tables.IDENTITY if name not in ("source", "image_id")]
+_COMPARED_COLUMNS: Final = [name for name in writing.IDENTITY if name not in ("source", "image_id")]
 
 
 @dataclass(frozen=True)
 class Verification(Tabular):
     """The result of verifying an output; its rows are the problems.
 
-    The ``kind`` of a problem is altered, unreadable or absent (of a picture), unlisted (a file, or a row of
-    one, that is in no table), table (a table was altered), description (``output.json`` disagrees with the
-    tables), or, compared with another table, different, only-here or only-there.
+    The ``kind`` of a problem is altered, unreadable or absent (an image), unlisted (a file or a row that no
+    table mentions), table (a table was altered), description (``output.json`` disagrees with the tables), or,
+    compared with another table, different, only-here or only-there.
 
     Attributes
     ----------
     folder : the output folder.
-    images : number of verified pictures.
+    images : number of verified images.
     fingerprint : fingerprint of the table of images.
     problems : everything that was altered or lost.
     """
@@ -62,12 +61,12 @@ class Verification(Tabular):
 def verify(
     folder: Path | str, *, against: Path | str | None = None, progress: Progress | None = None
 ) -> Verification:
-    """Compare every picture, table and number of an output with what was built.
+    """Compare every image, table and number of an output with its checksums.
 
     Parameters
     ----------
     folder : output folder of `fix_resize.build`.
-    against : another table of images, or another output, that must have the same pictures.
+    against : another table of images, or another output, that must have the same images.
 
     Raises
     ------
@@ -77,21 +76,21 @@ def verify(
     folder = Path(folder)
     output = open_output(folder)
     problems = list(_altered_tables(output))
-    fingerprint, images = tables.Fingerprint(), 0
+    fingerprint, images = writing.Fingerprint(), 0
     with (progress or Silent()).task(f"verifying {folder.name}", output.about.images) as task:
         for file, rows in groupby(_rows(folder, fingerprint), key=lambda row: str(row["file"])):
-            pictures = list(rows)
-            problems += list(_check_pictures(output, file, pictures)) or _altered_shard(output, file)
-            images += len(pictures)
-            task.advance(len(pictures))
+            rows_of_file = list(rows)
+            problems += list(_check_images(output, file, rows_of_file)) or _altered_shard(output, file)
+            images += len(rows_of_file)
+            task.advance(len(rows_of_file))
     digest = fingerprint.hexdigest()
     problems += [*_check_description(output, digest), *_unlisted(output)]
     if against is not None:
-        problems += compare(folder / tables.IMAGES, Path(against))
+        problems += compare(folder / IMAGES, Path(against))
     return Verification(folder, images, digest, tuple(problems))
 
 
-def _rows(folder: Path, fingerprint: tables.Fingerprint) -> Iterator[dict[str, Any]]:
+def _rows(folder: Path, fingerprint: writing.Fingerprint) -> Iterator[dict[str, Any]]:
     with open_images(folder) as file:
         for batch in file.iter_batches(ROWS):
             fingerprint.add(pa.Table.from_batches([batch]))
@@ -100,13 +99,13 @@ def _rows(folder: Path, fingerprint: tables.Fingerprint) -> Iterator[dict[str, A
 
 def _altered_tables(output: Output) -> Iterator[Problem]:
     listed = set(output.table["file"].unique().to_pylist())
-    for file in sorted(output.about.tables.keys() - listed - set(tables.TABLES)):
+    for file in sorted(output.about.tables.keys() - listed - set(writing.TABLES)):
         yield _problem(output, "table", f"{printable(file)}: no row refers to it")
-    for file in tables.TABLES:
+    for file in writing.TABLES:
         if (output.folder / file).exists():
             with parquet_file(output.folder / file):
                 pass  # raises before gigabytes that are not a table are hashed
-        digest = checksum(output.folder, [file])
+        digest = writing.checksum(output.folder, [file])
         if digest is None:
             yield _problem(output, "table", f"{file}: it is missing")
         elif digest != output.about.tables.get(file):
@@ -114,8 +113,8 @@ def _altered_tables(output: Output) -> Iterator[Problem]:
 
 
 def _altered_shard(output: Output, file: str) -> Iterator[Problem]:
-    """Find alterations outside the pictures: renamed pictures, bytes between them, unrecorded files."""
-    digest = checksum(output.folder, [file]) if get_format(output.about.format).sharded else None
+    """Find alterations outside the images: renamed images, bytes between them, unrecorded files."""
+    digest = writing.checksum(output.folder, [file]) if output.about.format == "parquet" else None
     if digest != output.about.tables.get(file):
         yield _problem(output, "table", f"{printable(file)}: it was altered")
 
@@ -126,40 +125,40 @@ def _check_description(output: Output, fingerprint: str) -> Iterator[Problem]:
     left_out = {
         file: read_table(output.folder / file, schema.names).select(ORDER)
         for file, schema in (
-            (tables.QUARANTINE, tables.QUARANTINE_SCHEMA),
-            (tables.MISSING, tables.MISSING_SCHEMA),
+            (writing.QUARANTINE, writing.QUARANTINE_SCHEMA),
+            (writing.MISSING, writing.MISSING_SCHEMA),
         )
         if (output.folder / file).exists()
     }
-    images = read_table(output.folder / tables.IMAGES, ORDER)
+    images = read_table(output.folder / IMAGES, ORDER)
     everything = pa.concat_tables([images, *left_out.values()])
     short = sum(int(row["wanted"]) - int(row["taken"]) for row in about.shortfalls)
     recomputed: dict[str, object] = {
         "images": len(images),
         **{Path(file).stem.replace("quarantine", "quarantined"): len(t) for file, t in left_out.items()},
-        "complete": not short and not len(left_out.get(tables.MISSING, ())),
+        "complete": not short and not len(left_out.get(writing.MISSING, ())),
         "selection": fingerprint_of_images(everything.sort_by([(name, "ascending") for name in ORDER])),
         "fingerprint": fingerprint,
     }
     for name, value in recomputed.items():
         if getattr(about, name) != value:
-            detail = f"{tables.OUTPUT} has {name} {getattr(about, name)}, the tables {value}"
+            detail = f"{OUTPUT} has {name} {getattr(about, name)}, the tables {value}"
             yield _problem(output, "description", detail)
 
 
-def _check_pictures(output: Output, file: str, rows: Sequence[dict[str, Any]]) -> Iterator[Problem]:
-    """Compare the pictures of one file with its rows of the table."""
+def _check_images(output: Output, file: str, rows: Sequence[dict[str, Any]]) -> Iterator[Problem]:
+    """Compare the images in a file with its rows in the table."""
     unmatched: dict[int, dict[str, Any]] = {}
     for row in rows:
         if row["row"] in unmatched:
-            yield _row_problem(row, "altered", f"{file}: another row of the table refers to the same picture")
+            yield _row_problem(row, "altered", f"{file}: another row of the table refers to the same image")
         else:
             unmatched[row["row"]] = row
     try:
-        for number, (columns, data) in enumerate(output.pictures(file)):
+        for number, (columns, data) in enumerate(output.stored_images(file)):
             matching_row = unmatched.pop(number, None)
             if matching_row is None:
-                yield _problem(output, "unlisted", f"{file}: no row refers to its picture {number}")
+                yield _problem(output, "unlisted", f"{file}: no row refers to its image {number}")
             elif difference := _difference(output, matching_row, columns, data):
                 yield _row_problem(matching_row, *difference)
     except DataError as error:
@@ -173,7 +172,7 @@ def _check_pictures(output: Output, file: str, rows: Sequence[dict[str, Any]]) -
 def _difference(
     output: Output, row: dict[str, Any], columns: Mapping[str, object], data: bytes
 ) -> tuple[str, str] | None:
-    """Return kind and detail of the difference between a picture and its row; None if there is none."""
+    """Return kind and detail of the difference between an image and its row, if any."""
     file = str(row["file"])
     try:
         pixels = decode_png(data, file)
@@ -184,14 +183,15 @@ def _difference(
     height, width, _ = pixels.shape
     actual = {"width": width, "height": height, "mode": "RGB", "spec": output.spec_id, **columns}
     differing = [name for name, value in actual.items() if name != "path" and row[name] != value]
-    return ("altered", f"{file}: its {differing[0]} is not that of the table") if differing else None
+    return ("altered", f"{file}: its {differing[0]} differs from the table") if differing else None
 
 
 def _unlisted(output: Output) -> Iterator[Problem]:
-    """Find files that are neither hidden nor in a table."""
+    """Find visible files that no table mentions."""
     listed = {
-        *tables.OUTPUT_FILES,
-        *read_table(output.folder / tables.IMAGES, ["file"])["file"].unique().to_pylist(),
+        OUTPUT,
+        *writing.TABLES,
+        *read_table(output.folder / IMAGES, ["file"])["file"].unique().to_pylist(),
     }
     for folder, subfolders, names in os.walk(output.folder):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
@@ -216,7 +216,7 @@ def compare(here: Path, there: Path) -> list[Problem]:
     ------
     DataError : a table cannot be read.
     """
-    rows_here, rows_there = (_rows_by_image(p / tables.IMAGES if p.is_dir() else p) for p in (here, there))
+    rows_here, rows_there = (_rows_by_image(p / IMAGES if p.is_dir() else p) for p in (here, there))
     problems = [
         Problem(kind, source, None, image_id, f"{where} {there}")
         for kind, where, keys in (

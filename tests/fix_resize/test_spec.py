@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from fix_resize.decode import QuarantinedImageError
+from fix_resize.decode import UndecodableImageError
 from fix_resize.spec import SPECS, CenterCrop, Resize, ResizeSpec, get_spec, plan, spec_names
 from wordnet_splits.base.errors import DataError, UnknownNameError
 
@@ -146,7 +146,7 @@ def test_geometry_is_torchvisions() -> None:
 
 
 def test_thin_pictures_are_quarantined() -> None:
-    with pytest.raises(QuarantinedImageError, match="long and thin") as caught:
+    with pytest.raises(UndecodableImageError, match="long and thin") as caught:
         plan(get_spec("fix"), 1, 2000)
     assert caught.value.reason == "aspect"
     assert plan(get_spec("fix"), 1, 1300)  # 256 x 332,800 pixels: still allowed

@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
 
 import torch
 
-from fix_resize.pipeline.pipeline import PipelineSettings, build
+from fix_resize.pipeline.building import PipelineSettings, build
 from fix_resize.pipeline.selection import select_manifest
 from fix_resize.spec import get_spec
 from loaders import UnknownDetectionSet

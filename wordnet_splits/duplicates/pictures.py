@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
+from fix_resize.decode import EXTENSIONS, decode_bytes
 from wordnet_splits.base.errors import MissingImageError, Problem, SourceError, SplitsError, UnknownNameError
 from wordnet_splits.base.files import locked, replacing, writing
 from wordnet_splits.base.names import is_one_line, printable
@@ -30,7 +31,6 @@ from wordnet_splits.packed.images import PackedImages
 from wordnet_splits.packed.store import is_store
 from wordnet_splits.sources import Source, open_source, source_class
 from wordnet_splits.sources.layouts.walk import check_root, entries
-from wordnet_splits.sources.pixels import EXTENSIONS, decode_bytes
 from wordnet_splits.sources.roots import Roots
 from wordnet_splits.sources.stamps import stamps
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from PIL import Image
 from pydantic import Field, model_validator
 
+from fix_resize.decode import decode_bytes
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError, check_memory
 from wordnet_splits.base.parquet import schema_of
@@ -22,7 +23,6 @@ from wordnet_splits.base.schemas import Count, Name, Sha256, StrictModel
 from wordnet_splits.base.untrusted import GiB, check_file, open_untrusted, reason_of, sha256_of
 from wordnet_splits.manifest import Part
 from wordnet_splits.packed.reading import PartImages, RowNumbers, file_extension
-from wordnet_splits.sources.pixels import decode_bytes
 
 REPACK: Final = "pack it again"
 StoredSide = Annotated[int, Field(ge=1, le=65_535)]

@@ -18,16 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
+from fix_resize.decode import as_rgb
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.catalog.declarations import Declaration, using_sources
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.sources import Raw, Source, check_source, open_source, root_variable, source_class
-from wordnet_splits.sources.pixels import as_rgb
 from wordnet_splits.sources.roots import Roots, resolve_root
 
 if TYPE_CHECKING:
-    from fix_resize.pipeline.output import Output
+    from fix_resize.output import Output
 
 RowNumbers = npt.NDArray[np.int64]
 RAW_VIEW = "raw"
@@ -292,7 +292,7 @@ def is_resized(folder: Path) -> bool:
 
 def open_resized(folder: Path) -> Output:
     """Open an output of ``fix-resize``; OutputError or DataError where it cannot be read."""
-    from fix_resize.pipeline.output import open_output
+    from fix_resize.output import open_output
 
     return open_output(folder)
 

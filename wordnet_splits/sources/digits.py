@@ -16,9 +16,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fix_resize.decode import as_rgb
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.sources.layouts.layout import ALL, Image, Layout, Location, Note, Raw, parse_position
-from wordnet_splits.sources.pixels import as_rgb
 from wordnet_splits.sources.source import Source, register_source
 
 PATH = Path(__file__).parent.parent / "data" / "digits" / "digits.xz"

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from fix_resize.decode import size_of
 from wordnet_splits.base.errors import MissingImageError, SourceError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.sources.layouts.archives import FlatTar, NestedTar, find_archive
@@ -34,7 +35,6 @@ from wordnet_splits.sources.layouts.layout import JoinedLayouts, Layout, Locatio
 from wordnet_splits.sources.layouts.named_files import NamedFiles, Naming
 from wordnet_splits.sources.layouts.parquet_files import find_named_rows
 from wordnet_splits.sources.layouts.walk import bases
-from wordnet_splits.sources.pixels import size_of
 from wordnet_splits.sources.source import Source, register_source
 
 # Tiny ImageNet numbers its images 0..499 in each class, ImageNet up to five digits.

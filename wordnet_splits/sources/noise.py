@@ -20,11 +20,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from fix_resize.decode import as_rgb
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.sources.layouts.layout import ALL, Image, Layout, Location, Note, Raw
-from wordnet_splits.sources.pixels import as_rgb
 from wordnet_splits.sources.source import Source, register_source
 
 RandomWords = npt.NDArray[np.uint64]

@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
+from fix_resize.decode import as_rgb, check_bytes, decode_bytes
 from wordnet_splits.base import digests, errors
 from wordnet_splits.base.errors import MissingImageError, SourceError
 from wordnet_splits.catalog import Catalog, load_catalog
 from wordnet_splits.sources.layouts.layout import Layout, Location, Order, Raw, Row
-from wordnet_splits.sources.pixels import as_rgb, check_bytes, decode_bytes
 
 SCAN_SCHEMA = pa.schema([("image_id", pa.string()), ("class_id", pa.string()), ("split", pa.string())])
 """Columns of the batches of :meth:`Source.scan`."""
@@ -202,7 +202,7 @@ class Source(ABC):
             raise self.missing(image_id) from error
 
     def decode(self, raw: Raw, image_id: str | None = None) -> Image.Image:
-        """Return an RGB image, by the rules of `wordnet_splits.sources.pixels.RULES`.
+        """Return an RGB image, by the rules of `fix_resize.decode.RULES`.
 
         Raises SourceError for a corrupt, truncated or absurdly large image; names ``image_id`` when given.
         """

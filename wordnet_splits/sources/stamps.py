@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.sources.pixels import EXTENSIONS
+from fix_resize.decode import EXTENSIONS
 
 _BATCH: Final = 65_536
 _PICTURES: Final = sorted(EXTENSIONS)

@@ -17,12 +17,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from fix_resize.decode import image_as_rgb
 from fix_resize.spec import CenterCrop, Resize
 from wordnet_splits.base.digests import canonical, digest_json
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.manifest.data import Declared
 from wordnet_splits.metrics.counts import to_numpy
-from wordnet_splits.sources.pixels import image_as_rgb
 
 from ..plugins import file_identity, import_object
 

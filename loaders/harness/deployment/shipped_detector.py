@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from PIL import Image
 
+from fix_resize.decode import as_rgb, decode_bytes, image_as_rgb
 from wordnet_splits.base.errors import DataError, SourceError, SplitsError, UnsafeDataError
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, read_bytes
 from wordnet_splits.metrics.conformal import Promise, p_values
 from wordnet_splits.packed.reading import RAW_VIEW, spec_id
-from wordnet_splits.sources.pixels import as_rgb, decode_bytes, image_as_rgb
 
 from ..activations.activations import input_transform
 from ..activations.batches import refuse_unscaled

@@ -21,9 +21,9 @@ from PIL import Image
 from pydantic import Field
 from torch import Tensor
 
+from fix_resize.decode import decode_bytes
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.untrusted import path_below, read_image
-from wordnet_splits.sources.pixels import decode_bytes
 
 from ..backend.transforms import Normalise
 from .interface import Batch, Data, Method, State, Terms, cross_entropy

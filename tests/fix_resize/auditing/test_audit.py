@@ -17,7 +17,7 @@ from fix_resize.auditing.measurements import measure, sample_ids
 from fix_resize.auditing.pictures import IndexedPictures, open_pictures
 from fix_resize.auditing.plots import Histogram, save_grid, save_histograms
 from fix_resize.auditing.smoothness import total_variation
-from fix_resize.pipeline.pipeline import PipelineSettings, build
+from fix_resize.pipeline.building import PipelineSettings, build
 from fix_resize.pipeline.selection import select_folder
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec

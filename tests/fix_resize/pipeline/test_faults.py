@@ -21,8 +21,8 @@ import pytest
 from PIL import Image
 
 from fix_resize import get_spec
-from fix_resize.pipeline import pipeline
-from fix_resize.pipeline.pipeline import BuildResult, PipelineSettings
+from fix_resize.pipeline import building as pipeline
+from fix_resize.pipeline.building import BuildResult, PipelineSettings
 from fix_resize.pipeline.selection import select_folder
 from tests.fix_resize.sets import finished_shards, photographs, run, tree
 from tests.wordnet_splits.base.test_workers import run_killed_once
@@ -86,7 +86,7 @@ def started(*words: str) -> Iterator[subprocess.Popen[str]]:
 HALTING = """
 import sys
 from fix_resize.cli import main
-from fix_resize.pipeline import pipeline
+from fix_resize.pipeline import building as pipeline
 from wordnet_splits.terminal.runner import run
 
 read, seen = pipeline.read_marker, []

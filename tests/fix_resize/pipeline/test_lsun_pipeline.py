@@ -14,7 +14,7 @@ from PIL import Image
 
 from fix_resize import apply, get_spec
 from fix_resize.decode import decode
-from fix_resize.pipeline.output import open_output
+from fix_resize.output import open_output
 from fix_resize.pipeline.selection import Selection, select_manifest, select_published
 from tests.fix_resize.sets import photographs, run_here
 from wordnet_splits.base.sampling import order_images

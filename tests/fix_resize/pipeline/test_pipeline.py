@@ -17,15 +17,15 @@ from PIL import Image
 
 from fix_resize import apply, get_spec
 from fix_resize.decode import decode
-from fix_resize.pipeline.output import open_output
-from fix_resize.pipeline.pipeline import BuildResult, PipelineSettings, build
+from fix_resize.output import IMAGE_SCHEMA, open_output
+from fix_resize.pipeline.building import BuildResult, PipelineSettings, build
 from fix_resize.pipeline.selection import select_folder
 from fix_resize.pipeline.shards import ShardJob, run_shard
-from fix_resize.pipeline.tables import IMAGE_SCHEMA, UNFINISHED, BuildItem
+from fix_resize.pipeline.writing import UNFINISHED, BuildItem
 from tests.fix_resize.sets import finished_shards, jpeg, make_folder, tree
 from tools.golden_tables import frozen
 from wordnet_splits.base.digests import digest_file, digest_pixels
-from wordnet_splits.base.errors import DataError, MissingImageError, OutputError, UnknownNameError
+from wordnet_splits.base.errors import DataError, MissingImageError, OutputError
 from wordnet_splits.sources import open_source
 
 FIX = get_spec("fix")
@@ -193,23 +193,21 @@ def test_unfinished_files_are_swept(pictures: Path, tmp_path: Path) -> None:
 def test_another_build_is_not_mixed_in(pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     made(pictures, out)
-    with pytest.raises(OutputError, match="another --out"):
-        made(pictures, out, spec=get_spec("fix-64"))
-    with pytest.raises(OutputError, match="another --out"):
-        made(pictures, out, file_format="parquet")
+    for change in ({"spec": get_spec("fix-64")}, {"file_format": "parquet"}):
+        with pytest.raises(OutputError):
+            made(pictures, out, **change)
     (pictures / "class-0" / "new.jpg").write_bytes(jpeg(99))
-    with pytest.raises(OutputError, match="other selection"):
+    with pytest.raises(OutputError):
         made(pictures, out)
     full = tmp_path / "full"
     full.mkdir()
     (full / "thesis.txt").write_text("x")
-    with pytest.raises(OutputError, match=r"neither empty.*thesis.txt"):
+    with pytest.raises(OutputError) as caught:
         made(pictures, full)
+    assert caught.value.where == str(full)
     assert [p.name for p in full.iterdir()] == ["thesis.txt"]
-    with pytest.raises(OutputError, match="inside the folder"):
+    with pytest.raises(OutputError):
         made(pictures, pictures / "out")
-    with pytest.raises(UnknownNameError, match="format 'jpg'"):
-        made(pictures, tmp_path / "new", file_format="jpg")
 
 
 def saved(image: Image.Image, file_format: str, **options: object) -> bytes:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from PIL import Image
 
-from fix_resize.pipeline.formats import decode_png, encode_png
+from fix_resize.output import decode_png
+from fix_resize.pipeline.writing import encode_png
 from wordnet_splits.base.errors import DataError
 
 SIDES = array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=40)

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from fix_resize import get_spec
-from fix_resize.pipeline.output import open_output
-from fix_resize.pipeline.pipeline import PipelineSettings, build
+from fix_resize.output import IMAGES, open_output
+from fix_resize.pipeline.building import PipelineSettings, build
 from fix_resize.pipeline.selection import select_folder
-from fix_resize.pipeline.tables import IMAGES, TABLES
 from fix_resize.pipeline.verify import verify
+from fix_resize.pipeline.writing import TABLES
 from tests.fix_resize.sets import finished_shards, jpeg, make_folder, tree
 from wordnet_splits.base.errors import DataError, OutputError
 from wordnet_splits.base.schemas import CHECKSUM, write_sealed

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from fix_resize.decode import EXTENSIONS, check_bytes, decode_bytes
 from wordnet_splits.base.digests import digest_file, digest_pixels
 from wordnet_splits.base.errors import DataError, Problem
 from wordnet_splits.base.names import printable
@@ -34,7 +35,6 @@ from wordnet_splits.packed.reading import RAW_VIEW
 from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources import source_class
 from wordnet_splits.sources.layouts.walk import entries, folders, subfolder
-from wordnet_splits.sources.pixels import EXTENSIONS, check_bytes, decode_bytes
 
 TABLE: Final = Path(__file__).parent.parent.parent / "data" / "exchange" / "kim-archive.toml"
 SPLIT_FOLDERS: Final = {"train": "train", "valid": "val", "test": "test"}

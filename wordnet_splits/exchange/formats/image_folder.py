@@ -10,12 +10,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from fix_resize.decode import EXTENSIONS
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import printable
 from wordnet_splits.exchange.entries import ListEntry, slug
 from wordnet_splits.exchange.tasks import DEFAULT_EXTENSION, ExportTask, ImportTask
 from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.sources.pixels import EXTENSIONS
 
 
 class ImageFolderTree:

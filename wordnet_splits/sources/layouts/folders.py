@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
+from fix_resize.decode import EXTENSIONS
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.names import printable
 from wordnet_splits.sources.layouts.folder_tree import Parts, read_tree
 from wordnet_splits.sources.layouts.layout import ALL, DVC, Image, ImageFiles, Note, without_extension
 from wordnet_splits.sources.layouts.walk import entries
-from wordnet_splits.sources.pixels import EXTENSIONS
 
 IGNORED: Final = frozenset({"__macosx", "@eadir", "lost+found", "$recycle.bin", "#recycle"})
 """Names, in lower case, of folders that programs create next to pictures."""

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from fix_resize.decode import EXTENSIONS
 from wordnet_splits.base.errors import SourceError, unknown
 from wordnet_splits.base.names import is_one_line, printable
 from wordnet_splits.base.untrusted import check_link, read_image
@@ -24,7 +25,6 @@ from wordnet_splits.base.user_code import EntryPoints
 from wordnet_splits.catalog.catalog import load_declared_catalog
 from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.sources.layouts.split_words import ALL as ALL
-from wordnet_splits.sources.pixels import EXTENSIONS
 
 PLUGINS: Final = EntryPoints("wordnet_splits.layouts", "layout", SourceError)
 DVC: Final = ".dvc"

@@ -21,6 +21,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from fix_resize.decode import as_rgb
 from wordnet_splits.base.digests import Pixels, digest_pixels
 from wordnet_splits.base.errors import SourceError, check_memory
 from wordnet_splits.base.names import printable
@@ -30,7 +31,6 @@ from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.sources.info import source_info
 from wordnet_splits.sources.layouts.pictures import Listing, Pictures
 from wordnet_splits.sources.layouts.walk import bases
-from wordnet_splits.sources.pixels import as_rgb
 
 IDX_SIDE = 28
 LARGEST_IDX_SPLIT = 100_000  # pictures; the largest published split has 60,000

@@ -17,12 +17,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from fix_resize.decode import as_rgb, decode_bytes
 from wordnet_splits.base.digests import Pixels, digest_pixels
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.sources.layouts.layout import Image, Layout, Location, Note, parse_position
-from wordnet_splits.sources.pixels import as_rgb, decode_bytes
 
 Shape = tuple[int, int, int]
 """Height, width and channels of every picture of a dataset."""

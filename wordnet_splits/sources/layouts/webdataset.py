@@ -16,6 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
+from fix_resize.decode import EXTENSIONS
 from wordnet_splits.base.errors import SourceError, UnsafeDataError
 from wordnet_splits.base.names import is_one_line, printable
 from wordnet_splits.base.text_formats import parse_json
@@ -27,7 +28,6 @@ from wordnet_splits.sources.layouts.layout import DeclaredLayout, Image, Locatio
 from wordnet_splits.sources.layouts.parquet_files import OPEN_SHARDS
 from wordnet_splits.sources.layouts.shards import shards
 from wordnet_splits.sources.layouts.split_words import splits_of
-from wordnet_splits.sources.pixels import EXTENSIONS
 
 LARGEST_LABEL: Final = 2**20  # bytes of a .cls, .json or .txt
 

@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 from safetensors.numpy import load_file, save_file
 
+from fix_resize.decode import UndecodableImageError
 from loaders.harness import Results, evaluate, load_detector, load_model
 from loaders.harness.backend.transforms import to_uint8
 from loaders.harness.deployment.detector_folder import ARRAYS, CALIBRATION, DESCRIPTION
@@ -21,7 +22,6 @@ from tests.loaders.harness.deployment.test_shipped_detector import MODEL, networ
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.schemas import CHECKSUM
 from wordnet_splits.base.untrusted import sha256_of
-from wordnet_splits.sources.pixels import UndecodableImageError
 
 IMAGE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (8, 8, 3), np.uint8))
 FITTED = (

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
@@ -19,26 +20,27 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fix_resize.output import IMAGE_SCHEMA, IMAGES, OUTPUT, SCHEMA, Description
+from fix_resize.pipeline import writing as files
 from fix_resize.pipeline.cluster import on_dask
-from fix_resize.pipeline.finish import write_output
-from fix_resize.pipeline.formats import get_format
 from fix_resize.pipeline.image_folder import ImageFolder
-from fix_resize.pipeline.output import SCHEMA, Description
 from fix_resize.pipeline.selection import Identify, Selection
-from fix_resize.pipeline.shards import ShardJob, ShardOutcome, is_finished, marker_of, read_marker, run_shard
-from fix_resize.pipeline.tables import (
-    KEY_COLUMNS,
-    MISSING_SCHEMA,
-    RESUME_HINT,
-    UNFINISHED,
-    WORK_FOLDER,
-    BuildItem,
-    as_utf8,
+from fix_resize.pipeline.shards import (
+    ShardJob,
+    ShardOutcome,
+    is_finished,
+    marker_of,
+    read_marker,
+    run_shard,
+    table_of,
 )
+from fix_resize.pipeline.writing import RESUME_HINT, UNFINISHED, WORK_FOLDER, BuildItem
 from fix_resize.spec import ResizeSpec
 from wordnet_splits.base.errors import DataError, MissingImageError, OutputError
 from wordnet_splits.base.files import is_lock, locked, write_json, writing
+from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.schemas import write_sealed
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.workers import run_jobs
@@ -48,6 +50,8 @@ SHARD_SIZE: Final = 1000
 """Images per shard: a few seconds of work, so that an interruption loses little."""
 
 _BUILD: Final = f"{WORK_FOLDER}/build.json"
+_ROWS: Final = 65_536
+"""Rows per row group of the table of images, and in memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class PipelineSettings:
     Attributes
     ----------
     spec : the resize spec.
-    file_format : ``png`` or ``parquet`` (`formats.FORMATS`).
+    file_format : ``png`` or ``parquet`` (`writing.FORMATS`).
     backend : code that resizes; all give the same bytes. ``auto`` is numba if installed, else Pillow.
     shard_size : images per shard.
     identify : how to notice a changed source image: ``stat`` or ``digest``.
@@ -100,7 +104,7 @@ class BuildResult(Tabular):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over the pictures (`tables.IDENTITY`)."""
+        """SHA-256 over the resized images (`writing.IDENTITY`)."""
         return self.about.fingerprint
 
     @property
@@ -111,7 +115,7 @@ class BuildResult(Tabular):
     def rows(self) -> list[dict[str, str]]:
         """Return a row per image that was left out, with the reason as ``kind``."""
         kinds = [{**row, "kind": row["reason"]} for row in self.quarantined]
-        return [{name: row[name] for name in MISSING_SCHEMA.names} for row in (*kinds, *self.missing)]
+        return [{name: row[name] for name in files.MISSING_SCHEMA.names} for row in (*kinds, *self.missing)]
 
 
 class _Span(NamedTuple):
@@ -149,7 +153,7 @@ def build(selection: Selection, out: Path, settings: PipelineSettings) -> BuildR
         unreadable = [row for outcome in outcomes for row in outcome.missing]
         if unreadable and not settings.allow_missing:
             raise _missing_error(unreadable, selection.name)
-        about = write_output(out, selection, settings.spec, settings.file_format, outcomes, not_under_root)
+        about = _write_output(out, selection, settings, outcomes, not_under_root)
     return BuildResult(
         folder=out,
         about=about,
@@ -164,10 +168,9 @@ def build(selection: Selection, out: Path, settings: PipelineSettings) -> BuildR
 @contextmanager
 def _unfinished_files_removed(out: Path) -> Iterator[None]:
     """Remove unfinished files of killed writers, before and after."""
-    unfinished = out / UNFINISHED
-    shutil.rmtree(unfinished, ignore_errors=True)
+    shutil.rmtree(out / UNFINISHED, ignore_errors=True)
     yield
-    shutil.rmtree(unfinished, ignore_errors=True)
+    shutil.rmtree(out / UNFINISHED, ignore_errors=True)
 
 
 def _outcome_of(marker: Path) -> ShardOutcome:
@@ -187,11 +190,12 @@ def _claim_folder(out: Path, selection: Selection, settings: PipelineSettings) -
         "shard_size": settings.shard_size,
         "selection": selection.fingerprint,
     }
-    get_format(settings.file_format).check_paths(selection.table["path"].combine_chunks())
+    if settings.file_format == "png":
+        files.check_paths(selection.table["path"].combine_chunks())
     for source in selection.sources.values():
         if isinstance(source, ImageFolder) and source.root and out.resolve().is_relative_to(source.root):
             raise OutputError(
-                "lies inside the folder of images and would become part of it",
+                "is inside the folder of images and would become part of it",
                 where=str(out),
                 hint="give an --out outside it",
             )
@@ -222,7 +226,7 @@ def _existing_record(out: Path) -> dict[str, Any]:
     foreign = sorted(name for name in names if name != WORK_FOLDER and not is_lock(name))
     if foreign:
         raise OutputError(
-            f"is neither empty nor an output of fix-resize: it contains {foreign[0]!r}",
+            f"must be empty or an output of fix-resize, but contains {foreign[0]!r}",
             where=str(out),
             hint="give another --out",
         )
@@ -230,9 +234,9 @@ def _existing_record(out: Path) -> dict[str, Any]:
 
 
 def _missing_row(selection: Selection, row: int) -> dict[str, str]:
-    item = selection.table.select(KEY_COLUMNS).slice(row, 1).to_pylist()[0]
+    item = selection.table.select(files.KEY_COLUMNS).slice(row, 1).to_pylist()[0]
     root = selection.sources[item["group"]].root
-    return {**item, "kind": "missing", "detail": as_utf8(f"not under {root}")}
+    return {**item, "kind": "missing", "detail": files.as_utf8(f"not under {root}")}
 
 
 def _nothing_available(selection: Selection) -> MissingImageError:
@@ -256,7 +260,7 @@ def _missing_error(missing: Sequence[Mapping[str, str]], name: str) -> MissingIm
 
 
 def _spans(splits: pa.ChunkedArray, size: int) -> Iterator[_Span]:
-    """Cut the table into shards of at most ``size`` rows of one split."""
+    """Cut the table into shards: runs of at most ``size`` rows with the same split."""
     runs = pc.run_end_encode(splits.combine_chunks(), run_end_type=pa.int64())
     start_of_split = 0
     for split, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
@@ -322,3 +326,70 @@ def _run(jobs: Iterable[ShardJob], images: int, name: str, settings: PipelineSet
                     hint="give an --out that all workers reach under the same path",
                 )
             task.advance(len(job.items))
+
+
+def _write_output(
+    out: Path,
+    selection: Selection,
+    settings: PipelineSettings,
+    outcomes: Sequence[ShardOutcome],
+    not_under_root: Sequence[dict[str, str]],
+) -> Description:
+    """Join the tables of all shards, in order, and write ``output.json``; return its content."""
+    spec, file_format = settings.spec, settings.file_format
+    with writing(out, hint=RESUME_HINT):
+        (out / OUTPUT).unlink(missing_ok=True)  # until the tables are complete again
+    missing = [*not_under_root, *(row for outcome in outcomes for row in outcome.missing)]
+    quarantined = [row for outcome in outcomes for row in outcome.quarantined]
+    fingerprint = files.Fingerprint()
+    with files.table_writer(out / IMAGES, IMAGE_SCHEMA, spec.id) as writer:
+        for table in _joined(out, outcomes):
+            fingerprint.add(table)
+            writer.write_table(table, row_group_size=_ROWS)
+    files.write_rows(out / files.QUARANTINE, files.QUARANTINE_SCHEMA, spec.id, quarantined)
+    files.write_rows(out / files.MISSING, files.MISSING_SCHEMA, spec.id, missing)
+    checksums = {file: files.checksum(out, [file]) for file in files.TABLES}
+    if file_format == "parquet":
+        checksums |= {
+            files.image_location(file_format, "", o.shard, 0)[0]: o.data for o in outcomes if o.images
+        }
+    description: dict[str, Any] = {
+        "schema": SCHEMA,
+        "name": selection.name,
+        "spec": {**spec.describe(), "libraries": _libraries(outcomes)},
+        "format": file_format,
+        "images": sum(outcome.images for outcome in outcomes),
+        "quarantined": len(quarantined),
+        "missing": len(missing),
+        "shortfalls": [vars(short) for short in selection.shortfalls],
+        "complete": not missing and not selection.shortfalls,
+        "population": selection.population,
+        "unexpected": {name: sum(counts.values()) for name, counts in selection.unexpected.items()},
+        "selection": selection.fingerprint,
+        "fingerprint": fingerprint.hexdigest(),
+        "tables": checksums,
+        "provenance": {"wordnet-splits": version("wordnet-splits")},
+    }
+    write_sealed(out / OUTPUT, description, hint=RESUME_HINT)
+    return Description.model_validate(description)
+
+
+def _joined(out: Path, outcomes: Iterable[ShardOutcome]) -> Iterator[pa.Table]:
+    """Yield the tables of the shards, joined to row groups."""
+    group: list[pa.Table] = []
+    for outcome in outcomes:
+        group.append(read_table(out / table_of(outcome.shard), error=OutputError).cast(IMAGE_SCHEMA))
+        if sum(map(len, group)) >= _ROWS:
+            yield pa.concat_tables(group).combine_chunks()
+            group = []
+    if group:
+        yield pa.concat_tables(group).combine_chunks()
+
+
+def _libraries(outcomes: Iterable[ShardOutcome]) -> dict[str, str]:
+    """Return the versions of libraries that the pixels depend on; if workers differed, all versions."""
+    versions: dict[str, set[str]] = {}
+    for outcome in outcomes:
+        for name, number in outcome.libraries.items():
+            versions.setdefault(name, set()).add(number)
+    return {name: " + ".join(sorted(numbers)) for name, numbers in sorted(versions.items())}
