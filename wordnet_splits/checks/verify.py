@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from filecmp import cmp
 from importlib.metadata import version
 from pathlib import Path
 
 from wordnet_splits.base.errors import ManifestError, Problem
+from wordnet_splits.base.files import locked, restore
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.checks.differences import EXPLANATION_DIFFERS, differences, folder_problems, of_whole
 from wordnet_splits.checks.listing import awaited_lists
 from wordnet_splits.checks.verification import CheckedGroup, LocatedProblem, Verification, count_checks
-from wordnet_splits.making.assemble import Rules, assemble, decide
-from wordnet_splits.making.digesting import read_digests
-from wordnet_splits.making.images import Selection, select_images
-from wordnet_splits.making.population import Awaiting
-from wordnet_splits.making.run import (
-    BuildOptions,
-    build_benchmark,
-    generated_source,
-    read_pixels,
-    unexpected_names,
-    unreadable_by_position,
-)
-from wordnet_splits.manifest import GroupRow, Manifest, Part
+from wordnet_splits.making import build_recipe
+from wordnet_splits.manifest import Manifest, Part, write_manifest
 from wordnet_splits.manifest.reading import altered_sources, read_again, while_steady
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
-from wordnet_splits.sources import Source, open_source
 from wordnet_splits.sources.roots import Roots, declare_roots
-from wordnet_splits.taxonomy import Taxonomy, load
+from wordnet_splits.taxonomy import Taxonomy
 
 
 def verify_benchmark(
@@ -54,8 +40,7 @@ def verify_benchmark(
     ----------
     manifest : a manifest read from a folder.
     roots : folder of each source whose pixels are compared.
-    out : folder for a fresh build of the benchmark; a manifest equal to it byte for byte needs no further
-        comparison.
+    out : folder to write the build that the manifest is compared with into ``<name>/`` of.
     workers : processes that read images.
 
     Raises
@@ -72,10 +57,17 @@ def verify_benchmark(
     folder = manifest.folder
     if folder is None:
         raise ManifestError("is not in a folder", where=manifest.name, hint="build it with `out`")
-    options = BuildOptions(roots or {}, workers=workers, progress=progress)
 
     def verify() -> Verification:
-        return _verify(read_again(manifest), recipe_of, options, out, taxonomy)
+        return _verify(
+            read_again(manifest),
+            recipe_of,
+            roots or {},
+            out,
+            workers=workers,
+            taxonomy=taxonomy,
+            progress=progress,
+        )
 
     return while_steady(folder, verify, suspect=lambda verification: not verification.ok)
 
@@ -86,7 +78,7 @@ def verify_received(manifest: Manifest) -> list[Problem]:
     It is compared with the shipped recipe of its name and version, otherwise with the recipe in it. Evidence
     and distances are not compared with those of another version of this program.
     """
-    problems = _verify(manifest, _recipe_of_version, BuildOptions({}), None, None).problems
+    problems = _verify(manifest, _recipe_of_version, {}).problems
     if manifest.data.provenance.get("wordnet-splits") == version("wordnet-splits"):
         return list(problems)
     return [problem for problem in problems if not problem.detail.startswith(EXPLANATION_DIFFERS)]
@@ -110,75 +102,48 @@ def _recipe_of_version(manifest: Manifest) -> Recipe:
 def _verify(
     frozen: Manifest,
     recipe_for: Callable[[Manifest], Recipe],
-    options: BuildOptions,
-    out: Path | None,
-    taxonomy: Taxonomy | None,
+    roots: Roots,
+    out: Path | None = None,
+    *,
+    workers: int = 1,
+    taxonomy: Taxonomy | None = None,
+    progress: Progress | None = None,
 ) -> Verification:
-    options = replace(options, local=frozen.name.endswith("@local"))
     if carried := altered_sources(frozen):
         return _verification(frozen, [of_whole("fingerprint", text) for text in carried])
     with using_sources(frozen.declarations):
-        declare_roots(options.roots)
-        recipe = recipe_for(frozen)
-        if out is not None and (equal := _equal_build(frozen, recipe, options, out, taxonomy)):
-            return equal
+        declare_roots(roots)
         problems = list(folder_problems(frozen))
         if any(located.part for located in problems):
             return _verification(frozen, problems)
-        return _compare(frozen, recipe, options, taxonomy or load(), problems)
+        build = build_recipe(
+            recipe_for(frozen),
+            roots,
+            given=frozen,
+            seed=frozen.data.seed if "@seed=" in frozen.name else None,
+            local=frozen.name.endswith("@local"),
+            workers=workers,
+            taxonomy=taxonomy,
+            progress=progress,
+        )
+    if out is not None:
+        with locked(out / build.manifest.name, busy="another build is writing here"):
+            restore(out / build.manifest.name)
+            write_manifest(build.manifest, out)
+    problems += differences(frozen, build.manifest)
+    problems += _located(build.problems, build.manifest)
+    checks = count_checks(frozen, problems, build.drawn, build.pixels)
+    return _verification(frozen, problems, checks, build.unexpected, build.unread)
 
 
-def _equal_build(
-    frozen: Manifest, recipe: Recipe, options: BuildOptions, out: Path, taxonomy: Taxonomy | None
-) -> Verification | None:
-    """Build into ``out``; return a verification if that compared everything and is equal byte for byte."""
-    built = build_benchmark(
-        recipe,
-        roots=options.roots,
-        out=out,
-        seed=frozen.data.seed if "@seed=" in frozen.name else None,
-        local=options.local,
-        workers=options.workers,
-        taxonomy=taxonomy,
-        progress=options.progress,
-    )
-    assert frozen.folder is not None
-    assert built.folder is not None
-    embedded = any(group.noise is None and generated_source(group) for group in recipe.group)
-    if options.roots or embedded or not _same_bytes(frozen.folder, built.folder):
-        return None  # a build takes the digests of embedded images from an inventory, without the images
-    noise = {group.name for group in recipe.group if group.noise is not None}
-    images: dict[Part, int] = {(row.split, row.group): row.rows for row in frozen.data.fingerprints.images}
-    generated = {part: rows for part, rows in images.items() if part[1] in noise}
-    return _verification(frozen, [], count_checks(frozen, [], images, generated, rows=images))
-
-
-def _same_bytes(a: Path, b: Path) -> bool:
-    """Say whether two folders hold the same files."""
-    names = [{p.relative_to(f).as_posix() for p in f.rglob("*") if p.is_file()} for f in (a, b)]
-    return names[0] == names[1] and all(cmp(a / name, b / name, shallow=False) for name in names[0])
-
-
-def _compare(
-    frozen: Manifest,
-    recipe: Recipe,
-    options: BuildOptions,
-    taxonomy: Taxonomy,
-    problems: Sequence[LocatedProblem],
-) -> Verification:
-    """Compare a manifest with a build of its recipe; ``problems`` were found in its folder."""
-    resampled = "@seed=" in frozen.name
-    rules = decide(recipe, frozen.data.seed if resampled else recipe.seed, taxonomy)
-    sources = {n: open_source(n, r) for n, r in sorted(options.roots.items()) if n in recipe.sources}
-    selections, compared = _draw_again(frozen, rules, sources, options)
-    fresh, _ = assemble(rules, selections, taxonomy, resampled=resampled, strict=False)
-    unread = unreadable_by_position(selections, sources, options)
-    readable = {n: s for n, s in sources.items() if n not in unread}
-    pixel_problems, pixels = _compare_pixels(selections, readable, options)
-    unexpected = unexpected_names(sources, {located.problem.source for located in pixel_problems})
-    problems = [*problems, *differences(frozen, fresh), *pixel_problems]
-    checks = count_checks(frozen, problems, compared, pixels)
-    return _verification(frozen, problems, checks, unexpected, unread)
+def _located(problems: Sequence[Problem], manifest: Manifest) -> list[LocatedProblem]:
+    """Return the problems of a manifest's images, each with the part that holds the image."""
+    part_of: dict[tuple[str, str | None], Part] = {}
+    for part, read_table in manifest.parts.items() if problems else ():
+        columns = (read_table()[name].to_pylist() for name in ("source", "image_id"))
+        part_of |= dict.fromkeys(zip(*columns, strict=True), part)
+    keys = [(problem.source, problem.image_id) for problem in problems]
+    return [LocatedProblem(p, part_of[key]) for p, key in zip(problems, keys, strict=True) if key in part_of]
 
 
 def _verification(
@@ -196,84 +161,3 @@ def _verification(
         unexpected or {},
         unread or {},
     )
-
-
-def _draw_again(
-    frozen: Manifest, rules: Rules, sources: Mapping[str, Source], options: BuildOptions
-) -> tuple[list[Selection], dict[Part, int]]:
-    """Return the images that the rules select, and the number of images of each part that could be drawn.
-
-    The frozen images stand in for those that await a root, and frozen digests for those that no inventory
-    has.
-    """
-    recipe, groups = rules.recipe, rules.membership.groups
-    rows: dict[Part, GroupRow] = {(row.split, row.group): row for row in frozen.groups}
-    selections = select_images(recipe, rules.seed, groups, {})
-    for selection in selections if options.local else ():
-        row = rows.get((selection.split, selection.group.name))
-        if row is not None and row.population is not None and selection.awaiting is None:
-            # a local build drew from the images of the inventory that its root had
-            selection.awaiting = Awaiting(selection.group.source, "drawn from the images of a root")
-            selection.images, selection.digests, selection.expected = {}, {}, None
-    if sources and any(s.awaiting is not None for s in selections):
-        rooted = select_images(
-            recipe, rules.seed, groups, sources, local=options.local, progress=options.progress
-        )
-        # with a root more images are known; a manifest that could now be completed has no problem
-        selections = [
-            r if (s.split, s.group.name) in frozen.parts else s
-            for s, r in zip(selections, rooted, strict=True)
-        ]
-    read_pixels(selections, {}, options)  # of generated images
-    compared: dict[Part, int] = {}
-    for selection in selections:
-        part = (selection.split, selection.group.name)
-        if part not in frozen.parts:
-            continue
-        columns = (frozen.parts[part]()[c].to_pylist() for c in ("class_id", "image_id", "digest"))
-        frozen_rows = list(zip(*columns, strict=True))
-        if selection.awaiting is None:
-            compared[part] = selection.count
-        else:
-            _take_over(selection, frozen_rows, rows[part])
-        ids = {i for images in selection.images.values() for i in images}
-        digests = {i: d for _, i, d in frozen_rows if d is not None and i in ids}
-        selection.digests = digests | selection.digests
-    return selections, compared
-
-
-def _take_over(
-    selection: Selection, frozen_rows: Sequence[tuple[str, str, bytes | None]], row: GroupRow
-) -> None:
-    for class_id, image_id, _ in frozen_rows:
-        selection.images.setdefault(class_id, []).append(image_id)
-    selection.awaiting = None
-    selection.expected = row.expected if selection.expected is None else selection.expected
-    selection.local, selection.population = row.population is not None, row.population
-
-
-def _compare_pixels(
-    selections: Sequence[Selection], sources: Mapping[str, Source], options: BuildOptions
-) -> tuple[list[LocatedProblem], dict[Part, int]]:
-    """Read the images of roots and embedded sources; return problems, and the images with their digest."""
-    problems: list[LocatedProblem] = []
-    pixels: Counter[Part] = Counter()
-    by_source: dict[str, list[Selection]] = {}
-    for selection in (s for s in selections if s.awaiting is None):
-        if selection.group.noise is not None:  # generated when it was drawn
-            pixels[selection.split, selection.group.name] = len(selection.digests)
-        else:
-            by_source.setdefault(selection.group.source, []).append(selection)
-    for name, of_source in sorted(by_source.items()):
-        source = sources.get(name) or generated_source(of_source[0].group)
-        if source is None:
-            continue
-        digests = {i: d for s in of_source for i, d in s.digests.items()}
-        classes = {i: c for s in of_source for c, ids in s.images.items() for i in ids}
-        part_of = {i: (s.split, s.group.name) for s in of_source for ids in s.images.values() for i in ids}
-        digested, unreadable = read_digests(
-            source, classes, digests, workers=options.workers, progress=options.progress
-        )
-        pixels.update(part_of[i] for i in digested if i in digests)
-        problems += [LocatedProblem(p, part_of.get(p.image_id or "")) for p in unreadable]
-    return problems, dict(pixels)

@@ -49,8 +49,13 @@ class Rules:
     leaks: list[Leak]
 
 
-def decide(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Rules:
-    """Decide the classes of every group. Raises RecipeError for a rule that cannot be satisfied."""
+def assign_classes(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Rules:
+    """Assign the classes of a recipe's sources to its groups.
+
+    Raises
+    ------
+    RecipeError : a rule that cannot be satisfied.
+    """
     membership = decide_membership(recipe, seed, taxonomy)
     leaks = class_leaks(membership, taxonomy)
     if recipe.drop_leaks:
@@ -74,8 +79,7 @@ def assemble(
     ----------
     missing : images that a root lacks; ``selections`` do not contain them.
     resampled : whether the seed is not the recipe's.
-    strict : raise RecipeError for a leak that the recipe does not name, unless images are resampled or
-        missing.
+    strict : raise RecipeError for a leak that the recipe does not name.
     """
     recipe = rules.recipe
     near_duplicates = near_duplicate_pairs(recipe)
@@ -91,7 +95,6 @@ def assemble(
     leaks = [*rules.leaks, *digest_leaks(recipe, list(tables.values()))]
     leaks += near_duplicate_leaks(recipe, near_duplicates, list(tables.values()))
     undigested = {s.group.name for s in selections if s.awaiting is not None or len(s.digests) < s.count}
-    strict = strict and not resampled and not missing
     set_severities(recipe, leaks, unknown_digests=undigested, strict=strict)
     of_leaks = leak_evidence(rules.membership, leaks, taxonomy)
     classes = build_class_table(rules.membership, labels, taxonomy, of_leaks)

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from functools import cache, lru_cache
 from pathlib import Path
 
 import pyarrow as pa
 
-from wordnet_splits.base.errors import MissingImageError, Problem
+from wordnet_splits.base.errors import MissingImageError, Problem, SourceError, SplitsError
 from wordnet_splits.base.files import append_text, write_text
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.workers import run_jobs
-from wordnet_splits.sources import Source, open_source
+from wordnet_splits.making.images import Selection
+from wordnet_splits.making.population import NO_POSITIONS
+from wordnet_splits.recipe import Group
+from wordnet_splits.sources import Source, open_source, source_class
 from wordnet_splits.sources.stamps import stamps
 
 CHUNK = 128
@@ -31,6 +34,108 @@ ABSENT = (KeyError, FileNotFoundError, NotADirectoryError, type(None))
 
 ReadImage = tuple[str, bytes | None, str]
 """Kind of problem or "", digest, and detail of an image."""
+
+
+def unreadable_by_position(
+    selections: Sequence[Selection], sources: Mapping[str, Source], *, local: bool
+) -> dict[str, str]:
+    """Return the sources in which positions identify no image, with the reason.
+
+    Raises
+    ------
+    SourceError : the images of such a source are needed, and the build is not ``local``.
+    """
+    reasons = {}
+    for name, source in sources.items():
+        is_used = any(s.group.source == name and s.awaiting is None for s in selections)
+        if is_used and source.order != "published":
+            if not local:
+                raise SourceError(
+                    f"no picture of {name} can be read: {NO_POSITIONS}",
+                    where=str(source.root),
+                    hint="fetch the publisher's files, or leave this root out, or build with --local",
+                )
+            reasons[name] = NO_POSITIONS
+    return reasons
+
+
+def read_pixels(
+    selections: Sequence[Selection],
+    sources: Mapping[str, Source],
+    *,
+    keep: bool = False,
+    workers: int = 1,
+    journal: Path | None = None,
+    progress: Progress | None = None,
+) -> list[Problem]:
+    """Read the selected images of roots and generators, and set their digests.
+
+    Parameters
+    ----------
+    keep : compare the images with their digests, of embedded images, too, and keep those with problems.
+    workers, journal, progress : as in `read_digests`; ``journal`` is a folder.
+
+    Returns
+    -------
+    A problem for each image that is missing, unreadable or altered; without ``keep`` it is left out.
+    """
+    problems: list[Problem] = []
+    batches: dict[str, tuple[Source, list[Selection]]] = {}
+    for selection in selections:
+        name = selection.group.source
+        source = sources.get(name) or generated_source(selection.group)
+        if source is not None and selection.awaiting is None:
+            key = name if selection.group.noise is None else f"{name}-{selection.group.name}"
+            batches.setdefault(key, (source, []))[1].append(selection)
+    for key, (source, of_source) in sorted(batches.items()):
+        classes = {i: c for s in of_source for c, ids in s.images.items() for i in ids}
+        known = {i: d for s in of_source for i, d in s.digests.items()}
+        if not keep and not source.rooted and known.keys() == classes.keys():
+            continue  # embedded images, whose digests are in an inventory
+        digests, bad = read_digests(
+            source,
+            classes,
+            known,
+            workers=workers,
+            journal=journal / f"{key}.tsv" if journal else None,
+            progress=progress,
+        )
+        problems += bad
+        bad_ids = {p.image_id for p in bad}
+        for selection in of_source:
+            if keep:
+                of_images = digests if selection.group.noise is not None else known
+                selection.compared = frozenset(
+                    i for ids in selection.images.values() for i in ids if i in digests and i in of_images
+                )
+            if not keep or selection.group.noise is not None:
+                selection.images = {
+                    c: [i for i in ids if i not in bad_ids] for c, ids in selection.images.items()
+                }
+                selection.digests = {i: digests[i] for ids in selection.images.values() for i in ids}
+    return problems
+
+
+def generated_source(group: Group) -> Source | None:
+    """Return the opened source of a group that needs no root, else None."""
+    if source_class(group.source).rooted:
+        return None
+    if group.noise is None:
+        return open_source(group.source)
+    return open_source(group.source, shape=group.noise.shape, seed=group.noise.seed)
+
+
+def unexpected_names(sources: Mapping[str, Source], incomplete: Collection[str]) -> dict[str, dict[str, int]]:
+    """Return the names under each root that are not ids of its source, and how often each.
+
+    The roots of ``incomplete`` sources are scanned, unless they have been: files with other names often
+    explain why images are missing.
+    """
+    for name in sorted(sources.keys() & incomplete):
+        if not sources[name].unexpected:
+            with suppress(SplitsError):
+                sources[name].count()
+    return {n: dict(sorted(s.unexpected.items())) for n, s in sources.items() if s.unexpected}
 
 
 def read_digests(

@@ -13,6 +13,7 @@ from wordnet_splits.catalog.picture_pairs import duplicate_pictures
 from wordnet_splits.making.near_duplicates import read_table
 from wordnet_splits.making.plan import SplitPlan, expected_count, plan_images
 from wordnet_splits.making.population import Awaiting, Most, Populations, Roles
+from wordnet_splits.manifest import Part
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.sources import Source
 from wordnet_splits.sources.noise import NoiseId
@@ -23,7 +24,8 @@ class Selection:
     """The images of a (group, split), or the source that they await.
 
     ``drawn_from`` is the number of images of each class to draw from, ``population`` their sum. ``mixed``
-    images, which also show a class of another role, and ``copies`` of images elsewhere are left out.
+    images, which also show a class of another role, and ``copies`` of images elsewhere are left out. Of given
+    images, ``compared`` are those that were read and have their digest.
     """
 
     group: Group
@@ -37,6 +39,12 @@ class Selection:
     drawn_from: Mapping[str, int] = field(default_factory=dict)
     mixed: int = 0
     copies: int = 0
+    compared: frozenset[str] = frozenset()
+
+    @property
+    def part(self) -> Part:
+        """The split and the group's name."""
+        return self.split, self.group.name
 
     @property
     def count(self) -> int:

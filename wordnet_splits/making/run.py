@@ -1,31 +1,31 @@
 """Builds: from a recipe to a manifest, for one benchmark or several.
 
-`build_benchmark` reads inventories, lists and roots, never ``manifests/``.
+A build reads inventories, lists and roots; the images of a frozen manifest only where they are given.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wordnet_splits.base.errors import MissingImageError, Problem, SourceError, SplitsError
+from wordnet_splits.base.errors import MissingImageError, Problem
 from wordnet_splits.base.files import locked, restore
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.catalog.declarations import using_sources
-from wordnet_splits.making.assemble import assemble, decide
-from wordnet_splits.making.digesting import read_digests
+from wordnet_splits.making.assemble import assemble, assign_classes
+from wordnet_splits.making.digesting import read_pixels, unexpected_names, unreadable_by_position
 from wordnet_splits.making.images import Selection, select_images
 from wordnet_splits.making.leaks import Leak
-from wordnet_splits.making.population import NO_POSITIONS
-from wordnet_splits.manifest import Manifest, read_manifest, write_manifest
-from wordnet_splits.recipe import Group, Recipe, declared_by, load_recipe
-from wordnet_splits.sources import Source, open_source, source_class
+from wordnet_splits.making.membership import Membership
+from wordnet_splits.manifest import GroupRow, Manifest, Part, read_manifest, write_manifest
+from wordnet_splits.recipe import Recipe, declared_by, load_recipe
+from wordnet_splits.sources import Source, open_source
 from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.taxonomy import Taxonomy, load
 
@@ -39,10 +39,13 @@ class Build:
 
     Attributes
     ----------
-    problems : images that are missing, unreadable or altered under a root, and so left out.
+    problems : images that are missing, unreadable or altered under a root; left out unless images were given.
     unexpected : names under a root that are not ids of its source, and how often each.
     unread : sources with a root of which no image was read, and why.
     unnamed : leaks of another draw, or of one with images left out, that the recipe does not name.
+    membership : the classes of every group with the verdicts of the rules; None from `build_benchmark`.
+    drawn : with given images, the number of images of each part that the rules draw again.
+    pixels : with given images, the number of images of each part that were read and have their digest.
     folder : folder that the manifest was written to, if any.
     """
 
@@ -51,20 +54,19 @@ class Build:
     unexpected: dict[str, dict[str, int]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
     unnamed: list[Leak] = field(default_factory=list)
+    membership: Membership | None = field(default=None, repr=False)
+    drawn: dict[Part, int] = field(default_factory=dict)
+    pixels: dict[Part, int] = field(default_factory=dict)
     folder: Path | None = None
 
 
 @dataclass
 class BuildOptions:
-    """Options of `build_benchmark`."""
+    """Options of an import, passed on to `build_benchmark`."""
 
     roots: Roots = field(default_factory=dict)
-    seed: int | None = None
     allow_missing: bool = False
-    local: bool = False
-    workers: int = 1
     progress: Progress | None = None
-    journal: Path | None = None
 
 
 def build_benchmark(
@@ -79,148 +81,155 @@ def build_benchmark(
     taxonomy: Taxonomy | None = None,
     progress: Progress | None = None,
 ) -> Build:
-    """Build a benchmark's manifest.
+    """Build a benchmark's manifest, and write it if ``out`` is given.
 
     Parameters
     ----------
     recipe : a recipe, the name of a shipped one, the path of a TOML file, or a manifest with a recipe.
     roots : folders of sources; images of other sources are not read.
     out : folder to write ``<name>/`` into; None to write nothing.
-    seed : another seed than the recipe's; the result is named ``NAME@seed=N`` and is never frozen.
-    allow_missing : leave out images that a root lacks instead of raising; the result is not ``complete``.
-    local : draw from the images of a root even if its counts are unknown or differ, or it lacks images; the
-        result is named ``NAME@local`` and is never frozen.
-    workers : processes that read images; the result does not depend on it.
+    seed, allow_missing, local, workers, taxonomy : as in `build_recipe`.
 
     Raises
     ------
     RecipeError, SourceError, OutputError : see the message.
     MissingImageError : images are absent, damaged or altered under a root, without ``allow_missing``.
     """
-    options = BuildOptions(roots or {}, seed, allow_missing, local, workers, progress)
     with using_sources(declared_by(recipe)):
         declare_roots(roots)  # a root may declare a dataset of the recipe
-        return _build(load_recipe(recipe), options, out, taxonomy)
+        loaded = load_recipe(recipe)
+        build = partial(
+            build_recipe,
+            loaded,
+            roots or {},
+            seed=seed,
+            allow_missing=allow_missing,
+            local=local,
+            workers=workers,
+            taxonomy=taxonomy,
+            progress=progress,
+        )
+        if out is None:
+            return replace(build(), membership=None)
+        label = loaded.name if seed is None else f"{loaded.name}@seed={seed}"
+        with locked(
+            out / label, busy="another build is writing here", hint="wait for it, or give another --out"
+        ):
+            restore(out / label)
+            journal = out / f".{label}.journal"
+            result = replace(build(journal=journal), membership=None)  # it may be sent to another process
+            result.folder = write_manifest(result.manifest, out)
+            result.manifest = read_manifest(result.folder)  # reads image tables on demand
+            # after any error the journal stays, and the next build continues from it
+            shutil.rmtree(journal, ignore_errors=True)
+        return result
 
 
-def _build(recipe: Recipe, options: BuildOptions, out: Path | None, taxonomy: Taxonomy | None) -> Build:
-    if out is None:
-        return build_recipe(recipe, options, taxonomy)
-    seed = options.seed
-    label = recipe.name if seed is None else f"{recipe.name}@seed={seed}"
-    with locked(out / label, busy="another build is writing here", hint="wait for it, or give another --out"):
-        restore(out / label)
-        options.journal = out / f".{label}.journal"
-        result = build_recipe(recipe, options, taxonomy)
-        result.folder = write_manifest(result.manifest, out)
-        result.manifest = read_manifest(result.folder)  # reads image tables on demand
-        # after any error the journal stays, and the next build continues from it
-        shutil.rmtree(options.journal, ignore_errors=True)
-    return result
+def build_recipe(
+    recipe: Recipe,
+    roots: Roots,
+    *,
+    given: Manifest | None = None,
+    seed: int | None = None,
+    allow_missing: bool = False,
+    local: bool = False,
+    workers: int = 1,
+    taxonomy: Taxonomy | None = None,
+    progress: Progress | None = None,
+    journal: Path | None = None,
+) -> Build:
+    """Build a recipe's manifest in memory: classes, images, pixels, tables, leaks.
 
-
-def build_recipe(recipe: Recipe, options: BuildOptions, taxonomy: Taxonomy | None = None) -> Build:
-    """Build a recipe's manifest in memory."""
-    seed = recipe.seed if options.seed is None else options.seed
-    sources = {n: open_source(n, r) for n, r in sorted(options.roots.items()) if n in recipe.sources}
-    taxonomy = taxonomy or load()
-    rules = decide(recipe, seed, taxonomy)
-    classes = rules.membership.groups
-    selections = select_images(recipe, seed, classes, sources, local=options.local, progress=options.progress)
-    unread = unreadable_by_position(selections, sources, options)
-    problems = read_pixels(selections, {n: s for n, s in sources.items() if n not in unread}, options)
-    unexpected = unexpected_names(sources, {p.source for p in problems})
-    if problems and not options.allow_missing:
-        raise missing_error(problems, selections, sources, recipe.name)
-    resampled = options.seed is not None
-    manifest, leaks = assemble(rules, selections, taxonomy, missing=problems, resampled=resampled)
-    unnamed = [leak for leak in leaks if leak.severity == "unnamed"]
-    return Build(manifest, problems, unexpected, unread, unnamed)
-
-
-def unreadable_by_position(
-    selections: Sequence[Selection], sources: Mapping[str, Source], options: BuildOptions
-) -> dict[str, str]:
-    """Return the sources in which positions identify no image, with the reason.
+    Parameters
+    ----------
+    roots : folders of sources; images of other sources are not read.
+    given : a frozen manifest of the recipe to compare with. Its images stand in for those that await a root,
+        its digests for unknown ones; problems of images are returned, and leaks may be unnamed.
+    seed : another seed than the recipe's; the result is named ``NAME@seed=N`` and is never frozen.
+    allow_missing : leave out images that a root lacks instead of raising; the result is not ``complete``.
+    local : draw from the images of a root even if its counts are unknown or differ, or it lacks images; the
+        result is named ``NAME@local`` and is never frozen.
+    workers : processes that read images; the result does not depend on it.
+    journal : folder of the digests that an interrupted build has read.
 
     Raises
     ------
-    SourceError : the images of such a source are needed, and the build is not local.
+    RecipeError, SourceError, OutputError : see the message.
+    MissingImageError : images are absent, damaged or altered under a root, without ``allow_missing``.
     """
-    reasons = {}
-    for name, source in sources.items():
-        is_used = any(s.group.source == name and s.awaiting is None for s in selections)
-        if is_used and source.order != "published":
-            if not options.local:
-                raise SourceError(
-                    f"no picture of {name} can be read: {NO_POSITIONS}",
-                    where=str(source.root),
-                    hint="fetch the publisher's files, or leave this root out, or build with --local",
-                )
-            reasons[name] = NO_POSITIONS
-    return reasons
+    resampled, seed = seed is not None, recipe.seed if seed is None else seed
+    taxonomy = taxonomy or load()
+    sources = {n: open_source(n, r) for n, r in sorted(roots.items()) if n in recipe.sources}
+    rules = assign_classes(recipe, seed, taxonomy)
+    select = partial(select_images, recipe, seed, rules.membership.groups, local=local, progress=progress)
+    selections = select(sources)
+    drawn = {}
+    if given is not None:
+        if sources and any(s.part not in given.parts for s in selections):
+            # images that a root could add to the frozen ones are no problem
+            selections = [
+                rooted if rooted.part in given.parts else other
+                for rooted, other in zip(selections, select({}), strict=True)
+            ]
+        drawn = use_frozen_images(selections, given, sources)
+    unread = unreadable_by_position(selections, sources, local=local)
+    problems = read_pixels(
+        selections,
+        {n: s for n, s in sources.items() if n not in unread},
+        keep=given is not None,
+        workers=workers,
+        journal=journal,
+        progress=progress,
+    )
+    unexpected = unexpected_names(sources, {p.source for p in problems})
+    missing = problems if given is None else []
+    if missing and not allow_missing:
+        raise missing_error(missing, selections, sources, recipe.name)
+    strict = given is None and not resampled and not missing
+    manifest, leaks = assemble(
+        rules, selections, taxonomy, missing=missing, resampled=resampled, strict=strict
+    )
+    unnamed = [leak for leak in leaks if leak.severity == "unnamed"]
+    pixels = {s.part: sum(i in s.compared for ids in s.images.values() for i in ids) for s in selections}
+    return Build(manifest, problems, unexpected, unread, unnamed, rules.membership, drawn, pixels)
 
 
-def read_pixels(
-    selections: list[Selection], sources: Mapping[str, Source], options: BuildOptions
-) -> list[Problem]:
-    """Read the selected images of roots and generators, set their digests and drop bad images.
+def use_frozen_images(
+    selections: Sequence[Selection], frozen: Manifest, sources: Collection[str]
+) -> dict[Part, int]:
+    """Use a manifest's images for those that await a root, and its digests for unknown ones.
 
-    Returns a problem for each image that is missing, unreadable or altered.
+    Images that were drawn from a root, of which the inventory names more, are used unless their source is in
+    ``sources``.
+
+    Returns
+    -------
+    The number of images of each other part, which the rules drew again.
     """
-    problems: list[Problem] = []
-    batches: dict[str, tuple[Source, list[Selection]]] = {}
+    rows: dict[Part, GroupRow] = {(row.split, row.group): row for row in frozen.groups}
+    drawn: dict[Part, int] = {}
     for selection in selections:
-        source = sources.get(selection.group.source) or generated_source(selection.group)
-        if source is not None and selection.awaiting is None:
-            at = (
-                selection.group.source
-                if source.rooted
-                else f"{selection.group.source}-{selection.group.name}"
-            )
-            batches.setdefault(at, (source, []))[1].append(selection)
-    for at, (source, of_source) in sorted(batches.items()):
-        classes = {i: c for s in of_source for c, ids in s.images.items() for i in ids}
-        digests_before = {i: d for s in of_source for i, d in s.digests.items()}
-        if not source.rooted and digests_before.keys() == classes.keys():
-            continue  # embedded images, whose digests are in an inventory
-        digests, unread = read_digests(
-            source,
-            classes,
-            digests_before,
-            workers=options.workers,
-            journal=options.journal / f"{at}.tsv" if options.journal else None,
-            progress=options.progress,
-        )
-        bad = {p.image_id for p in unread}
-        for selection in of_source:
-            for class_id, ids in selection.images.items():
-                selection.images[class_id] = [i for i in ids if i not in bad]
-            selection.digests = {i: digests[i] for ids in selection.images.values() for i in ids}
-        problems += unread
-    return problems
-
-
-def generated_source(group: Group) -> Source | None:
-    """Return the opened source of a group that needs no root, else None."""
-    if source_class(group.source).rooted:
-        return None
-    if group.noise is None:
-        return open_source(group.source)
-    return open_source(group.source, shape=group.noise.shape, seed=group.noise.seed)
-
-
-def unexpected_names(sources: Mapping[str, Source], incomplete: Collection[str]) -> dict[str, dict[str, int]]:
-    """Return the names under each root that are not ids of its source, and how often each.
-
-    The roots of ``incomplete`` sources are scanned, unless they have been: files with other names often
-    explain why images are missing.
-    """
-    for name in sorted(sources.keys() & incomplete):
-        if not sources[name].unexpected:
-            with suppress(SplitsError):
-                sources[name].count()
-    return {n: dict(sorted(s.unexpected.items())) for n, s in sources.items() if s.unexpected}
+        if selection.part not in frozen.parts:
+            continue
+        row = rows[selection.part]
+        table = frozen.parts[selection.part]()
+        class_ids, ids, digests = (table[c].to_pylist() for c in ("class_id", "image_id", "digest"))
+        is_awaited = selection.awaiting is not None
+        if is_awaited or (row.population is not None and selection.group.source not in sources):
+            selection.images, selection.digests = {}, {}
+            for class_id, image_id in zip(class_ids, ids, strict=True):
+                selection.images.setdefault(class_id, []).append(image_id)
+            if selection.expected is None or not is_awaited:
+                selection.expected = row.expected
+            selection.awaiting = None
+            selection.local, selection.population = row.population is not None, row.population
+        else:
+            drawn[selection.part] = selection.count
+        if selection.group.noise is None:
+            selected = {i for of_class in selection.images.values() for i in of_class}
+            known = {i: d for i, d in zip(ids, digests, strict=True) if d is not None and i in selected}
+            selection.digests = known | selection.digests
+    return drawn
 
 
 def missing_error(

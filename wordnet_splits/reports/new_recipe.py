@@ -18,10 +18,8 @@ from wordnet_splits.base.schemas import NAME_PATTERN
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog import catalog_names
 from wordnet_splits.catalog.declarations import declared_sources, using_sources
-from wordnet_splits.making.assemble import assemble, decide
-from wordnet_splits.making.images import select_images
+from wordnet_splits.making import build_recipe
 from wordnet_splits.making.membership import Membership
-from wordnet_splits.making.run import BuildOptions, read_pixels
 from wordnet_splits.manifest import GroupRow
 from wordnet_splits.manifest.data import LeakRow
 from wordnet_splits.recipe import Group, Recipe, load_recipe, recipe_names
@@ -126,28 +124,23 @@ def new_recipe(
     write_text(out, text)
     try:
         recipe = load_recipe(out)
-        taxonomy = load()
         with using_sources(recipe.declarations):
-            rules = decide(recipe, recipe.seed, taxonomy)
-            selections = select_images(recipe, recipe.seed, rules.membership.groups, {})
-            read_pixels(selections, {}, BuildOptions())  # of generated images
-            manifest, _ = assemble(rules, selections, taxonomy)
+            build = build_recipe(recipe, {})
     except BaseException:
         if written:  # it does not build
             out.unlink(missing_ok=True)
         raise
+    manifest, membership = build.manifest, build.membership
+    assert membership is not None
     leaks = [leak for leak in manifest.data.leaks if leak.kind in OVERLAPS]
     return NewRecipe(
         name,
         out,
         manifest.groups,
-        _evidence(manifest.classes, recipe, taxonomy),
-        [
-            *(_overlap(leak) for leak in leaks),
-            *_dropped(rules.membership),
-        ],
-        _left_out(rules.membership),
-        [*notes, *_without_synset(rules.membership)],
+        _evidence(manifest.classes, recipe, load()),
+        [*(_overlap(leak) for leak in leaks), *_dropped(membership)],
+        _left_out(membership),
+        [*notes, *_without_synset(membership)],
     )
 
 

@@ -72,15 +72,15 @@ def digits(tmp_path: Path) -> Path:
 def quick():
     """Draw and read once: what is altered here is neither the rules nor the pictures."""
     with pytest.MonkeyPatch.context() as patch:
-        from wordnet_splits.checks import verify as module
+        from wordnet_splits.making import digesting, run
 
-        decided, read = module.decide, module.read_digests  # type: ignore[attr-defined]
+        assigned, read = run.assign_classes, digesting.read_digests  # type: ignore[attr-defined]
         done: dict[Any, Any] = {}
 
-        def decide(recipe, seed, taxonomy):
+        def assign_classes(recipe, seed, taxonomy):
             key = (recipe.name, seed)
             if key not in done:
-                done[key] = decided(recipe, seed, taxonomy)
+                done[key] = assigned(recipe, seed, taxonomy)
             return done[key]
 
         def read_digests(source, classes, known, **options):
@@ -89,8 +89,8 @@ def quick():
                 done[key] = read(source, classes, known, **options)
             return done[key]
 
-        patch.setattr(module, "decide", decide)
-        patch.setattr(module, "read_digests", read_digests)
+        patch.setattr(run, "assign_classes", assign_classes)
+        patch.setattr(digesting, "read_digests", read_digests)
         yield
 
 

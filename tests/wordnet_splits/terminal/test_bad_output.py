@@ -191,10 +191,10 @@ from wordnet_splits.cli import main
 
 read = run.read_pixels
 
-def held(*arguments):
+def held(*arguments, **options):
     print("reading", file=sys.stderr, flush=True)
     sys.stdin.readline()
-    return read(*arguments)
+    return read(*arguments, **options)
 
 run.read_pixels = held
 sys.exit(main.run(main.app, sys.argv[1:], "wordnet-splits"))
