@@ -16,9 +16,8 @@ from wordnet_splits.exchange.paths import DiskPaths
 from wordnet_splits.exchange.recipe_from_lists import benchmark_from_lists
 from wordnet_splits.exchange.resolve import Resolved, resolve, unmatched_message
 from wordnet_splits.exchange.results import Imported, count_overlap
-from wordnet_splits.exchange.tasks import ImportTask
+from wordnet_splits.exchange.tasks import ImportOptions, ImportTask
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import BuildOptions
 from wordnet_splits.manifest.carried import carried_names, read_carried
 from wordnet_splits.manifest.tables import ROLES, SPLITS
 from wordnet_splits.sources import source_names
@@ -60,7 +59,7 @@ def import_benchmark(
     RecipeError : the lists do not make a benchmark.
     """
     path, out = Path(path), Path(out)
-    options = BuildOptions(roots or {}, allow_missing=allow_missing, progress=progress)
+    options = ImportOptions(roots or {}, allow_missing, progress)
     if format == ARCHIVE:
         if roles or sources or source or split != "test":
             hint = "leave out --split, --role and --source"

@@ -20,7 +20,8 @@ from wordnet_splits.catalog.declarations import declared_sources
 from wordnet_splits.catalog.lists import FOLDER, LIST_SCHEMA
 from wordnet_splits.exchange.entries import ListEntry, slug
 from wordnet_splits.exchange.results import Imported
-from wordnet_splits.making import BuildOptions, build_benchmark
+from wordnet_splits.exchange.tasks import ImportOptions
+from wordnet_splits.making import build_benchmark
 from wordnet_splits.making.class_table import number_classes
 from wordnet_splits.manifest.carried import FOLDER as SOURCES
 from wordnet_splits.manifest.carried import source_rows, write_carried
@@ -69,7 +70,7 @@ def benchmark_from_lists(
     *,
     name: str | None,
     roles: Mapping[str, str],
-    options: BuildOptions,
+    options: ImportOptions,
     like: Recipe | None = None,
 ) -> Imported:
     """Write lists, recipe and manifest of some images into ``out``; only the lists if no group is ID.

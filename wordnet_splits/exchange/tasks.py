@@ -27,6 +27,7 @@ from wordnet_splits.packed.reading import (
     no_root,
 )
 from wordnet_splits.sources import Source, source_class
+from wordnet_splits.sources.roots import Roots
 
 DEFAULT_EXTENSION: Final = ".jpg"
 """Extension of a picture whose file format is unknown."""
@@ -54,6 +55,15 @@ class ImportTask:
 
     path: Path
     split: str = "test"
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """Roots to read images from, whether missing images are left out, and where progress is reported."""
+
+    roots: Roots
+    allow_missing: bool
+    progress: Progress | None
 
 
 class Picture(NamedTuple):

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from wordnet_splits.making.run import Build, BuildOptions, build_benchmark, build_recipe, run_for_each
+from wordnet_splits.making.run import Build, build_benchmark, build_recipe, run_for_each
 
-__all__ = ["Build", "BuildOptions", "build_benchmark", "build_recipe", "run_for_each"]
+__all__ = ["Build", "build_benchmark", "build_recipe", "run_for_each"]

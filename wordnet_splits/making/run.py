@@ -60,15 +60,6 @@ class Build:
     folder: Path | None = None
 
 
-@dataclass
-class BuildOptions:
-    """Options of an import, passed on to `build_benchmark`."""
-
-    roots: Roots = field(default_factory=dict)
-    allow_missing: bool = False
-    progress: Progress | None = None
-
-
 def build_benchmark(
     recipe: Recipe | Manifest | str | Path,
     *,

@@ -29,7 +29,7 @@ from wordnet_splits.duplicates.join import image_digests, image_labels, known_sp
 from wordnet_splits.exchange.entries import ListEntry
 from wordnet_splits.exchange.recipe_from_lists import benchmark_from_lists
 from wordnet_splits.exchange.results import Imported, Unidentified
-from wordnet_splits.making import BuildOptions
+from wordnet_splits.exchange.tasks import ImportOptions
 from wordnet_splits.manifest.tables import CUT_ORDER
 from wordnet_splits.packed.reading import RAW_VIEW
 from wordnet_splits.recipe import Group, Recipe, load_recipe
@@ -97,7 +97,7 @@ class Archive(NamedTuple):
     parts: Sequence[ArchivePart]
 
 
-def import_archive(path: Path, out: Path, *, name: str | None, options: BuildOptions) -> Imported:
+def import_archive(path: Path, out: Path, *, name: str | None, options: ImportOptions) -> Imported:
     """Write recipe, lists and manifest of an unpacked archive; see `import_benchmark`.
 
     Raises DataError for another folder, a damaged picture, no class of the ID set, or pictures without an id
@@ -213,7 +213,7 @@ class ArchiveMatches:
     problems: list[Problem] = field(default_factory=list)
 
 
-def match_archive(archive: Archive, options: BuildOptions) -> ArchiveMatches:
+def match_archive(archive: Archive, options: ImportOptions) -> ArchiveMatches:
     """Match the pictures of an archive with images of the sources.
 
     A picture is compared with the originals in the publisher's splits that the shipped benchmark takes this
@@ -323,7 +323,7 @@ def _leave_out(matches: ArchiveMatches, part: ArchivePart, paths: Mapping[str, l
 
 
 def _originals(
-    source: str, splits: frozenset[str], options: BuildOptions, problems: list[Problem]
+    source: str, splits: frozenset[str], options: ImportOptions, problems: list[Problem]
 ) -> Mapping[bytes, list[_Original]] | None:
     """Return the originals of some splits by digest, in the order of their ids; None if not at hand.
 
