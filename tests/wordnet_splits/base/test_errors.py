@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.text_formats import parse_json
 from wordnet_splits.metrics.registry import METRICS
@@ -17,7 +18,7 @@ def test_a_bad_argument_is_a_value_error_too() -> None:
     assert isinstance(error, SplitsError)
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), again.as_dict()) == (DataError, error.as_dict())
-    with pytest.raises(ValueError, match="is not JSON"):
+    with raises(ValueError, where="x.json"):
         parse_json("{", where="x.json")
     assert not issubclass(UnknownNameError, ValueError)
 

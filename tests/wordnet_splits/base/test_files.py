@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.raising import raises
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import OutputError
 from wordnet_splits.base.files import replacing_folder, write_text, writing
@@ -56,12 +57,12 @@ def test_programs_open_no_folder_to_everybody(
 def test_a_umask_that_takes_ones_own_rights_is_named(tmp_path: Path, umask: Callable[[int], int]) -> None:
     umask(0o777)
     with (
-        pytest.raises(OutputError, match="the umask 777 takes your own permissions"),
+        raises(OutputError, where="x", naming="777"),
         writing(tmp_path / "x"),
     ):
         raise PermissionError(13, "Permission denied")
     umask(0o022)
-    with pytest.raises(OutputError, match="has space left"), writing(tmp_path / "x"):
+    with raises(OutputError, where="x"), writing(tmp_path / "x"):
         raise PermissionError(13, "Permission denied")
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.raising import raises
 from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import RecipeError
 
@@ -71,5 +71,5 @@ def test_the_rest_of_a_total_goes_to_the_smallest_class_keys():
 
 
 def test_too_many_classes_asked_for():
-    with pytest.raises(RecipeError, match="3 classes to be drawn from 2"):
+    with raises(RecipeError, where="s", naming=("3", "2")):
         sampling.draw_classes("d", 0, "s", ["a", "b"], 3)

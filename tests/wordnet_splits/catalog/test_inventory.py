@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from PIL import Image
 
+from tests.raising import raises
 from wordnet_splits.base.digests import digest_file, digest_pixels
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.parquet import write_table
@@ -184,11 +185,11 @@ def test_tiny_imagenet_digests_are_those_of_the_publishers_files(real_data: Path
 
 
 def test_unknown_sources_and_splits_offer_near_names() -> None:
-    with pytest.raises(UnknownNameError, match="did you mean 'cifar100'"):
+    with raises(UnknownNameError, near="cifar100"):
         load_inventory("cifar-100", "test")
-    with pytest.raises(UnknownNameError, match=r"unknown source '\.\./lists'"):
+    with raises(UnknownNameError, naming="../lists"):
         inventory_splits("../lists")
-    with pytest.raises(UnknownNameError, match=r"cifar100.*unknown split 'tets'.*did you mean 'test'"):
+    with raises(UnknownNameError, where="cifar100", naming="tets", near="test"):
         load_inventory("cifar100", "tets")
 
 
@@ -199,18 +200,18 @@ def test_a_split_whose_ids_are_not_known_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "message"),
+    ("columns", "named"),
     [
-        ({"image_id": ["b", "a"]}, "not sorted by unique image_id"),
-        ({"image_id": ["a", "a"]}, "not sorted by unique image_id"),
-        ({"class_id": ["x", None]}, "has an empty class_id"),
-        ({"split": ["all", "test"]}, "holds other splits than 'all'"),
-        ({"digest": pa.array([b"\1" * 32, None], pa.binary(32))}, "has digests of some images only"),
-        ({"digest": pa.array([b"\1" * 16, None], pa.binary(16))}, "has columns .*16.*, not .*32"),
+        ({"image_id": ["b", "a"]}, "image_id"),
+        ({"image_id": ["a", "a"]}, "image_id"),
+        ({"class_id": ["x", None]}, "class_id"),
+        ({"split": ["all", "test"]}, ()),
+        ({"digest": pa.array([b"\1" * 32, None], pa.binary(32))}, ()),
+        ({"digest": pa.array([b"\1" * 16, None], pa.binary(16))}, ("16", "32")),
     ],
 )
 def test_a_damaged_inventory_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: dict[str, object], message: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: dict[str, object], named: object
 ) -> None:
     good = {
         "image_id": ["a", "b"],
@@ -222,6 +223,6 @@ def test_a_damaged_inventory_is_refused(
     folder.mkdir(parents=True)
     write_table(pa.table(good | columns), folder / "all.parquet")
     monkeypatch.setattr(inventory, "DATA", tmp_path)
-    with pytest.raises(DataError, match=message) as caught:
+    with raises(DataError, where="all.parquet", naming=named) as caught:
         inventory._load_shipped.__wrapped__("lsun", "all")
     assert caught.value.where == str(folder / "all.parquet")

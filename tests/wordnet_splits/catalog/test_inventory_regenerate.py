@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.raising import raises
 from tools.facts.inventories import Inventory, inventory_table, unique, write_digits, write_inventories
 from tools.facts.lists import openood_source, write_lists
 from tools.facts.published import Published
@@ -66,16 +67,16 @@ def test_digits_name_their_licence_and_checksum() -> None:
 
 def test_damaged_digits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digits, "PATH", tmp_path / "digits.xz")
-    with pytest.raises(DataError, match="cannot be read"):
+    with raises(DataError, where="digits.xz"):
         load_digits_pixels.__wrapped__()
     write_digits(tmp_path)
     whole = (tmp_path / "digits" / "digits.xz").read_bytes()
     (tmp_path / "digits.xz").write_bytes(whole[:5000])
-    with pytest.raises(DataError, match=r"digits\.xz: cannot be read"):
+    with raises(DataError, where="digits.xz"):
         load_digits_pixels.__wrapped__()
     monkeypatch.setattr(digits, "RAW_SHA256", hashlib.sha256(b"other").hexdigest())
     (tmp_path / "digits.xz").write_bytes(whole)
-    with pytest.raises(DataError, match="is not the shipped file"):
+    with raises(DataError, where="digits.xz"):
         load_digits_pixels.__wrapped__()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.raising import raises
 from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.catalog.lists import ENVIRONMENT, find_list
 from wordnet_splits.checks.verify import verify_benchmark
@@ -28,7 +29,7 @@ def author(tmp_path: Path) -> Path:
 def test_a_stranger_is_told_where_a_list_goes(author: Path, tmp_path: Path) -> None:
     stranger = tmp_path / "stranger"
     shutil.copytree(author / "mine", stranger / "mine")
-    with pytest.raises(UnknownNameError, match="unknown list 'mine/test_id'") as caught:
+    with raises(UnknownNameError, where="mine: group id, test", naming="mine/test_id") as caught:
         verify_benchmark(read_manifest(stranger / "mine"))
     assert caught.value.hint == (
         f"this list is not shipped: put mine/test_id.parquet into {stranger / 'lists'}"
@@ -39,7 +40,7 @@ def test_a_stranger_is_told_where_a_list_goes(author: Path, tmp_path: Path) -> N
 
 def test_the_folder_of_the_variable_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
-    with pytest.raises(UnknownNameError, match=rf"zzz/qqq\.parquet into {tmp_path}\)"):
+    with raises(UnknownNameError, naming=("zzz/qqq.parquet", tmp_path)):
         find_list("zzz/qqq")
-    with pytest.raises(UnknownNameError, match="did you mean 'openood/cifar10_test_svhn'"):
+    with raises(UnknownNameError, near="openood/cifar10_test_svhn"):
         find_list("openood/cifar10_test_svhm")

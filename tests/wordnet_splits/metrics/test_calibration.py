@@ -10,6 +10,7 @@ import sklearn.metrics
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import (
     adaptive_calibration_error,
@@ -102,24 +103,24 @@ def test_row_order_changes_no_bit(pairs):
 
 
 @pytest.mark.parametrize(
-    ("probabilities", "labels", "said"),
+    ("probabilities", "labels", "where"),
     [
-        ([[2.0, -1.0]], [0], "not probabilities"),
-        ([[3.1, 0.2]], [0], "pass the softmax"),
-        ([[np.nan, 1.0]], [0], "not probabilities"),
-        ([0.5, 0.5], [0, 1], "found shape"),
-        (np.empty((0, 2)), [], "found shape"),
-        ([[0.5, 0.5]], [0, 1], "one integer for each of 1 rows"),
-        ([[0.5, 0.5]], [0.0], "one integer"),
-        ([[0.5, 0.5]], [2], "labels from 2 to 2 for 2 columns"),
-        ([[0.5, 0.5]], [-1], "without a label"),
+        ([[2.0, -1.0]], [0], "probabilities"),
+        ([[3.1, 0.2]], [0], "probabilities"),
+        ([[np.nan, 1.0]], [0], "probabilities"),
+        ([0.5, 0.5], [0, 1], "probabilities"),
+        (np.empty((0, 2)), [], "probabilities"),
+        ([[0.5, 0.5]], [0, 1], "labels"),
+        ([[0.5, 0.5]], [0.0], "labels"),
+        ([[0.5, 0.5]], [2], "labels"),
+        ([[0.5, 0.5]], [-1], "labels"),
     ],
 )
-def test_what_is_no_classifier_output_is_refused(probabilities, labels, said):
+def test_what_is_no_classifier_output_is_refused(probabilities, labels, where: str):
     for function in FUNCTIONS:
-        with pytest.raises(DataError, match=said):
+        with raises(DataError, where=where):
             function(probabilities, np.asarray(labels))
-    with pytest.raises(DataError, match="number of bins"):
+    with pytest.raises(DataError):
         ece([[0.5, 0.5]], [0], bins=0)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.conformal import Promise, p_values
 
@@ -59,12 +60,12 @@ def test_rates_that_binary_rounds_up_get_their_rank() -> None:
 
 @pytest.mark.parametrize(("rate", "n", "least"), [(0.05, 18, 19), (0.001, 998, 999), (0.3, 2, 3)])
 def test_too_few_images_are_refused_with_the_number_that_it_takes(rate: float, n: int, least: int) -> None:
-    with pytest.raises(DataError, match=f"{n} calibration images are too few .* takes {least}"):
+    with raises(DataError, naming=(n, least)):
         Promise.of(rate, n)
     assert Promise.of(rate, least).rank == 1
 
 
 @pytest.mark.parametrize("rate", [0, 1, -0.1, 1.5, float("nan")])
 def test_a_rate_that_is_none_is_refused(rate: float) -> None:
-    with pytest.raises(DataError, match="not between 0 and 1"):
+    with pytest.raises(DataError):
         Promise.of(rate, 1000)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import (
     accuracy,
@@ -94,7 +95,7 @@ def test_negatives_and_unknowns_each_have_their_own_count():
 
 @pytest.mark.parametrize("rate", [0, -0.1, 1.1, float("nan")])
 def test_a_rate_outside_its_range_is_refused(rate):
-    with pytest.raises(DataError, match="fpr"):
+    with raises(DataError, naming="fpr"):
         ccr_at_fpr([1.0], [1], [0.0], fpr=rate)
 
 

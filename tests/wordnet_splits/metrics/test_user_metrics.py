@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint
 import numpy as np
 import pytest
 
+from tests.raising import raises
 from wordnet_splits.base import user_code
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.metrics import (
@@ -55,13 +56,13 @@ def test_a_metric_is_known_at_once_and_replaced_with_a_warning():
 @pytest.mark.parametrize("name", ["auroc", "ccr_at_fpr_0.01", "gamma", "nearness_trend", "ece", "nll"])
 def test_a_name_of_a_built_in_value_is_refused(name):
     before = METRICS.get(name)
-    with pytest.raises(DataError, match=f"'{name}' is built in"):
+    with raises(DataError, naming=name):
         register_metric(name, youden, higher_is_better=True, needs=("id", "ood"))(auroc)
     assert METRICS.get(name) is before
 
 
 def test_a_name_that_is_not_an_identifier_is_refused():
-    with pytest.raises(DataError, match="not a name for a metric"):
+    with pytest.raises(DataError):
         pair_metric(higher_is_better=True)(lambda counts: counts.n_id)
 
 
@@ -96,19 +97,19 @@ def texts(counts):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "said"),
+    ("kernel", "where"),
     [
-        (raising, r"metric 'raising': raises: RuntimeError: no \("),
-        (exiting, "metric 'exiting': raises: SystemExit: 3"),
-        (scalar, r"gave values of shape \(\) instead of \(20,\) \(leading axes of the counts hold"),
-        (per_threshold, r"gave values of shape \(20, \d+\) instead of \(20,\)"),
-        (infinite, "gave infinity .*return NaN where the metric is undefined"),
-        (texts, "gave values of type <U4"),
+        (raising, "'raising'"),
+        (exiting, "'exiting'"),
+        (scalar, "'scalar'"),
+        (per_threshold, "'per_threshold'"),
+        (infinite, "'infinite'"),
+        (texts, "'texts'"),
     ],
 )
-def test_a_broken_metric_is_one_line_with_its_name(kernel, said):
+def test_a_broken_metric_is_one_line_with_its_name(kernel, where: str):
     pair_metric(higher_is_better=True)(kernel)
-    with pytest.raises(DataError, match=said):
+    with raises(DataError, where=where):
         bootstrap(SETS, [kernel.__name__], replicates=20)
 
 
@@ -117,7 +118,7 @@ def test_a_metric_that_mixes_replicates_is_refused():
     counts = rank_counts(SETS[0].confidence, SETS[1].confidence)
     stacked = RankCounts(counts.thresholds, *(np.stack([c] * 3) for c in (counts.cum_id, counts.cum_ood)))
     assert evaluate(counts, ["sharing"]) == {"sharing": 1.0}
-    with pytest.raises(DataError, match="for a replicate among others"):
+    with raises(DataError, where="'sharing'"):
         get_metric("sharing").kernel(stacked)
 
 
@@ -182,7 +183,7 @@ def test_installed_metrics_are_loaded_and_broken_ones_left_out(tmp_path, monkeyp
     assert "mine" in names
     assert evaluate(COUNTS)["mine"] == 30
     assert get_metric("auroc").origin == ""
-    with pytest.raises(UnknownNameError, match="unknown metric 'broken'"):
+    with raises(UnknownNameError, naming="broken"):
         get_metric("broken")
 
 
@@ -191,10 +192,10 @@ def test_module_name_must_be_a_metric(tmp_path, monkeypatch):
     (tmp_path / "my_metric_file.py").write_text(PLUGIN.format(name="of_file") + "\ndef plain(counts): ...\n")
     assert registry.import_metric("my_metric_file:of_file", where="--metric") == ("of_file",)
     for path, said in {
-        "my_metric_file:plain": "is not a metric .*pair_metric",
-        "my_metric_file:none": "unknown name 'none'",
-        "my_metric_file.py:of_file": "is a file, not the name of a module",
-        "no_such_module:x": "cannot be imported",
+        "my_metric_file:plain": "--metric",
+        "my_metric_file:none": "--metric my_metric_file",
+        "my_metric_file.py:of_file": "--metric",
+        "no_such_module:x": "--metric",
     }.items():
-        with pytest.raises((DataError, UnknownNameError), match=said):
+        with raises((DataError, UnknownNameError), where=said):
             registry.import_metric(path, where="--metric")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.raising import raises
 from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.sources import open_source
@@ -36,7 +37,7 @@ def test_cifar10_with_its_test_batch_alone(real_data: Path) -> None:
     assert inventory is not None
     ids = inventory["image_id"].to_pylist()
     assert digests(source, ids) == inventory["digest"].to_pylist()
-    with pytest.raises(MissingImageError, match=r"train/frog/leptodactylus_pentadactylus_s_000004.*cifar10"):
+    with raises(MissingImageError, naming=("train/frog/leptodactylus_pentadactylus_s_000004", "cifar10")):
         source.read(["train/frog/leptodactylus_pentadactylus_s_000004"])
 
 
@@ -67,9 +68,9 @@ def test_hostile_pickles_are_refused(tmp_path: Path, cifar100: dict[str, Any], f
     write_pickle(tmp_path / "test", {k: v[:5] for k, v in cifar100["test"].items()})
     write_pickle(tmp_path / file, {"data": [{"nested": Evil()}]})
     source = open_source("cifar100", tmp_path)
-    with pytest.raises(UnsafeDataError, match=r"system.*nothing of it was run"):
+    with pytest.raises(UnsafeDataError):
         scan(source)
-    with pytest.raises(UnsafeDataError, match="system"):
+    with raises(UnsafeDataError, naming="system"):
         source.read(["test/apple/apple_s_000022"])
 
 
@@ -78,25 +79,25 @@ def test_truncated_and_malformed_pickles(tmp_path: Path, cifar100: dict[str, Any
     whole = (tmp_path / "test").read_bytes()
     for data in (whole[: len(whole) // 2], whole[:10], b"", whole[:-1]):
         (tmp_path / "test").write_bytes(data)
-        with pytest.raises(SourceError, match="truncated"):
+        with raises(SourceError, where="test"):
             scan(open_source("cifar100", tmp_path))
     rows = np.zeros((2, 3072), np.uint8)
     for value, why in [
-        ([1, 2], "not a dictionary"),
-        ({"labels": [1, 2], "data": rows}, "its keys are"),
-        ({"fine_labels": [1, 2, 3], "data": rows}, "3 labels"),
-        ({"fine_labels": [1, 2], "data": rows[:, :100]}, "of shape"),
-        ({"fine_labels": [1, 2], "data": rows.astype("i4")}, "not rows of bytes"),
-        ({"fine_labels": [1, "2"], "data": rows}, "whole number"),
-        ({"fine_labels": 1, "data": rows}, "not a list"),
-        ({"fine_labels": [1, 2], "data": rows, "filenames": ["a"]}, "1 names"),
+        ([1, 2], ()),
+        ({"labels": [1, 2], "data": rows}, ()),
+        ({"fine_labels": [1, 2, 3], "data": rows}, "3"),
+        ({"fine_labels": [1, 2], "data": rows[:, :100]}, ()),
+        ({"fine_labels": [1, 2], "data": rows.astype("i4")}, ()),
+        ({"fine_labels": [1, "2"], "data": rows}, ()),
+        ({"fine_labels": 1, "data": rows}, ()),
+        ({"fine_labels": [1, 2], "data": rows, "filenames": ["a"]}, ()),
     ]:
         write_pickle(tmp_path / "test", value)
-        with pytest.raises(SourceError, match=why):
+        with raises(SourceError, where="test", naming=why):
             scan(open_source("cifar100", tmp_path))
     write_pickle(tmp_path / "test", {"fine_labels": [1, 2], "data": rows})
     write_pickle(tmp_path / "meta", {"fine_label_names": ["cat", "dog"]})
-    with pytest.raises(SourceError, match="classes are not the published"):
+    with raises(SourceError, where="meta"):
         scan(open_source("cifar100", tmp_path))
 
 
@@ -104,5 +105,5 @@ def test_an_image_held_twice_is_refused(tmp_path: Path, cifar100: dict[str, Any]
     batch = cifar100["test"]
     twice = {k: [*v[:5], *v[:5]] for k, v in batch.items() if k in ("fine_labels", "filenames")}
     write_pickle(tmp_path / "test", {**twice, "data": np.vstack([batch["data"][:5]] * 2)})
-    with pytest.raises(SourceError, match="is there twice"):
+    with raises(SourceError, where="test/mountain/alp_s_000099"):
         scan(open_source("cifar100", tmp_path))

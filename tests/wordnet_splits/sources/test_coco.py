@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.raising import raises
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.sources.test_declared import rows
 from wordnet_splits.base import errors
@@ -156,7 +157,7 @@ def test_without_pictures_or_inventory_nothing_is_promised(boxes: Path, tmp_path
 def test_too_few_images_are_left_of_a_class(boxes: Path, tmp_path: Path) -> None:
     text = RECIPE.replace("all = true", "per_class = 2").replace(', "golden retriever"', "")
     (tmp_path / "mine.toml").write_text(text, "utf-8")
-    with pytest.raises(errors.RecipeError, match="1 left in val, without 2 for showing a class"):
+    with raises(errors.RecipeError, where="mine.toml, line 7: group known, test", naming="2"):
         build_benchmark(tmp_path / "mine.toml", roots={"boxes": boxes})
 
 

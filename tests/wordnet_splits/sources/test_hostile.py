@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.raising import raises
 from tests.wordnet_splits.sources.trees import (
     IMAGENET_TRAIN,
     IMAGENET_VAL,
@@ -61,18 +62,20 @@ def endless(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "named"),
     [
-        (pipe, "not a regular file"),
-        (lambda path: sparse(path, 6 * GiB), "6,442,450,944 bytes"),
-        (endless, "out of the root"),
+        (pipe, ()),
+        (lambda path: sparse(path, 6 * GiB), "6,442,450,944"),
+        (endless, ()),
     ],
 )
-def test_a_picture_that_hangs_or_never_ends(tmp_path: Path, spoil: Callable[[Path], None], said: str) -> None:
+def test_a_picture_that_hangs_or_never_ends(
+    tmp_path: Path, spoil: Callable[[Path], None], named: object
+) -> None:
     path = dtd(tmp_path)
     source = open_source("dtd", tmp_path)
     spoil(path)
-    with pytest.raises(SourceError, match=said):
+    with raises(SourceError, where="banded_0002.jpg", naming=named):
         source.read([FIRST])
 
 
@@ -100,7 +103,7 @@ def test_a_container_that_hangs_or_never_ends(
 def test_folders_nested_without_end(tmp_path: Path) -> None:
     deep = tmp_path.joinpath(*["d"] * 70)
     deep.mkdir(parents=True)
-    with pytest.raises(SourceError, match="nested more than 64 deep"):
+    with raises(SourceError, where=tmp_path, naming="64"):
         list(entries(deep, tmp_path))
 
 
@@ -112,7 +115,7 @@ def test_two_files_under_one_id(tmp_path: Path) -> None:
     path.with_suffix(".png").write_bytes(jpeg(99))
     source = open_source("dtd", tmp_path)
     for look in (lambda: source.read([FIRST]), lambda: list(source.scan())):
-        with pytest.raises(SourceError, match=Path(FIRST).name):
+        with raises(SourceError, naming=Path(FIRST).name):
             look()
 
 
@@ -122,7 +125,7 @@ def test_two_members_under_one_id(tmp_path: Path) -> None:
     (tmp_path / "ILSVRC2012_img_train.tar").write_bytes(tar_bytes([(f"{wnid}.tar", doubled)]))
     source = open_source("imagenet1k", tmp_path)
     for look in (lambda: source.read([TRAIN_ID]), lambda: list(source.scan())):
-        with pytest.raises(SourceError, match=TRAIN_ID):
+        with raises(SourceError, where="ILSVRC2012_img_train.tar", naming=TRAIN_ID):
             look()
 
 
@@ -130,7 +133,7 @@ def test_two_rows_under_one_id(tmp_path: Path) -> None:
     hub_shards(tmp_path, "train", [(f"{TRAIN_ID}.JPEG", jpeg(1)), (f"{TRAIN_ID}.JPEG", jpeg(2))])
     source = open_source("imagenet1k", tmp_path)
     for look in (lambda: source.read([TRAIN_ID]), lambda: list(source.scan())):
-        with pytest.raises(SourceError, match=TRAIN_ID):
+        with raises(SourceError, where=tmp_path, naming=TRAIN_ID):
             look()
 
 
@@ -139,7 +142,7 @@ def test_two_lsun_files_under_one_key(tmp_path: Path) -> None:
     write_images(tmp_path, [f"val/bedroom/{key}.jpg", "val/bedroom/0/0/0/0/0/0/" + key + ".webp"])
     source = open_source("lsun", tmp_path)
     for look in (lambda: source.read([f"val/bedroom/{key}"]), lambda: list(source.scan())):
-        with pytest.raises(SourceError, match="two files have the key"):
+        with raises(SourceError, where="bedroom"):
             look()
 
 
@@ -155,7 +158,7 @@ def header(name: bytes, size: int, kind: bytes) -> bytes:
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
 def test_a_header_of_gigabytes_is_not_read(tmp_path: Path, kind: bytes) -> None:
     sparse(tmp_path / "ILSVRC2012_img_val.tar", 7 * GiB, header(b"x", 6 * GiB, kind))
-    with pytest.raises(UnsafeDataError, match="a header of 6,442,450,944 bytes"):
+    with raises(UnsafeDataError, where="ILSVRC2012_img_val.tar", naming="6,442,450,944"):
         list(open_source("imagenet1k", tmp_path).scan())
 
 
@@ -165,7 +168,7 @@ def test_long_names_do_not_widen_the_index(tmp_path: Path) -> None:
     source = open_source("imagenet1k", tmp_path)
     assert source.read([min(IMAGENET_VAL)[0]]) == [jpeg(1)]
     (tmp_path / "ILSVRC2012_img_val.tar").write_bytes(tar_bytes_gnu([("a" * 2000 + ".JPEG", b"")]))
-    with pytest.raises(UnsafeDataError, match="name has 2,005 letters"):
+    with raises(UnsafeDataError, where="ILSVRC2012_img_val.tar", naming="2,005"):
         list(open_source("imagenet1k", tmp_path).scan())
 
 
@@ -208,7 +211,7 @@ def test_a_shard_without_the_column_of_the_others(tmp_path: Path) -> None:
     hub_shards(tmp_path, "train", [(f"{TRAIN_ID}.JPEG", jpeg(n)) for n in range(4)])
     path = tmp_path / "train-00001-of-00002.parquet"
     pq.write_table(pq.read_table(path).rename_columns(["picture", "label"]), path)
-    with pytest.raises(SourceError, match=r"00001-of-00002\.parquet: has no column image, which train-00000"):
+    with raises(SourceError, where="train-00001-of-00002.parquet"):
         list(open_source("imagenet1k", tmp_path).scan())
 
 
@@ -217,7 +220,7 @@ def test_names_that_are_no_utf8_in_parquet(tmp_path: Path) -> None:
     names = pa.Array.from_buffers(pa.string(), 1, latin.buffers())
     image = pa.StructArray.from_arrays([pa.array([jpeg(1)]), names], ["bytes", "path"])
     pq.write_table(pa.table({"image": image}), tmp_path / "train-00000-of-00001.parquet")
-    with pytest.raises(SourceError, match="UTF8"):
+    with raises(SourceError, where="train-00000-of-00001.parquet", naming="UTF8"):
         open_source("imagenet1k", tmp_path)
 
 
@@ -228,18 +231,16 @@ def svhn_shards(root: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    "change",
     [
-        (lambda table: table.drop_columns(["label"]), "has no column label"),
-        (lambda table: table.set_column(1, "label", pa.array([0.0])), "label does not hold integers"),
+        lambda table: table.drop_columns(["label"]),
+        lambda table: table.set_column(1, "label", pa.array([0.0])),
     ],
 )
-def test_labels_that_another_shard_has(
-    tmp_path: Path, change: Callable[[pa.Table], pa.Table], said: str
-) -> None:
+def test_labels_that_another_shard_has(tmp_path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     path = svhn_shards(tmp_path)
     pq.write_table(change(pq.read_table(path)), path)
-    with pytest.raises(SourceError, match=said):
+    with raises(SourceError, where="train-00001-of-00002.parquet"):
         list(open_source("svhn", tmp_path).scan())
 
 
@@ -248,7 +249,7 @@ def test_a_picture_without_end_in_a_table_is_not_copied(
 ) -> None:
     svhn_shards(tmp_path)
     monkeypatch.setattr(parquet_files, "LARGEST_IMAGE", 20)
-    with pytest.raises(SourceError, match=r"is an image of \d+ bytes"):
+    with raises(SourceError, where=tmp_path):
         open_source("svhn", tmp_path).read(["train/0"])
 
 
@@ -267,7 +268,7 @@ def test_names_that_are_lists_which_share_each_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize("opcode", [b"\x8d", b"\x8e"])
 def test_a_string_that_claims_exabytes(tmp_path: Path, opcode: bytes) -> None:
     (tmp_path / "train").write_bytes(b"\x80\x04" + opcode + struct.pack("<Q", 1 << 60) + b"abc.")
-    with pytest.raises(SourceError, match="truncated, or not a pickle"):
+    with raises(SourceError, where="train"):
         load_pickle(tmp_path / "train")
 
 
@@ -276,5 +277,5 @@ def test_a_string_that_claims_exabytes(tmp_path: Path, opcode: bytes) -> None:
 )
 def test_roots_that_nest_or_count_without_end(tmp_path: Path, text: str) -> None:
     (tmp_path / "roots.toml").write_text(text)
-    with pytest.raises(SourceError, match=r"roots\.toml"):
+    with raises(SourceError, where="roots.toml"):
         read_roots_file(tmp_path / "roots.toml")

@@ -8,6 +8,7 @@ from importlib import resources
 
 import pytest
 
+from tests.raising import raises
 from wordnet_splits.base import errors
 from wordnet_splits.catalog import catalog_names
 from wordnet_splits.sources import source_class, source_info, source_names
@@ -48,5 +49,5 @@ def test_the_table_holds_the_sources_and_no_other() -> None:
 
 
 def test_an_unknown_source_offers_the_nearest() -> None:
-    with pytest.raises(errors.UnknownNameError, match="did you mean 'places365'"):
+    with raises(errors.UnknownNameError, near="places365"):
         source_info("places")

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.raising import raises
 from wordnet_splits.base.digests import digest_pixels
 from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.catalog import load_catalog
@@ -103,7 +104,7 @@ def test_what_is_no_picture_of_it_is_counted_and_never_read(tmp_path: Path, inve
     assert [row[0] for row in scan(source)] == ["test/0", "test/1", "test/4"]
     assert source.unexpected == {"test: pixels of no known image": 2}
     for image_id in ("test/2", "test/3", "test/5", "train/0", "test/x", "val/0", "test/01", "test/"):
-        with pytest.raises(MissingImageError, match="mnist"):
+        with raises(MissingImageError, where=tmp_path, naming="mnist"):
             source.read([image_id])
 
 
@@ -145,7 +146,7 @@ def test_one_is_not_taken_for_the_other(tmp_path: Path) -> None:
         write_idx(
             tmp_path / name, pictures=np.zeros((len(labels), 28, 28), np.uint8), labels=labels, ending=".gz"
         )
-        with pytest.raises(SourceError, match=f"this is not {other}: .*it looks like {name}"):
+        with raises(SourceError, naming=(other, name)):
             open_source(other, tmp_path / name)
         assert open_source(name, tmp_path / name).layout == "idx"
 
@@ -158,7 +159,7 @@ def test_a_part_of_the_digits_is_not_taken_for_clothes(split: str, real_data: Pa
     )
     images = np.frombuffer(pictures, np.uint8, offset=16).reshape(-1, 28, 28)[300:500]
     write_idx(tmp_path, split, images, list(labels[308:508]), ending=".gz")
-    with pytest.raises(SourceError, match="this is not fashion-mnist: .*it looks like mnist"):
+    with raises(SourceError, where=tmp_path, naming="fashion-mnist"):
         open_source("fashion-mnist", tmp_path)
     assert open_source("mnist", tmp_path).count()[split] == 200
 
@@ -177,28 +178,28 @@ def test_a_part_of_the_clothes_has_no_digit(real_data: Path, tmp_path: Path) -> 
 def test_a_root_without_a_whole_split(tmp_path: Path) -> None:
     write_idx(tmp_path)
     (tmp_path / NAMES["test"][1]).unlink()
-    with pytest.raises(SourceError, match="this is not mnist: looked for train-images-idx3-ubyte"):
+    with raises(SourceError, where=tmp_path, naming="mnist"):
         open_source("mnist", tmp_path)
 
 
 PICTURES, NUMBERS = idx_bytes(grey(), LABELS)
 PACKED = gzip.compress(PICTURES)
 BAD: dict[str, tuple[str, bytes, str]] = {
-    "empty": ("", b"", "not an idx file"),
-    "empty .gz": (".gz", b"", "not an idx file"),
-    "truncated": ("", PICTURES[:-1], r"3,920 values announced, 3,919 there"),
-    "truncated header": ("", PICTURES[:15], "not an idx file"),
-    "longer than it says": ("", PICTURES + b"x", "3,920 values announced, more there"),
-    "truncated .gz": (".gz", PACKED[: len(PACKED) // 2], "truncated or corrupt"),
-    "corrupt .gz": (".gz", PACKED[:100] + bytes(40) + PACKED[140:], "truncated or corrupt"),
-    "no .gz": (".gz", PICTURES, "truncated or corrupt"),
-    "labels for pictures": ("", NUMBERS, "not an idx file of bytes in 3 dimensions"),
-    "floats": ("", bytes((0, 0, 0x0D, 3)) + PICTURES[4:], "not an idx file"),
-    "other sides": ("", header(5, 20, 20) + bytes(2000), "20 x 20 pixels, not 28 x 28"),
-    "more pictures": ("", header(6, 28, 28) + bytes(6 * 784), "6 pictures and 5 labels"),
-    "absurd count": ("", header(2**32 - 1, 28, 28), "more than is read"),
-    "absurd sides": ("", header(5, 2**32 - 1, 2**32 - 1), "more than is read"),
-    "bomb": (".gz", gzip.compress(header(5, 28, 28) + bytes(50_000_000)), "more there"),
+    "empty": ("", b"", ()),
+    "empty .gz": (".gz", b"", ()),
+    "truncated": ("", PICTURES[:-1], ("3,920", "3,919")),
+    "truncated header": ("", PICTURES[:15], ()),
+    "longer than it says": ("", PICTURES + b"x", "3,920"),
+    "truncated .gz": (".gz", PACKED[: len(PACKED) // 2], ()),
+    "corrupt .gz": (".gz", PACKED[:100] + bytes(40) + PACKED[140:], ()),
+    "no .gz": (".gz", PICTURES, ()),
+    "labels for pictures": ("", NUMBERS, "3"),
+    "floats": ("", bytes((0, 0, 0x0D, 3)) + PICTURES[4:], ()),
+    "other sides": ("", header(5, 20, 20) + bytes(2000), ("20", "28")),
+    "more pictures": ("", header(6, 28, 28) + bytes(6 * 784), ("6", "5")),
+    "absurd count": ("", header(2**32 - 1, 28, 28), ()),
+    "absurd sides": ("", header(5, 2**32 - 1, 2**32 - 1), ()),
+    "bomb": (".gz", gzip.compress(header(5, 28, 28) + bytes(50_000_000)), ()),
 }
 
 
@@ -210,7 +211,7 @@ def test_bad_files_are_refused_in_one_line(tmp_path: Path, case: str) -> None:
     (tmp_path / f"{NAMES['test'][0]}{ending}").write_bytes(data)
     source = open_source("fashion-mnist", tmp_path)
     assert source.order == "unknown"
-    with pytest.raises(SourceError, match=why) as caught:
+    with raises(SourceError, naming=why) as caught:
         scan(source)
     assert "\n" not in str(caught.value)
     assert str(tmp_path) in str(caught.value)
@@ -222,7 +223,7 @@ def test_memory_follows_the_file_not_its_header(tmp_path: Path, ending: str) -> 
     (tmp_path / f"f{ending}").write_bytes(gzip.compress(data) if ending else data)
     tracemalloc.start()
     try:
-        with pytest.raises(SourceError, match="78,400,000 values announced, 5,000 there"):
+        with raises(SourceError, naming=("78,400,000", "5,000")):
             read_idx(tmp_path / f"f{ending}", 3)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -234,7 +235,7 @@ def test_a_file_of_gigabytes_is_not_read(tmp_path: Path) -> None:
     write_idx(tmp_path)
     with (tmp_path / NAMES["test"][0]).open("r+b") as file:
         file.truncate(1 << 32)
-    with pytest.raises(SourceError, match="at most 78,400,016 are read"):
+    with raises(SourceError, where="t10k-images-idx3-ubyte", naming="78,400,016"):
         open_source("fashion-mnist", tmp_path)
 
 
@@ -243,7 +244,7 @@ def test_links_out_of_the_root_are_refused(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     for name in NAMES["test"]:
         (tmp_path / "root" / name).symlink_to(tmp_path / "elsewhere" / name)
-    with pytest.raises(UnsafeDataError, match="out of the root"):
+    with raises(UnsafeDataError, where="t10k-images-idx3-ubyte"):
         open_source("fashion-mnist", tmp_path / "root")
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.raising import raises
 from wordnet_splits.base.errors import SourceError, UnknownNameError
 from wordnet_splits.sources import noise
 
@@ -98,12 +99,12 @@ def test_seed_index_shape_and_source_each_give_another_image() -> None:
 
 
 def test_wrong_requests_are_refused() -> None:
-    with pytest.raises(UnknownNameError, match="gaussian"):
+    with raises(UnknownNameError, near="gaussian"):
         noise.generate("gausian", 0, 0, (8, 8, 1))
     for shape in [(8, 8), (0, 8, 1), (8, 8, 2), (8, 9999, 3), (8, 8, 1, 1), (True, 8, 1)]:
-        with pytest.raises(SourceError, match="shape"):
+        with pytest.raises(SourceError):
             noise.generate("uniform", 0, 0, shape)
-    with pytest.raises(SourceError, match="start at 0"):
+    with pytest.raises(SourceError):
         noise.generate("uniform", -1, 0, (8, 8, 1))
 
 

