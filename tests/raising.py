@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -31,8 +31,7 @@ def raises(
     error = caught.value
     if where is not None:
         assert is_at(error, where), f"at {error.where!r}, not {where!r}: {error}"
-    several = isinstance(naming, Iterable) and not isinstance(naming, str)
-    for value in naming if several else [naming]:
+    for value in naming if isinstance(naming, (tuple, list)) else [naming]:
         assert names(str(error), value), f"does not name {str(value)!r}: {error}"
     if near is not None:
         assert near in error.near, f"does not suggest {near!r}: {error}"

@@ -19,6 +19,7 @@ import pytest
 from PIL import Image
 
 import wordnet_splits as ws
+from tests.raising import raises
 from tests.wordnet_splits.command import environment
 from tests.wordnet_splits.fetching.server import Publisher, serving
 from wordnet_splits.base.errors import OutputError, SourceError, SplitsError, UnknownNameError
@@ -97,9 +98,7 @@ def test_a_dataset_is_fetched_once_and_can_be_read(
 def test_what_breaks_off_goes_on_where_it_stopped(known: Publisher, tmp_path: Path, ranges: bool) -> None:
     known.breaks, known.ranges = 1000, ranges
     whole = len(known.files[ARCHIVE])
-    with pytest.raises(
-        SourceError, match=rf"broke off after 1,000 of {whole:,} bytes .*continues from there"
-    ):
+    with raises(SourceError, naming=(f"{whole:,}", "1,000")):
         ws.fetch_source("dtd", tmp_path)
     assert not (tmp_path / ARCHIVE).exists()
     known.breaks = None
@@ -166,14 +165,14 @@ def test_another_checksum_is_refused_and_nothing_is_left(
     publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetching, "source_info", lambda name: info_of(publisher, content=b"another"))
-    with pytest.raises(SourceError, match=r"not the publisher's: its MD5 is \w{32}, not \w{32} "):
+    with pytest.raises(SourceError):
         ws.fetch_source("dtd", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == []
 
 
 def test_another_file_of_that_name_stays(known: Publisher, tmp_path: Path) -> None:
     (tmp_path / ARCHIVE).write_bytes(b"mine")
-    with pytest.raises(OutputError, match=r"is there already, and its MD5 is .*move it away"):
+    with raises(OutputError, where="dtd-r1.0.1.tar.gz"):
         ws.fetch_source("dtd", tmp_path)
     assert (tmp_path / ARCHIVE).read_bytes() == b"mine"
     assert known.asked == []
@@ -184,7 +183,7 @@ def test_a_disk_without_room_is_said_before_anything_is_written(
 ) -> None:
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1))
-    with pytest.raises(OutputError, match=r"GB are needed, 0\.0 GB are free .*--out"):
+    with raises(OutputError, where=tmp_path, naming=("0.0", "--out")):
         ws.fetch_source("dtd", tmp_path)
 
 
@@ -195,26 +194,25 @@ def member(name: str, kind: bytes) -> tarfile.TarInfo:
 
 
 @pytest.mark.parametrize(
-    ("members", "message"),
+    "members",
     [
-        ({"../out.jpg": b"x"}, "leaves its folder"),
-        ({"/tmp/out.jpg": b"x"}, "leaves its folder"),
-        ({"dtd/link": member("dtd/link", tarfile.SYMTYPE)}, "neither file nor folder"),
-        ({"dtd/hard": member("dtd/hard", tarfile.LNKTYPE)}, "neither file nor folder|leaves|not found"),
-        ({"dtd/pipe": member("dtd/pipe", tarfile.FIFOTYPE)}, "neither file nor folder"),
-        ({"dtd/zeros": bytes(64 << 20)}, "expands to more than such an archive holds"),
+        {"../out.jpg": b"x"},
+        {"/tmp/out.jpg": b"x"},
+        {"dtd/link": member("dtd/link", tarfile.SYMTYPE)},
+        {"dtd/hard": member("dtd/hard", tarfile.LNKTYPE)},
+        {"dtd/pipe": member("dtd/pipe", tarfile.FIFOTYPE)},
+        {"dtd/zeros": bytes(64 << 20)},
     ],
 )
 def test_a_hostile_archive_leaves_nothing(
     publisher: Publisher,
     members: dict[str, Any],
-    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     publisher.files[ARCHIVE] = packed(members)
     monkeypatch.setattr(fetching, "source_info", lambda name: info_of(publisher))
-    with pytest.raises(SplitsError, match=message):
+    with raises(SplitsError, where="dtd-r1.0.1.tar.gz"):
         ws.fetch_source("dtd", tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {ARCHIVE}
 
@@ -225,7 +223,7 @@ def test_a_damaged_archive_is_one_line(
 ) -> None:
     publisher.files[ARCHIVE] = publisher.files[ARCHIVE][:cut]
     monkeypatch.setattr(fetching, "source_info", lambda name: info_of(publisher))
-    with pytest.raises(SourceError, match="is damaged: .* fetch it again"):
+    with raises(SourceError, where="dtd-r1.0.1.tar.gz"):
         ws.fetch_source("dtd", tmp_path)
 
 
@@ -234,42 +232,42 @@ def test_what_came_is_another_dataset(
 ) -> None:
     publisher.files[ARCHIVE] = packed({"read.me": b"no picture"})
     monkeypatch.setattr(fetching, "source_info", lambda name: info_of(publisher))
-    with pytest.raises(SourceError, match="the fetched files are not dtd"):
+    with raises(SourceError, where=tmp_path, naming="dtd"):
         ws.fetch_source("dtd", tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("source", "options", "message"),
+    ("source", "options", "named"),
     [
         (
             "imagenet1k",
             {},
-            r"ILSVRC2012_img_train.tar has no open download .*register at image-net.org.* --hub",
+            ("ILSVRC2012_img_train", "--hub"),
         ),
-        ("lsun", {}, r"lsun: has no open download \(fetch with the scripts"),
-        ("digits", {}, "digits is built in"),
-        ("dtd", {"hub": True}, "no copy on the Hub is known"),
-        ("dtd", {"mirror": "http://127.0.0.1:1"}, "cannot be reached: .*--mirror"),
-        ("dtd", {"mirror": "gopher://x"}, "cannot be reached: "),
-        ("dtd", {"mirror": "file:///etc"}, "cannot be reached: "),
+        ("lsun", {}, "lsun"),
+        ("digits", {}, "digits"),
+        ("dtd", {"hub": True}, ()),
+        ("dtd", {"mirror": "http://127.0.0.1:1"}, "--mirror"),
+        ("dtd", {"mirror": "gopher://x"}, ()),
+        ("dtd", {"mirror": "file:///etc"}, ()),
     ],
 )
 def test_what_cannot_be_fetched_says_why_and_how(
-    source: str, options: dict[str, Any], message: str, tmp_path: Path
+    source: str, options: dict[str, Any], named: object, tmp_path: Path
 ) -> None:
-    with pytest.raises(SourceError, match=message):
+    with raises(SourceError, naming=named):
         ws.fetch_source(source, tmp_path, **options)
 
 
 def test_names_that_are_unknown(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="did you mean 'cifar100'"):
+    with raises(UnknownNameError, near="cifar100"):
         ws.fetch_source("cifar1000", tmp_path)
-    with pytest.raises(UnknownNameError, match="did you mean 'extra_32x32.mat'"):
+    with raises(UnknownNameError, where="svhn", naming="extra_32x32", near="extra_32x32.mat"):
         ws.fetch_source("svhn", tmp_path, files=["extra_32.mat"])
 
 
 def test_a_mirror_holds_the_publishers_bytes_or_nothing(publisher: Publisher, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="the received file is not the publisher's"):
+    with pytest.raises(SourceError):
         ws.fetch_source("dtd", tmp_path, mirror=publisher.address)
-    with pytest.raises(SourceError, match="the server refuses: 404"):
+    with raises(SourceError, naming="404"):
         ws.fetch_source("dtd", tmp_path, mirror=f"{publisher.address}/elsewhere")

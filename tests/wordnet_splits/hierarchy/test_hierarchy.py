@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.hierarchy import (
     ClassHierarchy,
@@ -92,7 +93,7 @@ def test_conformal_answers_with_the_lcs_of_its_set() -> None:
     assert names(Conformal(0.05).answers(TREE, P[:1], calibration=calibration)) == ["root"]
     # an empty set is that of the predicted class
     assert names(Conformal(0.9).answers(TREE, P[:1], calibration=calibration)) == ["pug"]
-    with pytest.raises(DataError, match="too few"):
+    with raises(DataError, where="conformal[error=0.01]"):
         Conformal(0.01).answers(TREE, P, calibration=calibration)
 
 
@@ -134,49 +135,49 @@ def test_rules_are_read_as_written() -> None:
     for rule in (Threshold(0.8), Information(2), Conformal(0.25)):
         assert parse_rule(rule.label) == rule
     assert parse_rule(" threshold ") == Threshold()
-    with pytest.raises(UnknownNameError, match="threshold"):
+    with raises(UnknownNameError, near="threshold"):
         parse_rule("treshold")
-    with pytest.raises(UnknownNameError, match="posterior"):
+    with raises(UnknownNameError, where="threshold", near="posterior"):
         parse_rule("threshold[posteriors=1]")
     for text in ("threshold[posterior=2]", "threshold[]", "conformal[error=nan]", "information[weight=-1]"):
         with pytest.raises(DataError):
             parse_rule(text)
-    with pytest.raises(DataError, match="not between 0 and 1"):
+    with raises(DataError, where="threshold[posterior=2]"):
         parse_rule("threshold[posterior=2]")
-    with pytest.raises(DataError, match="number"):
+    with raises(DataError, where="threshold[posterior=a]"):
         parse_rule("threshold[posterior=a]")
-    with pytest.raises(DataError, match="inf is not between"):
+    with raises(DataError, where="information[weight=inf]"):
         parse_rule("information[weight=inf]")
 
 
 def test_what_is_no_hierarchy_or_no_distribution_is_refused() -> None:
-    with pytest.raises(DataError, match="class 1 has no synset"):
+    with pytest.raises(DataError):
         ClassHierarchy.of([("pug",), ()], TOY)
-    with pytest.raises(DataError, match="nothing to decide"):
+    with pytest.raises(DataError):
         ClassHierarchy.of([("pug",)], TOY)
-    with pytest.raises(DataError, match="above all"):
+    with raises(DataError, where="toy"):
         ClassHierarchy.of([("a",), ("b",)], Taxonomy.from_edges({"a": ["x"], "b": ["y"]}))
     for wrong in ([[0.5, 0.5]], [[0.5, 0.5, 0.5, 0.5]], [[-1, 1, 0.5, 0.5]], [[np.nan, 1, 0, 0]]):
-        with pytest.raises(DataError, match="probabilities"):
+        with raises(DataError, naming="probabilities"):
             TREE.posteriors(wrong)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "named"),
     [
-        ({"calibration": [0.9, np.nan]}, "not between 0 and 1"),
-        ({"calibration": [0.9, 9.0]}, "not between 0 and 1"),
-        ({"unknown": [True, False]}, r"unknown has the shape \(2,\) for 1 images"),
+        ({"calibration": [0.9, np.nan]}, ()),
+        ({"calibration": [0.9, 9.0]}, ()),
+        ({"unknown": [True, False]}, "2"),
     ],
 )
-def test_what_does_not_fit_the_images_is_refused(options, message) -> None:
-    with pytest.raises(DataError, match=message):
+def test_what_does_not_fit_the_images_is_refused(options, named: object) -> None:
+    with raises(DataError, where="threshold[posterior=0.9]", naming=named):
         Threshold().answers(TREE, [[0.25, 0.25, 0.25, 0.25]], **options)
 
 
 @pytest.mark.parametrize(("truth", "answers"), [([0, 1], [0]), ([-1], [0]), ([0], [99]), ([[0]], [[0]])])
 def test_numbers_of_no_node_have_no_errors(truth, answers) -> None:
-    with pytest.raises(DataError, match="nodes have the numbers 0 to|has the shape"):
+    with pytest.raises(DataError):
         compare_answers(TREE, truth, answers)
 
 

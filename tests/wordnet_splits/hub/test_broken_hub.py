@@ -12,6 +12,7 @@ import pytest
 
 from tests import hub_server
 from tests.hub_server import Fault, Handler, Hub, at_hand
+from tests.raising import raises
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import HubError, HubUnreachableError
 from wordnet_splits.hub import asking
@@ -202,7 +203,7 @@ def test_two_publish_at_once_and_nobody_is_told_to_log_in(
 
     publish(Address("org/set"), release)
     monkeypatch.setattr(publishing, "_check_others", somebody_else_publishes)
-    with pytest.raises(HubError, match="somebody else has published here meanwhile") as refused:
+    with raises(HubError, where="datasets/org/set") as refused:
         publish(Address("org/set"), release, tag="v1-changes-the-card")
     assert "log in" not in str(refused.value)
 

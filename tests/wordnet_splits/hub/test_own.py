@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.hub_server import Hub, at_hand
+from tests.raising import raises
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
-from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.errors import ManifestError, SplitsError
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.finding import load_manifest
 
@@ -141,7 +142,7 @@ def test_what_the_carried_files_say_is_checked(
         if path.startswith("mine/"):
             Path("there", path).parent.mkdir(parents=True, exist_ok=True)
             Path("there", path).write_bytes(files[path])
-    with pytest.raises(SplitsError, match="mypics"):
+    with raises(SplitsError, naming="mypics"):
         load_manifest(Path("there/mine"))
 
 
@@ -181,7 +182,7 @@ def test_a_snapshot_verifies_and_loads_from_a_folder_and_from_the_cache(
     (linked / "mine/sources/mypics.tsv").unlink()
     (linked / "mine/sources/mypics.tsv").symlink_to(secret.absolute())
     assert "leaves its folder" in splits("verify", linked / "mine").error
-    with pytest.raises(SplitsError, match="leaves its folder"):
+    with raises(ManifestError, where="mine"):
         load_manifest(linked / "mine")
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wordnet_splits.base.errors import SplitsError
+from tests.raising import raises
+from wordnet_splits.base.errors import DataError, RecipeError
 from wordnet_splits.catalog.picture_pairs import COLUMNS, write_pairs
 from wordnet_splits.making import build_benchmark
 from wordnet_splits.recipe import load_recipe
@@ -64,13 +65,13 @@ def test_pictures_of_rows_that_count_are_left_out(tmp_path, near_ids):
 )
 def test_a_table_that_cannot_be_read_is_refused(tmp_path, table, message):
     (tmp_path / "bad.tsv").write_text("image_id\n1\n")
-    with pytest.raises(SplitsError, match=f"digits-6-9.*{message}"):
+    with raises(DataError, naming=message):
         build(tmp_path, table)
 
 
 def test_a_table_of_other_sources_is_refused(tmp_path):
     write_pairs(tmp_path / "pairs.tsv", [row("1", source="pictures", verdict="leave out")])
-    with pytest.raises(SplitsError, match=r"pairs.tsv has no picture of digits \(it compares pictures\)"):
+    with raises(RecipeError, where="apart.toml, line 7: group digits-6-9, test"):
         build(tmp_path)
     write_pairs(tmp_path / "pairs.tsv", [])  # a comparison without pairs
     assert build(tmp_path).complete

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.raising import raises
 from tests.wordnet_splits.sources.trees import jpeg
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.catalog import load_catalog
@@ -139,5 +140,5 @@ def test_only_id_groups_can_be_without_labels(tmp_path: Path) -> None:
         .join(["\n[[group]]", ""])
         .replace('"all"\nrole = "id"', '"b"\nrole = "far"')
     )
-    with pytest.raises(RecipeError, match="labelled = false is for ID classes"):
+    with raises(RecipeError, where="halves.toml, line 12"):
         build_benchmark(recipe)

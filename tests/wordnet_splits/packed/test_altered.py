@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.raising import raises
 from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.finding import load_manifest
@@ -80,7 +81,7 @@ def test_every_field_is_walked(store: Path) -> None:
 @pytest.mark.parametrize("field", FIELDS)
 def test_an_altered_field_does_not_fit_the_checksum(store: Path, field: str) -> None:
     rewritten(store, put(field, OTHER[field]))
-    with pytest.raises(SourceError, match=r"packed\.json: (was altered|is malformed)"):
+    with raises(SourceError, where="packed.json"):
         open_store(store)
 
 
@@ -116,7 +117,7 @@ def test_an_altered_field_with_a_checksum_made_anew_is_found(store: Path, field:
 )
 def test_what_no_store_says_is_malformed(store: Path, change: object) -> None:
     rewritten(store, change, honest=True)
-    with pytest.raises(SourceError, match="is malformed|another"):
+    with raises(SourceError, where="packed.json"):
         open_store(store).images(PART)
 
 
@@ -127,7 +128,7 @@ def test_a_description_without_parts_has_a_problem(store: Path) -> None:
 
 def test_a_description_without_a_checksum_is_refused(store: Path) -> None:
     rewritten(store, lambda data, part: data.pop("checksum"))
-    with pytest.raises(SourceError, match="its checksum differs"):
+    with raises(SourceError, where="packed.json", naming="checksum"):
         open_store(store)
 
 
@@ -150,5 +151,5 @@ def test_a_store_of_another_benchmark_serves_no_images(store: Path) -> None:
     other = load_manifest("digits")
     other.data = other.data.model_copy(update={"name": "digits@seed=3"})
     opened = open_store(store)
-    with pytest.raises(SourceError, match="holds the images of digits, not of"):
+    with raises(SourceError, where="digits"):
         opened.images_of(other, PART)

@@ -21,6 +21,7 @@ from tests.photographs import (
     jpeg,
     write_root,
 )
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.packed import check_store, open_store, part_paths
@@ -120,7 +121,7 @@ def test_one_flipped_bit_is_noticed_by_its_row_and_only_there(digits):
     images = digits.images(part)
     name = images.image_id(5)
     for read in (images.picture, images.raw, images.encoded, lambda n: images.pixels(np.array([4, n]))):
-        with pytest.raises(DataError, match=rf"image '{name}' do not match their checksum") as caught:
+        with raises(DataError, where="digits-6-9.bin", naming=name) as caught:
             read(5)
         assert str(path) in str(caught.value)
         assert read(6) is not None
@@ -141,7 +142,7 @@ def test_bytes_of_another_row_are_noticed(digits):
         writer.write_batch(table.combine_chunks().to_batches()[0])
     images = digits.images(part)
     for row in (2, 3):
-        with pytest.raises(DataError, match="checksum"):
+        with raises(DataError, where="digits-6-9.bin", naming="checksum"):
             images.raw(row)
     assert images.picture(4)
     assert [p.detail for p in check_store(digits.folder)] == [
@@ -164,7 +165,7 @@ def test_truncated_and_absent_files_are_named(digits, suffix):
         path.unlink()
         if left is not None:
             path.write_bytes(left)
-        with pytest.raises(SourceError, match=rf"{digits.folder}/test/gaussian.*pack it again"):
+        with raises(SourceError, naming=digits.folder):
             digits.images(("test", "gaussian"))
         assert "gaussian" in check_store(digits.folder)[0].detail
         path.write_bytes(content)
@@ -173,12 +174,12 @@ def test_truncated_and_absent_files_are_named(digits, suffix):
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": 9, "parts": []}', '{"schema": 1, "parts": [{}]}'])
 def test_a_malformed_description_is_refused(digits, text):
     (digits.folder / "packed.json").write_text(text, encoding="utf-8")
-    with pytest.raises(SourceError, match=str(digits.folder)):
+    with raises(SourceError, where="packed.json", naming=str(digits.folder)):
         open_store(digits.folder)
 
 
 def test_a_folder_without_a_store_says_how_to_make_one(tmp_path):
-    with pytest.raises(SourceError, match="wordnet-splits pack BENCHMARK"):
+    with raises(SourceError, where=tmp_path):
         open_store(tmp_path)
 
 
@@ -189,10 +190,10 @@ def test_images_of_another_version_or_spec_are_refused(photographs, tmp_path, mo
     assert len(store.images_of(loaded, ("test", "near"))) == COUNT
     with monkeypatch.context() as patch:
         patch.setattr("wordnet_splits.packed.store.spec_id", lambda view: "another")
-        with pytest.raises(SourceError, match="another resize spec"):
+        with raises(SourceError, where="store", naming="another"):
             store.images_of(loaded, ("test", "near"))
     prints = loaded.data.fingerprints.model_dump()
     prints["images"][0]["images"] = "0" * 64
     loaded, part = altered(loaded, fingerprints=prints), next(iter(loaded.parts))
-    with pytest.raises(SourceError, match="packed from other rows than those of photographs"):
+    with raises(SourceError, where="store"):
         store.images_of(loaded, part)

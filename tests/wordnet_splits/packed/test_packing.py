@@ -15,6 +15,7 @@ import pytest
 
 from tests.made_manifests import altered
 from tests.photographs import COUNT, SHARK, TENCH, build_photographs, image_file, jpeg, write_root
+from tests.raising import raises
 from wordnet_splits.base.errors import MissingImageError, OutputError, SourceError, UnknownNameError
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.finding import load_manifest
@@ -32,10 +33,10 @@ REPOSITORY = Path(__file__).parents[3]
 
 def test_without_allow_missing_nothing_is_left_half_written(photographs, damaged_root, tmp_path):
     out = tmp_path / "store"
-    with pytest.raises(MissingImageError, match=rf"2 images are altered or missing: imagenet1k:{TENCH}_5001"):
+    with raises(MissingImageError, where="photographs@local", naming=(f"{TENCH}_5001", "2", "imagenet1k")):
         pack(load_manifest(photographs[1]), out, roots={"imagenet1k": damaged_root}, groups=["known"])
     assert [p for p in out.rglob("*") if p.is_file()] == []
-    with pytest.raises(SourceError, match="near needs the images of imagenet1k, which has no root"):
+    with raises(SourceError, where="imagenet1k", naming="near"):
         pack(load_manifest(photographs[1]), out, groups=["near"])
 
 
@@ -72,9 +73,7 @@ def test_the_dataset_reads_an_incomplete_store_only_when_allowed(photographs, da
     root, manifest = photographs
     out = tmp_path / "store"
     pack(load_manifest(manifest), out, roots={"imagenet1k": damaged_root}, allow_missing=True)
-    with pytest.raises(
-        MissingImageError, match=rf"2 of the images of group known are not here, first '{TENCH}_5001'"
-    ):
+    with raises(MissingImageError, where="store", naming=(f"{TENCH}_5001", "2")):
         UnknownDetectionSet(manifest, role="id", packed=out)
     data = UnknownDetectionSet(manifest, role="id", packed=out, allow_missing=True)
     assert data.missing["image_id"].to_pylist() == [f"{TENCH}_5001", f"{TENCH}_5002"]
@@ -95,7 +94,7 @@ def test_the_dataset_takes_from_roots_what_no_store_holds(photographs, tmp_path)
     data = UnknownDetectionSet(manifest, packed=stores, roots={"imagenet1k": root})
     read = UnknownDetectionSet(manifest, roots={"imagenet1k": root})
     assert [image.tobytes() for image, _ in data] == [image.tobytes() for image, _ in read]
-    with pytest.raises(SourceError, match="known needs .* no root, and no packed folder holds it"):
+    with raises(SourceError, where="imagenet1k"):
         UnknownDetectionSet(manifest, packed=stores)
 
 
@@ -224,21 +223,21 @@ def test_a_store_of_pictures_that_the_manifest_did_not_know_is_refused_by_one_th
     root, manifest = photographs
     unknown = without_digests(load_manifest(manifest))
     store = pack(load_manifest(unknown), tmp_path / "store", roots={"imagenet1k": root}).store
-    with pytest.raises(SourceError, match="not packed from the pictures that photographs@local"):
+    with raises(SourceError, where="store"):
         store.images_of(load_manifest(manifest), ("test", "known"))
     packed = pack(load_manifest(manifest), tmp_path / "store", roots={"imagenet1k": root}).store
     assert len(packed.images_of(load_manifest(manifest), ("test", "known"))) == 2 * COUNT
 
 
 def test_a_store_of_another_benchmark_is_left_alone(digits, tmp_path):
-    with pytest.raises(OutputError, match="holds the packed images of digits, not of many"):
+    with raises(OutputError, where="digits"):
         pack(load_manifest(build_many(tmp_path)), digits.folder)
     assert check_store(digits.folder) == []
 
 
 def test_a_folder_that_cannot_be_written_is_one_error(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(OutputError, match="cannot be written"):
+    with raises(OutputError, where="file"):
         pack(load_manifest("digits"), tmp_path / "file" / "store")
 
 
@@ -246,7 +245,7 @@ def test_a_folder_that_cannot_be_written_is_one_error(tmp_path):
     ("options", "message"), [({"groups": ["digits-6"]}, "digits-6-9"), ({"splits": ["tst"]}, "test")]
 )
 def test_unknown_names_get_their_neighbours(tmp_path, options, message):
-    with pytest.raises(UnknownNameError, match=message):
+    with raises(UnknownNameError, where="digits", naming=message):
         pack(load_manifest("digits"), tmp_path / "store", **options)
     assert not (tmp_path / "store").exists()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.raising import raises
 from wordnet_splits.base.errors import ManifestError, RecipeError
 from wordnet_splits.checks.freeze import freeze
 from wordnet_splits.finding import load_manifest
@@ -97,5 +98,5 @@ def test_a_wrong_value_in_a_manifest_is_refused(tmp_path: Path) -> None:
     folder = write_manifest(build_benchmark(recipe_file(tmp_path)).manifest, tmp_path)
     path = folder / "manifest.json"
     path.write_text(path.read_text("utf-8").replace("0000-0002-1825-0097", "0000-0002-1825-0099"), "utf-8")
-    with pytest.raises(ManifestError, match=r"is malformed at about\.authors\.0\.orcid: .*check digit"):
+    with raises(ManifestError, where="manifest.json", naming="about.authors.0.orcid"):
         load_manifest(folder)

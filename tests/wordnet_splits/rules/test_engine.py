@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.raising import raises
 from tests.wordnet_splits.rules.toy import PETS, context, judge, load, taken
 from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import RecipeError, UnknownNameError
@@ -199,12 +200,12 @@ def test_a_draw_of_more_than_there_is_is_refused(rule: Table, says: str) -> None
 
 
 def test_a_column_that_does_not_exist_is_named() -> None:
-    with pytest.raises(UnknownNameError, match="unknown catalog column 'superklass'.*'superclass'"):
+    with raises(UnknownNameError, where="'pets'", naming="superklass", near="superclass"):
         judge({"draw": 1, "within": "superklass"})
 
 
 def test_a_candidate_of_another_source_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match="unknown class 'spoon'"):
+    with raises(UnknownNameError, where="'pets'", naming="spoon"):
         decide(ClassRule.model_validate({"rest": True}), "pets", ["spoon"], context())
 
 
