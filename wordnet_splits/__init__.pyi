@@ -17,7 +17,6 @@ from .checks.leaks import report_leaks as report_leaks
 from .checks.listing import list_benchmarks as list_benchmarks
 from .checks.verify import verify_benchmark as verify_benchmark
 from .duplicates.find import find_duplicates as find_duplicates
-from .duplicates.join import join as join
 from .duplicates.near_duplicates import find_near_duplicates as find_near_duplicates
 from .exchange.exporter import export_benchmark as export_benchmark
 from .exchange.importer import import_benchmark as import_benchmark

@@ -1,17 +1,17 @@
-"""Commands on images that are in several sets or copies: leaks, join, duplicates."""
+"""Commands on images that are in several sets or copies: leaks, duplicates."""
 
 from __future__ import annotations
 
 import re
 from itertools import groupby, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import Json, Manifests, RootOptions, Workers, add_command
+from wordnet_splits.terminal.options import Json, Manifests, RootOptions, add_command
 from wordnet_splits.terminal.output import (
     DONE,
     LEFT_OUT,
@@ -27,23 +27,16 @@ if TYPE_CHECKING:
     from wordnet_splits.base.errors import Problem
     from wordnet_splits.checks.leaks import LeakReport
     from wordnet_splits.duplicates.find import DuplicateReport
-    from wordnet_splits.duplicates.join import By, Join
     from wordnet_splits.duplicates.near_duplicates import NearPair, NearReport
 
 SHOWN_PAIRS = 20
 SHOWN_PROBLEMS = 3
-SHOWN_NAMES = 3
 
 
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
     leaks = ["wordnet-splits leaks unknown-cifar", "wordnet-splits leaks digits --near --threshold 8"]
     add_command(app, "leaks", show_leaks, leaks)
-    join = [
-        "wordnet-splits join openood-mnist mnist",
-        "wordnet-splits join openood-tin597 imagenet1k --by position",
-    ]
-    add_command(app, "join", join_copies, join)
     duplicates = [
         "wordnet-splits duplicates digits digits --out digits-twice",
         "wordnet-splits duplicates ./photographs ./pictures --out pairs --shard 1/2",
@@ -130,53 +123,6 @@ def _sets_of(pair: NearPair) -> tuple[str, str, str, str]:
 
 def _problem_line(problem: Problem) -> str:
     return f"  {problem.kind}: {problem.source}:{problem.image_id}: {problem.detail}"
-
-
-def join_copies(
-    a: Annotated[
-        str, typer.Argument(metavar="SOURCE-A", help="A copy of a dataset, such as openood-cifar10.")
-    ],
-    b: Annotated[str, typer.Argument(metavar="SOURCE-B", help="Another copy of it, such as cifar10.")],
-    by: Annotated[
-        str,
-        typer.Option(
-            metavar="WAY", help="evidence (a rule, or pixels) or position (a guess, marked unverified)."
-        ),
-    ] = "evidence",
-    root: RootOptions = None,
-    out: Annotated[Path | None, typer.Option(help="File to write the table to: .csv or .parquet.")] = None,
-    workers: Workers = 1,
-    json: Json = False,
-) -> int:
-    """Match the images of two copies of a dataset, by a rule on their names or by pixels.
-
-    `--by position` matches image n of a class with the publisher's n-th, which nobody has verified.
-
-    The exit code is 1 where no image is matched, 3 where some images of SOURCE-A are not.
-    """
-    from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.duplicates.join import join
-
-    method = cast("By", by)  # join refuses any other text
-    joined = join(a, b, by=method, roots=parse_roots(root or []), workers=workers, progress=OnStderr())
-    if out is not None:
-        joined.write(out)
-    print_result(joined, json, lambda: _print_join(joined))
-    if not joined.pairs:
-        return NEGATIVE
-    return DONE if joined.complete else LEFT_OUT
-
-
-def _print_join(joined: Join) -> None:
-    ambiguous = (
-        f" ({joined.ambiguous:,} of equal pictures, in the order of their ids)" if joined.ambiguous else ""
-    )
-    to_stdout(f"{joined.a} and {joined.b}, {', '.join(joined.splits)}: {joined.reason}")
-    to_stdout(f"  joined     {len(joined.pairs):,}{ambiguous}{'' if joined.verified else ', unverified'}")
-    for name, ids in ((joined.a, joined.unmatched_a), (joined.b, joined.unmatched_b)):
-        examples = f", such as {', '.join(ids[:SHOWN_NAMES])}" if ids else ""
-        to_stdout(f"  unmatched  {len(ids):,} of {name}{examples}")
-    print_first([_problem_line(p) for p in joined.problems], SHOWN_PROBLEMS)
 
 
 def show_duplicates(

@@ -25,7 +25,7 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.text_formats import read_toml
 from wordnet_splits.base.untrusted import read_image
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.duplicates.join import image_digests, image_labels, known_splits
+from wordnet_splits.exchange.archives.originals import find_originals
 from wordnet_splits.exchange.entries import ListEntry
 from wordnet_splits.exchange.recipe_from_lists import benchmark_from_lists
 from wordnet_splits.exchange.results import Imported, Unidentified
@@ -198,12 +198,6 @@ def _pictures(folder: Path, root: Path) -> Iterator[Path]:
             yield Path(entry.path)
 
 
-class _Original(NamedTuple):
-    image_id: str
-    class_id: str
-    split: str
-
-
 @dataclass
 class ArchiveMatches:
     """Matched images and classes of class folders, pictures without an id, and unreadable originals."""
@@ -228,7 +222,7 @@ def match_archive(archive: Archive, options: ImportOptions) -> ArchiveMatches:
     UnsafeDataError : a link leaves the archive.
     """
     matches = ArchiveMatches()
-    read_originals = cache(lambda source, splits: _originals(source, splits, options, matches.problems))
+    read_originals = cache(lambda source, splits: find_originals(source, splits, options, matches.problems))
     used: set[tuple[str, str]] = set()
     id_classes: dict[str, set[str]] = defaultdict(set)
     for part in sorted(archive.parts, key=_order):
@@ -320,23 +314,3 @@ def _entry(split: str, group: Group, class_id: str, image_id: str) -> ListEntry:
 def _leave_out(matches: ArchiveMatches, part: ArchivePart, paths: Mapping[str, list[str]]) -> None:
     """Note the pictures that are left out, by the reason."""
     matches.left_out += [Unidentified(part.folder, reason, sorted(p)) for reason, p in paths.items() if p]
-
-
-def _originals(
-    source: str, splits: frozenset[str], options: ImportOptions, problems: list[Problem]
-) -> Mapping[bytes, list[_Original]] | None:
-    """Return the originals of some splits by digest, in the order of their ids; None if not at hand.
-
-    They are from inventories or, if these have no digests, from roots.
-    """
-    roots = {} if known_splits(source, {}) >= splits else options.roots
-    at_hand = known_splits(source, roots) & splits
-    if not at_hand:
-        return None
-    labels = image_labels(source, roots, at_hand)
-    digests, unreadable = image_digests(source, labels, roots, 1, options.progress)
-    problems += unreadable
-    originals: dict[bytes, list[_Original]] = defaultdict(list)
-    for image_id in sorted(digests):
-        originals[digests[image_id]].append(_Original(image_id, *labels[image_id]))
-    return originals
