@@ -2,8 +2,7 @@
 
 A name is that of a frozen benchmark, in the first of these folders that has it: the folder given, the one in
 ``WORDNET_SPLITS_MANIFESTS``, the checkout, the installed package; ``mine@v1`` is an earlier version of it. An
-address, on the Hub (``hf://datasets/ORG/NAME@v1/BENCHMARK``) or of a published folder
-(``https://HOST/FOLDER/BENCHMARK``), is pulled and verified on first use.
+address on the Hub (``hf://datasets/ORG/NAME@v1/BENCHMARK``) is pulled and verified on first use.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from wordnet_splits.base.errors import ManifestError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.catalog.declarations import Declaration, merge_declarations
-from wordnet_splits.hub.address import SCHEME, Address, FolderAddress, is_address, parse_address, web_address
+from wordnet_splits.hub.address import SCHEME, is_address, parse_address
 from wordnet_splits.manifest import Manifest, read_manifest
 from wordnet_splits.manifest.diff import contradictions
 from wordnet_splits.manifest.folders import frozen_folder, frozen_folders, manifest_names, shipped_data
@@ -65,17 +64,16 @@ def _pulled_folder(text: str) -> Path:
     A benchmark pulled from a tag needs no connection; one from a branch stays at the commit it was pulled at
     until ``wordnet-splits hub pull`` is run again.
     """
-    parse = parse_address if text.startswith(SCHEME) else web_address
-    address: Address | FolderAddress = parse(text, where="benchmark")
+    address = parse_address(text, where="benchmark")
     if address.benchmark is None:
-        hint = f"as in {SCHEME}ORG/NAME@v1/unknown-cifar, https://example.org/folder/mine"
+        hint = f"as in {SCHEME}ORG/NAME@v1/unknown-cifar"
         raise SplitsError(f"{text!r} names no benchmark", hint=hint)
     folder = address.folder / address.benchmark
     if not (folder / "manifest.json").is_file():
         from wordnet_splits.checks.verify import verify_received
-        from wordnet_splits.fetching.published import pull_published
+        from wordnet_splits.hub.pulling import pull
 
-        pull_published(address, verify=verify_received)
+        pull(address, verify=verify_received)
     return folder
 
 

@@ -162,7 +162,7 @@ def pull_benchmarks(
     repo: Annotated[
         str,
         typer.Argument(
-            metavar="ORG/NAME[@TAG][/BENCHMARK]|./FOLDER|https://HOST/FOLDER",
+            metavar="ORG/NAME[@TAG][/BENCHMARK]|./FOLDER",
             help="A dataset repository of the Hub, at a tag or its main branch; or a published folder.",
         ),
     ],

@@ -26,36 +26,7 @@ _AGAIN: Final = "the same command continues from there"
 _RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+)")
 
 
-def download_text(url: str, *, largest: int) -> str:
-    """Return a UTF-8 text from a server. Raises SourceError, also for more than ``largest`` bytes."""
-    try:
-        return download_bytes(url, largest=largest).decode("utf-8")
-    except UnicodeDecodeError as cause:
-        raise SourceError(f"is not UTF-8 text at byte {cause.start}", where=url) from None
-
-
-def download_bytes(url: str, *, largest: int) -> bytes:
-    """Return a file of a server. Raises SourceError, also for more than ``largest`` bytes."""
-    response = _request(url, 0)
-    assert response is not None
-    pieces, size = [], 0
-    with response:
-        _, total = _range(response, 0)
-        while piece := _piece(response, url, size):
-            pieces.append(piece)
-            size += len(piece)
-            _check_size(size, largest, url)
-    _check_complete(size, total, url)
-    return b"".join(pieces)
-
-
-def _check_size(size: int, largest: int, url: str) -> None:
-    if size > largest:
-        hint = "no file was kept: report this to the publisher"
-        raise SourceError(f"has more than {largest:,} bytes", where=url, hint=hint)
-
-
-def download(file: Download, folder: Path, *, url: str, progress: Progress, largest: int = LARGEST) -> bool:
+def download(file: Download, folder: Path, *, url: str, progress: Progress) -> bool:
     """Put a file into ``folder``, unless it is there; return whether anything was received.
 
     A partial file is kept under a hidden name, and the next call asks the server only for the rest.
@@ -64,7 +35,6 @@ def download(file: Download, folder: Path, *, url: str, progress: Progress, larg
     ----------
     file : its name and at least one checksum.
     url : its address, http or https.
-    largest : the most bytes that are received.
 
     Raises
     ------
@@ -79,7 +49,7 @@ def download(file: Download, folder: Path, *, url: str, progress: Progress, larg
                 raise OutputError(f"is there already, and {wrong}", where=str(path), hint=hint)
             return False
         part = path.with_name(f".{path.name}{PART}")
-        _receive(url, part, file.file, progress, largest)
+        _receive(url, part, file.file, progress)
         if wrong := wrong_checksum(file, part):
             part.unlink()
             hint = "it was removed: try again, or another mirror (--mirror)"
@@ -97,7 +67,7 @@ def wrong_checksum(file: Download, path: Path) -> str | None:
     return None if actual == expected else f"its {kind.upper()} is {actual}, not {expected}"
 
 
-def _receive(url: str, part: Path, name: str, progress: Progress, largest: int) -> None:
+def _receive(url: str, part: Path, name: str, progress: Progress) -> None:
     """Append the rest of the file to ``part``."""
     with writing(part):
         received = part.stat().st_size if part.exists() else 0
@@ -106,7 +76,6 @@ def _receive(url: str, part: Path, name: str, progress: Progress, largest: int) 
         return
     with response:
         start, total = _range(response, received)
-        _check_size(total or start, largest, url)
         _check_room(part, (total or start) - start)
         label = f"fetching {name}, in MiB"
         with writing(part), part.open("r+b" if start else "wb") as out:
@@ -119,7 +88,6 @@ def _receive(url: str, part: Path, name: str, progress: Progress, largest: int) 
                     out.write(piece)
                     task.advance((size + len(piece)) // _PIECE - size // _PIECE)
                     size += len(piece)
-                    _check_size(size, largest, url)
             out.truncate()
     _check_complete(size, total, url)
 

@@ -6,7 +6,6 @@ The library manages the token (``hf auth login``, ``HF_TOKEN``): it is never ask
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,13 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
 from wordnet_splits.base.errors import DataError, HubError, HubUnreachableError, SplitsError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import check_file, open_untrusted, path_below, sha256_of
-from wordnet_splits.hub.asking import Asker, Refusal
 
 LARGEST: Final = 1 << 40
 PIECE: Final = 1 << 20
@@ -71,7 +68,6 @@ class Repository:
         if not sys.stderr.isatty():
             self._utils.disable_progress_bars()
         self._api = self._library.HfApi(endpoint=os.environ.get(ENDPOINT) or None)
-        self._asker = Asker(self._utils)
 
     def where(self, path: str = "", *, commit: str = "") -> str:
         """Return a location in the repository, for errors."""
@@ -84,50 +80,47 @@ class Repository:
         """
         with self._asked():
             try:
-                answer, _ = self._asker.json(self._address(f"revision/{quote(revision, safe='')}"))
-            except Refusal as refusal:
-                if refusal.not_found:
-                    return None
+                return str(self._api.repo_info(self.name, revision=revision, repo_type="dataset").sha)
+            except self._utils.GatedRepoError:  # a RepositoryNotFoundError, too
                 raise
-            return str(answer["sha"])
+            except (self._utils.RepositoryNotFoundError, self._utils.RevisionNotFoundError):
+                return None
 
     def tags(self) -> dict[str, str]:
         """Return the commit of each tag."""
         with self._asked():
-            refs, _ = self._asker.json(self._address("refs"))
-            return {str(ref["name"]): str(ref["targetCommit"]) for ref in refs["tags"]}
+            refs = self._api.list_repo_refs(self.name, repo_type="dataset")
+            return {ref.name: ref.target_commit for ref in refs.tags}
 
     def files(self, commit: str) -> dict[str, RemoteFile]:
         """Return all files at a commit by path.
 
         Raises
         ------
-        HubError : a path leaves the repository's folder, is listed twice, or the list does not end.
+        HubError : a path leaves the repository's folder, or is listed twice.
         """
-        files_by_path: dict[str, RemoteFile] = {}
         with self._asked():
-            for item in self._asker.pages(self._address(f"tree/{commit}?recursive=true&expand=false")):
-                if item["type"] != "file":
-                    continue
-                path = str(item["path"])
-                if path in files_by_path:
-                    raise self._strange(f"lists {printable(path)!r} twice", commit)
-                try:
-                    path_below(Path("root"), path)
-                except DataError:
-                    raise self._strange(f"the path {printable(path)!r} leaves its folder", commit) from None
-                lfs = item.get("lfs")
-                files_by_path[path] = RemoteFile(
-                    path, int(item["size"]), str(lfs["oid"]) if lfs else None, str(item["oid"])
-                )
+            entries = list(
+                self._api.list_repo_tree(self.name, recursive=True, revision=commit, repo_type="dataset")
+            )
+        files_by_path: dict[str, RemoteFile] = {}
+        for entry in entries:
+            if not hasattr(entry, "blob_id"):  # a folder
+                continue
+            path = str(entry.path)
+            if path in files_by_path:
+                raise self._strange(f"lists {printable(path)!r} twice", commit)
+            try:
+                path_below(Path("root"), path)
+            except DataError:
+                raise self._strange(f"the path {printable(path)!r} leaves its folder", commit) from None
+            sha256 = str(entry.lfs.sha256) if entry.lfs else None
+            files_by_path[path] = RemoteFile(path, int(entry.size), sha256, str(entry.blob_id))
         return files_by_path
 
     def _strange(self, reason: str, commit: str) -> HubError:
         hint = "no file was kept: report this to the publisher"
         return HubError(reason, where=self.where(commit=commit), hint=hint)
-
-    def _address(self, path: str) -> str:
-        return f"{self._api.endpoint}/api/datasets/{self.name}/{path}"
 
     def card(self, file: RemoteFile, commit: str) -> dict[str, Any]:
         """Return the metadata at the top of a dataset card; empty without any."""
@@ -144,17 +137,11 @@ class Repository:
         HubError : it is larger than ``largest`` bytes, or not the file that the Hub describes.
         """
         if file.size > largest:
-            raise HubError(
-                f"{file.path} has {file.size:,} bytes, at most {largest:,} are read",
-                where=self.where(commit=commit),
-                hint="no file was kept: report this to the publisher",
-            )
+            raise self._strange(f"{file.path} has {file.size:,} bytes, at most {largest:,} are read", commit)
         path = path_below(folder, file.path)
         if file.is_at(path):
             return path
-        with self._asked():
-            url = f"{self._api.endpoint}/datasets/{self.name}/resolve/{commit}/{quote(file.path)}"
-            self._asker.file(url, path, file.size)
+        self._download(file, commit, local_dir=folder)
         if not file.is_at(path):
             path.unlink(missing_ok=True)
             raise HubError(
@@ -175,45 +162,17 @@ class Repository:
         ------
         HubError : it is not as the Hub describes it, or it is not there and the Hub does not answer.
         """
-        with self._asked():
-            path = Path(
-                self._api.hf_hub_download(
-                    self.name,
-                    file.path,
-                    repo_type="dataset",
-                    revision=commit,
-                    cache_dir=hub_cache(),
-                    **self._bounded(file),
-                )
-            )
+        path = self._download(file, commit, cache_dir=hub_cache())
         if not (file.is_at(path) if check else path.stat().st_size == file.size):
             raise HubError(
                 "is not the file that the Hub describes", where=str(path), hint="remove it, and try again"
             )
         return path
 
-    def _bounded(self, file: RemoteFile) -> dict[str, Any]:
-        """Return parameters that make the library stop when it receives more bytes than are listed.
-
-        Versions of the library without them check the size afterwards.
-        """
-        if "tqdm_class" not in inspect.signature(self._api.hf_hub_download).parameters:
-            return {}
-        where, listed = self.where(file.path), file.size
-
-        class Bounded(self._utils.tqdm):  # type: ignore[misc, name-defined]
-            received = 0
-
-            def update(self, n: float | None = 1) -> bool | None:
-                self.received += int(n or 0)
-                if self.received > listed:
-                    reason = f"the file of {listed:,} bytes is larger than the Hub lists"
-                    raise HubError(
-                        reason, where=where, hint="remove it from the cache; tell who published it"
-                    )
-                return bool(super().update(n))
-
-        return {"tqdm_class": Bounded}
+    def _download(self, file: RemoteFile, commit: str, **to: Path) -> Path:
+        with self._asked():
+            path = self._api.hf_hub_download(self.name, file.path, repo_type="dataset", revision=commit, **to)
+        return Path(path)
 
     def create(self, *, private: bool) -> None:
         """Create the repository, unless it exists."""

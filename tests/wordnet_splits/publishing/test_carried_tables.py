@@ -65,14 +65,12 @@ def test_a_manifest_carries_the_tables_and_one_without_any_says_nothing_of_them(
     assert not (digits / "pairs").exists()
 
 
-@pytest.mark.parametrize("address", ["./published", "./published.zip"])
-def test_it_is_published_pulled_verified_and_rebuilt(built: Path, splits: Command, address: str) -> None:
+def test_it_is_published_pulled_verified_and_rebuilt(built: Path, splits: Command) -> None:
     assert splits("hub", "publish", "build/digits-apart", "--to", "published").code == 0
     described = json.loads(Path("published/digits-apart/croissant.json").read_text())["distribution"]
     assert {"pairs/1.tsv", "pairs/2.tsv"} <= {file["contentUrl"] for file in described}
-    shutil.make_archive("published", "zip", ".", "published")
     built.rename("elsewhere")
-    assert splits("hub", "pull", address, "--out", "pulled").code == 0
+    assert splits("hub", "pull", "./published", "--out", "pulled").code == 0
     assert carried(Path("pulled/digits-apart")) == carried(Path("elsewhere"))
     assert splits("verify", "pulled/digits-apart").code == 0
     assert splits("leaks", "pulled/digits-apart").code == 0

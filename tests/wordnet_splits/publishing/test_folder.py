@@ -1,20 +1,17 @@
-"""``publish --to``, and ``pull`` from a folder or a server: no foreign file is lost, no wrong one taken."""
+"""``publish --to``, and ``pull`` from a folder: no foreign file is lost, no wrong one taken."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import re
 import shutil
 import subprocess
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.wordnet_splits.fetching.server import Publisher, serving
 from wordnet_splits.base.errors import ManifestError, SplitsError
 from wordnet_splits.fetching.published import SUMS, parse_sums
 from wordnet_splits.finding import load_manifest
@@ -136,7 +133,6 @@ def test_the_card_tells_how_to_read_the_folder(published: Path) -> None:
     assert len(images) == load_manifest("digits").images("test").num_rows
 
 
-@pytest.mark.parametrize("remote", [False, True], ids=["folder", "server"])
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -153,12 +149,10 @@ def test_the_card_tells_how_to_read_the_folder(published: Path) -> None:
     ids=["altered", "missing", "sums", "html", "outside", "twice", "no-manifest", "no-sums", "resealed"],
 )
 def test_a_wrong_folder_is_refused_in_one_line(
-    published: Path, splits, tmp_path: Path, change: Callable[[Path], object], said: str, remote: bool
+    published: Path, splits, tmp_path: Path, change: Callable[[Path], object], said: str
 ) -> None:
     change(published)
-    with serving(Publisher(tree(published))) as server:
-        address = server.address if remote else "./set"
-        assert said in splits("hub", "pull", address, "--out", "here").error
+    assert said in splits("hub", "pull", "./set", "--out", "here").error
     assert not (tmp_path / "here" / "digits").exists()
 
 
@@ -169,106 +163,12 @@ def swap(folder: Path) -> None:
     )
 
 
-def test_an_https_address_names_a_benchmark_wherever_one_is_named(published: Path, splits) -> None:
-    files = {f"data/{path}": content for path, content in tree(published).items()}
-    with serving(Publisher(files)) as server:
-        name = f"{server.address}/data/digits"
-        assert "role       near" in splits("explain", name, "seven").out
-        server.asked.clear()
-        assert splits("diff", name, "digits").code == 0
-        assert splits("verify", name).code == 0
-        assert server.asked == [], "it is pulled once"
-        done = splits("hub", "pull", name)
-        assert f"use one as {name}" in done.out
-        assert splits("hub", "pull", f"{server.address}/data").code == 0
-        assert "404" in splits("explain", f"{server.address}/nowhere/digits", "seven").error
-        assert "did you mean 'digits'" in splits("hub", "pull", f"{server.address}/data/digit").error
-        assert "names no benchmark" in splits("explain", f"{server.address}/", "seven").error
-
-
-def zipped(folder: Path, top: str, **entries: bytes) -> bytes:
-    """Return a zip archive of a published folder below ``top``, with further or other entries."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, content in {**tree(folder), **entries}.items():
-            archive.writestr(top + path, content)
-    return buffer.getvalue()
-
-
-def zipped_with_another(folder: Path) -> bytes:
-    """Return a zip archive of a published folder, and of another one beside it."""
-    buffer = io.BytesIO(zipped(folder, "a/"))
-    with zipfile.ZipFile(buffer, "a") as archive:
-        archive.writestr(f"b/{SUMS}", b"")
-    return buffer.getvalue()
-
-
-@pytest.mark.parametrize("top", ["", "set/"])
-def test_a_zip_of_a_published_folder_is_pulled_from_a_path_and_a_server(
-    published: Path, splits, tmp_path: Path, top: str
-) -> None:
-    (tmp_path / "set.zip").write_bytes(zipped(published, top))
-    assert splits("hub", "pull", "./set.zip", "--out", "here").code == 0
-    assert set(tree(tmp_path / "here" / "digits")) == set(tree(DIGITS))
-    assert "is a folder or archive here" in splits("hub", "pull", "set.zip").error
-    assert "did you mean 'digits'" in splits("hub", "pull", "./set.zip/digit", "--out", "other").error
-    with serving(Publisher({"files/set.zip": (tmp_path / "set.zip").read_bytes()})) as server:
-        address = f"{server.address}/files/set.zip"
-        assert f"use one as {address}/digits" in splits("hub", "pull", address).out
-        server.asked.clear()
-        assert splits("verify", f"{address}/digits").code == 0
-        assert server.asked == []
-        assert "404" in splits("hub", "pull", f"{server.address}/none.zip").error
-
-
-def test_a_query_may_follow_the_name_of_an_archive(published: Path, splits) -> None:
-    with serving(Publisher({"set.zip?download=1": zipped(published, "")})) as server:
-        address = f"{server.address}/set.zip?download=1"
-        assert f"use one as {address}/digits" in splits("hub", "pull", address).out
-        server.asked.clear()
-        assert splits("verify", f"{address}/digits").code == 0
-        assert server.asked == []
-        assert "names no published folder" in splits("hub", "pull", f"{server.address}/set?a=1").error
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda f: zipped(f, "")[:-90], "the archive is truncated or corrupt"),
-        (lambda f: zipped(f, "", **{"../outside": b"x"}), "outside"),
-        (lambda f: zipped(f, "", **{"digits/classes.parquet": b"x"}), "its SHA-256 is"),
-        (lambda f: zipped(f, "a/b/"), f"no {SUMS} at the top of the archive"),
-        (zipped_with_another, "holds several published folders"),
-        (lambda f: zipped(f, "", **{SUMS: f"{'0' * 64}  digits/manifest.json\n".encode()}), "SHA-256 is"),
-        (lambda f: ((f / "digits/classes.parquet").unlink(), zipped(f, ""))[1], "is not in the archive"),
-        (lambda f: zipped(f, "", **{SUMS: bytes(20 << 20)}), "has more than 16,777,216 bytes"),
-    ],
-    ids=["cut", "outside", "altered", "deep", "several", "sums", "missing", "bomb"],
-)
-def test_a_wrong_zip_is_refused_in_one_line(
-    published: Path, splits, tmp_path: Path, change: Callable[[Path], bytes], said: str
-) -> None:
-    (tmp_path / "set.zip").write_bytes(change(published))
-    assert said in splits("hub", "pull", "./set.zip", "--out", "here").error
-    assert not (tmp_path / "here" / "digits").exists()
-    assert not (tmp_path / "outside").exists()
-
-
-def test_an_interrupted_download_goes_on(published: Path, splits) -> None:
-    with serving(Publisher(tree(published))) as server:
-        for server.breaks in (300, 3000):  # in the checksums, and in a file
-            assert "broke off" in splits("hub", "pull", server.address, "--out", "here").error
-        server.breaks = None
-        assert splits("hub", "pull", server.address, "--out", "here").code == 0
-
-
 @pytest.mark.parametrize(
     ("address", "said"),
     [
         ("./nowhere", "no such folder"),
-        ("http://example.org/set/digits", "give https://example.org/set/digits"),
-        ("https://user@example.org/set", "names no published folder"),
-        ("org/set", "is a folder or archive here"),
+        ("https://example.org/set", "names no repository"),
+        ("org/set", "is a folder here"),
     ],
 )
 def test_an_address_of_nothing_is_refused(

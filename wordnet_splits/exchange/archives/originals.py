@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from wordnet_splits.base.errors import Problem, SourceError
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.exchange.results import ImportOptions
+from wordnet_splits.exchange.tasks import ImportOptions
 from wordnet_splits.making.digesting import read_digests
 from wordnet_splits.making.population import NO_POSITIONS
 from wordnet_splits.sources import open_source, source_class
