@@ -14,7 +14,8 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ import pytest
 import typer.main
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
+
+from wordnet_splits.base.registry import Registry
 
 # before numpy is imported: on a busy machine the threads of small matrix products wait for each other
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -164,16 +167,33 @@ def own_datasets_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def user_metrics_forgotten() -> Iterator[None]:
+def isolated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Function that leaves a registry its shipped objects and gives it entry points, until the test ends."""
+    changed: list[Registry[Any]] = []
+
+    def isolate(registry: Registry[Any], points: Sequence[tuple[str, str]] = ()) -> None:
+        shipped = {name: entry for name, entry in registry.registered.items() if registry.is_shipped(name)}
+        monkeypatch.setattr(registry, "_entries", shipped)
+        monkeypatch.setattr(registry, "_aliases", dict(registry._aliases))
+        found = [EntryPoint(name, value, registry.group) for name, value in points]
+        monkeypatch.setattr(
+            "wordnet_splits.base.registry.entry_points",
+            lambda group: [point for point in found if point.group == group],
+        )
+        registry.__dict__.pop("_plugins", None)
+        changed.append(registry)
+
+    yield isolate
+    for registry in changed:
+        registry.__dict__.pop("_plugins", None)
+
+
+@pytest.fixture
+def user_metrics_forgotten(isolated: Callable[..., None]) -> None:
     """No metric of a user's, and none of this test's afterwards."""
     from wordnet_splits.metrics import METRICS
 
-    before = dict(METRICS)
-    for name in [name for name, metric in before.items() if metric.origin]:
-        del METRICS[name]
-    yield
-    METRICS.clear()
-    METRICS.update(before)
+    isolated(METRICS)
 
 
 @pytest.fixture(scope="session")

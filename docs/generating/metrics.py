@@ -30,7 +30,7 @@ def lines() -> Iterator[str]:
     of_classifiers = (
         Metric(function.__name__, False, ("probabilities",), function, function) for function in CALIBRATION
     )
-    for metric in (*METRICS.values(), *of_classifiers):  # variants of one function together
+    for metric in (*METRICS.registered.values(), *of_classifiers):  # variants of one function together
         family = families.setdefault(metric.function.__module__, {})
         family.setdefault(metric.function.__name__, []).append(metric)
     rows = [

@@ -16,7 +16,7 @@ from wordnet_splits.base import about
 from wordnet_splits.catalog import declarations as declared_sources
 from wordnet_splits.recipe import recipe
 from wordnet_splits.rules import engine, model
-from wordnet_splits.rules.registry import registered_operators
+from wordnet_splits.rules.registry import OPERATORS
 
 TABLES: dict[str, type[BaseModel]] = {
     "The file": recipe.Recipe,
@@ -55,7 +55,7 @@ def lines() -> Iterator[str]:
         yield ""
         yield f"*{model.MEANINGS[name].capitalize()}.* Takes {kind(model.Expression.model_fields[field])}."
         yield ""
-        yield spoken(sections(engine.COMBINATIONS.get(name) or registered_operators()[name].judge)[""])
+        yield spoken(sections(engine.COMBINATIONS.get(name) or OPERATORS[name].judge)[""])
         yield ""
         if name == "overlaps":
             yield from keys(model.Expression, attributes(model.Expression))

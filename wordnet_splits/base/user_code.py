@@ -1,14 +1,11 @@
-"""Code of other packages and of users: entry points, ``MODULE:NAME``, and the errors that it raises."""
+"""Code of users: ``MODULE:NAME``, trust, and the errors that it raises."""
 
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
@@ -93,79 +90,3 @@ def import_object(path: str, *, where: str) -> Any:
         raise unknown("name", name, public, where=f"{where} {module_name}".strip())
     _imported.add(path)
     return getattr(module, name)
-
-
-@dataclass(frozen=True)
-class EntryPoints:
-    """The objects that installed packages register under one group of entry points.
-
-    Attributes
-    ----------
-    group : as in ``[project.entry-points."GROUP"]``. kind : noun for messages, e.g. "layout".
-    error : raised where an object cannot be loaded.
-    """
-
-    group: str
-    kind: str
-    error: type[SplitsError] = DataError
-
-    def names(self, built_in: Collection[str] = ()) -> tuple[str, ...]:
-        """Return the registered names, sorted; built-in names are refused with a warning."""
-        names = {point.name for point in entry_points(group=self.group)}
-        for name in sorted(names & set(built_in)):
-            warnings.warn(
-                f"the {self.kind} {name!r} of another package is ignored: a built-in one has that name",
-                stacklevel=2,
-            )
-        return tuple(sorted(names - set(built_in)))
-
-    def load(self, name: str) -> Any:
-        """Return the object registered as ``name``.
-
-        Raises
-        ------
-        SplitsError : of the type `error`, where it cannot be loaded, or two packages register the name.
-        """
-        points = {point.value: point for point in entry_points(group=self.group) if point.name == name}
-        if len(points) != 1:
-            raise self.error(
-                f"{len(points)} packages register the {self.kind} {name!r}",
-                where=", ".join(sorted(points)) or None,
-                hint="uninstall all but one",
-            )
-        ((value, point),) = points.items()
-        try:
-            return point.load()
-        except SplitsError:
-            raise
-        except USER_CODE_ERRORS as error:
-            raise self.error(
-                f"the {self.kind} {name!r} cannot be loaded: {describe_error(error)}",
-                where=value,
-                hint="install it again",
-            ) from error
-
-
-def warn_replaced(kind: str, name: str, *, stacklevel: int) -> None:
-    """Warn that an object of a user replaces an earlier one of its name, as when a cell runs again."""
-    warnings.warn(f"the {kind} {name!r} replaces the earlier one of that name", stacklevel=stacklevel)
-
-
-def defined_in(value: object, package: str) -> bool:
-    """Return whether a class or function is defined in a package or one of its subpackages."""
-    return f"{getattr(value, '__module__', '')}.".startswith(f"{package}.")
-
-
-def registered(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
-    """Return the object that loading the entry point ``name`` registered.
-
-    Raises
-    ------
-    DataError : it registered nothing under that name.
-    """
-    if name not in registry:
-        raise DataError(
-            f"the entry point {name!r} registers no {kind} of that name",
-            hint="the name of the entry point is that of the decorated object",
-        )
-    return registry[name]

@@ -13,7 +13,7 @@ from wordnet_splits.base.errors import OutputError, SplitsError, unknown
 from wordnet_splits.base.files import locked, replacing_folder
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.catalog.declarations import using_sources
-from wordnet_splits.exchange.formats.registry import PATH_LISTS, get_format
+from wordnet_splits.exchange.formats.registry import FORMATS
 from wordnet_splits.exchange.paths import PATHS
 from wordnet_splits.exchange.results import Exported
 from wordnet_splits.exchange.tasks import ExportTask
@@ -63,11 +63,12 @@ def export_benchmark(
     OutputError : ``out`` is not empty, or cannot be written.
     SourceError, MissingImageError : pictures are missing, without ``allow_missing``.
     """
-    exchange_format = get_format(format)
+    exchange_format = FORMATS[format]()
     if paths not in PATHS:
         raise unknown("kind of paths", paths, PATHS)
-    if format not in PATH_LISTS and (links or paths != "tree"):
-        hint = f"leave out paths and links, or export as {' or '.join(PATH_LISTS)}"
+    if not exchange_format.paths and (links or paths != "tree"):
+        lists = [name for name, kind in FORMATS.entries().items() if kind.paths]
+        hint = f"leave out paths and links, or export as {' or '.join(lists)}"
         raise SplitsError("is not a list of paths", where=format, hint=hint)
     manifest = load_manifest(benchmark, manifests)
     if groups or splits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
@@ -11,7 +12,7 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.catalog.declarations import Declaration, using_sources
 from wordnet_splits.exchange.archives.kim_archive import import_archive
 from wordnet_splits.exchange.entries import slug
-from wordnet_splits.exchange.formats.registry import ARCHIVE, get_format
+from wordnet_splits.exchange.formats.registry import ARCHIVE, FORMATS
 from wordnet_splits.exchange.paths import DiskPaths
 from wordnet_splits.exchange.recipe_from_lists import benchmark_from_lists
 from wordnet_splits.exchange.resolve import Resolved, resolve, unmatched_message
@@ -69,7 +70,7 @@ def import_benchmark(
         assert imported.manifest is not None
         overlap = count_overlap(load_manifest(imported.like), imported.manifest)
         return replace(imported, in_common=overlap)
-    exchange_format = get_format(format, also=(ARCHIVE,))
+    exchange_format = FORMATS.find(format, near=get_close_matches(format, [ARCHIVE]))()
     with using_sources(declarations_beside(path)):
         _check(split, roles or {}, [*(sources or {}).values(), *([source] if source else [])])
         entries = exchange_format.read(ImportTask(path, split))

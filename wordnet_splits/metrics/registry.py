@@ -1,9 +1,8 @@
-"""The registry of metrics: their names, directions and inputs, and the decorators that add to it."""
+"""Metrics by name: their directions and inputs, and the decorators that register them."""
 
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -11,15 +10,9 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 import numpy as np
 
-from wordnet_splits.base.errors import DataError, SplitsError, unknown
-from wordnet_splits.base.user_code import (
-    EntryPoints,
-    defined_in,
-    import_object,
-    registered,
-    user_errors,
-    warn_replaced,
-)
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.registry import Registry, defined_in
+from wordnet_splits.base.user_code import import_object, user_errors
 from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_counts, to_numpy
 
 Kernel = Callable[[RankCounts], Array]
@@ -29,10 +22,6 @@ ID_OOD = ("id", "ood")
 ID_CORRECT = ("id", "correct")
 ID_CORRECT_OOD = ("id", "correct", "ood")
 
-METRICS: dict[str, Metric] = {}
-PLUGINS: Final = EntryPoints("wordnet_splits.metrics", "metric")
-"""Metrics of installed packages; the name of an entry point is that of its metric."""
-
 CALIBRATION: Final = ("ece", "ece_equal_mass", "brier_score", "nll")
 GAMMAS: Final = ("gamma", "gamma_plus", "gamma_minus")
 OTHER_VALUES: Final[Mapping[str, bool]] = {
@@ -41,7 +30,6 @@ OTHER_VALUES: Final[Mapping[str, bool]] = {
 }
 """Values in results that are not metrics of scores -> whether higher is better."""
 
-_USER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHAPE_HINT = (
     "leading axes of the counts hold bootstrap replicates: reduce the last axis alone, as in "
     "(counts.cum_id / counts.n_id[..., None]).max(axis=-1)"
@@ -84,6 +72,11 @@ class Metric:
         return all(available[need] for need in self.needs)
 
 
+METRICS: Final = Registry[Metric](
+    "metric", str(__package__), "wordnet_splits.metrics", pattern=re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+)
+
+
 def register_metric(
     name: str, kernel: Callable[..., Array], *, higher_is_better: bool, needs: tuple[str, ...], **options: Any
 ) -> Callable[[PublicFunction], PublicFunction]:
@@ -95,24 +88,21 @@ def register_metric(
 
     Raises
     ------
-    DataError : the name is that of a built-in metric, or is not an identifier.
+    DataError : the name is that of a shipped metric, or is not an identifier.
     """
 
     def compute(counts: RankCounts) -> Array:
         return kernel(counts, **options)
 
     def decorate(function: PublicFunction) -> PublicFunction:
-        if name in OTHER_VALUES or (name in METRICS and not METRICS[name].origin):
-            raise DataError(f"the metric {name!r} is built in", hint="give yours another name")
-        if defined_in(function, __package__) and defined_in(kernel, __package__):
-            METRICS[name] = Metric(name, higher_is_better, needs, compute, function)
-            return function
-        if not _USER_NAME.fullmatch(name):
-            raise DataError(f"{name!r} is not a name for a metric", hint="letters, digits and underscores")
-        if name in METRICS:
-            warn_replaced("metric", name, stacklevel=5)
-        origin = f"{function.__module__}:{getattr(function, '__qualname__', name)}"
-        METRICS[name] = Metric(name, higher_is_better, needs, _checked(name, compute), function, origin)
+        if name in OTHER_VALUES:
+            raise DataError(f"two metrics are called {name!r}", hint="choose another name")
+        if shipped := defined_in(function, METRICS.folder) and defined_in(kernel, METRICS.folder):
+            metric = Metric(name, higher_is_better, needs, compute, function)
+        else:
+            origin = f"{function.__module__}:{getattr(function, '__qualname__', name)}"
+            metric = Metric(name, higher_is_better, needs, _checked(name, compute), function, origin)
+        METRICS.add(name, metric, shipped=shipped)
         return function
 
     return decorate
@@ -146,8 +136,10 @@ def _checked(name: str, compute: Kernel) -> Kernel:
 
 def _value(kernel: Callable[..., Array], counts: RankCounts, options: Mapping[str, Any]) -> float:
     """Return the value of a kernel, a user's checked as in evaluations."""
-    compute = partial(kernel, **options)
-    return float((compute if defined_in(kernel, __package__) else _checked(kernel.__name__, compute))(counts))
+    compute: Kernel = partial(kernel, **options)
+    if not defined_in(kernel, METRICS.folder):
+        compute = _checked(kernel.__name__, compute)
+    return float(compute(counts))
 
 
 class PairMetric(Protocol):
@@ -284,10 +276,6 @@ def _registered(
 
 def get_metric(name: str) -> Metric:
     """Return the metric called ``name``; UnknownNameError if there is none."""
-    if name not in METRICS:
-        load_plugins()
-    if name not in METRICS:
-        raise unknown("metric", name, METRICS)
     return METRICS[name]
 
 
@@ -296,9 +284,9 @@ def list_metrics(needs: Iterable[str] | None = None) -> tuple[str, ...]:
 
     Metrics of installed packages are loaded first; one that cannot be loaded is left out with a warning.
     """
-    load_plugins()
     inputs = {"id", "ood", "correct"} if needs is None else set(needs)
-    return tuple(sorted(name for name, entry in METRICS.items() if inputs.issuperset(entry.needs)))
+    entries = METRICS.entries().items()
+    return tuple(name for name, entry in entries if inputs.issuperset(entry.needs))
 
 
 def import_metric(path: str, *, where: str) -> tuple[str, ...]:
@@ -309,7 +297,7 @@ def import_metric(path: str, *, where: str) -> tuple[str, ...]:
     DataError : it cannot be imported, or is not a metric.
     """
     function = import_object(path, where=where)
-    names = tuple(name for name, entry in METRICS.items() if entry.function is function)
+    names = tuple(name for name, entry in METRICS.registered.items() if entry.function is function)
     if not names:
         raise DataError(
             f"{path} is not a metric",
@@ -317,23 +305,6 @@ def import_metric(path: str, *, where: str) -> tuple[str, ...]:
             hint="decorate a function of the counts with pair_metric, classified_metric or pooled_metric",
         )
     return names
-
-
-def load_plugins() -> None:
-    """Load the metrics of installed packages, once per process; warn of those that cannot be loaded."""
-    if "names" in _plugins:
-        return
-    _plugins["names"] = PLUGINS.names([name for name, entry in METRICS.items() if not entry.origin])
-    for name in _plugins["names"]:
-        if name not in METRICS:
-            try:
-                PLUGINS.load(name)
-                registered("metric", name, METRICS)
-            except SplitsError as error:
-                warnings.warn(f"left out: {error}", stacklevel=2)
-
-
-_plugins: dict[str, tuple[str, ...]] = {}
 
 
 def evaluate(counts: RankCounts, names: Iterable[str] | None = None) -> dict[str, float]:

@@ -18,7 +18,7 @@ from wordnet_splits.making.leaks import KEPT_FIRST, trains
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import ClassRule, Context, Expression, Key, decide
 from wordnet_splits.rules.model import Hierarchy, expand_clear_of, operands
-from wordnet_splits.rules.registry import registered_operators
+from wordnet_splits.rules.registry import OPERATORS
 from wordnet_splits.rules.relations import KnownClasses
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.taxonomy.other_wordnets import OtherWordNet
@@ -122,7 +122,7 @@ def operators(test: Expression) -> Iterator[str]:
 def readings_used(recipe: Recipe) -> dict[str, frozenset[str]]:
     """Return group -> kinds of readings on which its rule depends, directly or through other groups."""
     kinds: dict[str, frozenset[str]] = {}
-    registered = registered_operators()
+    registered = OPERATORS
     for group in recipe.group:
         reads = (registered[name].reads for name in operators(group.classes) if name in registered)
         operand_reads = (kinds[o.name] for o in operands(group.classes) if o.kind == "group")

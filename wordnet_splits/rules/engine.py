@@ -8,7 +8,7 @@ from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.rules.context import Candidates, Context
 from wordnet_splits.rules.model import ClassRule, Expression, expand_clear_of
-from wordnet_splits.rules.registry import registered_operators
+from wordnet_splits.rules.registry import OPERATORS
 from wordnet_splits.rules.verdict import Finding, Verdict, Via
 
 Verdicts = dict[str, Verdict]
@@ -51,7 +51,7 @@ def _evaluate(expression: Expression, candidates: Candidates) -> Verdicts:
     combine = COMBINATIONS.get(expression.operator)
     if combine is not None:
         return combine(expression, candidates)
-    operator = registered_operators()[expression.operator]
+    operator = OPERATORS[expression.operator]
     judged = [c for c in candidates.class_ids if candidates.wnids(c) or not operator.reads]
     findings = operator.judge(expression, candidates.select(judged))
     undecided = Verdict(False, (Finding(expression, False, undecided=True),), undecided=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wordnet_splits.base.names import counted
 from wordnet_splits.rules.context import WORDNET, Context
 from wordnet_splits.rules.model import ClassRule, Operand
-from wordnet_splits.rules.registry import registered_operators
+from wordnet_splits.rules.registry import OPERATORS
 from wordnet_splits.rules.verdict import Finding, Key, Verdict, Via
 
 NAMED = 3
@@ -126,7 +126,7 @@ def _word(finding: Finding, names: Names) -> str:
         return f"{names.it} has no synset, {reason}"
     if _is_draw(finding):
         return _word_draw(finding, names.context)
-    return registered_operators()[finding.expression.operator].wording(finding, names)
+    return OPERATORS[finding.expression.operator].wording(finding, names)
 
 
 def _word_draw(finding: Finding, context: Context) -> str:

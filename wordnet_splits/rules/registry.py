@@ -1,14 +1,12 @@
-"""The table of operators: how each one judges classes, what it reads and how its evidence is worded."""
+"""Operators of rules: how each judges classes, what it reads and how its evidence is worded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from wordnet_splits.base.registry import Registry
 from wordnet_splits.rules.context import Candidates
 from wordnet_splits.rules.model import Expression
 from wordnet_splits.rules.verdict import Finding
@@ -47,25 +45,11 @@ class Operator:
     clause: str = ""
 
 
-_OPERATORS: dict[str, Operator] = {}
+OPERATORS: Final = Registry[Operator]("operator", f"{__package__}.operators", "wordnet_splits.operators")
 
 
 def register_operator(
     name: str, *, reads: frozenset[str], wording: Wording, clause: str = ""
 ) -> Callable[[Judge], Judge]:
     """Register the decorated function as the operator of that key; see `Operator` for the parameters."""
-
-    def register_judge(judge: Judge) -> Judge:
-        _OPERATORS[name] = Operator(judge, wording, reads, clause)
-        return judge
-
-    return register_judge
-
-
-@cache
-def registered_operators() -> Mapping[str, Operator]:
-    """Return the operators of every module in `wordnet_splits.rules.operators`, by key."""
-    package = import_module("wordnet_splits.rules.operators")
-    for module in iter_modules(package.__path__):
-        import_module(f"{package.__name__}.{module.name}")
-    return _OPERATORS
+    return OPERATORS.register(name, lambda judge: Operator(judge, wording, reads, clause))

@@ -19,7 +19,7 @@ from wordnet_splits.rules.model import (
     Slice,
 )
 from wordnet_splits.rules.operators.hierarchy import parents_of
-from wordnet_splits.rules.registry import registered_operators
+from wordnet_splits.rules.registry import OPERATORS
 from wordnet_splits.rules.verdict import Verdict
 
 NAMED: Final = 12
@@ -102,13 +102,13 @@ def _clause(rule: Expression) -> str:
     if isinstance(value, KeywordOverlap):
         options = [text for (key, choice), text in KEYWORD_OPTIONS.items() if getattr(value, key) == choice]
         any_class = "every class of" if rule.operator == "clear_of" else "a class of"
-        text = CLEAR_OF if rule.operator == "clear_of" else registered_operators()[rule.operator].clause
+        text = CLEAR_OF if rule.operator == "clear_of" else OPERATORS[rule.operator].clause
         clause = text.format(_operand_words(value.with_, any_class))
         return f"{clause} ({'; '.join(options)})" if options else clause
     if rule.operator == "listed":
         return f"are {_operand_words(value, 'in')}"
     words = _operand_words(value) if isinstance(value, Operand) else str(value)
-    template = registered_operators()[rule.operator].clause
+    template = OPERATORS[rule.operator].clause
     if not template:
         return f"fulfil {rule.operator} with {words} ({MEANINGS[rule.operator]})"
     clause = RELATIONS.get(rule.relation or "", template).format(words)

@@ -139,7 +139,7 @@ def leaderboard_page(folder: Path, benchmarks: Sequence[Manifest]) -> dict[str, 
 def _built_in_metrics() -> dict[str, dict[str, str | None]]:
     metrics = {
         name: _description(metric.summary, higher=metric.higher_is_better)
-        for name, metric in METRICS.items()
+        for name, metric in METRICS.registered.items()
         if not metric.origin
     }
     for name, higher in OTHER_VALUES.items():

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
 from wordnet_splits.base.digests import digest_file, digest_pixels
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.catalog.declarations import declared_sources, register_declaration, unknown_source
-from wordnet_splits.sources.info import SourceInfo, shipped_sources, source_info
+from wordnet_splits.sources.info import SOURCES, SourceInfo, is_registered, registered_sources, source_info
 from wordnet_splits.sources.layouts.layout import Raw
 from wordnet_splits.sources.layouts.walk import check_root
-from wordnet_splits.sources.source import SCAN_SCHEMA, Source, register_source, registered_source
+from wordnet_splits.sources.source import SCAN_SCHEMA, Source, register_source
 
 __all__ = [
     "SCAN_SCHEMA",
@@ -32,26 +31,20 @@ __all__ = [
 
 VARIABLE_PREFIX = "WORDNET_SPLITS_ROOT_"
 
-# Modules below this package that register the shipped sources, most of which are trees of files
-_MODULES = ("shipped", "small_pictures", "imagenet", "omniglot", "lsun", "digits", "noise")
-
 
 def source_names() -> tuple[str, ...]:
-    """Return the names of all sources that can be opened: shipped ones, then declared ones."""
-    return (*shipped_sources(), *declared_sources())
+    """Return the names of all sources that can be opened: registered ones, then declared ones."""
+    return (*registered_sources(), *declared_sources())
 
 
 def source_class(name: str) -> type[Source]:
     """Return the class that reads ``name``; an unknown name is refused with the nearest ones."""
-    if name not in shipped_sources():
-        check_source(name)
-        from wordnet_splits.sources.declared import declared_class
+    if is_registered(name):
+        return SOURCES[name]
+    check_source(name)
+    from wordnet_splits.sources.declared import declared_class
 
-        return declared_class(declared_sources()[name])
-    modules = iter(_MODULES)
-    while (cls := registered_source(name)) is None:
-        importlib.import_module(f"{__name__}.{next(modules)}")
-    return cls
+    return declared_class(declared_sources()[name])
 
 
 def check_source(name: str, root: Path | None = None, *, where: str | None = None) -> None:
@@ -62,7 +55,7 @@ def check_source(name: str, root: Path | None = None, *, where: str | None = Non
     UnknownNameError : no such source.
     DataError : ``dataset.toml`` is malformed, or declares another dataset.
     """
-    if name in shipped_sources():
+    if is_registered(name):
         return
     if root is not None:
         register_declaration(root, name)
@@ -109,7 +102,7 @@ def open_source(name: str, root: Path | str | None = None, **params: Any) -> Sou
 
 def _recognise(folder: Path, besides: str) -> str | None:
     """Return another shipped source that a folder certainly is."""
-    for name in shipped_sources():
+    for name in registered_sources():
         if name == besides or not source_class(name).rooted:
             continue
         try:

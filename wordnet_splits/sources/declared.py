@@ -11,7 +11,7 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.catalog import Catalog
 from wordnet_splits.catalog.catalog import load_declared_catalog
 from wordnet_splits.catalog.declarations import Declaration
-from wordnet_splits.sources.layouts.layout import DeclaredLayout, Layout, Row, layout_class, open_layout
+from wordnet_splits.sources.layouts.layout import LAYOUTS, DeclaredLayout, Layout, Row, open_layout
 from wordnet_splits.sources.source import Source, revive
 
 
@@ -76,7 +76,7 @@ def declared_class(declaration: Declaration) -> type[DeclaredSource]:
     for split in declaration.splits or ():
         if split not in catalog.splits:
             raise unknown("split", split, catalog.splits, where=f"{declaration.file}: {declaration.name}")
-    layout = layout_class(declaration.layout, where=str(declaration.file))
+    layout = LAYOUTS.find(declaration.layout, where=str(declaration.file))
     return type(
         "DeclaredSource",
         (DeclaredSource,),

@@ -6,8 +6,13 @@ import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from typing import TYPE_CHECKING, Final
 
+from wordnet_splits.base.registry import Registry
 from wordnet_splits.catalog.declarations import Declaration, declared_sources, unknown_source
+
+if TYPE_CHECKING:
+    from wordnet_splits.sources.source import Source
 
 
 @dataclass(frozen=True)
@@ -44,30 +49,40 @@ class SourceInfo:
     """A dataset's publication, licence and expected tree, from ``data/sources.toml``."""
 
     name: str
-    title: str
-    url: str
-    licence: str
-    size: str
-    how: str
-    tree: str
-    bibtex: str
+    title: str = ""
+    url: str = ""
+    licence: str = ""
+    size: str = ""
+    how: str = ""
+    tree: str = ""
+    bibtex: str = ""
     files: tuple[Download, ...] = field(default=())
     hub: HubCopy | None = None
 
 
-def shipped_sources() -> tuple[str, ...]:
-    """Return the names of the shipped sources, in the order of ``data/sources.toml``."""
-    return tuple(_table())
+SOURCES: Final[Registry[type[Source]]] = Registry("source", str(__package__), "wordnet_splits.sources")
+"""Classes of sources by name."""
+
+
+def is_registered(name: str) -> bool:
+    """Return whether a source is shipped, or of another package."""
+    return name in _table() or name in SOURCES
+
+
+def registered_sources() -> tuple[str, ...]:
+    """Return the names of these sources, in the order of ``data/sources.toml``."""
+    return (*_table(), *(name for name in SOURCES if name not in _table()))
 
 
 def source_info(name: str) -> SourceInfo:
     """Return the metadata of a source; an unknown name is refused with the nearest ones."""
-    table = _table()
-    if name in table:
-        return table[name]
+    if name in _table():
+        return _table()[name]
+    if name in SOURCES:
+        return SOURCES[name].info or SourceInfo(name)
     declaration = declared_sources().get(name)
     if declaration is None:
-        raise unknown_source(name, (*table, *declared_sources()))
+        raise unknown_source(name, (*registered_sources(), *declared_sources()))
     return _declared_info(declaration)
 
 
@@ -78,9 +93,7 @@ def _declared_info(declaration: Declaration) -> SourceInfo:
         title=title,
         url=declaration.url or declaration.about.url or "",
         licence=declaration.licence or declaration.about.licence or "",
-        size="",
         how=f"it is declared in {declaration.file}",
-        tree="",
         bibtex=declaration.bibtex or declaration.about.bibtex(f"{declaration.name}-dataset", title),
     )
 

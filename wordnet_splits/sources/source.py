@@ -21,6 +21,7 @@ from fix_resize.decode import as_rgb, check_bytes, decode_bytes
 from wordnet_splits.base import digests, errors
 from wordnet_splits.base.errors import MissingImageError, SourceError
 from wordnet_splits.catalog import Catalog, load_catalog
+from wordnet_splits.sources.info import SOURCES, SourceInfo
 from wordnet_splits.sources.layouts.layout import Layout, Location, Order, Raw, Row
 
 SCAN_SCHEMA = pa.schema([("image_id", pa.string()), ("class_id", pa.string()), ("split", pa.string())])
@@ -33,19 +34,7 @@ _REVIVED_SOURCES = 4  # unpickled sources that a process keeps
 
 S = TypeVar("S", bound="type[Source]")
 
-_REGISTERED: dict[str, type[Source]] = {}
 _REVIVED: OrderedDict[str, Source] = OrderedDict()
-
-
-def register_source(cls: S) -> S:
-    """Register a source class under its ``name``."""
-    _REGISTERED[cls.name] = cls
-    return cls
-
-
-def registered_source(name: str) -> type[Source] | None:
-    """Return the class registered under ``name``, or None before its module is imported."""
-    return _REGISTERED.get(name)
 
 
 class Source(ABC):
@@ -63,6 +52,7 @@ class Source(ABC):
     multilabel : whether an image may have several classes.
     rooted : whether the source needs a folder (False for embedded and generated ones).
     looks_for : one clause: which entries make a root this dataset.
+    info : its publication and licence, if ``data/sources.toml`` has no entry for it.
     root : the dataset's folder, resolved; None where not ``rooted``.
     storage : how the images lie under the root.
     unexpected : names of entries in the last scan that are not images of this source -> number of times.
@@ -75,6 +65,7 @@ class Source(ABC):
     multilabel: ClassVar[bool] = False
     rooted: ClassVar[bool] = True
     looks_for: ClassVar[str] = ""
+    info: ClassVar[SourceInfo | None] = None
 
     def __init__(self, root: Path | None, storage: Layout) -> None:
         self.root = root
@@ -283,6 +274,11 @@ class Source(ABC):
             if not self.storage.decoded:
                 raise
             raise self.missing(image_id, f"cannot be read: {error.what}") from error
+
+
+def register_source(cls: S) -> S:
+    """Register a source class under its ``name``."""
+    return SOURCES.register(cls.name)(cls)
 
 
 def revive(cls: type[Source], token: str, state: dict[str, Any]) -> Source:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.user_code import EntryPoints
+from wordnet_splits.base.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,17 @@ class NetworkKind:
 LIBRARIES: Final = ("timm", "torchvision")
 """Prefixes of the names of libraries' networks, as in ``timm:resnet18``."""
 RESNET20: Final = {"widths": (16, 32, 64), "blocks": 3}
-NETWORKS: Final[dict[str, NetworkKind]] = {
+Builder = TypeVar("Builder", bound=Callable[..., Any])
+
+NETWORKS: Final = Registry[NetworkKind]("network", "", "wordnet_splits.networks")
+
+
+def register_network(name: str, title: str, *, smallest: int, **options: Any) -> Callable[[Builder], Builder]:
+    """Register the decorated function or class as a network; see `NetworkKind` for the parameters."""
+    return NETWORKS.register(name, lambda module: NetworkKind(title, smallest, module, options))
+
+
+_SHIPPED: Final = {
     "resnet20": NetworkKind(
         "CIFAR ResNet-20 (16-32-64), the network of Kim et al.'s code", 8, "CifarResNet", RESNET20
     ),
@@ -67,6 +75,8 @@ NETWORKS: Final[dict[str, NetworkKind]] = {
         {"widths": (16, 32), "dense": 64, "padding": 1, "dropouts": (0.1, 0.2)},
     ),
 }
+for _name, _kind in _SHIPPED.items():
+    NETWORKS.add(_name, _kind, shipped=True)
 
 AUGMENTATIONS: Final = {
     "none": "unchanged",
@@ -88,38 +98,10 @@ UPDATE_RULES: Final = {
 """Update rule -> name of a class in `training.optimizers` or ``torch.optim``."""
 
 
-PLUGINS: Final = EntryPoints("wordnet_splits.networks", "network")
-"""Networks of installed packages; each entry point is a `NetworkKind`."""
-BUILT_IN: Final = frozenset(NETWORKS)
-
-
-def network_names() -> tuple[str, ...]:
-    """Return the names of all networks, those of installed packages among them, sorted."""
-    return tuple(sorted({*NETWORKS, *PLUGINS.names(BUILT_IN)}))
-
-
 def named_code(network: str, method: str) -> list[str]:
     """Return the names of a method and a network that are ``MODULE:NAME``, not of a library's network."""
     code = [method] if ":" in method else []
     return code + ([network] if ":" in network and network.partition(":")[0] not in LIBRARIES else [])
-
-
-def network_kind(name: str) -> NetworkKind:
-    """Return the network called ``name``.
-
-    Raises
-    ------
-    UnknownNameError : no such network. DataError : an installed package's is not a `NetworkKind`.
-    """
-    if name not in NETWORKS:
-        if name not in PLUGINS.names(BUILT_IN):
-            raise unknown("network", name, network_names())
-        kind = PLUGINS.load(name)
-        if not isinstance(kind, NetworkKind):
-            hint = "see loaders.harness.checkpoints.choices"
-            raise DataError(f"the network {name!r} is not a NetworkKind", where=repr(kind)[:80], hint=hint)
-        NETWORKS[name] = kind
-    return NETWORKS[name]
 
 
 def list_networks(pattern: str = "*") -> tuple[str, ...]:
@@ -128,4 +110,4 @@ def list_networks(pattern: str = "*") -> tuple[str, ...]:
     >>> list_networks("resnet*")
     ('resnet18', 'resnet20', 'resnet20-dropout')
     """
-    return tuple(name for name in network_names() if fnmatchcase(name, pattern))
+    return NETWORKS.names(pattern)

@@ -16,7 +16,7 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.base.user_code import import_object, user_errors
 
 from ..methods.network import evaluation_mode
-from .choices import list_networks, network_kind
+from .choices import NETWORKS, list_networks
 
 
 def build_network(name: str, num_classes: int, *, channels: int = 3, size: Size = (32, 32)) -> nn.Module:
@@ -37,7 +37,7 @@ def build_network(name: str, num_classes: int, *, channels: int = 3, size: Size 
     """
     if ":" in name:
         return _foreign_network(name, num_classes, size)
-    kind = network_kind(name)
+    kind = NETWORKS[name]
     if min(size) < kind.smallest:
         raise DataError(
             f"images of {size[0]} x {size[1]} are too small for network {name!r}",

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from wordnet_splits.base.schemas import BenchmarkName, Count, Sha256, StrictModel
 
-from .choices import NETWORKS, network_names
+from .choices import NETWORKS
 from .recipe import TrainingRecipe
 
 SCHEMA = 3
@@ -30,7 +30,7 @@ class NetworkRecord(StrictModel):
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        if ":" not in self.name and self.name not in NETWORKS and self.name not in network_names():
+        if ":" not in self.name and self.name not in NETWORKS:
             raise ValueError(f"unknown network {self.name!r}")
         if self.background not in (None, self.outputs - 1):
             raise ValueError("the background output is not the last")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
 
-from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.errors import unknown
 from wordnet_splits.terminal.options import Json
-from wordnet_splits.terminal.output import DONE, print_result, print_table, to_stderr, to_stdout
+from wordnet_splits.terminal.output import DONE, print_result, print_table, to_stdout
 
-from ..detectors import DetectorSpec, Preset, get_preset, get_spec, list_detectors, preset_names
+from ..detectors import DETECTORS, DetectorSpec, Preset, get_preset, list_detectors, preset_names
 from ..detectors.parsing import presets_of
 from ..detectors.pytorch_ood import PACKAGE, pytorch_ood_specs
 from ..detectors.registry import SPLITS
@@ -23,7 +23,7 @@ def show_detectors(
     pattern: Annotated[str, typer.Argument(help="A name or wildcard pattern.")] = "*", json: Json = False
 ) -> int:
     """List detectors with their parameters, sweeps, inputs, fitting splits and papers; and presets."""
-    specs = _pytorch_ood_specs(pattern) or list(_specs(pattern))
+    specs = _pytorch_ood_specs(pattern) or list(DETECTORS.entries(pattern.lower()).values())
     if not specs:
         raise unknown("detector", pattern, list_detectors())
     presets = [get_preset(name) for name in preset_names()]
@@ -62,15 +62,6 @@ def _print_detectors(specs: Sequence[DetectorSpec], presets: Sequence[Preset]) -
         ("preset", "detectors", "not built yet"),
         [(p.name, ", ".join(p.detectors), ", ".join(p.absent) or None) for p in presets],
     )
-
-
-def _specs(pattern: str) -> Iterator[DetectorSpec]:
-    """Yield the matching detectors; another package's that cannot be loaded is named on stderr."""
-    for name in list_detectors(pattern):
-        try:
-            yield get_spec(name)
-        except DataError as error:
-            to_stderr(f"left out: {error}")
 
 
 def _pytorch_ood_specs(pattern: str) -> list[DetectorSpec]:

@@ -188,11 +188,11 @@ def parse_seeds(text: str) -> list[int]:
 
 def show_recipes(json: Json = False) -> int:
     """List the training recipes and the networks."""
-    from ..checkpoints.choices import list_networks, network_kind
+    from ..checkpoints.choices import NETWORKS
     from ..checkpoints.recipe import load_recipe, recipe_names
 
     recipes = [load_recipe(name) for name in recipe_names()]
-    networks = [{"name": name, "title": network_kind(name).title} for name in list_networks()]
+    networks = [{"name": name, "title": kind.title} for name, kind in NETWORKS.entries().items()]
     result = {"recipes": [r.as_dict() for r in recipes], "networks": networks}
     print_result(result, json, lambda: _print_recipes(recipes, networks))
     return DONE

@@ -6,18 +6,6 @@ sweep. ``list_detectors("k*")``, ``get_detector("knn", k=100)``; users add their
 
 from __future__ import annotations
 
-from . import averaging as averaging  # the detectors register themselves
-from . import geometry as geometry
-from . import layers as layers
-from . import logits as logits
-from . import mahalanobis as mahalanobis
-from . import method_outputs as method_outputs
-from . import neighbours as neighbours
-from . import opengan as opengan
-from . import openmax as openmax
-from . import posteriors as posteriors
-from . import shaping as shaping
-from . import text as text
 from .parsing import Preset, detector_from_object, get_preset, parse_detectors, preset_names
 from .registry import (
     DETECTORS,

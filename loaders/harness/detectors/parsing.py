@@ -198,7 +198,7 @@ def spec_of(implementation: Any) -> DetectorSpec:
     Of one that is not registered, ``needs``, ``fit_on``, ``sweep`` and ``models`` are read from attributes of
     those names; a class of pytorch-ood gets them from its kind.
     """
-    for spec in DETECTORS.values():
+    for spec in DETECTORS.registered.values():
         if implementation is spec.implementation:
             return spec
     if (imported_spec := pytorch_ood_spec(implementation)) is not None:

@@ -1,4 +1,4 @@
-"""The registry of detectors: `register`, and what a run reads of a registered detector.
+"""Detectors by name: `register`, and what a run reads of a registered detector.
 
 A detector maps stored arrays to confidence, higher = more in-distribution::
 
@@ -33,17 +33,14 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from importlib.resources import files
 from typing import Any, Final, Literal, Protocol, TypeVar, cast, runtime_checkable
 
 from wordnet_splits.base.errors import SplitsError, unknown
-from wordnet_splits.base.names import printable
-from wordnet_splits.base.user_code import EntryPoints, defined_in, registered, warn_replaced
+from wordnet_splits.base.registry import Registry, defined_in
 
 from ..arrays import Array, Arrays
 from ..plugins import Parameters, Value, convert_parameters, format_named
@@ -147,7 +144,7 @@ class DetectorSpec:
     @property
     def built_in(self) -> bool:
         """Whether it is one of this package, not a user's or another library's."""
-        return defined_in(self.implementation, PACKAGE)
+        return defined_in(self.implementation, DETECTORS.folder)
 
     @property
     def splits(self) -> tuple[FitOn, ...]:
@@ -215,11 +212,7 @@ class ConfiguredDetector:
         return dataclasses.replace(self, params={**self.params, **params}, chosen_on=chosen_on)
 
 
-DETECTORS: dict[str, DetectorSpec] = {}
-PLUGINS: Final = EntryPoints("wordnet_splits.detectors", "detector")
-"""Detectors of installed packages; the name of an entry point is that of its detector."""
-PACKAGE: Final = str(__package__)
-NAME: Final = re.compile(r"[^\s,:\[\]]+")
+DETECTORS: Final = Registry[DetectorSpec]("detector", str(__package__), "wordnet_splits.detectors")
 
 
 def register(
@@ -241,12 +234,12 @@ def register(
 
     Raises
     ------
-    SplitsError : the name is that of a built-in detector or an alias, a swept parameter does not exist, or
+    SplitsError : the name is that of a shipped detector or an alias, a swept parameter does not exist, or
         the object is not a detector.
     """
 
-    def add(implementation: DetectorT) -> DetectorT:
-        spec = detector_spec(
+    def spec_of(implementation: Any) -> DetectorSpec:
+        return detector_spec(
             implementation,
             name=name,
             paper=paper,
@@ -258,20 +251,10 @@ def register(
             fit_parameters=None if fit_parameters is None else tuple(fit_parameters),
             threads=threads,
         )
-        replaced = DETECTORS.get(spec.name)
-        if replaced is not None and (replaced.built_in or spec.built_in):
-            replaced = None
-        for used_name in spec.names:
-            if not NAME.fullmatch(used_name):
-                hint = "leave out blanks, commas, colons and brackets"
-                raise SplitsError(f"{printable(used_name)!r} is not a name of a detector", hint=hint)
-        used = sorted(set(spec.names) & set(_all_names()) - set(replaced.names if replaced else ()))
-        if used:
-            raise SplitsError(f"two detectors are called {used[0]!r}", hint="register one under another name")
-        if replaced is not None:
-            warn_replaced("detector", spec.name, stacklevel=3)
-        DETECTORS[spec.name] = spec
-        return implementation
+
+    def add(implementation: DetectorT) -> DetectorT:
+        label = name or implementation.__name__.lower()
+        return DETECTORS.register(label, spec_of, aliases=aliases)(implementation)
 
     return add
 
@@ -296,11 +279,7 @@ def list_detectors(pattern: str = "*") -> tuple[str, ...]:
 
     Those of installed packages are among them.
     """
-    pattern = pattern.lower()
-    names = {
-        spec.name for spec in DETECTORS.values() if any(fnmatchcase(name, pattern) for name in spec.names)
-    }
-    return tuple(sorted(names | {name for name in _plugin_names() if fnmatchcase(name, pattern)}))
+    return DETECTORS.names(pattern.lower())
 
 
 def get_spec(name: str) -> DetectorSpec:
@@ -310,15 +289,7 @@ def get_spec(name: str) -> DetectorSpec:
     ------
     UnknownNameError : no such detector. DataError : the package's detector cannot be loaded.
     """
-    name = name.lower()
-    for spec in DETECTORS.values():
-        if name in spec.names:
-            return spec
-    if name not in _plugin_names():
-        raise unknown("detector", name, [*_all_names(), *_plugin_names()])
-    PLUGINS.load(name)
-    loaded: DetectorSpec = registered("detector", name, DETECTORS)
-    return loaded
+    return DETECTORS[name.lower()]
 
 
 def get_detector(name: str, **params: Value) -> ConfiguredDetector:
@@ -351,14 +322,6 @@ class SharedScores(Parameters):
         """Return the confidence (n,)."""
         scores: list[Array] = cast(Any, self).score_each([self], state, data)
         return scores[0]
-
-
-def _plugin_names() -> tuple[str, ...]:
-    return PLUGINS.names([name for spec in DETECTORS.values() if spec.built_in for name in spec.names])
-
-
-def _all_names() -> list[str]:
-    return [name for spec in DETECTORS.values() for name in spec.names]
 
 
 def _from_class(cls: Any) -> tuple[Callable[..., Detector], dict[str, Value]]:

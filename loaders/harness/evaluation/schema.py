@@ -89,7 +89,7 @@ class MetricFacts(AboutPart):
     @field_validator("name")
     @classmethod
     def _is_free(cls, name: str) -> str:
-        if name in OTHER_VALUES or (name in METRICS and not METRICS[name].origin):
+        if name in OTHER_VALUES or METRICS.is_shipped(name):
             raise ValueError(f"the metric {name!r} is built in")
         return name
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import pkgutil
 from collections.abc import Callable, Mapping
-from fnmatch import fnmatchcase
-from importlib import import_module
 from typing import Any, Final, TypeVar
 
-from wordnet_splits.base.errors import DataError, SplitsError, unknown
-from wordnet_splits.base.user_code import EntryPoints, defined_in, registered, warn_replaced
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.registry import Registry
 
 from ..plugins import convert_parameters, import_object, parse_named, ranges_of, require_range
 from .interface import Method
 
 MethodClass = TypeVar("MethodClass", bound=type[Method])
-METHODS: dict[str, type[Method]] = {}
-PLUGINS: Final = EntryPoints("wordnet_splits.methods", "training method")
-"""Training methods of installed packages; the name of an entry point is that of its method."""
-PACKAGE: Final = str(__package__)
+METHODS: Final = Registry[type[Method]]("training method", str(__package__), "wordnet_splits.methods")
 PAPER_NAMES: Final = {
     "s": "softmax",
     "ce": "softmax",
@@ -36,18 +30,13 @@ def register_method(name: str) -> Callable[[MethodClass], MethodClass]:
 
     Raises
     ------
-    SplitsError : the class is no method, a parameter has no default, or two methods share the name.
+    DataError : the class is not a method, a parameter has no default, or a shipped method has the name.
     """
 
     def add(cls: MethodClass) -> MethodClass:
         _check(cls)
-        existing = METHODS.get(name)
-        if existing is not None and cls.__qualname__ != existing.__qualname__:
-            if defined_in(existing, PACKAGE):
-                raise SplitsError(f"two training methods are called {name!r}")
-            warn_replaced("training method", name, stacklevel=3)
         cls.name = name
-        METHODS[name] = cls
+        METHODS.register(name)(cls)
         return cls
 
     return add
@@ -58,9 +47,7 @@ def list_methods(pattern: str = "*") -> tuple[str, ...]:
 
     Those of installed packages are among them.
     """
-    _load_built_in()
-    names = {*METHODS, *PLUGINS.names(METHODS)}
-    return tuple(sorted(name for name in names if fnmatchcase(name, pattern)))
+    return METHODS.names(pattern)
 
 
 def get_method(
@@ -89,20 +76,8 @@ def _class_of(name: str, where: str) -> type[Method]:
         _check(cls)
         cls.name = vars(cls).get("name") or name  # not the name of a method that it derives from
         return cls
-    _load_built_in()
-    if name not in METHODS:
-        if name not in PLUGINS.names(METHODS):
-            near = [ours for theirs, ours in PAPER_NAMES.items() if theirs == name.lower()]
-            raise unknown("training method", name, list_methods(), where=where, near=near)
-        PLUGINS.load(name)
-        registered("training method", name, METHODS)
-    return METHODS[name]
-
-
-def _load_built_in() -> None:
-    """Import every module of this folder, so that its methods register themselves."""
-    for module in pkgutil.iter_modules(import_module(PACKAGE).__path__, f"{PACKAGE}."):
-        import_module(module.name)
+    near = [ours for theirs, ours in PAPER_NAMES.items() if theirs == name.lower()]
+    return METHODS.find(name, where=where, near=near)
 
 
 def _check(cls: Any) -> None:

@@ -1,13 +1,12 @@
-"""The registry of plots, and the results that a plot is of: entries, sets and metric."""
+"""Plots by name, and the results that a plot is of: entries, sets and metric."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.plotting import Plot
+from wordnet_splits.base.registry import Registry
 from wordnet_splits.metrics import ScoreSet
 
 from ..comparison.entries import Draw, Entry, NamedResults, ResultsOrFolder, as_sequence, draws_of
@@ -224,8 +224,6 @@ def mean_over_runs(entry: Entry, metric: str, group: str, role: str) -> float:
 
 
 PlotFunction = Callable[[Selection], Plot]
-MODULES = ("charts", "curves", "heat_maps")
-"""Modules of this package with registered functions."""
 
 
 @dataclass(frozen=True)
@@ -252,26 +250,18 @@ class PlotKind:
         return replace(plot, notes=(selection.left_out, *plot.notes)) if selection.left_out else plot
 
 
-_KINDS: dict[str, PlotKind] = {}
+PLOTS: Final = Registry[PlotKind]("plot", str(__package__), "wordnet_splits.plots")
 
 
 def plot_kind(name: str, title: str, *, paper: str = "") -> Callable[[PlotFunction], PlotFunction]:
     """Register the decorated function as the plot called ``name``."""
 
-    def register_plot(function: PlotFunction) -> PlotFunction:
-        if name in _KINDS:
-            raise ValueError(f"two plots are called {name!r}")
-        _KINDS[name] = PlotKind(name, title, paper, function)
-        return function
-
-    return register_plot
+    return PLOTS.register(name, lambda function: PlotKind(name, title, paper, function))
 
 
 def list_plots() -> tuple[PlotKind, ...]:
     """Return every kind of plot, sorted by name."""
-    for module in MODULES:
-        import_module(f"{__package__}.{module}")
-    return tuple(kind for _, kind in sorted(_KINDS.items()))
+    return tuple(PLOTS.entries().values())
 
 
 def get_plot(name: str) -> PlotKind:
@@ -281,7 +271,4 @@ def get_plot(name: str) -> PlotKind:
     ------
     UnknownNameError : there is none; similar names are offered.
     """
-    kinds = {kind.name: kind for kind in list_plots()}
-    if name not in kinds:
-        raise unknown("plot", name, kinds, where="--what")
-    return kinds[name]
+    return PLOTS.find(name, where="--what")

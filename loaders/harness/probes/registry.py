@@ -1,4 +1,4 @@
-"""The registry of probes, and the names their arrays are stored under.
+"""Probes by name, and the names their arrays are stored under.
 
 A probe is a frozen dataclass; its fields are its parameters and part of its name::
 
@@ -18,10 +18,10 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 
-from wordnet_splits.base.errors import DataError, SplitsError, unknown
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.registry import Registry
 
 from ..plugins import Parameters, convert_parameters, format_named, parse_named
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 ProbeClass = TypeVar("ProbeClass", bound=type[Any])
 
-PROBES: dict[str, type[Any]] = {}
-KIND = re.compile(r"[a-z][a-z0-9_]*")
+KIND: Final = re.compile(r"(?!forward$)[a-z][a-z0-9_]*")  # `forward` is the folder of features and logits
+PROBES: Final = Registry[type[Any]]("probe", str(__package__), "wordnet_splits.probes", pattern=KIND)
 PLAIN = re.compile(r"[\w.+\-]*")
 
 
@@ -82,27 +82,24 @@ def register_probe(kind: str) -> Callable[[ProbeClass], ProbeClass]:
 
     Raises
     ------
-    SplitsError : the name is taken or malformed, or the class is not a probe.
+    DataError : the name is that of a shipped probe or malformed, or the class is not a probe.
     """
 
     def add(cls: ProbeClass) -> ProbeClass:
-        if kind in PROBES or not KIND.fullmatch(kind) or kind == "forward":
-            raise SplitsError(f"{kind!r} is not available as a probe's name")
         if not dataclasses.is_dataclass(cls) or not callable(cls) or "__call__" not in dir(cls):
-            raise SplitsError("a probe is a dataclass with __call__(model, x)", where=cls.__qualname__)
+            raise DataError("a probe is a dataclass with __call__(model, x)", where=cls.__qualname__)
         defaults = {"gradients": False, "passes": 0, "layers": (), "random": False}
         declared = {name: getattr(cls, name, value) for name, value in defaults.items()}
         for name, value in {**declared, "kind": kind}.items():
             setattr(cls, name, value)
-        PROBES[kind] = cls
-        return cls
+        return PROBES.register(kind)(cls)
 
     return add
 
 
 def list_probes(pattern: str = "*") -> tuple[str, ...]:
     """Return the names of the probes that match a wildcard pattern, sorted."""
-    return tuple(sorted(kind for kind in PROBES if fnmatchcase(kind, pattern)))
+    return PROBES.names(pattern)
 
 
 def probe_name(probe: Any) -> str:
@@ -138,13 +135,12 @@ def get_probe(kind: str, **params: Any) -> Probe:
     ------
     UnknownNameError : no such probe or parameter. DataError : a value of the wrong type or out of range.
     """
-    if kind not in PROBES:
-        raise unknown("probe", kind, PROBES)
-    defaults = {item.name: item.default for item in dataclasses.fields(PROBES[kind])}
+    cls = PROBES[kind]
+    defaults = {item.name: item.default for item in dataclasses.fields(cls)}
     try:
-        probe: Probe = PROBES[kind](**convert_parameters(PROBES[kind], defaults, params, kind))
+        probe: Probe = cls(**convert_parameters(cls, defaults, params, kind))
     except TypeError as error:
-        raise DataError(str(error), where=kind, hint=str(inspect.signature(PROBES[kind]))) from None
+        raise DataError(str(error), where=kind, hint=str(inspect.signature(cls))) from None
     return probe
 
 

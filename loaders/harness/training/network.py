@@ -89,8 +89,8 @@ def _named(network: str | nn.Module) -> Iterator[str]:
         module = deepcopy(network).to(torch.get_default_device())  # a checkpoint is loaded on "meta"
         return WrappedNetwork(module) if isinstance(module, nn.Sequential) else module
 
-    NETWORKS[name] = NetworkKind("a module as given in Python", 1, copy)
+    NETWORKS.add(name, NetworkKind("a module as given in Python", 1, copy))
     try:
         yield name
     finally:
-        del NETWORKS[name]
+        NETWORKS.remove(name)

@@ -75,7 +75,9 @@ def test_the_pages_list_every_detector() -> None:
     table = page.partition("| computed from |")[2].partition("\n\n")[0]
     listed = set(re.findall(r"`(\w+)`", table))
     assert listed >= set(DETECTORS)
-    assert listed <= {name for method in DETECTORS.values() for name in (method.name, *method.aliases)}
-    with_paper = sum(detector.paper is not None for detector in DETECTORS.values())
+    assert listed <= {
+        name for method in DETECTORS.registered.values() for name in (method.name, *method.aliases)
+    }
+    with_paper = sum(detector.paper is not None for detector in DETECTORS.registered.values())
     for face in (page, (DOCS.parent / "README.md").read_text(encoding="utf-8")):
         assert f"{len(DETECTORS)} detectors, {with_paper} with their papers" in face

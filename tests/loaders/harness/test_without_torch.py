@@ -129,7 +129,7 @@ def test_a_package_that_fails_to_load_is_not_called_absent(
 
 
 def test_every_name_that_a_recipe_may_use_has_its_function() -> None:
-    assert all(hasattr(networks, kind.module) for kind in choices.NETWORKS.values())
+    assert all(hasattr(networks, kind.module) for kind in choices.NETWORKS.registered.values())
     assert all(hasattr(data, name) for name in choices.AUGMENTATIONS.values())
     places = (optimizers, torch.optim)
     assert all(any(hasattr(place, name) for place in places) for name in choices.UPDATE_RULES.values())

@@ -358,6 +358,7 @@ def test_shipped_benchmarks_say_nothing_of_sources() -> None:
 def test_a_layout_that_is_not_installed_is_refused_when_images_are_read(
     stranger: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(layout._BUILT_IN, "folders")
+    _ = layout.LAYOUTS.registered
+    monkeypatch.delitem(layout.LAYOUTS._entries, "folders")
     assert load_manifest("./mine").declarations["mypics"].layout == "folders"
     assert "unknown layout 'folders'" in stranger("verify", "./mine", *ROOT).error, "and exit code 2"

@@ -8,10 +8,9 @@ import pytest
 from tests.wordnet_splits.rules.toy import PETS, THING, catalog, context, judge, load, taken
 from wordnet_splits.base.errors import SplitsError, TaxonomyError, UnknownNameError
 from wordnet_splits.catalog import Catalog
-from wordnet_splits.rules import ClassRule, Context, Via, decide
+from wordnet_splits.rules import ClassRule, Context, Via, decide, registry
 from wordnet_splits.rules.engine import COMBINATIONS
 from wordnet_splits.rules.model import OPERATORS
-from wordnet_splits.rules.registry import registered_operators
 from wordnet_splits.taxonomy import Taxonomy
 
 DOGS = {"pug", "chihuahua", "borzoi"}
@@ -291,4 +290,4 @@ def test_an_operand_that_does_not_exist_is_named(
 
 
 def test_every_operator_of_the_syntax_has_a_meaning() -> None:
-    assert set(registered_operators()) | set(COMBINATIONS) == set(OPERATORS)
+    assert set(registry.OPERATORS) | set(COMBINATIONS) == set(OPERATORS)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from wordnet_splits.recipe import load_recipe, recipe_names
+from wordnet_splits.rules import registry
 from wordnet_splits.rules.model import MEANINGS, OPERATORS, ClassRule
-from wordnet_splits.rules.registry import registered_operators
 from wordnet_splits.rules.words import rule_words
 
 NEAR = {"shares_parent_with": "group:known"}
@@ -84,9 +84,9 @@ def test_every_operator_has_a_clause(operator: str) -> None:
 
 
 def test_an_operator_without_a_clause_is_named_with_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    operators = registered_operators()
+    operators = registry.OPERATORS
     mute = dataclasses.replace(operators["subtree"], clause="")
-    monkeypatch.setitem(operators, "subtree", mute)  # type: ignore[arg-type]
+    monkeypatch.setitem(operators._entries, "subtree", mute)
     words = rule_words(ClassRule.model_validate({"not": {"subtree": ["n02084071"]}}))
     assert all(text in words for text in ("subtree", "n02084071", MEANINGS["subtree"]))
 

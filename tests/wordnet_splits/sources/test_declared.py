@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,12 @@ import pytest
 
 from tests.raising import raises
 from tests.wordnet_splits import own_pictures as own
-from wordnet_splits.base import errors, user_code
+from wordnet_splits.base import errors
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.declarations import register_declaration
 from wordnet_splits.making.digesting import read_digests
 from wordnet_splits.propose.classes import classes_below, declared_classes
 from wordnet_splits.sources import Source, open_source, source_info, source_names
-from wordnet_splits.sources.layouts import DeclaredLayout, Image, Location
 from wordnet_splits.sources.layouts import layout as layouts
 from wordnet_splits.sources.roots import all_roots
 
@@ -253,31 +251,36 @@ def test_other_delimiters_are_named(tmp_path: Path) -> None:
             declared_classes("mine", tmp_path)
 
 
-class Reversed(DeclaredLayout):
-    """A layout of another package: file names are class names, read backwards."""
+LAYOUT = """
+from wordnet_splits.sources.layouts import DeclaredLayout, Image, register_layout
 
+@register_layout("reversed")
+class Reversed(DeclaredLayout):
     about = "<ssalc>.png"
 
-    def images(self, note: Any, splits: Any) -> Any:
-        """Yield every picture in the root."""
+    def images(self, note, splits):
         for path in self.root.glob("*.png"):
             yield Image(path.stem, path.stem[::-1], "all", (path.name,))
 
-    def read(self, location: Location) -> bytes:
-        """Return a picture."""
-        return (self.root / str(location[0])).read_bytes()
+    def read(self, location):
+        return (self.root / location[0]).read_bytes()
+"""
 
 
-def test_another_package_adds_a_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("reversed", f"{__name__}:Reversed", layouts.PLUGINS.group)
-    broken = EntryPoint("broken", "no_such_module:Layout", layouts.PLUGINS.group)
-    monkeypatch.setattr(user_code, "entry_points", lambda group: [point, broken])
+def test_another_package_adds_a_layout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolated: Any
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path / "plugin")
+    (tmp_path / "plugin").mkdir()
+    (tmp_path / "plugin" / "reversed_layout.py").write_text(LAYOUT)
+    points = [("reversed", "reversed_layout:Reversed"), ("broken", "no_such_module:Layout")]
+    isolated(layouts.LAYOUTS, points)
     own.picture(0).save(tmp_path / "arbez.png")
     own.catalog(tmp_path / "mine.tsv", ["zebra"], {"all": 1})
     own.declare(tmp_path, "mine", "reversed")
     assert rows(open_source("mine", tmp_path)) == [("arbez", "zebra", "all")]
     own.declare(tmp_path, "mine", "broken")
-    with raises(errors.SourceError, where="no_such_module:Layout", naming="broken"):
+    with raises(errors.DataError, where="no_such_module:Layout", naming="broken"):
         open_source("mine", tmp_path)
 
 

@@ -20,6 +20,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import replacing, write_text
 from wordnet_splits.base.parquet import IMAGE, hub_metadata, open_parquet, parquet_errors, schema_of
 from wordnet_splits.exchange.entries import TEXT_COLUMNS, ListEntry, entry_of, list_files, text_row
+from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
 from wordnet_splits.exchange.tasks import ExportTask, ImportTask
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.carried import FOLDER as SOURCES
@@ -32,7 +33,8 @@ IDS_SCHEMA: Final = schema_of("label:int64 class_id group source image_id role s
 SCHEMA: Final = IDS_SCHEMA.insert(0, pa.field("image", IMAGE))
 
 
-class Hub:
+@register_format("hub")
+class Hub(ExchangeFormat):
     """Parquet files with a dataset card."""
 
     about = "a Hub dataset: Parquet with pictures (or --ids-only), a configuration a group"

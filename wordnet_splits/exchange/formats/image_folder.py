@@ -14,11 +14,13 @@ from fix_resize.decode import EXTENSIONS
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import printable
 from wordnet_splits.exchange.entries import ListEntry, slug
+from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
 from wordnet_splits.exchange.tasks import DEFAULT_EXTENSION, ExportTask, ImportTask
 from wordnet_splits.manifest.tables import SPLITS
 
 
-class ImageFolderTree:
+@register_format("imagefolder")
+class ImageFolderTree(ExchangeFormat):
     """Class folders of links or files."""
 
     about = "torchvision ImageFolder trees: split/group/class/image, links unless --copies"

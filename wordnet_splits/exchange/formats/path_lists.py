@@ -21,6 +21,7 @@ from wordnet_splits.exchange.entries import (
     parse_label,
     split_and_group,
 )
+from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
 from wordnet_splits.exchange.tasks import NEGATIVE, UNKNOWN, ExportTask, ImageRow, ImportTask
 from wordnet_splits.manifest import Part
 from wordnet_splits.manifest.tables import SPLITS
@@ -31,7 +32,8 @@ GROUPS: Final = {NEGATIVE: ("negative", "external"), UNKNOWN: ("unknown", "far")
 """Label -> group and role in openset-imagenet's lists; other labels are group ``known``, role ID."""
 
 
-class OpenOOD:
+@register_format("openood")
+class OpenOOD(ExchangeFormat):
     """OpenOOD's image lists: lines ``path label`` in ``<split>_<group>.txt``.
 
     The path ends at the first space, as in OpenOOD's ``ImglistDataset``; the label is -1 for images that are
@@ -39,7 +41,7 @@ class OpenOOD:
     """
 
     about = "OpenOOD image lists: lines of path and label, one file a split and group"
-    pictures = False
+    paths = True
 
     def write(self, task: ExportTask, folder: Path) -> None:
         """Write ``<split>_<group>.txt`` for each part."""
@@ -61,7 +63,8 @@ class OpenOOD:
                     yield ListEntry(split, group, path, parse_label(label.strip(), where))
 
 
-class OpensetImagenet:
+@register_format("openset-imagenet")
+class OpensetImagenet(ExchangeFormat):
     """The protocols of openset-imagenet: ``<split>.csv`` without a header, ``path,label``.
 
     Labels from 0 are known classes, -1 are negatives (known unknowns, which training may use), -2 unknowns.
@@ -69,7 +72,7 @@ class OpensetImagenet:
     """
 
     about = "openset-imagenet CSV: path,label; -1 negative, -2 unknown; one file a split"
-    pictures = False
+    paths = True
 
     def write(self, task: ExportTask, folder: Path) -> None:
         """Write ``<split>.csv``."""

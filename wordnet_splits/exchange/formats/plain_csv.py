@@ -18,6 +18,7 @@ from wordnet_splits.base.files import replacing
 from wordnet_splits.base.tabular import from_csv_cell, write_csv
 from wordnet_splits.base.text_formats import csv_rows
 from wordnet_splits.exchange.entries import ListEntry, entry_of, parse_label
+from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
 from wordnet_splits.exchange.tasks import ExportTask, ImportTask
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA
 
@@ -26,11 +27,11 @@ IMAGE_COLUMNS = ("source", "image_id")
 CLASS_COLUMNS = ("source", "class_id", "role", "group")
 
 
-class PlainCsv:
+@register_format("csv")
+class PlainCsv(ExchangeFormat):
     """Both tables as CSV."""
 
     about = "plain CSV: all columns of the image table, and of the class table"
-    pictures = False
 
     def write(self, task: ExportTask, folder: Path) -> None:
         """Write the two files."""

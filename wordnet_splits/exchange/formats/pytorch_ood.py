@@ -19,6 +19,7 @@ from wordnet_splits.base.schemas import StrictModel, validate
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.exchange.entries import ListEntry
+from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
 from wordnet_splits.exchange.tasks import ExportTask, ImportTask
 from wordnet_splits.sources import source_names
 
@@ -44,11 +45,11 @@ class _File(StrictModel):
     groups: dict[str, _Group] = Field(default_factory=dict)
 
 
-class PytorchOOD:
+@register_format("pytorch-ood")
+class PytorchOOD(ExchangeFormat):
     """Class lists."""
 
     about = "pytorch-ood class lists: the known and unknown class numbers of each source; no images"
-    pictures = False
 
     def write(self, task: ExportTask, folder: Path) -> None:
         """Write ``classes.json``; external and excluded classes are in neither list."""

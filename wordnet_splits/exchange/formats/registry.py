@@ -1,64 +1,55 @@
-"""The registry of formats, and their protocol."""
+"""Formats of other projects by name, and their base class."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from importlib import import_module
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
-from wordnet_splits.base.errors import unknown
+from wordnet_splits.base.registry import Registry
 
 if TYPE_CHECKING:
     from wordnet_splits.exchange.entries import ListEntry
     from wordnet_splits.exchange.tasks import ExportTask, ImportTask
 
 
-class ExchangeFormat(Protocol):
+class ExchangeFormat(ABC):
     """Format of another project.
 
     Attributes
     ----------
     about : one clause about what is written.
-    pictures : whether pictures are written, so that roots are needed.
+    pictures : whether images are written, so that roots are needed.
+    paths : whether it lists paths of images.
     """
 
-    about: str
-    pictures: bool
+    about: ClassVar[str]
+    pictures: ClassVar[bool] = False
+    paths: ClassVar[bool] = False
 
+    @abstractmethod
     def write(self, task: ExportTask, folder: Path) -> None:
         """Write the benchmark into an empty folder."""
 
+    @abstractmethod
     def read(self, task: ImportTask) -> Iterable[ListEntry]:
         """Yield the entries of a file or folder, in any order."""
 
 
-FORMATS: Final = {
-    "csv": "plain_csv:PlainCsv",
-    "hub": "hub:Hub",
-    "imagefolder": "image_folder:ImageFolderTree",
-    "openood": "path_lists:OpenOOD",
-    "openset-imagenet": "path_lists:OpensetImagenet",
-    "pytorch-ood": "pytorch_ood:PytorchOOD",
-    "webdataset": "webdataset:WebDataset",
-}
-"""Name -> module of this package and class in it."""
+FormatClass = TypeVar("FormatClass", bound=type[ExchangeFormat])
 
-PATH_LISTS: Final = tuple(name for name, kind in FORMATS.items() if kind.startswith("path_lists:"))
-"""Formats that list paths of pictures."""
+FORMATS: Final = Registry[type[ExchangeFormat]]("format", str(__package__), "wordnet_splits.formats")
 
 ARCHIVE: Final = "kim-archive"
 """The archives of Kim et al., which can only be read, and have splits, roles and sources of their own."""
 
 
+def register_format(name: str) -> Callable[[FormatClass], FormatClass]:
+    """Register the decorated class as the format ``name``."""
+    return FORMATS.register(name)
+
+
 def format_names() -> tuple[str, ...]:
     """Return the names of the formats, sorted."""
-    return tuple(sorted(FORMATS))
-
-
-def get_format(name: str, *, also: Iterable[str] = ()) -> ExchangeFormat:
-    """Return a format; UnknownNameError, which lists ``also`` other names, if there is none of that name."""
-    if name not in FORMATS:
-        raise unknown("format", name, [*FORMATS, *also])
-    module, _, kind = FORMATS[name].partition(":")
-    return cast(ExchangeFormat, getattr(import_module(f"{__package__}.{module}"), kind)())
+    return FORMATS.names()

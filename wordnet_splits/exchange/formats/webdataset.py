@@ -18,6 +18,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import replacing
 from wordnet_splits.base.text_formats import parse_json
 from wordnet_splits.exchange.entries import ListEntry, entry_of, list_files, text_row
+from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
 from wordnet_splits.exchange.tasks import DEFAULT_EXTENSION, ExportTask, ImportTask, Picture
 from wordnet_splits.sources.layouts.archives import archive_files
 
@@ -26,7 +27,8 @@ PICTURES_PER_SHARD: Final = 5_000
 MAX_OBJECT_BYTES: Final = 1 << 16
 
 
-class WebDataset:
+@register_format("webdataset")
+class WebDataset(ExchangeFormat):
     """Tar files that webdataset reads."""
 
     about = "WebDataset shards: a picture, .cls and .json an image"

@@ -11,6 +11,7 @@ from wordnet_splits.sources.layouts.layout import (
     Note,
     layout_names,
     open_layout,
+    register_layout,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "Note",
     "layout_names",
     "open_layout",
+    "register_layout",
 ]

@@ -10,7 +10,15 @@ from fix_resize.decode import EXTENSIONS
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.names import printable
 from wordnet_splits.sources.layouts.folder_tree import Parts, read_tree
-from wordnet_splits.sources.layouts.layout import ALL, DVC, Image, ImageFiles, Note, without_extension
+from wordnet_splits.sources.layouts.layout import (
+    ALL,
+    DVC,
+    Image,
+    ImageFiles,
+    Note,
+    register_layout,
+    without_extension,
+)
 from wordnet_splits.sources.layouts.walk import entries
 
 IGNORED: Final = frozenset({"__macosx", "@eadir", "lost+found", "$recycle.bin", "#recycle"})
@@ -21,6 +29,7 @@ COMPANIONS: Final = frozenset({"readme", "readme.md", "readme.txt", "desktop.ini
 """Files beside pictures, in lower case, that are expected there."""
 
 
+@register_layout("folders")
 class Folders(ImageFiles):
     """One folder a class, below folders of splits if there are any."""
 

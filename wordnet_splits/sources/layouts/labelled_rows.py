@@ -36,6 +36,7 @@ from wordnet_splits.sources.layouts.layout import (
     ImageFiles,
     Location,
     Note,
+    register_layout,
     without_extension,
 )
 from wordnet_splits.sources.layouts.parquet_files import OPEN_SHARDS, Table, bytes_at, label_names, open_table
@@ -151,6 +152,7 @@ class LabelledRows(DeclaredLayout):
         return values.field("bytes")
 
 
+@register_layout("parquet")
 class ParquetRows(LabelledRows):
     """One picture a row of Parquet files, as the ``datasets`` library saves them.
 
@@ -249,6 +251,7 @@ def _file_name(path: str | None) -> str | None:
 DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
 
 
+@register_layout("csv")
 class CsvTable(ImageFiles):
     """One picture a row; its id is its path without the extension."""
 

@@ -1,14 +1,12 @@
 """How the images of a dataset lie under its root: one protocol for shipped and for declared datasets.
 
 A layout lists the images and reads one. A declaration names one of `layout_names`; another package adds a
-layout by an entry point of the group ``wordnet_splits.layouts``, whose name is the layout's and whose object
-is a subclass of `DeclaredLayout`.
+layout with `register_layout` and an entry point of the group ``wordnet_splits.layouts``.
 """
 
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -18,29 +16,19 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from fix_resize.decode import EXTENSIONS
-from wordnet_splits.base.errors import SourceError, unknown
+from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.names import is_one_line, printable
+from wordnet_splits.base.registry import Registry
 from wordnet_splits.base.untrusted import check_link, read_image
-from wordnet_splits.base.user_code import EntryPoints
 from wordnet_splits.catalog.catalog import load_declared_catalog
 from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.sources.layouts.split_words import ALL as ALL
 
-PLUGINS: Final = EntryPoints("wordnet_splits.layouts", "layout", SourceError)
 DVC: Final = ".dvc"
 """Extension of the file that replaces or accompanies a picture in a dataset of DVC."""
 
 MOST_DIGITS: Final = 9
 """Largest number of digits of a position in an id."""
-
-_BUILT_IN = {
-    "folders": "wordnet_splits.sources.layouts.folders:Folders",
-    "csv": "wordnet_splits.sources.layouts.labelled_rows:CsvTable",
-    "parquet": "wordnet_splits.sources.layouts.labelled_rows:ParquetRows",
-    "hub": "wordnet_splits.sources.layouts.saved_dataset:SavedDataset",
-    "coco": "wordnet_splits.sources.layouts.coco:Coco",
-    "webdataset": "wordnet_splits.sources.layouts.webdataset:WebDataset",
-}
 
 Raw = bytes | np.ndarray[Any, np.dtype[np.uint8]]
 """An image as it is stored: a file's bytes, or uint8 pixels (h, w, 3) or (h, w)."""
@@ -280,9 +268,19 @@ class ImageFiles(DeclaredLayout):
         return path.resolve(strict=True)
 
 
+DeclaredLayoutClass = TypeVar("DeclaredLayoutClass", bound=type[DeclaredLayout])
+
+LAYOUTS: Final = Registry[type[DeclaredLayout]]("layout", str(__package__), "wordnet_splits.layouts")
+
+
+def register_layout(name: str) -> Callable[[DeclaredLayoutClass], DeclaredLayoutClass]:
+    """Register the decorated class as the layout that a declaration names."""
+    return LAYOUTS.register(name)
+
+
 def layout_names() -> tuple[str, ...]:
-    """Return the layouts that a declaration may name: built-in ones, then those of other packages, sorted."""
-    return (*_BUILT_IN, *PLUGINS.names(_BUILT_IN))
+    """Return the layouts that a declaration may name, sorted."""
+    return LAYOUTS.names()
 
 
 def open_layout(root: Path, declaration: Declaration) -> DeclaredLayout:
@@ -291,23 +289,9 @@ def open_layout(root: Path, declaration: Declaration) -> DeclaredLayout:
     Raises
     ------
     UnknownNameError : there is no such layout.
-    SourceError : another package's layout cannot be loaded.
+    DataError : another package's layout cannot be loaded.
     """
-    return layout_class(declaration.layout, where=str(declaration.file))(root, declaration)
-
-
-def layout_class(name: str, *, where: str) -> type[DeclaredLayout]:
-    """Return the class of a layout by its name. Raises as `open_layout`."""
-    if name in _BUILT_IN:
-        module, _, attribute = _BUILT_IN[name].partition(":")
-        cls = getattr(importlib.import_module(module), attribute)
-    else:
-        if name not in layout_names():
-            raise unknown("layout", name, layout_names(), where=where)
-        cls = PLUGINS.load(name)
-    if not (isinstance(cls, type) and issubclass(cls, DeclaredLayout)):
-        raise SourceError(f"the layout {name!r} is not a subclass of DeclaredLayout: {cls!r}", where=where)
-    return cls
+    return LAYOUTS.find(declaration.layout, where=str(declaration.file))(root, declaration)
 
 
 def without_extension(path: str) -> str | None:

@@ -29,7 +29,7 @@ from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.hub.address import MAIN, Address, parse_address
 from wordnet_splits.hub.repository import RemoteFile, Repository, huggingface_home
 from wordnet_splits.sources.layouts.labelled_rows import LabelledRows, Shard
-from wordnet_splits.sources.layouts.layout import ALL, Image, Note
+from wordnet_splits.sources.layouts.layout import ALL, Image, Note, register_layout
 from wordnet_splits.sources.layouts.split_words import SPLIT_WORDS, splits_of
 
 INFO: Final = "dataset_info.json"  # beside the files that it describes
@@ -39,6 +39,7 @@ DICT: Final = "dataset_dict.json"  # above the folders of the splits
 _ARROW = re.compile(r"(.+?)(?:-(\d{5})-of-(\d{5}))?\.arrow")
 
 
+@register_layout("hub")
 class SavedDataset(LabelledRows):
     """One picture a row of Arrow or Parquet files."""
 

@@ -24,7 +24,7 @@ from wordnet_splits.base.untrusted import LARGEST_IMAGE
 from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.sources.layouts.archives import Member, OpenTar
 from wordnet_splits.sources.layouts.labels import CLASSES, class_names, class_of
-from wordnet_splits.sources.layouts.layout import DeclaredLayout, Image, Location, Note
+from wordnet_splits.sources.layouts.layout import DeclaredLayout, Image, Location, Note, register_layout
 from wordnet_splits.sources.layouts.parquet_files import OPEN_SHARDS
 from wordnet_splits.sources.layouts.shards import shards
 from wordnet_splits.sources.layouts.split_words import splits_of
@@ -43,6 +43,7 @@ class _Sample(NamedTuple):
     picture: Member
 
 
+@register_layout("webdataset")
 class WebDataset(DeclaredLayout):
     """One picture a sample of tar shards."""
 

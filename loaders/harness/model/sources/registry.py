@@ -1,12 +1,14 @@
-"""The registry of model sources: ``PREFIX:NAME`` -> a loaded network."""
+"""Model sources by name: ``PREFIX:NAME`` -> a loaded network."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from torch import Tensor, nn
+
+from wordnet_splits.base.registry import Registry
 
 from ...backend.transforms import Normalise, Transform
 from ..trial import DEADLINE
@@ -72,9 +74,7 @@ class ModelSource(Protocol):
         """Load it, or raise a SplitsError."""
 
 
-SOURCES: dict[str, ModelSource] = {}
-
-
+SOURCES: Final = Registry[ModelSource]("source of models", str(__package__), "wordnet_splits.models")
 SUFFIXES: dict[str, str] = {}
 """Suffix of a file -> prefix of the source that loads it."""
 
@@ -83,9 +83,7 @@ def register_model_source(prefix: str, *suffixes: str) -> Callable[[ModelSource]
     """Register the decorated function as the source of ``prefix:NAME`` and of files with some suffixes."""
 
     def add(function: ModelSource) -> ModelSource:
-        if prefix in SOURCES:
-            raise ValueError(f"two sources of models are called {prefix!r}")
-        SOURCES[prefix] = function
+        SOURCES.register(prefix)(function)
         SUFFIXES.update(dict.fromkeys(suffixes, prefix))
         return function
 

@@ -255,7 +255,7 @@ def test_outliers_are_stated_or_found_in_the_record_of_training(
             "loaders.harness.checkpoints.files.read_metadata", lambda path, record=record: record
         )
         assert trained_on_outliers(trained) == found
-    learning = {name for name, spec in DETECTORS.items() if "ood-val" in spec.splits}
+    learning = {name for name, spec in DETECTORS.registered.items() if "ood-val" in spec.splits}
     assert learning == FITTED_ON_OUTLIERS
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from loaders.harness import audit_method
 from loaders.harness import train as train_models
-from loaders.harness.methods import Batch, Method, Network, Part, State, Term, declare, list_methods
+from loaders.harness.methods import Batch, Method, Network, Part, State, Term, declare
 from loaders.harness.methods.classification import Softmax
 from loaders.harness.methods.interface import Terms, cross_entropy
 from loaders.harness.methods.registry import register_method
@@ -101,9 +101,11 @@ def every_class() -> dict[str, type[Parameters]]:
     from loaders.harness.detectors.registry import DETECTORS
     from loaders.harness.methods.registry import METHODS
 
-    list_methods()
-    detectors = {name: spec.implementation for name, spec in DETECTORS.items() if spec.built_in}
-    return {**METHODS, **{name: item for name, item in detectors.items() if isinstance(item, type)}}
+    detectors = {name: spec.implementation for name, spec in DETECTORS.registered.items() if spec.built_in}
+    return {
+        **METHODS.registered,
+        **{name: item for name, item in detectors.items() if isinstance(item, type)},
+    }
 
 
 @pytest.mark.parametrize("name", every_class())
