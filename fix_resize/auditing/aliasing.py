@@ -1,11 +1,11 @@
-"""Compare a picture with the `fix` rendering of its original: equal, filtered differently, or aliased.
+"""Compare an image with the `fix` rendering of its original: equal, filtered differently, or aliased.
 
-With any linear filter before or after the reduction, a reduced picture consists of the low frequencies of its
-original, weighted, and of aliased high frequencies. The former lie in the space of small neighbourhoods of
-the `fix` rendering, the latter mostly outside it. The difference is therefore regressed, by least squares
+With any linear filter before or after the reduction, a reduced image consists of weighted low frequencies of
+its original and of aliased high frequencies. Small neighbourhoods of the `fix` rendering span the low
+frequencies, and few of the aliased ones. The difference is therefore regressed, by least squares
 over all pixels and channels, first on the 5 x 5 neighbourhoods of the `fix` rendering and a constant, then on
 the 3 x 3 neighbourhoods of unfiltered decimations of the same original (nearest neighbour at the centres and
-at the corners, and the mean of the four nearest, each from the full picture and from its 256 pixels). A blur
+at the corners, and the mean of the four nearest, each from the full image and from its 256 pixels). A blur
 after the decimation is a weighting of such neighbourhoods, so it does not hide aliasing. The method and its
 thresholds are new here; docs/study/thresholds.md shows what they distinguish.
 """
@@ -30,30 +30,30 @@ PairFinding = Literal["clean", "filtered", "aliased", "altered"]
 FINDINGS: Final[tuple[PairFinding, ...]] = get_args(PairFinding)
 
 SAME_WITHIN: Final = 1.5
-"""Largest RMS difference from the `fix` rendering, in grey levels, of a clean picture."""
+"""Largest RMS difference from the `fix` rendering, in grey levels, of a clean image."""
 
 ALIASED_FROM: Final = 0.27
-"""Smallest amplitude of an aliased picture, relative to nearest neighbour of the same original."""
+"""Smallest amplitude of an aliased image, relative to nearest neighbour of the same original."""
 
 ALIASING_SHARE: Final = 0.2
-"""Smallest share of aliasing in the residual of the filter, in an aliased picture."""
+"""Smallest share of aliasing in the residual of the filter, in an aliased image."""
 
 EXPLAINED_SHARE: Final = 0.5
-"""Smallest share of the squared difference that is explained in a picture filtered differently."""
+"""Smallest share of the squared difference that is explained in an image filtered differently."""
 
 _MARGIN: Final = 2
-_FILTER_RADIUS, _ALIASING_RADIUS = 2, 1  # of the neighbourhoods of the fix rendering, and of decimations
+_FILTER_RADIUS, _ALIASING_RADIUS = 2, 1  # neighbourhoods in the fix rendering and in decimations
 _FILTER_COLUMNS: Final = (2 * _FILTER_RADIUS + 1) ** 2 + 1
 _NEAREST: Final = (0, 1)  # decimations that define the unit of amplitudes
 
 
 class Pair(NamedTuple):
-    """A picture compared with the `fix` rendering of its original.
+    """An image compared with the `fix` rendering of its original.
 
     Attributes
     ----------
     difference : RMS difference in grey levels.
-    aliasing : amplitude of aliasing, relative to nearest neighbour; 0 for a clean picture.
+    aliasing : amplitude of aliasing, relative to nearest neighbour; 0 for a clean image.
     unexplained : share of the squared difference that neither a filter nor aliasing explains.
     finding : ``clean``, ``filtered`` (by another low-pass filter), ``aliased``, or ``altered`` otherwise.
     """
@@ -65,7 +65,7 @@ class Pair(NamedTuple):
 
 
 class Original:
-    """A picture at its original size, with which its small renderings are compared.
+    """An image at its original size, with which its small renderings are compared.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Original:
         self.fix: Pixels = apply(replace(spec, stages=reduction), Image.fromarray(self._square))
 
     def compare(self, pixels: Pixels) -> Pair:
-        """Compare a rendering of this picture, (side, side, 3) uint8, with `fix`."""
+        """Compare a rendering of this image, (side, side, 3) uint8, with `fix`."""
         change = pixels.astype(np.float64) - self.fix
         difference = _rms(change)
         if difference <= SAME_WITHIN:
@@ -89,7 +89,7 @@ class Original:
             return Pair(difference, 0.0, 1.0, "altered")
         columns, triangle = self._regressors
         inner = change[_MARGIN:-_MARGIN, _MARGIN:-_MARGIN].ravel()
-        # what each column explains beyond the columns before it, as in a QR decomposition
+        # the share that each column adds to the columns before it, as in a QR decomposition
         parts = np.linalg.solve(triangle, columns.T @ inner)
         filter_parts, aliasing_parts = parts[:_FILTER_COLUMNS], parts[_FILTER_COLUMNS:]
         total = float(inner @ inner)
@@ -108,9 +108,9 @@ class Original:
 
     @property
     def _nearest_amplitude(self) -> float:
-        """RMS residual of the filter in nearest neighbour of this picture, in grey levels.
+        """RMS residual of the filter in nearest neighbour of this image, in grey levels.
 
-        The larger of the values for the full picture and for its 256 pixels.
+        The larger of the values for the full image and for its 256 pixels.
         """
         columns, triangle = self._regressors
         rows = [_FILTER_COLUMNS + n for n in _NEAREST]
@@ -119,7 +119,7 @@ class Original:
 
     @cached_property
     def _regressors(self) -> tuple[Floats, Floats]:
-        """Return the columns, (pixels, n), first those of the filter, and the Cholesky factor of X^T X."""
+        """Return the columns, (pixels, n), the filter first, and the Cholesky factor of X^T X."""
         side = len(self.fix)
         full = np.asarray(self._image)
         short = min(full.shape[:2])
@@ -137,7 +137,7 @@ class Original:
         columns += [column for around in neighbours for column in around]
         matrix = np.stack(columns, axis=1)
         products = matrix.T @ matrix
-        # a flat picture has equal columns: a small ridge keeps the matrix invertible
+        # a flat image has equal columns: a small ridge keeps the matrix invertible
         ridge = np.trace(products) / len(products) * 1e-10 + 1e-10
         return matrix, np.linalg.cholesky(products + ridge * np.eye(len(products)))
 
@@ -160,9 +160,9 @@ def _bilinear(square: Pixels, side: int) -> Floats:
     return np.asarray(interpolate_neighbours(rows, side, 1), dtype=np.float64)
 
 
-def _neighbours(picture: npt.NDArray[np.generic], radius: int) -> list[Floats]:
+def _neighbours(image: npt.NDArray[np.generic], radius: int) -> list[Floats]:
     """Return the inner pixels shifted by each offset of a neighbourhood, row by row, each flattened."""
-    values = picture.astype(np.float64)
+    values = image.astype(np.float64)
     ends = [(_MARGIN + by, len(values) - _MARGIN + by) for by in range(-radius, radius + 1)]
     return [values[top:bottom, left:right].ravel() for top, bottom in ends for left, right in ends]
 

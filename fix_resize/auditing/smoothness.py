@@ -1,13 +1,13 @@
-"""Traces of a resizer in a small picture without its original: total variation, smoothness, whiteness.
+"""Traces of a resizer in a small image without its original: total variation, smoothness, whiteness.
 
 A set decimated without a low-pass filter is rougher than photographs, and a detector that distinguishes it
-from CIFAR has learned the resizer. The smoothness score is that of CSI (Tack et al. 2020, appendix);
+from CIFAR has learned the resizer. The smoothness score is defined by CSI (Tack et al. 2020, appendix);
 whiteness is new here. All depend on the content as well, so they can only warn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -19,7 +19,7 @@ from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError
 
 BLOCK: Final = 512
-"""Pictures processed at a time, which bounds memory."""
+"""Images processed at a time, which bounds memory."""
 
 HIGH_FREQUENCY: Final = 0.35
 MIDDLE_FREQUENCIES: Final = (0.2, 0.3)
@@ -30,41 +30,39 @@ ROUNDING_ENERGY: Final = 1.0
 
 
 class Scores(NamedTuple):
-    """Total variation and whiteness of n pictures, (n,) each."""
+    """Total variation and whiteness of n images, (n,) each."""
 
     variation: Floats
     whiteness: Floats
 
 
-def score_pictures(pictures: Pixels) -> Scores:
-    """Return the scores of pictures, (n, h, w, 3) uint8 of at least 2 x 2 pixels each."""
-    return Scores(total_variation(pictures), whiteness(pictures))
+def score_images(images: Pixels) -> Scores:
+    """Return the scores of images, (n, h, w, 3) uint8 of at least 2 x 2 pixels each."""
+    return Scores(total_variation(images), whiteness(images))
 
 
-def total_variation(pictures: Iterable[Pixels] | Pixels) -> Floats:
-    """Return the total variation of each picture, (n,) in grey levels per pixel; higher is rougher.
+def total_variation(images: Pixels) -> Floats:
+    """Return the total variation of each image, (n,) in grey levels per pixel; higher is rougher.
 
     The mean over the (h-1) x (w-1) pixels with a right and a lower neighbour of the sum of the L2 norms of
     the RGB differences to both.
 
     Parameters
     ----------
-    pictures : (n, h, w, 3) uint8, or an iterable of (h, w, 3) uint8; at least 2 x 2 pixels each.
+    images : (n, h, w, 3) uint8; at least 2 x 2 pixels each.
     """
-    if isinstance(pictures, np.ndarray) and pictures.ndim == 4:
-        return _in_blocks(_variation, pictures)
-    return np.array([_variation(picture[None])[0] for picture in pictures], dtype=np.float64)
+    return _in_blocks(_variation, images)
 
 
-def _in_blocks(score: Callable[[Pixels], Floats], pictures: Pixels) -> Floats:
-    blocks = [pictures[start : start + BLOCK] for start in range(0, len(pictures), BLOCK)]
+def _in_blocks(score: Callable[[Pixels], Floats], images: Pixels) -> Floats:
+    blocks = [images[start : start + BLOCK] for start in range(0, len(images), BLOCK)]
     return np.concatenate([score(block) for block in blocks]) if blocks else np.empty(0)
 
 
 def _variation(block: Pixels) -> Floats:
     if block.dtype != np.uint8 or block.shape[3] != 3 or min(block.shape[1:3]) < 2:
         raise DataError(
-            f"a picture must be uint8 RGB of at least 2 x 2 pixels, not {block.dtype} {block.shape[1:]}"
+            f"an image must be uint8 RGB of at least 2 x 2 pixels, not {block.dtype} {block.shape[1:]}"
         )
     levels = block.astype(np.int32)
     here = levels[:, :-1, :-1]
@@ -75,22 +73,22 @@ def _variation(block: Pixels) -> Floats:
 
 
 def smoothness(variation: Floats, reference: Floats) -> Floats:
-    """Return |TV - mean TV of the reference| of each picture, (n,) >= 0: its distance from the reference."""
+    """Return the distance of each image from the reference, |TV - mean TV of the reference|, (n,)."""
     score: Floats = np.abs(variation - reference.mean())
     return score
 
 
-def whiteness(pictures: Pixels) -> Floats:
-    """Return the energy of each picture's high frequencies relative to its middle frequencies, (n,).
+def whiteness(images: Pixels) -> Floats:
+    """Return the energy of each image's high frequencies relative to its middle frequencies, (n,).
 
     White noise has 1; a photograph that was filtered before the reduction has far less, and aliasing raises
     the value. Contrast does not affect it, and content less than it affects total variation.
 
     Parameters
     ----------
-    pictures : (n, h, w, 3) uint8; at least 2 x 2 pixels each.
+    images : (n, h, w, 3) uint8; at least 2 x 2 pixels each.
     """
-    return _in_blocks(_whiteness, pictures)
+    return _in_blocks(_whiteness, images)
 
 
 def _whiteness(block: Pixels) -> Floats:
@@ -105,7 +103,7 @@ def _whiteness(block: Pixels) -> Floats:
 
 @lru_cache(maxsize=8)
 def _bands(height: int, width: int) -> tuple[Floats, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return a Hann window, the mask of the high band and that of the middle band, (h, w) each."""
+    """Return a Hann window and the masks of the high and the middle band, (h, w) each."""
     window = np.sin(np.pi * (np.arange(height) + 0.5) / height)[:, None] ** 2
     window = window * np.sin(np.pi * (np.arange(width) + 0.5) / width) ** 2
     frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width))

@@ -18,31 +18,31 @@ from wordnet_splits.metrics import Interval, ScoreSet, bootstrap
 SetVerdict = Literal["clean", "filtered", "aliased", "altered", "suspicious", "no warning"]
 
 DIFFERING: Final = 0.05
-"""Largest share of pictures in a clean set that are not clean."""
+"""Largest share of images in a clean set that are not clean."""
 
 ALIASED: Final = 0.10
-"""Largest share of aliased pictures in a set that is not aliased."""
+"""Largest share of aliased images in a set that is not aliased."""
 
 SUSPICIOUS_ABOVE: Final = 0.70
-"""A set is suspicious if the interval of its absolute AUROC lies above this value."""
+"""Lower bound of the absolute AUROC's interval above which a set is suspicious."""
 
 WHITE_ABOVE: Final = 0.99
-"""A picture is white if it is whiter than this share of the reference."""
+"""Share of the reference that is less white than a white image."""
 
 WHITE_SHARE: Final = 0.09
-"""A set is suspicious if the interval of its share of white pictures lies above this value."""
+"""Lower bound of the white share's interval above which a set is suspicious."""
 
 _DESCRIPTIONS: Final[dict[PairFinding, str]] = {
     "clean": f"within {SAME_WITHIN} grey levels of fix",
     "filtered": "another low-pass filter",
-    "aliased": "decimated without one",
-    "altered": "neither fix nor a filter of it",
+    "aliased": "decimated without a filter",
+    "altered": "not fix, and not a filter applied to it",
 }
 
 
 @dataclass(frozen=True)
 class PairedAudit:
-    """The pictures of a set, each compared with the `fix` rendering of its original; at least one."""
+    """At least one image of a set, each compared with the `fix` rendering of its original."""
 
     pairs: Sequence[Pair]
 
@@ -112,7 +112,7 @@ class Audit:
 
     @property
     def suspicious(self) -> bool:
-        """Whether the set itself causes a warning: too far from the reference, or too many white pictures."""
+        """Whether the set itself causes a warning: too far from the reference, or too many white images."""
         return self.absolute.lo > SUSPICIOUS_ABOVE or self.white.lo > WHITE_SHARE
 
     @property
@@ -138,12 +138,12 @@ class Audit:
         if self.absolute.lo > SUSPICIOUS_ABOVE:
             reasons.append(f"interval above {SUSPICIOUS_ABOVE:.2f}, from {self.absolute.lo:.3f}")
         if self.white.lo > WHITE_SHARE:
-            reasons.append(f"{self.white.value:.0%} of the pictures as white as 1% of the reference")
+            reasons.append(f"{self.white.value:.0%} of the images as white as 1% of the reference")
         return f"suspicious ({'; '.join(reasons)}); originals would settle it"
 
 
 def audit_scores(scores: Scores, reference: Scores) -> Audit:
-    """Compare the scores of a set with those of a reference."""
+    """Compare the scores of a set with the scores of a reference."""
     smooth, smooth_reference = (smoothness(s.variation, reference.variation) for s in (scores, reference))
     return Audit(
         signed=_auroc(scores.variation, reference.variation),
@@ -163,7 +163,7 @@ def white_share(whiteness: Floats, reference: Floats) -> Interval:
 
 
 def _auroc(scores: Floats, reference: Floats) -> Interval:
-    """Return the probability that a score of the set exceeds one of the reference."""
+    """Return the probability that a score of the set exceeds a score of the reference."""
     # ranks among the set's scores merge scores of the reference: the same AUROC in every replicate, faster
     distinct = np.unique(scores)
     ranks, reference_ranks = (

@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 from fix_resize.output import IMAGE_SCHEMA, IMAGES, OUTPUT, SCHEMA, Description
 from fix_resize.pipeline import writing as files
 from fix_resize.pipeline.cluster import on_dask
-from fix_resize.pipeline.image_folder import ImageFolder
 from fix_resize.pipeline.selection import Identify, Selection
 from fix_resize.pipeline.shards import (
     ShardJob,
@@ -45,6 +44,7 @@ from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.making.images import Shortfall
+from wordnet_splits.sources.image_folder import ImageFolder
 
 SHARD_SIZE: Final = 1000
 """Images per shard: a few seconds of work, so that an interruption loses little."""

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fix_resize.pipeline.draws import GroupDraw, draw_group
-from fix_resize.pipeline.image_folder import ImageFolder
 from wordnet_splits.base.errors import DataError, SourceError, SplitsError, unknown
 from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.base.progress import Progress
@@ -29,6 +28,7 @@ from wordnet_splits.manifest import Manifest, fingerprint
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources import Source, open_source, root_variable, source_class
+from wordnet_splits.sources.image_folder import ImageFolder
 from wordnet_splits.sources.roots import Roots
 from wordnet_splits.sources.stamps import Stamps, stamps
 
@@ -157,7 +157,7 @@ def fingerprint_of_images(table: pa.Table) -> str:
 
 
 def select_folder(root: Path) -> Selection:
-    """Select every image of a folder; see `image_folder.ImageFolder` for ids and classes.
+    """Select every image of a folder; see `ImageFolder` for ids and classes.
 
     Raises
     ------

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fix_resize.auditing.pictures import open_pictures
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import ManifestError, UnknownNameError
 from wordnet_splits.finding import declarations_of, find_manifest, find_recipe, load_manifest
+from wordnet_splits.image_sets import open_images
 
 FROZEN = find_manifest("digits")
 
@@ -50,7 +50,7 @@ def test_paths_are_written_as_such(here: Path) -> None:
 
 @pytest.mark.usefixtures("here")
 def test_a_bare_folder_is_offered_as_a_path() -> None:
-    for look in (find_manifest, load_manifest, find_recipe, lambda name: open_pictures(f"{name}:rung-0")):
+    for look in (find_manifest, load_manifest, find_recipe, lambda name: open_images(f"{name}:rung-0")):
         with pytest.raises(UnknownNameError) as refused:
             look("mine")
         assert refused.value.hint == "a bare name is that of a frozen benchmark; the folder here is ./mine"
@@ -80,4 +80,4 @@ def test_commands_and_loaders_name_benchmarks_alike(
 
 @pytest.mark.usefixtures("here")
 def test_pictures_of_a_bare_name_are_those_of_the_frozen_benchmark() -> None:
-    assert len(open_pictures("digits:digits-6-9").ids) == 714
+    assert len(open_images("digits:digits-6-9").ids) == 714

@@ -14,14 +14,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fix_resize.auditing.audit import check_out
-from fix_resize.auditing.pictures import open_pictures
+from fix_resize.auditing.set_audit import check_out
 from fix_resize.spec import get_spec
 from tools.study.comparison import compare_specs, write_comparison, write_grid
 from tools.study.thresholds import markdown
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.progress import OnStderr
+from wordnet_splits.image_sets import open_images
 from wordnet_splits.sources.roots import parse_roots
 
 
@@ -64,8 +64,8 @@ def study_specs(options: argparse.Namespace) -> None:
         if folder is not None:
             check_out(folder, [options.reference, *(location for _, location in names)])
     roots = parse_roots(options.root)
-    sets = [(name, open_pictures(location, roots, original=True)) for name, location in names]
-    reference = open_pictures(options.reference, roots)
+    sets = [(name, open_images(location, roots, as_stored=True)) for name, location in names]
+    reference = open_images(options.reference, roots)
     comparison = compare_specs(sets, options.spec, reference, limit=options.limit, progress=OnStderr())
     print(comparison.markdown())
     paths = write_comparison(comparison, options.out) if options.out else []

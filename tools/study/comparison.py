@@ -10,18 +10,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fix_resize.auditing.aliasing import Original, Pair
-from fix_resize.auditing.audit import fix_at
 from fix_resize.auditing.measurements import (
-    SkippedPicture,
+    SkippedImage,
     measure,
     nothing_readable,
     sample_ids,
     skipped_by,
 )
-from fix_resize.auditing.output import render
-from fix_resize.auditing.pictures import PictureSet, readable
-from fix_resize.auditing.plots import Histogram, save_grid, save_histograms
-from fix_resize.auditing.smoothness import Scores, score_pictures
+from fix_resize.auditing.report_files import Histogram, render, save_grid, save_histograms
+from fix_resize.auditing.set_audit import fix_at
+from fix_resize.auditing.smoothness import Scores, score_images
 from fix_resize.auditing.verdict import SUSPICIOUS_ABOVE, WHITE_SHARE, Audit, PairedAudit, audit_scores
 from fix_resize.resize import apply
 from fix_resize.spec import ResizeSpec, get_spec, spec_names
@@ -31,6 +29,7 @@ from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import markdown_table
+from wordnet_splits.sources.image_set import ImageSet
 
 SIZE_HINT: Final = "give a reference and specs of one size"
 COLUMNS: Final = (
@@ -57,7 +56,7 @@ class Cell:
     ----------
     audit : result against the reference, and against the set's own `fix` rendering.
     paired : the latter part of it.
-    ids : ids of the n pictures.
+    ids : ids of the n images.
     variation : (n,) total variation.
     """
 
@@ -119,7 +118,7 @@ class Comparison:
     cells: tuple[Cell, ...]
     reference: str
     reference_variation: Floats
-    left_out: dict[str, tuple[SkippedPicture, ...]]
+    left_out: dict[str, tuple[SkippedImage, ...]]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of ``study.json``."""
@@ -142,9 +141,9 @@ def _interval_text(interval: tuple[float, float, float]) -> str:
 
 
 def compare_specs(
-    sets: Sequence[tuple[str, PictureSet]],
+    sets: Sequence[tuple[str, ImageSet]],
     specs: Iterable[str] | None,
-    reference: PictureSet,
+    reference: ImageSet,
     *,
     limit: int | None = None,
     progress: Progress | None = None,
@@ -172,18 +171,18 @@ def compare_specs(
             raise DataError(
                 f"spec {name} makes {spec.side} x {spec.side} pixels, and the reference has "
                 f"{base.size[0]} x {base.size[1]}",
-                where=reference.label,
+                where=reference.name,
                 hint=SIZE_HINT,
             )
     if not by_name:
         raise DataError(
-            f"no spec makes {base.size[0]} x {base.size[1]} pixels", where=reference.label, hint=SIZE_HINT
+            f"no spec makes {base.size[0]} x {base.size[1]} pixels", where=reference.name, hint=SIZE_HINT
         )
     cells: list[Cell] = []
-    skipped: dict[str, tuple[SkippedPicture, ...]] = {reference.label: base.skipped}
-    for label, pictures in sets:
-        ids = sample_ids(pictures.ids, limit)
-        renderings, skipped[label] = _render(pictures, ids, list(by_name.values()), progress)
+    skipped: dict[str, tuple[SkippedImage, ...]] = {reference.name: base.skipped}
+    for label, image_set in sets:
+        ids = sample_ids(image_set.ids, limit)
+        renderings, skipped[label] = _render(image_set, ids, list(by_name.values()), progress)
         ids = sorted(renderings)
         for name, spec in by_name.items():
             of_spec = [renderings[image_id][name] for image_id in ids]
@@ -192,7 +191,7 @@ def compare_specs(
             paired = PairedAudit([rendering.pair for rendering in of_spec])
             result = replace(audit_scores(scores, base.scores), paired=paired)
             cells.append(Cell(label, name, spec.study_only, result, paired, tuple(ids), scores.variation))
-    return Comparison(tuple(cells), reference.label, base.scores.variation, skipped)
+    return Comparison(tuple(cells), reference.name, base.scores.variation, skipped)
 
 
 class _Rendering(NamedTuple):
@@ -203,28 +202,28 @@ class _Rendering(NamedTuple):
 
 
 def _render(
-    pictures: PictureSet, ids: Sequence[str], specs: Sequence[ResizeSpec], progress: Progress | None
-) -> tuple[dict[str, dict[str, _Rendering]], tuple[SkippedPicture, ...]]:
-    """Return the renderings of each picture by spec, and the unreadable pictures."""
+    images: ImageSet, ids: Sequence[str], specs: Sequence[ResizeSpec], progress: Progress | None
+) -> tuple[dict[str, dict[str, _Rendering]], tuple[SkippedImage, ...]]:
+    """Return the renderings of each picture by spec, and the unreadable images."""
     renderings: dict[str, dict[str, _Rendering]] = {}
-    unreadable: list[SkippedPicture] = []
+    unreadable: list[SkippedImage] = []
     fix = fix_at((specs[0].side, specs[0].side))
-    with (progress or Silent()).task(f"reading {pictures.label}", len(ids)) as task:
-        for image_id, picture in pictures.read(ids):
+    with (progress or Silent()).task(f"reading {images.name}", len(ids)) as task:
+        for image_id in images.in_order(ids):
             task.advance()
             try:
-                image = readable(picture)
+                image = images.image(image_id)
                 original = Original(image, fix)
                 renderings[image_id] = {spec.name: _score(apply(spec, image), original) for spec in specs}
             except (SourceError, DataError) as error:
                 unreadable.append(skipped_by(error, image_id))
     if not renderings:
-        raise nothing_readable(unreadable, pictures.label)
+        raise nothing_readable(unreadable, images.name)
     return renderings, tuple(sorted(unreadable))
 
 
 def _score(pixels: Pixels, original: Original) -> _Rendering:
-    return _Rendering(score_pictures(pixels[None]), original.compare(pixels))
+    return _Rendering(score_images(pixels[None]), original.compare(pixels))
 
 
 def write_comparison(comparison: Comparison, out: Path) -> list[Path]:
@@ -250,16 +249,16 @@ def write_comparison(comparison: Comparison, out: Path) -> list[Path]:
     return [table, study_json, histogram]
 
 
-def write_grid(comparison: Comparison, sets: Sequence[tuple[str, PictureSet]], path: Path) -> Path:
+def write_grid(comparison: Comparison, sets: Sequence[tuple[str, ImageSet]], path: Path) -> Path:
     """Write the images that a broken spec changed most, under every spec."""
     specs: dict[str, ResizeSpec | None] = {cell.spec: get_spec(cell.spec) for cell in comparison.cells}
     rows: list[tuple[str, Sequence[Pixels]]] = []
-    for label, pictures in sets:
+    for label, image_set in sets:
         cells = [cell for cell in comparison.cells if cell.label == label]
         worst = max(cells, key=lambda cell: (cell.study_only, cell.paired.shares["aliased"]))
         differences = np.array([pair.difference for pair in worst.paired.pairs])
         order = np.lexsort((np.arange(len(worst.ids)), -differences))[:IMAGES_PER_SET]
-        images = render(pictures, [worst.ids[i] for i in order], specs)
+        images = render(image_set, [worst.ids[i] for i in order], specs)
         rows += [(f"{label}: {image_id}", renderings) for image_id, renderings in images.items()]
     save_grid(rows, list(specs), path, wrap=1)
     return path

@@ -17,12 +17,12 @@ from PIL import Image
 
 from fix_resize.auditing.aliasing import ALIASED_FROM, Original, Pair
 from fix_resize.auditing.measurements import Measurements, measure
-from fix_resize.auditing.pictures import open_pictures
-from fix_resize.auditing.smoothness import Scores, score_pictures
+from fix_resize.auditing.smoothness import Scores, score_images
 from fix_resize.auditing.verdict import ALIASED, WHITE_SHARE, Audit, PairedAudit, audit_scores, white_share
 from fix_resize.decode import decode
 from fix_resize.spec import get_spec
 from tools.study.treatments import MIXTURES, PART_NEAREST, TREATMENTS, Photo
+from wordnet_splits.image_sets import open_images
 
 SETS = {"photographs": "imagenet/train", "textures": "dtd/images", "food": "food-101/images"}
 FIRST, SECOND = HALVES = ("first half", "second half")
@@ -101,7 +101,7 @@ def render(set_name: str, folder: Path) -> Iterator[Rendering]:
         by_name[name] = {}
         for label, treatment in TREATMENTS.items():
             pixels = treatment.reduce(photo)
-            by_name[name][label] = Result(score_pictures(pixels[None]), original.compare(pixels))
+            by_name[name][label] = Result(score_images(pixels[None]), original.compare(pixels))
     for half in HALVES:
         pictures = [by_name[name] for name in sorted(by_name) if half_of(name) == half]
         for label, treatment in TREATMENTS.items():
@@ -157,7 +157,7 @@ def fit(renderings: Sequence[Rendering], reference: Measurements) -> tuple[Range
 
 def measure_reference(data: Path) -> Measurements:
     """Return the scores of the reference."""
-    return measure(open_pictures("cifar100:test", {"cifar100": data}))
+    return measure(open_images("cifar100:test", {"cifar100": data}))
 
 
 def markdown(data: Path) -> str:

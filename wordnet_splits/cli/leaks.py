@@ -39,7 +39,7 @@ def add_commands(app: typer.Typer) -> None:
     add_command(app, "leaks", show_leaks, leaks)
     duplicates = [
         "wordnet-splits duplicates digits digits --out digits-twice",
-        "wordnet-splits duplicates ./photographs ./pictures --out pairs --shard 1/2",
+        "wordnet-splits duplicates photographs pictures --out pairs --shard 1/2",
     ]
     add_command(app, "duplicates", show_duplicates, duplicates)
 
@@ -127,11 +127,9 @@ def _problem_line(problem: Problem) -> str:
 
 def show_duplicates(
     a: Annotated[
-        str, typer.Argument(metavar="A", help="A source, NAME or NAME:SPLIT, or a path of pictures.")
+        str, typer.Argument(metavar="A", help="A dataset, benchmark, packed store or folder of images.")
     ],
-    b: Annotated[
-        str, typer.Argument(metavar="B", help="Likewise; the smaller set. A itself: pairs within A.")
-    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another, the smaller set. A again: pairs within A.")],
     out: Annotated[Path, typer.Option(help="Folder of the comparison; continues an interrupted one.")],
     root: RootOptions = None,
     threshold: Annotated[int, typer.Option(help="Greatest distance in bits of 128.")] = 8,
@@ -141,8 +139,9 @@ def show_duplicates(
 ) -> int:
     """Find images of A that look like images of B, and make a page on which a person judges the pairs.
 
-    A path (with a slash: ./new) is a packed store, a dataset with a dataset.toml, or a folder of images.
-    Every pair of hashes within the threshold is found. The exit code is 3 where images cannot be read.
+    A set is a dataset NAME[:SPLIT,SPLIT], a benchmark NAME:GROUP[:SPLIT], a folder with a manifest, packed
+    store or output of fix-resize DIR[:GROUP[:SPLIT]], or any folder of images. Every pair of hashes within
+    the threshold is found. Exit code 3: images cannot be read.
     """
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.duplicates.find import find_duplicates
@@ -170,7 +169,7 @@ def _print_duplicates(report: DuplicateReport) -> None:
     from wordnet_splits.base.names import counted
 
     to_stdout(
-        f"{report.a} ({report.pictures_a:,}) and {report.b} ({report.pictures_b:,}): "
+        f"{report.a} ({report.images_a:,}) and {report.b} ({report.images_b:,}): "
         f"{counted(report.pairs, 'pair')} at most {report.threshold} of 128 bits apart"
     )
     if report.shards_missing:

@@ -1,6 +1,6 @@
-"""Near-duplicates of one set of pictures in another: in shards, resumable, with a page to judge them.
+"""Find near-duplicates of one set of images in another, in shards, with a page on which a person judges them.
 
-The folder of a comparison holds ``comparison.json`` (its settings), ``*.hashes`` (the hashes of the second
+The folder of a comparison contains ``comparison.json`` (its settings), ``*.hashes`` (the hashes of the second
 set and of each shard of the first), ``pairs-1-of-4.tsv`` (the pairs of a shard) and, once all shards are
 done, ``duplicates.tsv`` (all pairs with the verdicts of ``verdicts.tsv``) and ``duplicates.html``.
 """
@@ -13,22 +13,20 @@ from numbers import Integral
 from pathlib import Path
 from typing import Literal
 
-from wordnet_splits.base.errors import DataError, OutputError, Problem, SplitsError
+from wordnet_splits.base.errors import DataError, OutputError, Problem, SourceError, SplitsError
 from wordnet_splits.base.files import locked
 from wordnet_splits.base.jsonable import Jsonable
+from wordnet_splits.base.names import is_one_line, printable
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.schemas import StrictModel, read_sealed, write_sealed
 from wordnet_splits.catalog.picture_pairs import BITS, PairKey, PairRow, pair_key, read_pairs, write_pairs
 from wordnet_splits.duplicates.close_hashes import close_pairs
+from wordnet_splits.duplicates.hashing import hash_set, read_hashes
 from wordnet_splits.duplicates.near_duplicates import MAX_THRESHOLD
 from wordnet_splits.duplicates.page import write_page
-from wordnet_splits.duplicates.pictures import (
-    FolderReader,
-    PictureSet,
-    hash_pictures,
-    open_pictures,
-    read_hashes,
-)
+from wordnet_splits.image_sets import open_images
+from wordnet_splits.sources.image_folder import ImageFolder
+from wordnet_splits.sources.image_set import ImageSet, SourceReader
 from wordnet_splits.sources.roots import Roots
 
 THRESHOLD = 8
@@ -56,21 +54,21 @@ class DuplicateReport(Jsonable):
 
     Attributes
     ----------
-    pictures_a, pictures_b : numbers of pictures of the shard of ``a``, and of ``b``.
-    pairs : number of pairs of the shard.
-    shards_missing : numbers of the shards without a table of pairs; ``table`` and ``page`` are None until all
-        are there.
+    images_a, images_b : number of images in the shard of ``a``, and in ``b``.
+    pairs : number of pairs in the shard.
+    shards_missing : numbers of the shards that have not been compared; until then, ``table`` and ``page`` are
+        None.
     table, page : the table of all pairs, and the page on which they are judged.
-    judged : number of rows of the table with a verdict.
-    problems : pictures that cannot be read.
+    judged : number of rows with a verdict in the table.
+    problems : images that cannot be read.
     """
 
     out: Path
     a: str
     b: str
     threshold: int
-    pictures_a: int
-    pictures_b: int
+    images_a: int
+    images_b: int
     pairs: int
     shards_missing: Sequence[int] = ()
     table: Path | None = None
@@ -90,39 +88,35 @@ def find_duplicates(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> DuplicateReport:
-    """Find every picture of ``a`` whose hash is within ``threshold`` bits of one of ``b``, and that picture.
+    """Find all pairs of an image in ``a`` and an image in ``b`` whose hashes differ in few bits.
 
-    The search is exact. Where ``a`` and ``b`` are the same pictures, each pair is found once, in one order.
-    The same call continues where an interrupted one stopped, and takes new verdicts into the table.
+    The search is exact. If ``a`` and ``b`` are the same images, each pair is found once, in one order. The
+    same call continues an interrupted one, and copies new verdicts into the table.
 
     Parameters
     ----------
-    a, b : ``NAME`` or ``NAME:SPLIT,SPLIT`` of a source, or the path of a folder or packed store; every shard
-        hashes ``b`` unless another has, so let it be the smaller set.
+    a, b : the sets, as `wordnet_splits.image_sets.open_images` names them; the first shard to run hashes all
+        of ``b``, so ``b`` should be the smaller set.
     out : folder of the comparison.
     threshold : greatest distance in bits, 0 to 40 of 128.
     shard : number of the shard of ``a``, from 1, and number of shards.
 
     Raises
     ------
-    UnknownNameError, SourceError : there is no such source, split, root or picture.
+    UnknownNameError, SourceError : a set, its root or its images do not exist.
     SplitsError : a threshold or shard out of range, or more than 5,000,000 pairs.
-    OutputError : the folder is of another comparison, below one of the pictures, or cannot be written.
-    DataError : ``verdicts.tsv`` is malformed, has a picture that is in neither set, or two verdicts on one.
+    OutputError : the folder belongs to another comparison, is inside a set, or cannot be written.
+    DataError : ``verdicts.tsv`` is malformed, contains an image of neither set, or contradicts itself.
     """
     _check_numbers(threshold, shard)
     number, count = shard
     out, progress = Path(out), progress or Silent()
-    left, right = (open_pictures(text, roots or {}) for text in (a, b))
-    for pictures in (left, right):
-        if pictures.root is not None and out.resolve().is_relative_to(pictures.root.resolve()):
-            # its files would count as changes of the pictures, which were hashed again each time
-            raise OutputError("is in the folder of the pictures", where=str(out), hint="give another --out")
+    left, right = (open_images(text, roots) for text in (a, b))
+    for images in (left, right):
+        _check_set(images, out)
     itself = left.equals(right)
-    if not itself and left.root != right.root and _is_folder(left) and _is_folder(right):
-        sources = {row.table["source"][0].as_py() for row in (left, right)}
-        if len(sources) == 1:  # two folders of one name: equal ids are of different pictures
-            left, right = left.named_by_path(), right.named_by_path()
+    if left.root != right.root and _folder_name(left) == _folder_name(right) != "":
+        left, right = left.named_by_path(), right.named_by_path()  # equal ids are different images
     _check_settings(
         out,
         Comparison(
@@ -135,23 +129,23 @@ def find_duplicates(
         ),
     )
     verdicts = _read_verdicts(out / VERDICTS)
-    judged_pictures = {
+    judged_images = {
         (row[f"source_{side}"], row[f"image_id_{side}"])
         for row in verdicts
         for side in "ab"
         if row[f"image_id_{side}"]
     }
-    if absent := right.missing(left.missing(judged_pictures)):
+    if absent := right.missing(left.missing(judged_images)):
         source, image_id = min(absent)
-        raise DataError(f"no set has the picture {image_id!r} of {source}", where=str(out / VERDICTS))
+        raise DataError(f"neither set has image {image_id!r} of {source}", where=str(out / VERDICTS))
     part = left.part(number, count)
     suffix = f"{number}-of-{count}"
-    whole = itself and count == 1  # the same pictures are hashed once
+    whole = itself and count == 1  # the same images are hashed once
     files = out / ("b.hashes" if whole else f"a-{suffix}.hashes"), out / "b.hashes"
     problems = [
         problem
-        for pictures, path in zip((part, right), files, strict=True)
-        for problem in hash_pictures(pictures, path, workers=workers, progress=progress)
+        for images, path in zip((part, right), files, strict=True)
+        for problem in hash_set(images, path, workers=workers, progress=progress)
     ]
     rows = _compare(part, right, files, threshold, itself, progress)
     write_pairs(out / f"pairs-{suffix}.tsv", rows)
@@ -168,31 +162,45 @@ def find_duplicates(
     return DuplicateReport(*report, table=out / TABLE, page=out / PAGE, judged=judged, problems=problems)
 
 
-def _is_folder(pictures: PictureSet) -> bool:
-    return isinstance(pictures.reader, FolderReader)
+def _check_set(images: ImageSet, out: Path) -> None:
+    """Raise an error for a set that contains ``out``, or ids that a table of text cannot contain."""
+    if images.root is not None and out.resolve().is_relative_to(images.root.resolve()):
+        # its files would count as changes of the images, which would be hashed again each time
+        raise OutputError("is inside the folder of the images", where=str(out), hint="give another --out")
+    for image_id in images.table["image_id"].to_pylist():
+        if not is_one_line(image_id):
+            message = f"image {printable(image_id)!r} has a name that a table of text cannot contain"
+            raise SourceError(message, where=images.name, hint="rename it")
+
+
+def _folder_name(images: ImageSet) -> str:
+    """Return the name by which the images of a folder are listed; "" for a set that is not a folder."""
+    is_folder = isinstance(images.reader, SourceReader) and isinstance(images.reader.source, ImageFolder)
+    return str(images.table["source"][0].as_py()) if is_folder else ""
 
 
 def _read_verdicts(path: Path) -> list[PairRow]:
-    """Return the rows of a file of verdicts, if it is there. Raises DataError for two verdicts on one row."""
+    """Return the rows of a file of verdicts, if it exists; DataError for two verdicts on the same pair."""
     verdicts = read_pairs(path) if path.is_file() else []
     first: dict[PairKey, str] = {}
     for row in verdicts:
         if first.setdefault(pair_key(row), row["verdict"]) != row["verdict"]:
-            pictures = " and ".join(filter(None, (row["image_id_a"], row["image_id_b"])))
-            what = f"has the verdicts {first[pair_key(row)]} and {row['verdict']} on {pictures}"
-            raise DataError(what, where=str(path), hint="keep one of the two rows")
+            images = " and ".join(filter(None, (row["image_id_a"], row["image_id_b"])))
+            what = f"has the verdicts {first[pair_key(row)]} and {row['verdict']} on {images}"
+            raise DataError(what, where=str(path), hint="keep one row")
     return verdicts
 
 
 def _check_numbers(threshold: object, shard: object) -> None:
-    """Raise SplitsError for a threshold or shard out of range, or another object."""
+    """Raise SplitsError if a number is out of range or of another type."""
     if not isinstance(threshold, Integral) or not 0 <= int(threshold) <= MAX_THRESHOLD:
         raise SplitsError(f"the threshold must be 0 to {MAX_THRESHOLD} bits, not {threshold!r}")
     match shard:
         case (Integral() as number, Integral() as count):
             if not 1 <= int(number) <= int(count):
                 hint = "as in --shard 1/8"
-                raise SplitsError(f"there is no shard {number} of {count}", where="--shard", hint=hint)
+                message = f"the shard must be 1/{count} to {count}/{count}, not {number}/{count}"
+                raise SplitsError(message, where="--shard", hint=hint)
         case _:
             raise SplitsError(f"shard must be two whole numbers, not {shard!r}", hint="as in shard=(1, 8)")
 
@@ -203,7 +211,7 @@ def _check_settings(out: Path, comparison: Comparison) -> None:
         if not (out / SETTINGS).is_file():
             if any(path.name[0] != "." and path.name != VERDICTS for path in out.iterdir()):
                 raise OutputError(
-                    "holds other files than those of a comparison", where=str(out), hint=OTHER_FOLDER
+                    "must be empty or the folder of a comparison", where=str(out), hint=OTHER_FOLDER
                 )
             write_sealed(out / SETTINGS, comparison.model_dump())
             return
@@ -212,21 +220,21 @@ def _check_settings(out: Path, comparison: Comparison) -> None:
             if getattr(before, name) != value:
                 what = f"{name} is {getattr(before, name)}, not {value}"
                 if name.startswith("ids"):
-                    what = f"{getattr(comparison, name[-1])} has other pictures now"
-                raise OutputError(f"holds another comparison: {what}", where=str(out), hint=OTHER_FOLDER)
+                    what = f"the images of {getattr(comparison, name[-1])} have changed"
+                raise OutputError(f"contains another comparison: {what}", where=str(out), hint=OTHER_FOLDER)
 
 
 def _compare(
-    left: PictureSet,
-    right: PictureSet,
+    left: ImageSet,
+    right: ImageSet,
     files: tuple[Path, Path],
     threshold: int,
     itself: bool,
     progress: Progress,
 ) -> list[PairRow]:
-    """Return the rows of the close pairs, nearest first, then in the order of their ids."""
+    """Return a row for each close pair, nearest first, then in the order of their ids."""
     (hashes_a, rows_a), (hashes_b, rows_b) = (
-        read_hashes(path, len(pictures)) for path, pictures in zip(files, (left, right), strict=True)
+        read_hashes(path, len(images)) for path, images in zip(files, (left, right), strict=True)
     )
     rows = []
     with progress.task("comparing", PROGRESS_STEPS) as task:
@@ -254,7 +262,7 @@ def _pair(a: Mapping[str, str], b: Mapping[str, str], distance: int) -> PairRow:
 
 
 def _with_verdicts(rows: Sequence[PairRow], verdicts: Sequence[PairRow]) -> list[PairRow]:
-    """Return the rows in order with their verdicts, then verdicts on other pairs and on single pictures."""
+    """Return the rows in order with their verdicts, then verdicts on other pairs and on single images."""
     judged = {pair_key(row): row for row in verdicts}
     merged = sorted(rows, key=lambda row: (int(row["distance"] or BITS), pair_key(row)))
     columns = ("verdict", "reviewer", "note")

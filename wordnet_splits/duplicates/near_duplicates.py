@@ -1,6 +1,6 @@
-"""Near-duplicates: pictures of different sets that look alike (recompressed, scaled, recoloured, retouched).
+"""Find images of different groups that look alike (recompressed, scaled, recoloured, retouched).
 
-Identical pictures are found by digest when a benchmark is built (`making.leaks`). Near-duplicates need
+Identical images are found by digest when a benchmark is built (`making.leaks`). Near-duplicates need
 pixels, hence roots, and are only candidates, with their distance in bits, for a person to judge.
 """
 
@@ -22,21 +22,22 @@ from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.duplicates import perceptual_hash as ph
 from wordnet_splits.duplicates.close_hashes import MAX_PAIRS, close_pairs, too_many
-from wordnet_splits.duplicates.pictures import IMAGES_PER_JOB, SourceReader, chunk_name, hash_chunk
+from wordnet_splits.duplicates.hashing import IMAGES_PER_JOB, chunk_name, hash_chunk
 from wordnet_splits.making.leaks import TRAINING_ROLES
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.sources import Source, open_source, source_class
+from wordnet_splits.sources.image_set import SourceReader
 from wordnet_splits.sources.roots import Roots
 
 THRESHOLD = 24
 MAX_THRESHOLD = 40
-"""Largest threshold; beyond it nearly every pair of plain pictures is close."""
+"""Largest threshold; beyond it nearly every pair of plain images is close."""
 ROWS_PER_JOB = 1 << 16
 
 
 @dataclass(frozen=True)
 class NearPair:
-    """Two pictures ``distance`` bits apart; ``guarded`` if one of the groups is ID or external."""
+    """Two images ``distance`` bits apart; ``guarded`` if a group of the pair is ID or external."""
 
     group_a: str
     split_a: str
@@ -54,7 +55,7 @@ class NearPair:
 
 @dataclass
 class ComparedSet:
-    """Number of compared pictures of one set, with the reason if some were not."""
+    """Number of compared images of a set, and the reason if images were left out."""
 
     group: str
     role: str
@@ -102,9 +103,9 @@ def find_near_duplicates(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> NearReport:
-    """Find pairs of look-alike pictures in different groups, or in different splits of one group.
+    """Find pairs of look-alike images in different groups, or in different splits of the same group.
 
-    Sets whose source has no root are skipped and reported. Pictures are hashed as the source stores them,
+    Sets whose source has no root are skipped and reported. Images are hashed as the source stores them,
     whatever the group's view. Pairs are sorted: ID and external groups first, then in the recipe's order of
     groups, nearest first. The result depends neither on ``workers`` nor on the order of files.
 
@@ -112,7 +113,7 @@ def find_near_duplicates(
     ----------
     roots : folder of each source at hand.
     threshold : greatest distance in bits, 0 to 40 of 128.
-    workers : processes that read pictures, and threads that compare them.
+    workers : processes that read images, and threads that compare them.
 
     Raises
     ------
@@ -145,7 +146,7 @@ def find_near_duplicates(
 def hash_images(
     source: Source, ids: Sequence[str], *, workers: int = 1, progress: Progress | None = None
 ) -> tuple[dict[str, bytes], list[Problem]]:
-    """Read, decode and hash pictures; return the hashes by id, and a problem for each that cannot be read."""
+    """Return the hashes of images by id, and a problem for each unreadable image."""
     reader = SourceReader(source)
     chunks = (ids[n : n + IMAGES_PER_JOB] for n in range(0, len(ids), IMAGES_PER_JOB))
     jobs = ((reader, source.name, chunk, chunk) for chunk in chunks)
@@ -164,7 +165,7 @@ def hash_images(
 
 @dataclass
 class HashedSet:
-    """The pictures of one (split, group): rows of (source, class_id, image_id), and their hashes (n, 16)."""
+    """The images of a (split, group): rows of (source, class_id, image_id), and their hashes (n, 16)."""
 
     split: str
     group: str
@@ -181,10 +182,7 @@ def search(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> list[NearPair]:
-    """Return the close pairs between every two sets, sorted; ``order`` is that of the groups.
-
-    The search is exact.
-    """
+    """Return all close pairs between every two sets, sorted; ``order`` lists the groups."""
     jobs = [(a, b, top) for a, b in _couples(sets, order) for top in range(0, len(a.rows), ROWS_PER_JOB)]
     total = sum(len(a.hashes[top : top + ROWS_PER_JOB]) * len(b.hashes) for a, b, top in jobs)
     pairs_found: list[NearPair] = []

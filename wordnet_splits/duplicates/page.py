@@ -1,4 +1,4 @@
-"""A page that shows pairs of pictures side by side for a person to judge."""
+"""A page that shows pairs of images side by side for a person to judge."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
-from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.names import printable
 from wordnet_splits.catalog.picture_pairs import COLUMNS, PAIR_VERDICTS, PairRow, tsv_line
-from wordnet_splits.duplicates.pictures import PictureSet
+from wordnet_splits.sources.image_set import ImageSet
 
 SHOWN_PAIRS: Final = 300
 THUMBNAIL: Final = 160
-"""Longest side of a picture on the page, in pixels; smaller ones keep their size."""
+"""Longest side of an image on the page, in pixels; smaller ones keep their size."""
 
 
 def write_page(
-    path: Path, rows: Sequence[PairRow], left: PictureSet, right: PictureSet, *, threshold: int
+    path: Path, rows: Sequence[PairRow], left: ImageSet, right: ImageSet, *, threshold: int
 ) -> None:
     """Write the page of the first `SHOWN_PAIRS` pairs, those without a verdict first.
 
-    The page loads nothing and sends nothing: its button saves ``verdicts.tsv``, which also has the verdicts
-    of the rows that are not shown. Raises OutputError.
+    The page does not use the network: its button saves ``verdicts.tsv``, including the verdicts on rows that
+    are not shown. Raises OutputError.
     """
     pairs = sorted((row for row in rows if row["image_id_b"]), key=lambda row: bool(row["verdict"]))
     shown, hidden = pairs[:SHOWN_PAIRS], pairs[SHOWN_PAIRS:]
@@ -75,8 +75,8 @@ def _article(row: PairRow, images: tuple[Mapping[tuple[str, str], str], ...]) ->
             filter(None, (row[f"{c}_{side}"] for c in ("source", "split", "class_id", "image_id")))
         )
         address = thumbnails.get((row[f"source_{side}"], row[f"image_id_{side}"]), "")
-        picture = f'<img src="{address}" alt="">' if address else "<p>cannot be read</p>"
-        figures += f"<figure>{picture}<figcaption>{_text(caption)}</figcaption></figure>"
+        shown = f'<img src="{address}" alt="">' if address else "<p>cannot be read</p>"
+        figures += f"<figure>{shown}<figcaption>{_text(caption)}</figcaption></figure>"
     options = "".join(
         f"<option{' selected' if verdict == row['verdict'] else ''}>{verdict}</option>"
         for verdict in PAIR_VERDICTS
@@ -89,14 +89,14 @@ def _article(row: PairRow, images: tuple[Mapping[tuple[str, str], str], ...]) ->
     )
 
 
-def _thumbnails(pictures: PictureSet, rows: Sequence[PairRow], side: str) -> dict[tuple[str, str], str]:
-    """Return a data URL of each picture that is shown, by source and id."""
+def _thumbnails(images: ImageSet, rows: Sequence[PairRow], side: str) -> dict[tuple[str, str], str]:
+    """Return the data URL of each image on the page, by source and id."""
     ids = pa.array(sorted({row[f"image_id_{side}"] for row in rows}), pa.string())
     addresses = {}
-    for row in pictures.table.filter(pc.is_in(pictures.table["image_id"], value_set=ids)).to_pylist():
+    for row in images.table.filter(pc.is_in(images.table["image_id"], value_set=ids)).to_pylist():
         try:
-            image = pictures.reader.picture(row["key"])
-        except (SplitsError, OSError):
+            image = images.reader.image(row["key"])
+        except (SourceError, DataError):
             continue
         image.thumbnail((THUMBNAIL, THUMBNAIL), Image.Resampling.LANCZOS)
         file = io.BytesIO()

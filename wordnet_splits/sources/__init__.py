@@ -22,6 +22,7 @@ __all__ = [
     "digest_file",
     "digest_pixels",
     "open_source",
+    "recognise",
     "register_source",
     "root_variable",
     "source_class",
@@ -94,14 +95,14 @@ def open_source(name: str, root: Path | str | None = None, **params: Any) -> Sou
     folder = check_root(Path(root), name, hint=source_info(name).how)
     layout = next(cls.layouts(folder), None)
     if layout is None or not cls.certain(folder):
-        recognised = _recognise(folder, besides=name)
+        recognised = recognise(folder, besides=name)
         if recognised or layout is None:
             raise _not_this(cls, folder, recognised)
     return cls.open(folder, layout, **params)
 
 
-def _recognise(folder: Path, besides: str) -> str | None:
-    """Return another shipped source that a folder certainly is."""
+def recognise(folder: Path, besides: str = "") -> str | None:
+    """Return a shipped source, ``besides`` excepted, whose layout a folder certainly has."""
     for name in registered_sources():
         if name == besides or not source_class(name).rooted:
             continue

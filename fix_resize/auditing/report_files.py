@@ -1,4 +1,4 @@
-"""The plots of an audit: histograms of total variation and a grid of images, the same bytes every time.
+"""The files of an audit: table, JSON, histogram and a grid of images, the same bytes every time.
 
 Histograms contain only counts; the grid shows the user's own images. Both require matplotlib (extra
 ``plots``), imported when used.
@@ -6,27 +6,38 @@ Histograms contain only counts; the grid shows the user's own images. Both requi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from fix_resize.auditing.set_audit import LEFT_OUT_SCHEMA, Report, fix_at
+from fix_resize.resize import apply
+from fix_resize.spec import ResizeSpec
 from fix_resize.windows import Floats
-from wordnet_splits.base import plotting
+from wordnet_splits.base import files, plotting
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.drawing import BLACK, BLUE, GREY, ORANGE
+from wordnet_splits.base.parquet import write_table
 from wordnet_splits.base.shapes import Line, Lines
+from wordnet_splits.sources.image_set import ImageSet
+
+AS_STORED: Final = "as stored"
+
+GRID_SIZE: Final = 24
+"""Number of images in the grid."""
 
 BINS: Final = 36
 MAX_TITLE_LINE: Final = 15
 MAX_NAME_PER_IMAGE: Final = 26
-"""Letters that fit over an image: of a line of its title, and of its name."""
+"""Letters that fit over an image, in a line of its title and in its name."""
 
 TAIL: Final = 0.98
-"""Share of each set that the axis shows, so that a few outliers do not squeeze the others."""
+"""Share of each set within the axis, so that a few outliers do not squeeze the histogram."""
 
 SALT: Final = "fix-resize"
 """Salt of the ids in a plot, fixed so that they are the same every time."""
@@ -42,7 +53,7 @@ class Histogram:
     label : text for the set in the legend.
     variation : (n,) total variation of the set.
     alarmed : whether the set did not pass.
-    fix_variation : (k,) total variation of `fix` of the set's originals, drawn as a dashed line.
+    fix_variation : (k,) total variation of the originals after `fix`, drawn as a dashed line.
     """
 
     title: str
@@ -52,15 +63,69 @@ class Histogram:
     fix_variation: Floats | None = None
 
 
-def require_plots() -> None:
-    """Raise MissingPackageError unless matplotlib can be imported."""
-    plotting.require_plots("histograms and grids of images")
+def write_report(report: Report, images: ImageSet, originals: ImageSet | None, out: Path) -> list[Path]:
+    """Write the files of an audit and return their paths.
+
+    ``scores.parquet`` (`set_audit.SCHEMA`), ``left-out.parquet`` if images were left out, ``audit.json``,
+    ``histogram.svg``, and ``suspicious.png``: the most suspicious images, each next to `fix` of its original
+    if originals are given.
+    """
+    names = ("scores.parquet", "left-out.parquet", "audit.json", "histogram.svg", "suspicious.png")
+    scores, left_out, audit_json, histogram, suspicious = paths = [out / name for name in names]
+    origin = {"set": report.label, "reference": report.reference, "verdict": report.audit.verdict}
+    write_table(report.scores, scores, metadata=origin)
+    left_out.unlink(missing_ok=True)  # of an earlier audit
+    if skipped := report.left_out + report.reference_left_out:
+        rows = [entry._asdict() for entry in skipped]
+        write_table(pa.Table.from_pylist(rows, schema=LEFT_OUT_SCHEMA), left_out)
+    files.write_json(audit_json, report.as_dict())
+    save_histograms([_histogram(report)], report.reference, report.reference_variation, histogram)
+    grid_rows = _suspicious(report, images, originals)
+    save_grid(grid_rows, (AS_STORED, "fix of its original")[: len(grid_rows[0][1])], suspicious)
+    return [path for path in paths if path.exists()]
+
+
+def _histogram(report: Report) -> Histogram:
+    audit = report.audit
+    fix_variation = report.scores["fix_variation"].drop_null().to_numpy()
+    return Histogram(
+        title=f"{report.label} ({len(report.scores):,})",
+        label=f"{audit.verdict}: signed {audit.signed.value:.3f}, absolute {audit.absolute.value:.3f}",
+        variation=report.scores["variation"].to_numpy(),
+        alarmed=not audit.passed,
+        fix_variation=fix_variation if len(fix_variation) else None,
+    )
+
+
+def _suspicious(
+    report: Report, image_set: ImageSet, originals: ImageSet | None
+) -> list[tuple[str, Sequence[Pixels]]]:
+    """Return the most suspicious images with their ids, each with `fix` of its original if it is known."""
+    ids = report.most_suspicious(GRID_SIZE)
+    images = render(image_set, ids, {AS_STORED: None})
+    if originals is None or not report.pairs:
+        return [(image_id, images[image_id]) for image_id in ids]
+    rows = report.scores.select(["image_id", "original"]).to_pylist()
+    original_of = {row["image_id"]: row["original"] for row in rows}
+    fixed = render(originals, {original_of[i] for i in ids}, {"fix": fix_at(report.size)})
+    return [(i, [*images[i], *fixed[original_of[i]]]) for i in ids]
+
+
+def render(
+    images: ImageSet, ids: Collection[str], specs: Mapping[str, ResizeSpec | None]
+) -> dict[str, list[Pixels]]:
+    """Return images after each spec (None for images as stored), in the order of ``ids``."""
+    rendered: dict[str, list[Pixels]] = {}
+    for image_id in images.in_order(ids):
+        image = images.image(image_id)
+        rendered[image_id] = [np.asarray(image) if s is None else apply(s, image) for s in specs.values()]
+    return {image_id: rendered[image_id] for image_id in ids}
 
 
 def save_histograms(
     histograms: Sequence[Histogram], reference_label: str, reference: Floats, path: Path, *, columns: int = 3
 ) -> None:
-    """Draw histograms over that of the reference, in ``columns`` columns; SVG, PNG or PDF by the file name.
+    """Draw histograms in ``columns`` columns, each over the reference; SVG, PNG or PDF by the file name.
 
     Raises
     ------
@@ -81,38 +146,38 @@ def save_histograms(
         ]
         if histogram.fix_variation is not None:
             lines.append(line("fix of its originals", histogram.fix_variation, BLACK, dashed=True))
-        labels = ("total variation (grey levels per pixel)", "share of pictures")
+        labels = ("total variation (grey levels per pixel)", "share of images")
         panels.append(Lines(histogram.title, *labels, tuple(lines), steps="post"))
-    plot = plotting.Plot("Total variation of pictures", tuple(panels), columns=columns)
+    plot = plotting.Plot("Total variation of images", tuple(panels), columns=columns)
     plotting.save_plot(plot, path, salt=SALT)
 
 
 def _edges(sets: Sequence[Floats]) -> npt.NDArray[np.float64]:
-    """Return the edges of the bins, from zero to a bound of nearly all pictures of every set."""
+    """Return the edges of the bins, from zero to a bound of nearly all images of every set."""
     top = max(float(np.quantile(scores, TAIL)) for scores in sets)
     return np.linspace(0, top or 1.0, BINS + 1)
 
 
 def _shares(scores: Floats, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the share of the pictures in each bin; the last bin includes pictures beyond its edge."""
+    """Return the share of the images in each bin; the last bin includes images beyond its edge."""
     return np.histogram(np.minimum(scores, edges[-1]), edges)[0] / len(scores)
 
 
 def save_grid(
     rows: Sequence[tuple[str, Sequence[Pixels]]], columns: Sequence[str], path: Path, wrap: int = 4
 ) -> None:
-    """Draw images side by side, one row of ``columns`` for each of ``rows``, in ``wrap`` blocks; PNG.
+    """Draw rows of images, each with a column for each of ``columns``, in ``wrap`` blocks; PNG.
 
     Parameters
     ----------
-    rows : name and images of each row, (h, w, 3) uint8, all of one size.
+    rows : name and images of each row, (h, w, 3) uint8 of equal size.
 
     Raises
     ------
     MissingPackageError : matplotlib is not installed.
     OutputError : the file cannot be written.
     """
-    require_plots()
+    plotting.require_plots("histograms and grids of images")
     from matplotlib.figure import Figure
 
     wrap = min(wrap, len(rows))

@@ -1,4 +1,4 @@
-"""Audit a set of pictures for traces of its resizer, against a reference and `fix` of its originals.
+"""Audit a set of images for traces of its resizer, against a reference and `fix` of its originals.
 
 >>> report = audit("LSUN_resize", reference="cifar100:test", roots=roots)  # doctest: +SKIP
 >>> report.audit.sentence  # doctest: +SKIP
@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -18,41 +18,42 @@ import numpy as np
 import pyarrow as pa
 
 from fix_resize.auditing.aliasing import Original, Pair
-from fix_resize.auditing.measurements import SkippedPicture, format_size, measure, sample_ids, skipped_by
-from fix_resize.auditing.pictures import PictureSet, open_pictures, readable
-from fix_resize.auditing.plots import require_plots
-from fix_resize.auditing.smoothness import BLOCK, smoothness, total_variation
+from fix_resize.auditing.measurements import SkippedImage, format_size, measure, sample_ids, skipped_by
+from fix_resize.auditing.smoothness import smoothness, total_variation
 from fix_resize.auditing.verdict import Audit, PairedAudit, audit_scores
 from fix_resize.spec import Resize, ResizeSpec, Size, get_spec
 from fix_resize.windows import Floats
 from wordnet_splits.base.errors import DataError, OutputError, SourceError
 from wordnet_splits.base.parquet import schema_of
+from wordnet_splits.base.plotting import require_plots
 from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.image_sets import open_images
+from wordnet_splits.sources.image_set import ImageSet
 from wordnet_splits.sources.roots import Roots
 
 SCHEMA: Final = schema_of(
     "image_id variation:float64 smoothness:float64 whiteness:float64 original fix_variation:float64 "
     "difference:float64 aliasing:float64 unexplained:float64 finding"
 )
-"""The scores of each picture (`smoothness`), and its original and their differences (`Pair`), if any."""
+"""Scores of each image (`smoothness`), the name of its original, and their differences (`Pair`), if any."""
 
 LEFT_OUT_SCHEMA: Final = schema_of("image_id reason detail")
 
 
 @dataclass(frozen=True)
 class Report:
-    """The result of an audit, with the scores of each picture.
+    """The result of an audit, with the scores of each image.
 
     Attributes
     ----------
     label, reference : names of the two sets.
-    size : height and width of the pictures.
+    size : height and width of the images.
     audit : numbers and verdict.
-    scores : a row per picture (`SCHEMA`), sorted by image_id.
-    reference_variation : (m,) total variation of the reference's pictures.
-    left_out : pictures of the set that were not scored, and originals that could not be read.
-    reference_left_out : pictures of the reference that were not scored.
-    total : number of pictures in the set, before ``limit``.
+    scores : a row per image (`SCHEMA`), sorted by image_id.
+    reference_variation : (m,) total variation of the images in the reference.
+    left_out : images of the set that were not scored, and originals that could not be read.
+    reference_left_out : images of the reference that were not scored.
+    total : number of images in the set, before ``limit``.
     other_files : number of files in the set's folder that are not images by name.
     files : files written by the audit.
     """
@@ -63,21 +64,21 @@ class Report:
     audit: Audit
     scores: pa.Table
     reference_variation: Floats
-    left_out: tuple[SkippedPicture, ...]
-    reference_left_out: tuple[SkippedPicture, ...]
+    left_out: tuple[SkippedImage, ...]
+    reference_left_out: tuple[SkippedImage, ...]
     total: int
     other_files: int
     files: tuple[Path, ...] = ()
 
     @property
     def pairs(self) -> int:
-        """Number of pictures that were compared with the `fix` rendering of their originals."""
+        """Number of images that were compared with the `fix` rendering of their originals."""
         return len(self.scores) - int(self.scores["finding"].null_count)
 
     def most_suspicious(self, number: int) -> list[str]:
-        """Return the ids of the pictures farthest from `fix` of their originals, else from the reference.
+        """Return the ids of the images farthest from `fix` of their originals, else from the reference.
 
-        If any picture has an original, pictures without originals are ignored; ties by id.
+        If any image has an original, images without originals are ignored; ties by id.
         """
         column = "difference" if self.pairs else "smoothness"
         rows = self.scores.select(["image_id", column]).to_pylist()
@@ -108,7 +109,7 @@ class Report:
 
 
 def audit(
-    pictures: Path | str,
+    images: Path | str,
     *,
     reference: Path | str = "cifar100:test",
     originals: Path | str | None = None,
@@ -117,47 +118,47 @@ def audit(
     out: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Audit a set of pictures for traces of its resizer.
+    """Audit a set of images for traces of its resizer.
 
     Parameters
     ----------
-    pictures, reference : a folder, ``BENCHMARK:GROUP[:SPLIT]``, ``DIR:GROUP[:SPLIT]`` or ``SOURCE:SPLIT``.
-    originals : the pictures before resizing, under the same names.
+    images, reference : the sets, as `wordnet_splits.image_sets.open_images` names them.
+    originals : the images before resizing, under the same names.
     roots : folder of each source.
-    limit : number of pictures to score, sampled by a hash of their ids; by default all.
+    limit : number of images to score, sampled by a hash of their ids; by default all.
     out : folder for scores, histogram and images; requires matplotlib.
 
     Raises
     ------
-    OutputError : ``out`` lies inside an audited set, or cannot be written.
-    SplitsError : a set does not exist, cannot be read, or has no picture to compare.
+    OutputError : ``out`` is inside an audited set, or cannot be written.
+    SplitsError : a set does not exist, cannot be read, or has no image to compare.
     """
     folders = {name: Path(folder) for name, folder in roots.items()}
     if out is not None:
-        check_out(Path(out), [str(name) for name in (pictures, reference, originals) if name is not None])
-    picture_set = open_pictures(str(pictures), folders)
-    reference_set = open_pictures(str(reference), folders)
-    original_set = None if originals is None else open_pictures(str(originals), folders, original=True)
-    report = audit_pictures(picture_set, reference_set, original_set, limit=limit, progress=progress)
+        check_out(Path(out), [str(name) for name in (images, reference, originals) if name is not None])
+    image_set = open_images(str(images), folders)
+    reference_set = open_images(str(reference), folders)
+    original_set = None if originals is None else open_images(str(originals), folders, as_stored=True)
+    report = audit_images(image_set, reference_set, original_set, limit=limit, progress=progress)
     if out is None:
         return report
-    from fix_resize.auditing.output import write_report
+    from fix_resize.auditing.report_files import write_report
 
-    return replace(report, files=tuple(write_report(report, picture_set, original_set, Path(out))))
+    return replace(report, files=tuple(write_report(report, image_set, original_set, Path(out))))
 
 
 def check_out(out: Path, sets: Iterable[str]) -> None:
-    """Raise OutputError if ``out`` lies inside a set; MissingPackageError without matplotlib."""
-    require_plots()
+    """Raise OutputError if ``out`` is inside a set; MissingPackageError without matplotlib."""
+    require_plots("histograms and grids of images")
     for folder in map(Path, sets):
         if folder.is_dir() and out.resolve().is_relative_to(folder.resolve()):
-            raise OutputError("lies inside an audited set", where=str(out), hint="give a folder outside it")
+            raise OutputError("is inside an audited set", where=str(out), hint="give a folder outside it")
 
 
-def audit_pictures(
-    pictures: PictureSet,
-    reference: PictureSet,
-    originals: PictureSet | None = None,
+def audit_images(
+    images: ImageSet,
+    reference: ImageSet,
+    originals: ImageSet | None = None,
     *,
     limit: int | None = None,
     progress: Progress | None = None,
@@ -166,32 +167,38 @@ def audit_pictures(
 
     Parameters
     ----------
-    reference : pictures of one size; pictures of the set with another size are skipped.
-    originals : pictures with the names of the set's pictures, up to parent folders (`match_names`).
-    limit : number of pictures to score, sampled by a hash of their ids; by default all.
+    reference : images of one size; images of the set with another size are skipped.
+    originals : images with the same names as in the set, up to parent folders (`match_names`).
+    limit : number of images to score, sampled by a hash of their ids; by default all.
 
     Raises
     ------
-    SourceError : no picture can be compared, or no original has the name of a picture.
-    DataError : the reference's pictures differ in size.
+    SourceError : no image can be compared, or no original has the name of an image.
+    DataError : the images of the reference differ in size.
     """
     base = measure(reference, progress=progress)
-    measured = measure(pictures, ids=sample_ids(pictures.ids, limit), size=base.size, progress=progress)
+    measured = measure(images, ids=sample_ids(images.ids, limit), size=base.size, progress=progress)
     result = audit_scores(measured.scores, base.scores)
     names: dict[str, str] = {}
     pairs: dict[str, tuple[Pair, float]] = {}
-    unreadable: list[SkippedPicture] = []
+    unreadable: list[SkippedImage] = []
     if originals is not None:
         names = match_names(measured.ids, originals)
-        with (progress or Silent()).task(f"reading {originals.label}", len(names)) as task:
-            for image_id, comparison in compare_pairs(pictures, originals, names, fix_at(base.size)):
+        spec, image_of = fix_at(base.size), {name: image_id for image_id, name in names.items()}
+        with (progress or Silent()).task(f"reading {originals.name}", len(names)) as task:
+            for name in originals.in_order(image_of):
+                image_id = image_of[name]
                 task.advance()
-                if isinstance(comparison, SkippedPicture):
-                    unreadable.append(comparison)
-                else:
-                    pairs[image_id] = comparison
+                try:
+                    pixels = np.asarray(images.image(image_id))
+                    original = Original(originals.image(name), spec)
+                    variation = float(total_variation(original.fix[None])[0])
+                    pairs[image_id] = original.compare(pixels), variation
+                except (SourceError, DataError) as error:
+                    entry = skipped_by(error, image_id)
+                    unreadable.append(entry._replace(detail=f"its original: {entry.detail}"))
         if pairs:
-            result = replace(result, paired=PairedAudit([pair for pair, _ in pairs.values()]))
+            result = replace(result, paired=PairedAudit([pairs[i][0] for i in sorted(pairs)]))
     columns = {
         "image_id": measured.ids,
         **measured.scores._asdict(),
@@ -204,49 +211,21 @@ def audit_pictures(
         },
     }
     return Report(
-        label=pictures.label,
-        reference=reference.label,
+        label=images.name,
+        reference=reference.name,
         size=base.size,
         audit=result,
         scores=pa.table(columns, schema=SCHEMA),
         reference_variation=base.scores.variation,
         left_out=measured.skipped + tuple(sorted(unreadable)),
         reference_left_out=base.skipped,
-        total=len(pictures.ids),
-        other_files=pictures.other_files,
+        total=len(images),
+        other_files=images.other_files,
     )
 
 
-def compare_pairs(
-    pictures: PictureSet, originals: PictureSet, names: dict[str, str], spec: ResizeSpec
-) -> Iterator[tuple[str, tuple[Pair, float] | SkippedPicture]]:
-    """Yield the comparison of each picture with ``spec`` of its original, and total variation of the latter.
-
-    Sets are read in blocks, which bounds memory.
-
-    Parameters
-    ----------
-    names : the original of each picture.
-    """
-    ids = sorted(names)
-    for start in range(0, len(ids), BLOCK):
-        block = dict(pictures.read(ids[start : start + BLOCK]))
-        picture_of = {names[image_id]: image_id for image_id in block}
-        for name, original in originals.read(picture_of):
-            image_id = picture_of[name]
-            try:
-                picture = readable(block[image_id])
-                compared = Original(readable(original), spec)
-                pair = compared.compare(np.asarray(picture))
-            except (SourceError, DataError) as error:
-                entry = skipped_by(error, image_id)
-                yield image_id, entry._replace(detail=f"its original: {entry.detail}")
-            else:
-                yield image_id, (pair, float(total_variation([compared.fix])[0]))
-
-
 def fix_at(size: Size) -> ResizeSpec:
-    """Return the `fix` recipe with its last stage at the size of the pictures.
+    """Return the `fix` recipe with its last stage at the size of the images.
 
     Raises
     ------
@@ -263,15 +242,15 @@ def fix_at(size: Size) -> ResizeSpec:
     return replace(fix, name=f"fix-{size[0]}", stages=(*fix.stages[:-1], Resize(size[0])))
 
 
-def match_names(ids: Iterable[str], originals: PictureSet) -> dict[str, str]:
-    """Return the original of each picture that has one: equal names up to parent folders.
+def match_names(ids: Iterable[str], originals: ImageSet) -> dict[str, str]:
+    """Return the original of each image that has the same name as an original, up to parent folders.
 
-    Names are compared by their last path components; their number is the one that matches the most pictures.
-    If two pictures have the same last components, neither matches.
+    Names are compared by as many of their last path components as match the most images. Images that have
+    the same last components match no original.
 
     Raises
     ------
-    SourceError : no original has the name of a picture.
+    SourceError : no original has the name of an image.
     """
     names = sorted(ids)
     max_length = max(name.count("/") for name in (*names, *originals.ids)) + 1
@@ -284,14 +263,14 @@ def match_names(ids: Iterable[str], originals: PictureSet) -> dict[str, str]:
     if best:
         return best
     raise SourceError(
-        f"no original has the name of a picture: there {originals.ids[0]!r}, in the set {names[0]!r}",
-        where=originals.label,
-        hint="name them as the pictures, or omit --originals: the audit then only warns",
+        f"no original has the name of an image: there {originals.ids[0]!r}, in the set {names[0]!r}",
+        where=originals.name,
+        hint="name them as the images, or omit --originals: the audit then only warns",
     )
 
 
 def _by_tail(names: Iterable[str], length: int) -> dict[str, str]:
-    """Return the names by their last ``length`` components, without those that two names share."""
+    """Return the names by their last ``length`` components, if these are unique."""
     tails = [("/".join(name.split("/")[-length:]), name) for name in names]
     counts = Counter(tail for tail, _ in tails)
     return {tail: name for tail, name in tails if counts[tail] == 1}
