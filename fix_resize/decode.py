@@ -26,7 +26,7 @@ from PIL import (
     WebPImagePlugin,
 )
 
-from wordnet_splits.base.errors import SourceError, SplitsError, out_of_memory
+from wordnet_splits.base.errors import SourceError, SplitsError
 
 MAX_PIXELS = 89_478_485  # where Pillow begins to warn; ImageNet's largest picture has 61 million
 
@@ -316,8 +316,6 @@ def _reading(data: bytes) -> Iterator[None]:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise UndecodableImageError("bomb") from error
     except Exception as error:  # Pillow's readers raise nearly anything on damaged files
-        if out_of_memory(error):
-            raise MemoryError(str(error)) from error
         reason = "truncated" if "truncated" in str(error).lower() else "corrupt"
         raise UndecodableImageError(reason, str(error) or type(error).__name__) from error
 

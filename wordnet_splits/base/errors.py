@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import errno
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,15 +14,6 @@ LONGEST_SHOWN: Final = 200
 """Longest part of an unknown name that a message shows, in letters."""
 SUGGESTED, LISTED, COMPARED = 4, 12, 2_000
 """Largest numbers of suggested names that hold an unknown one, of names in a hint, and of names to sort."""
-
-_MEMORY_PHRASES: Final = (
-    "out of memory",
-    "not enough memory",
-    "allocate memory",
-    "failed to launch worker thread",
-    "can't start new thread",
-)
-"""Phrases of libraries that raise other errors than MemoryError when memory or address space is short."""
 
 
 class SplitsError(Exception):
@@ -145,23 +135,6 @@ class OutputError(SplitsError):
     """An output folder that cannot be written or is in use."""
 
     kind = "output"
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Return whether an error, of any library, means that memory or address space is exhausted.
-
-    The file that was being read may then be sound.
-    """
-    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
-        return True
-    return any(phrase in str(error).lower() for phrase in _MEMORY_PHRASES)
-
-
-def check_memory(error: Exception, where: str) -> None:
-    """Raise MemoryError, naming the file ``where``, if ``error`` is `out_of_memory`."""
-    if out_of_memory(error):
-        lines = str(error).splitlines() or ["no memory"]
-        raise MemoryError(f"{where}: {lines[0]}") from error
 
 
 def unknown(

@@ -1,9 +1,8 @@
 """Writing and locking of files: a kill, a full disk or a second writer never leaves half a file.
 
 A file or folder is written beside its place under a name that ends in ``.part``, flushed to the disk, and
-renamed. Files have the permissions that the umask leaves, but are never writable by everybody. The next
-holder of a file's lock removes the unfinished files of killed writers; the holder of a folder's lock calls
-`clear_parts`.
+renamed. The next holder of a file's lock removes the unfinished files of killed writers; the holder of a
+folder's lock calls `clear_parts`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import stat
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -82,16 +80,8 @@ def writing(path: Path, *, hint: str = HINT) -> Iterator[None]:
         raise OutputError(
             f"cannot be written: {os.strerror(error.errno) if error.errno else error}",
             where=str(path),
-            hint=_umask_hint() or hint if isinstance(error, PermissionError) else hint,
+            hint=hint,
         ) from error
-
-
-def _umask_hint() -> str | None:
-    """Return what to do about a umask that removes the user's own permissions; None if it does not."""
-    umask = _umask()
-    if not umask & stat.S_IRWXU:
-        return None
-    return f"the umask {umask:03o} takes your own permissions from new files: run `umask 022` first"
 
 
 @contextmanager
@@ -116,7 +106,6 @@ def replacing(path: Path, *, hint: str = HINT, aside: Path | None = None) -> Ite
             if aside is None:
                 path.parent.mkdir(parents=True, exist_ok=True)
             yield part
-            _forbid_others_to_write(part)
             if aside is None:
                 _to_disk(part)
                 part.replace(path)
@@ -125,24 +114,6 @@ def replacing(path: Path, *, hint: str = HINT, aside: Path | None = None) -> Ite
         finally:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
-
-
-def permissions() -> int:
-    """Return the permissions of a new file: those that the umask leaves, never to write for everybody."""
-    return 0o666 & ~_umask() & ~stat.S_IWOTH
-
-
-def _umask() -> int:
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return umask
-
-
-def _forbid_others_to_write(part: Path) -> None:
-    """Remove everybody's permission to write, which a umask of 0 grants."""
-    mode = part.stat().st_mode
-    if mode & stat.S_IWOTH:
-        part.chmod(stat.S_IMODE(mode) & ~stat.S_IWOTH)
 
 
 def _place(part: Path, path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wordnet_splits.base.errors import DataError, check_memory
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import replacing, write_text
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.tabular import write_csv
@@ -247,7 +247,8 @@ def parquet_errors(path: Path, *, error: ErrorType = DataError, hint: str | None
     """Turn Arrow's errors about a damaged Parquet file into ``error``; a MemoryError stays what it is."""
     try:
         yield
+    except MemoryError:
+        raise
     except (pa.ArrowException, OSError, OverflowError, UnicodeDecodeError) as cause:
-        check_memory(cause, str(path))
         message = f"is not a Parquet file that can be read: {reason_of(cause)}"
         raise error(message, where=str(path), hint=hint) from cause

@@ -1,29 +1,19 @@
-"""Differences of two manifests in words: classes, pictures, rules, evidence, authors and terms."""
+"""Differences of the classes, roles and images of two manifests, in sentences."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from pydantic import ValidationError
-
-from wordnet_splits.base.about import About
 from wordnet_splits.base.names import counted
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.diff import ManifestDiff, RowChanges, diff_manifests
-from wordnet_splits.rules.model import ClassRule
-from wordnet_splits.rules.words import rule_words
 
 Row = Mapping[str, Any]
 ClassKey = tuple[str, str]
 """(source, class_id)."""
-EXAMPLES: Final = 3
-"""Classes whose evidence is shown before and after."""
-UNSET: Final = "not set"
-LONGEST_VALUES: Final = 200
-"""Most letters of the values of a recipe's key that a sentence shows."""
 
 
 @dataclass(frozen=True)
@@ -104,21 +94,15 @@ class DescribedDiff(ManifestDiff):
 
 
 def describe_diff(a: Manifest, b: Manifest) -> DescribedDiff:
-    """Compare two manifests as `diff_manifests`, and say in words what differs, rules and evidence too."""
+    """Compare two manifests as `diff_manifests`, with a sentence for each change of a class or its images."""
     difference = diff_manifests(a, b)
     classes, moves = difference.classes, image_moves(difference.images)
     renames = find_renames(classes, moves)
     new_names = {(r.source, r.before): r.after for r in renames}
-    versions = [f"version was {a.version}, is {b.version}"] if a.version != b.version else []
     words = [
-        *versions,
         *(rename.sentence for rename in renames),
         *_class_sentences(classes, moves, renames),
         *_image_sentences(classes, moves, new_names),
-        *_about_sentences(a.data.about, b.data.about),
-        *_dataset_sentences(a, b),
-        *_recipe_sentences(a.data.recipe.as_dict(), b.data.recipe.as_dict()),
-        *_evidence_sentences(a, b),
     ]
     return DescribedDiff(classes, difference.images, renames, words)
 
@@ -182,81 +166,3 @@ def _image_sentences(
         elif a["image_id"] != b["image_id"] and name == a["class_id"]:
             changes[f"of class {b['class_id']} renamed"] += 1
     yield from (f"{counted(count, 'picture')} {change}" for change, count in sorted(changes.items()))
-
-
-def _about_sentences(a: About, b: About, of: str = "") -> Iterator[str]:
-    """Yield the changes of ``[about]``; ``of`` follows each key, as in " of mypics"."""
-    before, after = ({author.full_name: author for author in about.authors} for about in (a, b))
-    for change, names in (("removed", before.keys() - after.keys()), ("added", after.keys() - before.keys())):
-        yield from (f"author {name}{of} {change}" for name in sorted(names))
-    for name in sorted(before.keys() & after.keys()):
-        yield from _value_sentences(before[name].model_dump(), after[name].model_dump(), of=f" of {name}")
-    if before.keys() == after.keys() and list(before) != list(after):
-        yield f"the authors{of} are in the order {', '.join(after)}"
-    values = (about.model_dump(exclude={"authors", "version_notes"}) for about in (a, b))
-    yield from _value_sentences(*values, of=of)
-    for version, note in b.version_notes.items():
-        if a.version_notes.get(version) != note:
-            yield f"note of version {version}{of}: {note}"
-
-
-def _value_sentences(before: Mapping[str, Any], after: Mapping[str, Any], *, of: str) -> Iterator[str]:
-    for key, value in after.items():
-        if before[key] != value:
-            values = f"was {before[key] or UNSET}, is {value or UNSET}"
-            yield f"{key}{of} {values if len(values) <= LONGEST_VALUES else 'differs'}"
-
-
-def _dataset_sentences(a: Manifest, b: Manifest) -> Iterator[str]:
-    """Yield the changes of ``[about]`` of the datasets that both manifests carry."""
-    for name in sorted(a.declarations.keys() & b.declarations.keys()):
-        yield from _about_sentences(a.declarations[name].about, b.declarations[name].about, f" of {name}")
-
-
-def _recipe_sentences(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
-    groups_a, groups_b = ({g["name"]: g for g in recipe.get("group", ())} for recipe in (a, b))
-    for name in (name for name in groups_b if name in groups_a):
-        before, after = (groups[name].get("classes") for groups in (groups_a, groups_b))
-        if before != after:
-            yield f'the rule of {name} was "{_rule(before)}", is "{_rule(after)}"'
-        others = sorted(
-            key
-            for key in (groups_a[name].keys() | groups_b[name].keys()) - {"classes"}
-            if groups_a[name].get(key) != groups_b[name].get(key)
-        )
-        for key in others:
-            yield f"{key} of {name} was {groups_a[name].get(key, UNSET)}, is {groups_b[name].get(key, UNSET)}"
-    for name in sorted(groups_a.keys() - groups_b.keys()):
-        yield f"the group {name} was removed"
-    for name in sorted(groups_b.keys() - groups_a.keys()):
-        yield f"the group {name} was added: {_rule(groups_b[name].get('classes'))}"
-    for key in sorted((a.keys() | b.keys()) - {"group", "version"}):
-        if a.get(key) != b.get(key):
-            values = f"was {a.get(key, UNSET)}, is {b.get(key, UNSET)}"
-            yield f"{key} {values if len(values) <= LONGEST_VALUES else 'of the recipe differs'}"
-
-
-def _rule(value: Any) -> str:
-    try:
-        return rule_words(ClassRule.model_validate(value))
-    except ValidationError:  # a rule of another version of this program
-        return str(value)
-
-
-def _evidence_sentences(a: Manifest, b: Manifest) -> Iterator[str]:
-    """Yield how many classes that both have in one group have another evidence, with examples."""
-    if a.data.fingerprints.explanation == b.data.fingerprints.explanation:
-        return
-    evidence = [
-        {
-            (row["source"], row["class_id"], row["group"]): row["evidence"]
-            for row in manifest.classes.select(["source", "class_id", "group", "evidence"]).to_pylist()
-        }
-        for manifest in (a, b)
-    ]
-    before, after = evidence
-    differing = [key for key in sorted(before.keys() & after.keys()) if before[key] != after[key]]
-    if differing:
-        yield f"the evidence of {counted(len(differing), 'class')} differs"
-    for key in differing[:EXAMPLES]:
-        yield f'evidence of {key[1]} was "{before[key]}", is "{after[key]}"'

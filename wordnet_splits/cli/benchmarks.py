@@ -242,7 +242,7 @@ def diff_benchmarks(
     b: Annotated[str, typer.Argument(help="Another benchmark or folder.")],
     json: Json = False,
 ) -> int:
-    """Show what differs between two manifests: in words, and class by class and image by image."""
+    """Show which classes, roles and images differ between two manifests."""
     from wordnet_splits.checks.diff_words import describe_diff
     from wordnet_splits.finding import load_manifest
 
@@ -255,8 +255,7 @@ def diff_benchmarks(
             for title, rows in parts.items():
                 to_stdout(f"{kind} {title}: {len(rows):,}")
                 print_first([f"  {row}" for row in rows], SHOWN_ROWS, write=to_stdout)
-        beside = ", except as said above" if difference.words else ""
-        to_stdout(f"the same{beside}" if difference.same else "different")
+        to_stdout("the same" if difference.same else "different")
 
     print_result(difference, json, print_difference)
     return DONE if difference.same else NEGATIVE

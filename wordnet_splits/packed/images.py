@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from fix_resize.decode import decode_bytes
 from wordnet_splits.base.digests import Pixels
-from wordnet_splits.base.errors import DataError, SourceError, check_memory
+from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.base.schemas import Count, Name, Sha256, StrictModel
 from wordnet_splits.base.untrusted import GiB, check_file, open_untrusted, reason_of, sha256_of
@@ -127,8 +127,9 @@ class PackedImages(PartImages):
             index.validate(full=True)
         except SourceError as error:
             raise SourceError(error.what, where=error.where, hint=REPACK) from error
+        except MemoryError:
+            raise
         except (OSError, ValueError, pa.ArrowException) as error:
-            check_memory(error, str(self._bin))
             message = f"packed images cannot be read: {reason_of(error)}"
             raise SourceError(message, where=str(self._bin), hint=REPACK) from error
         if any(column.null_count for column in index.columns):

@@ -14,10 +14,9 @@ from typing import Any, Protocol
 
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.tabular import GAP, NARROWEST, terminal_width, text_table
-from wordnet_splits.terminal.entry import BAD_INPUT as BAD_INPUT
 from wordnet_splits.terminal.entry import INTERRUPTED as INTERRUPTED
 
-DONE, NEGATIVE, LEFT_OUT = 0, 1, 3
+DONE, NEGATIVE, BAD_INPUT, LEFT_OUT = 0, 1, 2, 3
 """Exit codes: done; a check came out negative; bad input; something left out; Ctrl-C."""
 
 LONGEST_LINE = 100_000

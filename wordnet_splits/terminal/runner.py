@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-import stat
 import sys
 from typing import Any, NoReturn
 
 import typer
 
-from wordnet_splits.base.errors import OutputError, SplitsError, out_of_memory
+from wordnet_splits.base.errors import OutputError, SplitsError
 from wordnet_splits.base.lazy import skip_pandas
 from wordnet_splits.base.names import printable
 from wordnet_splits.terminal.entry import INTERRUPTION
@@ -34,7 +33,6 @@ def start(application: typer.Typer, program: str) -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):  # one object in UTF-8, whatever the locale
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     skip_pandas()
-    os.umask(os.umask(0o077) | stat.S_IWOTH)  # whatever it was, nothing of ours is writable by everybody
     sys.exit(run(application, sys.argv[1:], program))
 
 
@@ -59,15 +57,13 @@ def run(application: typer.Typer, arguments: list[str], program: str) -> int:
         _close_stdout()
         return DONE
     except MemoryError as error:
-        return _fail(_memory_error(error), arguments)
+        lines = str(error).splitlines()
+        message = "the memory is exhausted" + (f" ({lines[0]})" if lines else "")
+        return _fail(SplitsError(message, hint="use fewer workers or smaller batches"), arguments)
     except OSError as error:
         if error.filename is None:
             _close_stdout()
-        return _fail(_memory_error(error) if out_of_memory(error) else _system_error(error), arguments)
-    except Exception as error:
-        if not out_of_memory(error):
-            raise
-        return _fail(_memory_error(error), arguments)
+        return _fail(_system_error(error), arguments)
     if code == INTERRUPTED:  # typer returns it or raises, depending on its version
         to_stderr(INTERRUPTION)
     return code if isinstance(code, int) else DONE
@@ -88,15 +84,6 @@ def _refuse_empty(arguments: list[str], program: str) -> None:
 def _close_stdout() -> None:
     """Discard what is still to be written, so that the interpreter does not complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _memory_error(error: Exception) -> SplitsError:
-    """Return the error of a process without more memory, or without more threads."""
-    lines = str(error).splitlines()
-    return SplitsError(
-        "the memory that this process may use is exhausted" + (f" ({lines[0]})" if lines else ""),
-        hint="fewer workers or smaller batches need less; see also `ulimit -v`",
-    )
 
 
 def _system_error(error: OSError) -> SplitsError:

@@ -28,7 +28,7 @@ from pydantic import Field
 
 from wordnet_splits.base import files
 from wordnet_splits.base.digests import digest_json
-from wordnet_splits.base.errors import DataError, check_memory
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.schemas import Count, Sha256, StrictModel, read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, path_below, sha256_of
 
@@ -317,8 +317,9 @@ class StoredGroup:
             raise StoreError("was altered: its checksum differs", where=str(path), hint=self._again)
         try:
             array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except MemoryError:
+            raise
         except Exception as error:  # NumPy evaluates the header, which may raise anything
-            check_memory(error, str(path))
             raise StoreError(f"cannot be read: {error}", where=str(path), hint=self._again) from None
         expected = [len(array) if rows is None else rows, *record.shape[1:]]
         if str(array.dtype) != record.dtype or list(array.shape) != record.shape or record.shape != expected:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor, nn
 
-from wordnet_splits.base.errors import DataError, UnsafeDataError, check_memory, unknown
+from wordnet_splits.base.errors import DataError, UnsafeDataError, unknown
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.names import listed, printable
 from wordnet_splits.base.untrusted import GiB, open_untrusted
@@ -139,8 +139,9 @@ def load_tensors(file: BinaryIO, path: Path, *, hint: str) -> Any:
         raise UnsafeDataError(
             "holds more than tensors; unpickling it could run code", where=str(path), hint=STATE_ALONE
         ) from None
+    except MemoryError:
+        raise
     except Exception as error:  # other files fail in many ways
-        check_memory(error, str(path))
         raise DataError(f"cannot be read: {describe_error(error)}", where=str(path), hint=hint) from None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from wordnet_splits.base.errors import DataError, SplitsError, check_memory
+from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.parquet import MAX_EXPANSION, SMALL_TABLE, read_table
@@ -93,8 +93,9 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except SplitsError as error:
         raise error if error.where else error.within(str(path)) from None
+    except MemoryError:
+        raise
     except Exception as error:  # of NumPy, zipfile, zlib, tokenize, pyarrow: there is no common kind
-        check_memory(error, str(path))
         hint = "save ids as text: np.array(ids, dtype=str)" if "allow_pickle" in str(error) else None
         raise DataError(f"cannot be read: {reason_of(error)}", where=str(path), hint=hint) from None
 
@@ -172,8 +173,9 @@ def _safetensors(path: Path) -> dict[str, Array]:
     check_file(path, largest=LARGEST_FILE)
     try:
         return dict(numpy_format.load_file(path))
+    except MemoryError:
+        raise
     except Exception as error:  # a library's own kind, or a type that NumPy lacks
-        check_memory(error, str(path))
         message = f"is not a safetensors file that NumPy can hold: {reason_of(error)}"
         raise DataError(message, where=str(path), hint="save float32, float16 or float64") from None
 

@@ -1,69 +1,17 @@
-"""The rights of what is written: those of the umask, never more than it, never everybody's to write."""
+"""Folders behind links are replaced, and locks exclude other processes."""
 
 from __future__ import annotations
 
 import multiprocessing
-import os
-import stat
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.raising import raises
 from wordnet_splits.base import files
-from wordnet_splits.base.errors import OutputError
-from wordnet_splits.base.files import replacing_folder, write_text, writing
-from wordnet_splits.cli.main import main
+from wordnet_splits.base.files import replacing_folder
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no umask")
-
-
-@pytest.fixture
-def umask() -> Iterator[Callable[[int], int]]:
-    """`os.umask`, put back at the end."""
-    before = os.umask(0o022)
-    os.umask(before)
-    yield os.umask
-    os.umask(before)
-
-
-def rights(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
-
-
-@pytest.mark.parametrize(("mask", "expected"), [(0o000, 0o664), (0o022, 0o644), (0o027, 0o640)])
-def test_files_have_the_rights_of_the_umask_but_everybodys_to_write(
-    tmp_path: Path, umask: Callable[[int], int], mask: int, expected: int
-) -> None:
-    umask(mask)
-    write_text(tmp_path / "file", "text")
-    assert rights(tmp_path / "file") == expected
-
-
-def test_programs_open_no_folder_to_everybody(
-    tmp_path: Path, umask: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    umask(0)
-    monkeypatch.setattr(sys, "argv", ["wordnet-splits", "wordnet", "compare", "dog", "cat", "--json"])
-    with pytest.raises(SystemExit):
-        main()
-    with replacing_folder(tmp_path / "folder") as folder:
-        (folder / "below").mkdir()
-    assert [rights(tmp_path / name) for name in ("folder", "folder/below")] == [0o775, 0o775]
-
-
-def test_a_umask_that_takes_ones_own_rights_is_named(tmp_path: Path, umask: Callable[[int], int]) -> None:
-    umask(0o777)
-    with (
-        raises(OutputError, where="x", naming="777"),
-        writing(tmp_path / "x"),
-    ):
-        raise PermissionError(13, "Permission denied")
-    umask(0o022)
-    with raises(OutputError, where="x"), writing(tmp_path / "x"):
-        raise PermissionError(13, "Permission denied")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no links without rights")
 
 
 @pytest.mark.parametrize("exchange", [True, False])

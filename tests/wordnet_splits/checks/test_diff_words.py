@@ -1,4 +1,4 @@
-"""What differs between two versions is said in words: renames by digest, pictures, rules, evidence."""
+"""What differs between two versions is said in words: renames by digest, classes, images."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from tests.made_manifests import altered, made_manifest
-from wordnet_splits.base.about import About
 from wordnet_splits.checks.diff_words import describe_diff
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA, class_table
-from wordnet_splits.rules.model import ClassRule
-from wordnet_splits.rules.words import rule_words
 
 Picture = tuple[str, int]
 """(class, number): pictures of one number have the same bytes."""
@@ -124,48 +121,3 @@ def test_pictures_that_come_and_go_are_counted_by_class() -> None:
         "5 pictures added to class mug (test)",
         "1 picture of class pen now of class mug",
     ]
-
-
-def test_rules_and_evidence_that_differ_are_said() -> None:
-    a, b = manifest(pictures("mug", range(2))), manifest(pictures("mug", range(2)), evidence="by a parent")
-    assert words(a, b) == [
-        "the evidence of 1 class differs",
-        'evidence of mug was "mug is near by name", is "mug is near by a parent"',
-    ]
-    assert describe_diff(a, b).same, "classes and images are the same"
-    rules = {"listed": ["mug"]}, {"rest": True, "draw": 1}
-    a, b = (
-        altered(made, recipe={"name": "made", "group": [{"name": "near", "classes": rule}]})
-        for made, rule in zip((a, b), rules, strict=True)
-    )
-    before, after = (rule_words(ClassRule.model_validate(rule)) for rule in rules)
-    assert words(a, b)[0] == f'the rule of near was "{before}", is "{after}"'
-    assert "mug" in before
-
-
-def test_authors_and_terms_that_differ_are_said() -> None:
-    ada, grace = {"name": "Ada Lovelace"}, {"name": "Grace Hopper", "affiliation": "Yale"}
-    before = About(authors=(ada, grace), licence="CC0-1.0", description="Four classes.")
-    after = About(
-        authors=(grace | {"affiliation": None}, {"name": "Turing, Alan"}),
-        licence="CC-BY-4.0",
-        doi="10.5281/zenodo.1",
-        description="Many classes. " * 20,
-        version_notes={"2": "a class renamed"},
-    )
-    a = manifest(pictures("cat", range(2)))
-    changed = [altered(a, about=about.as_dict()) for about in (before, after)]
-    assert words(*changed) == [
-        "author Ada Lovelace removed",
-        "author Alan Turing added",
-        "affiliation of Grace Hopper was Yale, is not set",
-        "description differs",
-        "licence was CC0-1.0, is CC-BY-4.0",
-        "doi was not set, is 10.5281/zenodo.1",
-        "note of version 2: a class renamed",
-    ]
-    swapped = before.model_copy(update={"authors": before.authors[::-1]})
-    assert words(changed[0], altered(a, about=swapped.as_dict())) == [
-        "the authors are in the order Grace Hopper, Ada Lovelace"
-    ]
-    assert words(changed[0], changed[0]) == []

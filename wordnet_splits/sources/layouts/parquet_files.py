@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wordnet_splits.base.digests import Pixels
-from wordnet_splits.base.errors import DataError, SourceError, check_memory
+from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.parquet import MAX_ROWS, open_parquet, parquet_errors
 from wordnet_splits.base.text_formats import parse_json
@@ -88,12 +88,13 @@ class ArrowTable:
         try:
             batch = self._batches[group].select(list(dict.fromkeys(names)))
             batch.validate(full=True)  # offsets in a file may be wrong
+        except MemoryError:
+            raise
         except (pa.ArrowException, KeyError) as cause:
             raise self._unreadable(cause) from None
         return pa.Table.from_batches([batch])
 
     def _unreadable(self, cause: Exception) -> SourceError:
-        check_memory(cause, str(self._path))
         reason = printable(str(cause).split("\n")[0])
         return SourceError(
             f"is not an Arrow file that can be read: {reason}", where=str(self._path), hint="save it again"

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from fix_resize.decode import as_rgb
 from wordnet_splits.base.digests import Pixels, digest_pixels
-from wordnet_splits.base.errors import SourceError, check_memory
+from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import check_file, check_link, open_untrusted, read_chunks, reason_of
 from wordnet_splits.catalog import load_catalog
@@ -281,8 +281,9 @@ def load_mat(path: Path) -> tuple[Pixels, list[int]]:
         arrays = loadmat(path, variable_names=["X", "y"])
     except SourceError:
         raise
+    except MemoryError:
+        raise
     except Exception as error:  # scipy raises any exception for a broken file
-        check_memory(error, str(path))
         message = f"the MATLAB file is truncated or corrupt ({reason_of(error)})"
         raise SourceError(message, where=str(path), hint=_FETCH) from error
     pictures, labels = arrays["X"], arrays["y"]
