@@ -15,7 +15,8 @@ from generating.markdown import attributes, sections, spoken, table
 from wordnet_splits.base import about
 from wordnet_splits.catalog import declarations as declared_sources
 from wordnet_splits.recipe import recipe
-from wordnet_splits.rules import engine, model
+from wordnet_splits.rules import engine, model, rule_values
+from wordnet_splits.rules.operators import holding_out, selection, similarity
 from wordnet_splits.rules.registry import OPERATORS
 
 TABLES: dict[str, type[BaseModel]] = {
@@ -35,11 +36,11 @@ TABLES: dict[str, type[BaseModel]] = {
 FILLED_IN = {"draw": "the name"}
 """Keys that reading fills in before the model sees them."""
 OPTIONS: dict[str, type[BaseModel]] = {
-    "keyword_overlap, clear_of": model.KeywordOverlap,
-    "similarity": model.SimilarityBound,
-    "slice": model.Slice,
-    "siblings": model.Siblings,
-    "held_out": model.HeldOut,
+    "keyword_overlap, clear_of": rule_values.KeywordOverlap,
+    "similarity": similarity.SimilarityBound,
+    "slice": selection.Slice,
+    "siblings": selection.Siblings,
+    "held_out": holding_out.HeldOut,
 }
 
 
@@ -50,7 +51,7 @@ def lines() -> Iterator[str]:
     yield from section("## `classes`", model.ClassRule)
     yield "## Operators of `classes`"
     yield ""
-    for name, field in model.OPERATORS.items():
+    for name, field in model.FIELDS.items():
         yield f"### `{name}`"
         yield ""
         yield f"*{model.MEANINGS[name].capitalize()}.* Takes {kind(model.Expression.model_fields[field])}."
@@ -100,7 +101,7 @@ def spell(annotation: Any, marks: tuple[Any, ...] = ()) -> str:
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return spell(inner[0], inner[1:])
-    if annotation is model.Operand:
+    if annotation is rule_values.Operand:
         return "an operand"
     if origin in (Union, types.UnionType):
         return " or ".join(spell(one, marks) for one in inner if one is not type(None))

@@ -16,7 +16,8 @@ from wordnet_splits.base.tabular import html_table
 from wordnet_splits.base.untrusted import path_below
 from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.rules.model import ClassRule, Yes, operands, rule_text
+from wordnet_splits.rules.model import ClassRule, operands, rule_text
+from wordnet_splits.rules.rule_values import Yes
 
 NoiseSide = Annotated[int, Field(gt=0, le=4096, strict=True)]
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from wordnet_splits.base.names import counted
 from wordnet_splits.rules import ClassRule
-from wordnet_splits.rules.model import Expression, SimilarityBound
+from wordnet_splits.rules.model import Expression
+from wordnet_splits.rules.operators.similarity import SimilarityBound
 from wordnet_splits.taxonomy import Taxonomy
 
 KIN = ("equal", "ancestor", "descendant")

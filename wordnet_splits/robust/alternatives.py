@@ -17,9 +17,10 @@ from wordnet_splits.catalog.lists import find_list
 from wordnet_splits.making.leaks import KEPT_FIRST, trains
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import ClassRule, Context, Expression, Key, decide
-from wordnet_splits.rules.model import Hierarchy, expand_clear_of, operands
+from wordnet_splits.rules.model import expand_clear_of, operands
 from wordnet_splits.rules.registry import OPERATORS
 from wordnet_splits.rules.relations import KnownClasses
+from wordnet_splits.rules.rule_values import Hierarchy
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.taxonomy.other_wordnets import OtherWordNet
 

@@ -20,8 +20,8 @@ from wordnet_splits.robust.alternatives import (
     without_draw,
 )
 from wordnet_splits.rules import ClassRule, Context, Expression, Key, Operand, decide
-from wordnet_splits.rules.model import operand_value
 from wordnet_splits.rules.registry import SENSE
+from wordnet_splits.rules.rule_values import operand_value
 from wordnet_splits.taxonomy import Taxonomy
 
 FAMILIES = {

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from wordnet_splits.base.errors import TaxonomyError, unknown
 from wordnet_splits.catalog import Catalog, CatalogClass, load_catalog
-from wordnet_splits.rules.model import Hierarchy, Operand
 from wordnet_splits.rules.relations import Mapped, MappedClass
+from wordnet_splits.rules.rule_values import Hierarchy, Operand
 from wordnet_splits.rules.verdict import Key
 
 if TYPE_CHECKING:

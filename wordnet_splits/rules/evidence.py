@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from wordnet_splits.base.names import counted
 from wordnet_splits.rules.context import WORDNET, Context
-from wordnet_splits.rules.model import ClassRule, Operand
 from wordnet_splits.rules.registry import OPERATORS
+from wordnet_splits.rules.rule_values import Operand
 from wordnet_splits.rules.verdict import Finding, Key, Verdict, Via
+
+if TYPE_CHECKING:
+    from wordnet_splits.rules.model import ClassRule
 
 NAMED = 3
 """Most classes or synsets that a sentence names, the nearest; it gives the number of all."""
@@ -130,8 +134,7 @@ def _word(finding: Finding, names: Names) -> str:
 
 
 def _word_draw(finding: Finding, context: Context) -> str:
-    rule = finding.expression
-    assert isinstance(rule, ClassRule)
+    rule = cast("ClassRule", finding.expression)
     candidates, stratum, digest = finding.words
     of = f" of {stratum.replace('_', ' ')}" if stratum else ""
     place = f"number {finding.via[0].value:.0f} of {counted(int(candidates), 'candidate')}{of}"

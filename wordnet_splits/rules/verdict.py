@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from wordnet_splits.rules.model import Expression
+if TYPE_CHECKING:
+    from wordnet_splits.rules.model import Expression
 
 Key = tuple[str, str]
 """A class: (source, class_id)."""

@@ -7,19 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from wordnet_splits.rules.context import Candidates, Context
-from wordnet_splits.rules.model import (
-    MEANINGS,
-    ClassRule,
-    Expression,
-    HeldOut,
-    KeywordOverlap,
-    Operand,
-    Siblings,
-    SimilarityBound,
-    Slice,
-)
+from wordnet_splits.rules.model import MEANINGS, ClassRule, Expression
 from wordnet_splits.rules.operators.hierarchy import parents_of
+from wordnet_splits.rules.operators.holding_out import HeldOut
+from wordnet_splits.rules.operators.selection import Siblings, Slice
+from wordnet_splits.rules.operators.similarity import SimilarityBound
 from wordnet_splits.rules.registry import OPERATORS
+from wordnet_splits.rules.rule_values import KeywordOverlap, Operand
 from wordnet_splits.rules.verdict import Verdict
 
 NAMED: Final = 12

@@ -11,7 +11,7 @@ from tests.wordnet_splits.rules.toy import PETS, context, judge, load, taken
 from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import RecipeError, UnknownNameError
 from wordnet_splits.rules import ClassRule, Via, decide, sentence
-from wordnet_splits.rules.model import OPERATORS
+from wordnet_splits.rules.model import FIELDS
 from wordnet_splits.rules.words import explain_refusals
 
 Table = dict[str, Any]
@@ -94,7 +94,7 @@ def test_a_class_without_a_synset_is_taken_neither_by_a_rule_on_wordnet_nor_by_i
 
 def test_every_operator_that_reads_wordnet_is_tried_above() -> None:
     tried = {operator for rule in READING_WORDNET for operator in rule} - {"senses"}
-    assert tried == {*OPERATORS} - {"listed", "rest", "all", "any", "not"}
+    assert tried == {*FIELDS} - {"listed", "rest", "all", "any", "not"}
 
 
 def test_a_rule_that_finds_no_class_with_a_synset_says_so() -> None:

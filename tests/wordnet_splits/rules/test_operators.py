@@ -10,7 +10,7 @@ from wordnet_splits.base.errors import SplitsError, TaxonomyError, UnknownNameEr
 from wordnet_splits.catalog import Catalog
 from wordnet_splits.rules import ClassRule, Context, Via, decide, registry
 from wordnet_splits.rules.engine import COMBINATIONS
-from wordnet_splits.rules.model import OPERATORS
+from wordnet_splits.rules.model import FIELDS
 from wordnet_splits.taxonomy import Taxonomy
 
 DOGS = {"pug", "chihuahua", "borzoi"}
@@ -290,4 +290,4 @@ def test_an_operand_that_does_not_exist_is_named(
 
 
 def test_every_operator_of_the_syntax_has_a_meaning() -> None:
-    assert set(registry.OPERATORS) | set(COMBINATIONS) == set(OPERATORS)
+    assert set(registry.OPERATORS) | set(COMBINATIONS) == set(FIELDS)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from wordnet_splits.base.names import counted
 from wordnet_splits.rules.context import Candidates, ClassesBySynset
 from wordnet_splits.rules.evidence import Names, join_names
-from wordnet_splits.rules.model import Expression, Operand
 from wordnet_splits.rules.registry import GRAPH, MEASURE, register_operator
 from wordnet_splits.rules.relations import (
     ABOVE,
@@ -18,9 +18,13 @@ from wordnet_splits.rules.relations import (
     MappedClass,
     synsets_alone,
 )
+from wordnet_splits.rules.rule_values import Operand, OperandField
 from wordnet_splits.rules.verdict import Finding, Key, Via
 from wordnet_splits.similarity import similarity_matrix
 from wordnet_splits.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from wordnet_splits.rules.model import Expression
 
 StepUp = tuple[int, str]
 """Edges up to a synset, and its wnid; sorted, the nearest is first, ties to the smaller wnid."""
@@ -47,7 +51,14 @@ def _subtree_wording(finding: Finding, names: Names) -> str:
     return f"{names.it} {verb} {names.synset(via.wnid)}"
 
 
-@register_operator("subtree", reads=GRAPH, wording=_subtree_wording, clause="lie at or below {}")
+@register_operator(
+    "subtree",
+    value=OperandField,
+    meaning="at or below a synset",
+    reads=GRAPH,
+    wording=_subtree_wording,
+    clause="lie at or below {}",
+)
 def subtree(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes at or below any synset of the operand."""
     roots = candidates.synsets(expression.value)
@@ -72,7 +83,12 @@ def _below_one_wording(finding: Finding, names: Names) -> str:
 
 
 @register_operator(
-    "below_one", reads=GRAPH, wording=_below_one_wording, clause="lie at or below exactly one synset of {}"
+    "below_one",
+    value=OperandField,
+    meaning="at or below exactly one synset",
+    reads=GRAPH,
+    wording=_below_one_wording,
+    clause="lie at or below exactly one synset of {}",
 )
 def below_one(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes at or below exactly one synset of the operand (Ren et al. 2018: categories).
@@ -103,6 +119,8 @@ def _shares_parent_with_wording(finding: Finding, names: Names) -> str:
 
 @register_operator(
     "shares_parent_with",
+    value=OperandField,
+    meaning="a direct hypernym in common",
     reads=GRAPH | {MEASURE},
     wording=_shares_parent_with_wording,
     clause="share a direct hypernym with {}",
@@ -137,6 +155,8 @@ def _below_parent_of_wording(finding: Finding, names: Names) -> str:
 
 @register_operator(
     "below_parent_of",
+    value=OperandField,
+    meaning="at or below a direct hypernym",
     reads=GRAPH | {MEASURE},
     wording=_below_parent_of_wording,
     clause="lie at or below a direct hypernym of {}",
@@ -178,7 +198,12 @@ def _overlaps_wording(finding: Finding, names: Names) -> str:
 
 
 @register_operator(
-    "overlaps", reads=GRAPH | {MEASURE}, wording=_overlaps_wording, clause="equal, or lie above or below, {}"
+    "overlaps",
+    value=OperandField,
+    meaning="equal, above or below",
+    reads=GRAPH | {MEASURE},
+    wording=_overlaps_wording,
+    clause="equal, or lie above or below, {}",
 )
 def overlaps(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes whose synset equals, lies below or lies above a synset of an operand's class.
@@ -230,6 +255,8 @@ def _part_whole_with_wording(finding: Finding, names: Names) -> str:
 
 @register_operator(
     "part_whole_with",
+    value=OperandField,
+    meaning="a part, member or substance, either way",
     reads=GRAPH,
     wording=_part_whole_with_wording,
     clause="are a part, member or substance of {}, or have it as one",

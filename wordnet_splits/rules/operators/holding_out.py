@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.sampling import order_classes
 from wordnet_splits.rules.context import WORDNET, Candidates
 from wordnet_splits.rules.evidence import Names
-from wordnet_splits.rules.model import Expression, HeldOut
 from wordnet_splits.rules.registry import GRAPH, register_operator
+from wordnet_splits.rules.rule_values import OperandField, RuleTable
 from wordnet_splits.rules.verdict import Finding, Key, Via
+
+if TYPE_CHECKING:
+    from wordnet_splits.rules.model import Expression
 
 Unit = tuple[str, frozenset[Key]]
 """A node (its wnid) and the classes at or below it."""
+
+
+class HeldOut(RuleTable):
+    """Classes drawn to be held out of ``of``, at most ``classes``; each keeps a relative that is not.
+
+    Attributes
+    ----------
+    of : an operand: the classes that are divided.
+    unit : ``subtrees`` holds out all classes below a node together, ``leaves`` single classes.
+    classes : the greatest number of classes to hold out.
+    largest : the greatest number of classes of one subtree.
+    """
+
+    of: OperandField
+    unit: Literal["subtrees", "leaves"]
+    classes: Annotated[int, Field(ge=1, strict=True)]
+    largest: Annotated[int, Field(ge=2, strict=True)] = 10
 
 
 def _held_out_wording(finding: Finding, names: Names) -> str:
@@ -27,7 +51,13 @@ def _held_out_wording(finding: Finding, names: Names) -> str:
     )
 
 
-@register_operator("held_out", reads=GRAPH, wording=_held_out_wording)
+@register_operator(
+    "held_out",
+    value=HeldOut,
+    meaning="drawn as subtrees or leaves whose relatives stay",
+    reads=GRAPH,
+    wording=_held_out_wording,
+)
 def held_out(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of classes drawn to be held out of an operand, so that each has a relative that stays.
 

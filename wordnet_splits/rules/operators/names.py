@@ -7,14 +7,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from wordnet_splits.rules.context import Candidates, ClassesBySynset
 from wordnet_splits.rules.evidence import Names
 from wordnet_splits.rules.keywords import Match, matches, stopwords
-from wordnet_splits.rules.model import Expression, KeywordOverlap
 from wordnet_splits.rules.registry import HIERARCHY, MEASURE, SENSE, WORDNET, register_operator
+from wordnet_splits.rules.rule_values import KeywordOverlap, OperandField
 from wordnet_splits.rules.verdict import Finding, Key, Via
 from wordnet_splits.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from wordnet_splits.rules.model import Expression
 
 PRECEDENCE = ("equal", "sibling", "ancestor", "descendant")
 """Where a synset has several relations to the classes, the first of these counts."""
@@ -49,6 +53,8 @@ def _keyword_overlap_wording(finding: Finding, names: Names) -> str:
 # not SENSE: a keyword reaches every sense of a name
 @register_operator(
     "keyword_overlap",
+    value=KeywordOverlap,
+    meaning="a keyword of the name reaches one or its kin",
     reads=frozenset({HIERARCHY, MEASURE, WORDNET}),
     wording=_keyword_overlap_wording,
     clause="have a keyword in their name that reaches {} or its relatives",
@@ -161,6 +167,8 @@ def _shares_name_with_wording(finding: Finding, names: Names) -> str:
 
 @register_operator(
     "shares_name_with",
+    value=OperandField,
+    meaning="a word of its synset is a name",
     reads=frozenset({SENSE, WORDNET}),
     wording=_shares_name_with_wording,
     clause="have a synset with the name of {} among its words",
@@ -208,6 +216,8 @@ def _gloss_mentions_wording(finding: Finding, names: Names) -> str:
 
 @register_operator(
     "gloss_mentions",
+    value=OperandField,
+    meaning="a gloss names the other, either way",
     reads=frozenset({SENSE, WORDNET}),
     wording=_gloss_mentions_wording,
     clause="are mentioned in the definition of {}, or mention it in theirs",

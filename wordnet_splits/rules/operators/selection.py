@@ -4,14 +4,62 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, model_validator
 
 from wordnet_splits.base.names import counted
 from wordnet_splits.rules.context import WORDNET, Candidates
 from wordnet_splits.rules.evidence import Names, join_names
-from wordnet_splits.rules.model import Expression, Operand, Siblings, Slice
 from wordnet_splits.rules.operators.hierarchy import unrelated
 from wordnet_splits.rules.registry import GRAPH, NOTHING, register_operator
+from wordnet_splits.rules.rule_values import Half, Operand, OperandField, RuleTable, Synsets, Yes
 from wordnet_splits.rules.verdict import Finding, Via
+
+if TYPE_CHECKING:
+    from wordnet_splits.rules.model import Expression
+
+
+class Slice(RuleTable):
+    """Part of the sorted classes strictly below each root: one half, the first n, or some of every n.
+
+    Attributes
+    ----------
+    of : the roots: wnids, names such as ``dog.n.01``, or nouns.
+    half : the half to take.
+    first : the number of classes to take from the start.
+    every : the length of a period of classes, with ``at``.
+    at : the positions to take in every period, from 0.
+    """
+
+    of: Synsets
+    half: Half | None = None
+    first: Annotated[int, Field(ge=1, strict=True)] | None = None
+    every: Annotated[int, Field(ge=1)] | None = None
+    at: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Slice:
+        forms = [form for form in (self.half, self.first, self.every) if form is not None]
+        if len(forms) != 1 or (self.every is None) != (self.at is None):
+            raise ValueError("give one of half, first, or every and at")
+        if self.every is not None and self.at is not None and max(self.at) >= self.every:
+            raise ValueError(f"at counts from 0 to {self.every - 1} when every is {self.every}")
+        return self
+
+
+class Siblings(RuleTable):
+    """One half of each family, the classes of the same parents, in the order of their source.
+
+    Attributes
+    ----------
+    half : the half to take.
+    odd : the half of the middle class of an odd family; ``alternate`` gives it to the first half in the first
+        odd family, to the second in the next, and so on.
+    """
+
+    half: Half
+    odd: Literal["first", "second", "alternate"] = "second"
 
 
 def _listed_wording(finding: Finding, names: Names) -> str:
@@ -26,7 +74,9 @@ def _listed_wording(finding: Finding, names: Names) -> str:
     return f"{names.it} is{'' if finding.holds else ' not'} named in {place}"
 
 
-@register_operator("listed", reads=NOTHING, wording=_listed_wording)
+@register_operator(
+    "listed", value=OperandField, meaning="the classes named", reads=NOTHING, wording=_listed_wording
+)
 def listed(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes that the operand names.
 
@@ -47,7 +97,14 @@ def _rest_wording(finding: Finding, names: Names) -> str:
     return f"{names.it} is in no earlier group of {names.subject[0]} ({group} {join_names(finding.words)})"
 
 
-@register_operator("rest", reads=NOTHING, wording=_rest_wording, clause="are in no earlier set")
+@register_operator(
+    "rest",
+    value=Yes,
+    meaning="all that no earlier group took",
+    reads=NOTHING,
+    wording=_rest_wording,
+    clause="are in no earlier set",
+)
 def rest(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of every class that no earlier group has taken."""
     groups = candidates.context.groups.items()
@@ -72,7 +129,13 @@ def _slice_wording(finding: Finding, names: Names) -> str:
     return f"{place} {names.synset(via.wnid)}, {'in' if finding.holds else 'not in'} {part}"
 
 
-@register_operator("slice", reads=GRAPH, wording=_slice_wording)
+@register_operator(
+    "slice",
+    value=Slice,
+    meaning="a part of the sorted classes below a synset",
+    reads=GRAPH,
+    wording=_slice_wording,
+)
 def slice_(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of some of the classes strictly below each root, by their position in the sorted whole catalog.
 
@@ -141,7 +204,13 @@ def _siblings_wording(finding: Finding, names: Names) -> str:
     return f"{names.it} is {place}{'s' if len(finding.via) > 1 else ''} {parents}, in the {half} half"
 
 
-@register_operator("siblings", reads=GRAPH, wording=_siblings_wording)
+@register_operator(
+    "siblings",
+    value=Siblings,
+    meaning="one half of the classes of the same parents",
+    reads=GRAPH,
+    wording=_siblings_wording,
+)
 def siblings(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes in one half of their family (Noda et al. 2025: halves of siblings).
 

@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+from pydantic import model_validator
 
 from wordnet_splits.rules.context import Candidates
 from wordnet_splits.rules.evidence import Names
-from wordnet_splits.rules.model import Expression, SimilarityBound
 from wordnet_splits.rules.registry import GRAPH, MEASURE, register_operator
+from wordnet_splits.rules.rule_values import Measure, OperandField, RuleTable
 from wordnet_splits.rules.verdict import Finding, Key, Via
 from wordnet_splits.similarity import similarity_matrix
+
+if TYPE_CHECKING:
+    from wordnet_splits.rules.model import Expression
+
+
+class SimilarityBound(RuleTable):
+    """True where the similarity to the nearest class of ``to`` is at least ``above``, or less than ``below``.
+
+    Attributes
+    ----------
+    to : an operand.
+    measure : the measure of similarity.
+    above : the least value; or
+    below : the limit that the value must not reach.
+    """
+
+    to: OperandField
+    measure: Measure
+    above: float | None = None
+    below: float | None = None
+
+    @model_validator(mode="after")
+    def _one_bound(self) -> SimilarityBound:
+        if (self.above is None) == (self.below is None):
+            raise ValueError("give exactly one of above, below")
+        return self
 
 
 def _similarity_wording(finding: Finding, names: Names) -> str:
@@ -25,7 +54,13 @@ def _similarity_wording(finding: Finding, names: Names) -> str:
     )
 
 
-@register_operator("similarity", reads=GRAPH | {MEASURE}, wording=_similarity_wording)
+@register_operator(
+    "similarity",
+    value=SimilarityBound,
+    meaning="alike enough, or unlike enough",
+    reads=GRAPH | {MEASURE},
+    wording=_similarity_wording,
+)
 def similarity(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
     """True of the classes whose nearest other class of the operand is alike enough, or unlike enough.
 
