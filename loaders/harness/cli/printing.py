@@ -35,9 +35,7 @@ TrustModel = Annotated[
 ]
 Deadline = Annotated[
     float,
-    typer.Option(
-        help="Seconds for the first batch of a program with loops (.onnx, .ts, .pt2), which may not end."
-    ),
+    typer.Option(help="Seconds for a batch of a program with loops (.onnx, .ts, .pt2), which may not end."),
 ]
 MeanOption = Annotated[
     str | None,

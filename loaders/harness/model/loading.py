@@ -17,7 +17,7 @@ from .class_map import ClassMapping
 from .model import ClassChoice, Model
 from .sources import LoadedModel, ModelRequest
 from .sources.objects import from_import, from_object
-from .sources.registry import SOURCES, SUFFIXES
+from .sources.registry import SOURCES, file_sources
 from .sources.trained import PREFIX, trained_folders
 from .trial import DEADLINE
 
@@ -71,8 +71,9 @@ def load_model(
         the model's, else the benchmark's. If neither is stated, a model that is a file or a name needs
         them, and an object gets pixels in [0, 1], with a note.
     options : arguments of the constructor, e.g. ``{"num_classes": 40}``.
-    deadline : most seconds for the first batch of an ONNX, TorchScript or exported program with loops; it is
-        computed in a separate process, which is the only way to end an infinite loop.
+    deadline : most seconds for a batch of an ONNX, TorchScript or exported program with loops. The first
+        batch is computed in a separate process, which is the only way to end an infinite loop; a later batch
+        in a thread, which goes on after the refusal until the process ends.
 
     Raises
     ------
@@ -120,7 +121,7 @@ def _checked_deadline(deadline: Any) -> float:
 def has_name(spec: Any) -> bool:
     """Return whether a specification names a model, as ``timm:resnet50`` does; others take ``model_id``."""
     prefix = str(spec).partition(":")[0]
-    return isinstance(spec, str | Path) and prefix in SOURCES and prefix not in SUFFIXES.values()
+    return isinstance(spec, str | Path) and prefix in SOURCES and prefix not in file_sources().values()
 
 
 def names_code(spec: str) -> bool:
@@ -146,20 +147,27 @@ def _load(spec: Any, request: ModelRequest) -> LoadedModel:
     if colon and prefix in SOURCES:
         return SOURCES[prefix](name, request)
     suffix = Path(spec).suffix.lower()
-    if suffix in SUFFIXES or suffix in WEIGHTS:
+    if suffix in file_sources() or suffix in WEIGHTS:
         return SOURCES[_source_of_file(Path(spec), suffix)](spec, request)
     if names_code(spec):
-        return from_import(spec, request)
+        try:
+            return from_import(spec, request)
+        except DataError as error:
+            cause = error.__cause__
+            if not isinstance(cause, ModuleNotFoundError) or cause.name != prefix:
+                raise
+            unknown_source = unknown("source of models", prefix, SOURCES, where=spec)
+            raise (unknown_source if unknown_source.near else error) from None
     if not colon and Path(spec).is_file():
-        known = ", ".join(sorted({*SUFFIXES, ".pt"}))
+        known = ", ".join(sorted({*file_sources(), ".pt"}))
         raise DataError("is a file of an unknown kind", where=spec, hint=f"known: {known}")
     raise unknown("source of models", prefix, [*SOURCES, "MODULE"], where=spec)
 
 
 def _source_of_file(path: Path, suffix: str) -> str:
     """Return the prefix of the source that loads a file; DataError for no file, or one of weights alone."""
-    if suffix in SUFFIXES:
-        return SUFFIXES[suffix]
+    if suffix in file_sources():
+        return file_sources()[suffix]
     with open_untrusted(path, largest=LARGEST) as file:
         kind = archive_kind(file) if suffix in ARCHIVES else ""
     if not kind:

@@ -23,6 +23,7 @@ from ..backend.maps import STAGES, find_stages
 from ..backend.transforms import Normalise, Transform
 from ..plugins import IN_PYTHON, USER_CODE_ERRORS, user_errors
 from .class_map import ClassMap, ClassMapping, LabelSpace, class_map
+from .sources.first_batch import DeadlineError, compute_within
 from .sources.registry import LoadedModel
 
 QUANTISED = "its weights are quantised to 8 bits or fewer: these are not the figures of the network in float"
@@ -82,8 +83,8 @@ class Model:
         self.weights = IN_PYTHON
         self.device = torch.device(device)
         self.std: tuple[float, ...] | None = None
-        self.module, self._trial = loaded.module, loaded.trial
-        self._refusal: DataError | None = None
+        self.module, self._trial, self._deadline = loaded.module, loaded.trial, loaded.deadline
+        self._refusal: DeadlineError | None = None
         self._shared: dict[Any, Any] = {}
         self._batch: Tensor | None = None
         self._stages: tuple[str, ...] | None = None
@@ -129,20 +130,25 @@ class Model:
 
         Gradients flow where enabled.
         """
-        self._try(x)
-        features, logits = self.network(x)
+        if self._deadline is None:
+            features, logits = self.network(x)
+        else:
+            features, logits = self._compute_loops(x, self._deadline)
         return features, logits
 
-    def _try(self, x: Tensor) -> None:
-        """Compute the first batch of a program with loops once in another process, with a deadline."""
-        trial, self._trial = self._trial, None
-        if trial is not None:
-            try:
-                trial(x)
-            except DataError as error:
-                self._refusal = error
+    def _compute_loops(self, x: Tensor, seconds: float) -> Any:
+        """Compute a batch of a program with loops, the first batch in another process before."""
         if self._refusal is not None:
             raise self._refusal
+        trial, self._trial = self._trial, None
+        try:
+            if trial is not None:
+                trial(x)
+            stop = getattr(self.network, "stop", None)
+            return compute_within(seconds, lambda: self.network(x), where=self.name, stop=stop)
+        except DeadlineError as error:
+            self._refusal = error
+            raise
 
     def prepare(self, x: Tensor) -> Tensor:
         """Find the head and `width` with a few inputs, and return their logits (n, K).

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 DEADLINE: Final = 60.0
-"""Most seconds for the first batch of a program with loops."""
+"""Most seconds for a batch of a program with loops."""
 STARTING: Final = 120.0
 """Additional seconds for the process to import its libraries."""
 

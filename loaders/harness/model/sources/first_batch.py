@@ -1,20 +1,27 @@
-"""The first batch of a program with loops, which is computed in a process of its own, with a deadline.
+"""Deadlines for programs with loops: a loop of ONNX, TorchScript or torch.export may have no end.
 
-A loop of ONNX, TorchScript or torch.export may have no end, and neither Ctrl-C nor a signal ends it. Programs
-without loops end, and cost nothing here. Other batches of the same program are computed without a deadline.
+Neither Ctrl-C nor a signal ends such a loop in the main thread. The first batch is computed in a process of
+its own, which can be ended; each later batch in another thread, which is abandoned at the deadline. Programs
+without loops end, and cost nothing here.
 """
 
 from __future__ import annotations
 
+import atexit
+import os
 import re
+import sys
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from threading import Thread
+from typing import Any, BinaryIO, Final, TypeVar
 
 import numpy as np
+import torch
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.untrusted import MiB
@@ -24,6 +31,17 @@ from ..trial import Outcome, try_program
 LOOP: Final = re.compile(rb"\b(while|for)\b")
 LARGEST_CODE: Final = 64 * MiB
 """Bytes of code in a TorchScript archive that are searched for loops."""
+INTERRUPTED: Final = 130
+"""Exit code of a process that Ctrl-C ends."""
+STOPPING: Final = 10.0
+"""Most seconds to wait for the end of a batch that is stopped."""
+MORE_TIME: Final = "it has a loop, perhaps without end; give more time with --deadline SECONDS (deadline=)"
+
+T = TypeVar("T")
+
+
+class DeadlineError(DataError):
+    """A program that did not end within its deadline, or ended its process."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +62,7 @@ class FirstBatch:
 
         Raises
         ------
-        DataError : it did not end within the deadline, or ended the process.
+        DeadlineError : it did not end within the deadline, or ended the process.
         """
         outcome = try_program(
             self.kind, self.file.resolve(), images, seconds=self.seconds, dtype=dtype, name=name
@@ -53,12 +71,54 @@ class FirstBatch:
             return
         act = "loading it" if images is None else "its first batch"
         if outcome == Outcome.TIMED_OUT:
-            raise DataError(
-                f"{act} did not end within {self.seconds:g} s",
-                where=self.where,
-                hint="it has a loop, perhaps without end; give more time with --deadline SECONDS (deadline=)",
-            )
-        raise DataError(f"{act} ended the process that it ran in, with code {outcome}", where=self.where)
+            message = f"{act} did not end within {self.seconds:g} s"
+            raise DeadlineError(message, where=self.where, hint=MORE_TIME)
+        raise DeadlineError(f"{act} ended the process that it ran in, with code {outcome}", where=self.where)
+
+
+def compute_within(
+    seconds: float, compute: Callable[[], T], *, where: str, stop: Callable[[], None] | None = None
+) -> T:
+    """Return ``compute()``, which runs in a daemon thread, so that Ctrl-C and the deadline end the wait.
+
+    ``stop``: ends the computation; without it the thread goes on until the process ends, with code 2 or 130.
+
+    Raises
+    ------
+    DeadlineError : it did not end within the deadline.
+    """
+    result: Future[T] = Future()
+    gradients = torch.is_grad_enabled()  # a setting of the thread
+
+    def run() -> None:
+        try:
+            with torch.set_grad_enabled(gradients):
+                result.set_result(compute())
+        except BaseException as error:
+            result.set_exception(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    code = INTERRUPTED
+    try:
+        if wait([result], seconds).done:
+            return result.result()
+        code = DeadlineError.exit_code
+        raise DeadlineError(f"a batch did not end within {seconds:g} s", where=where, hint=MORE_TIME)
+    finally:
+        if not result.done():
+            if stop is None:
+                atexit.register(_leave, code)
+            else:
+                stop()
+                thread.join(STOPPING)
+
+
+def _leave(code: int) -> None:
+    """End the process at once: a thread of C++ that is left behind aborts it while Python shuts down."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def onnx_has_loops(model: Any) -> bool:

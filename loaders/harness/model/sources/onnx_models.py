@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -61,10 +62,12 @@ def onnx_model(name: str, request: ModelRequest) -> LoadedModel:
     with user_errors("onnxruntime cannot load it", where=where):
         session = runtime.InferenceSession(content, options, providers=providers)
     architecture = digest_json({"onnx": sha256_of(path, largest=LARGEST_GRAPH), "files": digests})
-    network = OnnxNetwork(session, graph)
+    network = OnnxNetwork(session, runtime.RunOptions(), graph)
+    loaded = LoadedModel(request.model_id or where, None, architecture, network)
+    if not onnx_has_loops(model):
+        return loaded
     first = FirstBatch("onnx", path, request.deadline, where)
-    trial = partial(network.compute_first, first) if onnx_has_loops(model) else None
-    return LoadedModel(request.model_id or where, None, architecture, network, trial=trial)
+    return replace(loaded, trial=partial(network.compute_first, first), deadline=request.deadline)
 
 
 def _tensors(graph: Any) -> Iterator[Any]:
@@ -129,8 +132,8 @@ class _Graph:
 class OnnxNetwork:
     """A session of onnxruntime: features (n, D), where the graph has them, and logits (n, K) of a batch."""
 
-    def __init__(self, session: Any, graph: _Graph) -> None:
-        self.session, self.graph = session, graph
+    def __init__(self, session: Any, options: Any, graph: _Graph) -> None:
+        self.session, self.options, self.graph = session, options, graph
 
     def __call__(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
         """Return features, where there are any, and logits of images (n, 3, h, w)."""
@@ -150,12 +153,17 @@ class OnnxNetwork:
         """Compute the first images of a batch in another process."""
         first.compute(self._images(self.graph.limits.padded(x)), name=self.graph.input)
 
+    def stop(self) -> None:
+        """End the batch that another thread computes."""
+        self.options.terminate = True
+        self.options = type(self.options)()
+
     def _images(self, x: Tensor) -> Any:
         images = x.detach().cpu().numpy().astype(self.graph.dtype)
         return np.ascontiguousarray(images.transpose(0, 2, 3, 1)) if self.graph.channels_last else images
 
     def _run(self, x: Tensor) -> Outputs:
-        arrays = self.session.run(list(self.graph.outputs), {self.graph.input: self._images(x)})
+        arrays = self.session.run(list(self.graph.outputs), {self.graph.input: self._images(x)}, self.options)
         tensors = [torch.from_numpy(np.array(array, dtype=np.float32)) for array in arrays]
         return features_and_logits(
             dict(zip(OUTPUTS[-len(tensors) :], tensors, strict=True)), self.graph.where

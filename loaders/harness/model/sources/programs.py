@@ -102,9 +102,11 @@ def exported_program(name: str, request: ModelRequest) -> LoadedModel:
     def network(x: Tensor) -> Outputs:
         return limits.call(lambda part: features_and_logits(module(part), where), x)
 
+    loaded = LoadedModel(request.model_id or where, module, architecture, network)
+    if not exported_has_loops(program):
+        return loaded
     first = FirstBatch("exported", path, request.deadline, where)
-    trial = partial(_compute_first, first, limits) if exported_has_loops(program) else None
-    return LoadedModel(request.model_id or where, module, architecture, network, trial=trial)
+    return replace(loaded, trial=partial(_compute_first, first, limits), deadline=request.deadline)
 
 
 def _compute_first(first: FirstBatch, limits: BatchLimits, x: Tensor) -> None:
@@ -143,10 +145,13 @@ def torchscript_program(name: str, request: ModelRequest) -> LoadedModel:
         loops, runs_as_loaded = torchscript_loops(file)
         if runs_as_loaded:
             first.load()
-        trial = partial(_compute_first, first, BatchLimits(1, MANY)) if loops else None
         with user_errors("not a TorchScript program", where=where):
             module = torch.jit.load(file, map_location="cpu")
     loaded = from_object(module, request, where)
     # a frozen program has no tensors by name: the file identifies it
     content = hashlib.sha256(f"{loaded.architecture}{sha256_of(path, largest=LARGEST)}".encode()).hexdigest()
-    return replace(loaded, architecture=content, trial=trial)
+    loaded = replace(loaded, architecture=content)
+    if not loops:
+        return loaded
+    trial = partial(_compute_first, first, BatchLimits(1, MANY))
+    return replace(loaded, trial=trial, deadline=request.deadline)

@@ -36,6 +36,7 @@ class LoadedModel:
     notes : sentences on how it was loaded, for results.
     head : name of the classifier head, None where it has to be found.
     trial : called once with the first batch, before it is computed; raises DataError.
+    deadline : most seconds for a batch, None for a program without loops.
     """
 
     name: str
@@ -53,6 +54,7 @@ class LoadedModel:
     notes: tuple[str, ...] = ()
     head: str | None = None
     trial: Callable[[Tensor], None] | None = None
+    deadline: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,7 @@ class ModelSource(Protocol):
 
 
 SOURCES: Final = Registry[ModelSource]("source of models", str(__package__), "wordnet_splits.models")
-SUFFIXES: dict[str, str] = {}
-"""Suffix of a file -> prefix of the source that loads it."""
+_suffixes: dict[str, str] = {}
 
 
 def register_model_source(prefix: str, *suffixes: str) -> Callable[[ModelSource], ModelSource]:
@@ -84,7 +85,13 @@ def register_model_source(prefix: str, *suffixes: str) -> Callable[[ModelSource]
 
     def add(function: ModelSource) -> ModelSource:
         SOURCES.register(prefix)(function)
-        SUFFIXES.update(dict.fromkeys(suffixes, prefix))
+        _suffixes.update(dict.fromkeys(suffixes, prefix))
         return function
 
     return add
+
+
+def file_sources() -> Mapping[str, str]:
+    """Return the suffix of a file -> prefix of the source that loads it, for all sources."""
+    SOURCES.names()  # imports them
+    return _suffixes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,12 +67,15 @@ def scripted(module: nn.Module, path: Path) -> Path:
     return path
 
 
-def looped(path: Path, rounds: int) -> Path:
-    """Write an ONNX model whose Loop adds the images to themselves so many times."""
+def looped(path: Path, rounds: int, *, endless_from: float | None = None) -> Path:
+    """Write an ONNX model whose Loop adds the images to themselves so many times.
+
+    ``endless_from``: only while the greatest pixel is above it.
+    """
     helper, kind = onnx.helper, onnx.TensorProto
     body = helper.make_graph(
         [
-            helper.make_node("Identity", ["go"], ["on"]),
+            helper.make_node("Identity", ["first"], ["on"]),
             helper.make_node("Add", ["sum", "images"], ["more"]),
         ],
         "body",
@@ -85,7 +90,9 @@ def looped(path: Path, rounds: int) -> Path:
         ],
     )
     nodes = [
-        helper.make_node("Loop", ["rounds", "true", "images"], ["summed"], body=body),
+        helper.make_node("ReduceMax", ["images"], ["greatest"], keepdims=0),
+        helper.make_node("Greater", ["greatest", "bound"], ["first"]),
+        helper.make_node("Loop", ["rounds", "first", "images"], ["summed"], body=body),
         helper.make_node("Flatten", ["summed"], ["logits"]),
     ]
     graph = helper.make_graph(
@@ -95,7 +102,7 @@ def looped(path: Path, rounds: int) -> Path:
         [helper.make_tensor_value_info("logits", kind.FLOAT, [None, 48])],
         [
             helper.make_tensor("rounds", kind.INT64, [], [rounds]),
-            helper.make_tensor("true", kind.BOOL, [], [True]),
+            helper.make_tensor("bound", kind.FLOAT, [], [-1e9 if endless_from is None else endless_from]),
         ],
     )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
@@ -130,6 +137,41 @@ def test_a_refused_batch_is_refused_again_at_once(tmp_path: Path, monkeypatch: p
         with pytest.raises(DataError):
             attempt(X)
     assert tried == ["onnx"]
+
+
+LATER = """
+import os, signal, sys, threading, torch
+from loaders.harness import load_model
+from wordnet_splits.base.errors import DataError
+
+deadline, interrupt = float(sys.argv[2]), sys.argv[3] == "interrupt"
+model = load_model(sys.argv[1], device="cpu", trust_model=True, deadline=deadline)
+images = torch.ones(3, 3, 4, 4)
+model.forward(-images)
+if interrupt:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    model.forward(images)
+except DataError as error:
+    sys.exit(error.exit_code)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "act", "code"), [(SECONDS, "wait", DataError.exit_code), (600.0, "interrupt", 130)]
+)
+@pytest.mark.parametrize("form", ["onnx", "torchscript"])
+def test_a_later_batch_ends_at_the_deadline_or_by_an_interrupt(
+    form: str, seconds: float, act: str, code: int, tmp_path: Path
+) -> None:
+    write = {
+        "onnx": lambda: looped(tmp_path / "net.onnx", 2**62, endless_from=0.0),
+        "torchscript": lambda: scripted(Loops(endless=True), tmp_path / "net.ts"),
+    }
+    command = [sys.executable, "-c", LATER, str(write[form]()), str(seconds), act]
+    assert subprocess.run(command, timeout=60, check=False).returncode == code
 
 
 @pytest.mark.fuzz
