@@ -35,6 +35,19 @@ FORCE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
 LARGEST = 256 * GiB
 """Bytes of a file of weights; the largest published vision models have 25 GB."""
+DEEPEST = 4
+"""Depth of nested dicts that are searched for state dicts."""
+OTHER_FILES = {
+    b"version https://git-lfs.github.com/spec/": (
+        "a Git LFS pointer, not the weights themselves",
+        "fetch the weights: git lfs pull",
+    ),
+    b"<!doctype html": ("a web page, not weights", "download the file itself"),
+    b"<html": ("a web page, not weights", "download the file itself"),
+    b"\x1f\x8b": ("compressed by gzip", "decompress it: gunzip FILE"),
+}
+"""First bytes, in lower case -> description of a file that is not weights, and the remedy."""
+LONGEST_START = 256
 STATE_ALONE = "save model.state_dict() alone, or as .safetensors"
 
 State = dict[str, Tensor]
@@ -47,7 +60,8 @@ def read_state(path: str | Path) -> State:
 
     Parameters
     ----------
-    path : the file; ``FILE#KEY`` for one of several state dicts in a file.
+    path : the file; ``FILE#KEY`` for one of several state dicts in a file, ``FILE#KEY.KEY`` for one inside
+        another dict, ``FILE#PREFIX`` for the tensors whose names begin with a prefix.
 
     Raises
     ------
@@ -56,6 +70,7 @@ def read_state(path: str | Path) -> State:
     """
     path, key = split_key(path)
     with open_untrusted(path, largest=LARGEST) as file:
+        refuse_other_files(file, path)
         if path.suffix == ".safetensors":
             load_file = need("safetensors.torch", "models", where=str(path)).load_file
             with user_errors("is not a safetensors file", where=str(path), hint="copy it again"):
@@ -71,6 +86,15 @@ def split_key(weights: str | Path) -> tuple[Path, str]:
     return (Path(file), key) if file and not Path(weights).is_file() else (Path(weights), "")
 
 
+def refuse_other_files(file: BinaryIO, path: Path) -> None:
+    """Raise DataError for a file that is often in the place of weights, and rewind it."""
+    start = file.read(LONGEST_START).lstrip().lower()
+    file.seek(0)
+    for first_bytes, (kind, hint) in OTHER_FILES.items():
+        if start.startswith(first_bytes):
+            raise DataError(f"is {kind}", where=str(path), hint=hint)
+
+
 def _chosen(content: Any, key: str, path: Path) -> Any:
     """Return the only state dict of a checkpoint, or the named one; else the content itself.
 
@@ -78,21 +102,44 @@ def _chosen(content: Any, key: str, path: Path) -> Any:
     ------
     UnknownNameError : no state dict has that name. DataError : several state dicts, and no name is given.
     """
-    entries = content.items() if isinstance(content, Mapping) else ()
-    states = {str(name): value for name, value in entries if _holds_tensors(value)}
+    levels = list(_state_dicts(content))
     if key:
-        if key not in states:
-            raise unknown("state dict", key, states, where=str(path))
-        return states[key]
+        states = {name: state for level in reversed(levels) for name, state in level.items()}
+        prefix = key.replace("/", ".")
+        if prefix in states:
+            return states[prefix]
+        tensors = content if _holds_tensors(content) else {}
+        below = {n.removeprefix(f"{prefix}."): t for n, t in tensors.items() if n.startswith(f"{prefix}.")}
+        if not below:
+            names = [*states, *dict.fromkeys(name.partition(".")[0] for name in tensors)]
+            raise unknown("state dict", key, map(printable, names), where=str(path))
+        return below
+    states = next((level for level in levels if level), {})
     if len(states) > 1:
         names = [printable(name) for name in states]
         choice = f"{path.name}{KEY}{names[0]}"
         raise DataError(
-            f"holds {len(states)} state dicts: {', '.join(names)}",
+            f"holds {len(states)} state dicts: {listed(names, 5)}",
             where=str(path),
             hint=f"name a state dict, as in --weights {choice} (weights='{choice}')",
         )
     return next(iter(states.values()), content)
+
+
+def _state_dicts(content: Any) -> Iterator[dict[str, Any]]:
+    """Yield the state dicts inside nested dicts, a dict for each depth; names are keys joined by dots."""
+    nested = {"": content}
+    for _ in range(DEEPEST):
+        entries = {
+            f"{outer}.{key}" if outer else key: value
+            for outer, mapping in nested.items()
+            if isinstance(mapping, Mapping)
+            for key, value in mapping.items()
+            if isinstance(key, str) and isinstance(value, Mapping)
+        }
+        states = {name: value for name, value in entries.items() if _holds_tensors(value)}
+        yield states
+        nested = {name: value for name, value in entries.items() if name not in states}
 
 
 def _holds_tensors(value: Any) -> bool:
@@ -257,14 +304,23 @@ def load_weights(module: nn.Module, state: State, where: str, *, assign: bool = 
             )
             if names
         ]
+        prefixes = [f"FILE{KEY}{prefix}" for prefix in _fitting_prefixes(state, expected)]
         raise DataError(
             f"the weights do not fit the model: {'; '.join(problems)}",
             where=where,
-            hint="check the model's name",
+            hint=f"name a network: {' or '.join(prefixes)}" if prefixes else "check the model's name",
         )
     with user_errors("the weights do not fit the model", where=where):
         module.load_state_dict(state, assign=assign)
     return module
+
+
+def _fitting_prefixes(state: State, expected: Collection[str]) -> list[str]:
+    """Return the prefixes, as ``student``, below which a state dict has all tensors of a network."""
+    needed = [name for name in expected if name.rpartition(".")[2] != BATCHES]
+    end = f".{needed[0]}" if needed else ""
+    prefixes = [name.removesuffix(end) for name in state if end and name.endswith(end)]
+    return [prefix for prefix in prefixes if all(f"{prefix}.{name}" in state for name in needed)]
 
 
 def _has_its_values(tensor: Tensor) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,59 @@ def test_one_of_several_state_dicts_is_named(tmp_path: Path) -> None:
     torch.save({"model": of_timm, "model_ema": of_timm}, file)
     fitted = load_model("timm:test_resnet", weights=f"{file}#model_ema", device="cpu")
     assert fitted.module.num_classes == 5
+
+
+@pytest.mark.parametrize("key", ["checkpoint.model", "checkpoint/model"])
+def test_a_state_dict_inside_dicts_is_named(key: str, tmp_path: Path) -> None:
+    file = tmp_path / "nested.pth"
+    nested: dict[str, Any] = {
+        "checkpoint": {"model": STATE},
+        "optimizer": {"state": {0: {"exp_avg": STATE["fc.bias"]}}},
+    }
+    torch.save(nested, file)
+    assert read_state(file).keys() == read_state(f"{file}#{key}").keys() == STATE.keys()
+    nested["checkpoint"]["ema"] = Net(1).state_dict()
+    torch.save(nested, file)
+    assert torch.equal(read_state(f"{file}#{key}")["fc.weight"], STATE["fc.weight"])
+    with pytest.raises(DataError) as refused:
+        read_state(file)
+    assert refused.value.where == str(file)
+    with pytest.raises(UnknownNameError) as unknown:
+        read_state(f"{file}#checkpoint.modle")
+    assert unknown.value.near[0] == "checkpoint.model"
+
+
+def test_one_of_two_networks_in_a_flat_state_dict_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "distilled.pth"
+    torch.save({**behind("student."), **behind("teacher.", Net(1).state_dict())}, file)
+    with pytest.raises(DataError) as refused:
+        load_model(Net(), weights=file, device="cpu")
+    assert "FILE#student or FILE#teacher" in str(refused.value.hint)
+    model = load_model(Net(3), weights=f"{file}#student", device="cpu")
+    assert torch.equal(model.module.fc.weight, STATE["fc.weight"])
+    with pytest.raises(UnknownNameError) as unknown:
+        read_state(f"{file}#studnt")
+    assert unknown.value.near[0] == "student"
+
+
+@pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n",
+        b"\n<!DOCTYPE html><html></html>",
+        b"<html></html>",
+        gzip.compress(b"weights"),
+    ],
+)
+def test_a_file_in_the_place_of_weights_is_data_not_unsafe(
+    content: bytes, suffix: str, tmp_path: Path
+) -> None:
+    file = tmp_path / f"net{suffix}"
+    file.write_bytes(content)
+    with pytest.raises(DataError) as refused:
+        read_state(file)
+    assert (refused.value.kind, refused.value.where) == ("data", str(file))
 
 
 PARTS = st.lists(st.sampled_from(["module", "_orig_mod", "model", "conv", "bn", "0"]), max_size=3)
