@@ -88,16 +88,22 @@ def make_optimizer(rule: str, parameters: Iterable[Any], settings: Mapping[str, 
 
     Raises
     ------
-    UnknownNameError : no such rule. DataError : a setting that the rule does not take.
+    UnknownNameError : no such rule. DataError : a setting that the rule does not take, or a training method's
+        groups, such as a parameter in two of them.
     """
     if rule not in UPDATE_RULES:
         raise unknown("update rule", rule, UPDATE_RULES)
     name = UPDATE_RULES[rule]
+    kind = globals().get(name) or getattr(torch.optim, name)
     try:
-        optimizer: Optimizer = (globals().get(name) or getattr(torch.optim, name))(parameters, **settings)
+        kind([torch.zeros(1)], **settings)
     except (TypeError, ValueError) as error:
-        raise DataError(
-            f"settings {dict(settings)} do not fit update rule {rule!r}: {error}",
-            hint="correct the training recipe",
-        ) from None
+        message = f"settings {dict(settings)} do not fit update rule {rule!r}: {error}"
+        raise DataError(message, hint="correct the training recipe") from None
+    try:
+        optimizer: Optimizer = kind(parameters, **settings)
+    except (TypeError, ValueError, KeyError) as error:  # the last: a group without "params"
+        message = f"the method's groups of parameters do not fit update rule {rule!r}: {error}"
+        hint = "correct the parameter_groups of the training method"
+        raise DataError(message, where="parameter_groups", hint=hint) from None
     return optimizer

@@ -161,3 +161,7 @@ def test_wrong_settings_and_rules_are_named() -> None:
         make_optimizer("sgd", [p], {"lr": 0.1, "rho": 0.9})
     with pytest.raises(UnknownNameError, match="did you mean 'nadam'"):
         make_optimizer("nadamm", [p], {})
+    for groups in ([{"params": [p]}, {"params": [p]}], [{"params": 5}], [{"lr": 1.0}], None):
+        with pytest.raises(DataError) as refused:
+            make_optimizer("sgd", groups, {"lr": 0.1})  # type: ignore[arg-type]
+        assert refused.value.where == "parameter_groups"
