@@ -33,6 +33,7 @@ from ..plugins import IN_ARRAYS
 from .array_files import read_sets
 from .benchmark_arrays import BenchmarkArrays
 from .results import Results
+from .rounded_copies import rounding_notes
 from .run_evaluation import evaluate_runs
 from .schema import metric_options
 from .sentences import run_notes, user_set_notes
@@ -207,6 +208,7 @@ def evaluate_arrays(
         own_sets=list(sets),
         notes=[
             *user_set_notes(user_sets, "row"),
+            *rounding_notes(user_sets, data),
             *run_notes({name: _notes(data[name], of.split) for name, of in user_sets.items()}),
         ],
         progress=progress,

@@ -105,6 +105,16 @@ def test_one_image_with_two_labels_is_noted():
     assert expected in notes(evaluate(Colours(), sets=sets(id=doubled, **others), detectors="msp"))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "other"])
+@pytest.mark.parametrize("columns", [4, 16])
+def test_rows_of_id_in_another_precision_are_noted(columns, dtype):
+    values, others = torch.randn(2, N, columns, generator=torch.Generator().manual_seed(0))
+    near = others if dtype == "other" else values.to(getattr(torch, dtype)).float()
+    given = {"id": values, "near": near, "far": others + 1}
+    found = evaluate_arrays({name: {"logits": of_set.numpy()} for name, of_set in given.items()}, "mls")
+    assert len(found.about.notes) == int(columns == 16 and dtype != "other")
+
+
 def test_one_row_in_common_is_one():
     given = arrays()
     given["near"]["logits"][7] = given["id"]["logits"][3]
