@@ -27,7 +27,7 @@ class Progress(Protocol):
     """The receiver of reports of long work; `Silent` by default."""
 
     def task(self, label: str, total: int) -> AbstractContextManager[Task]:
-        """Begin ``total`` steps of work."""
+        """Begin ``total`` steps of work, 0 where their number is unknown: a count without an end is shown."""
 
 
 class Silent:

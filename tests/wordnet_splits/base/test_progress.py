@@ -43,6 +43,15 @@ def test_without_a_terminal_lines_are_printed_on_request_only(capsys: pytest.Cap
 
 
 @pytest.mark.usefixtures("at_once")
+def test_work_of_unknown_length_has_a_count_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.OnStderr().task("images", 0) as task:
+        task.advance(50)
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "50" in line
+    assert "/0" not in line
+
+
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("notebook", [False, True])
 def test_a_terminal_and_a_notebook_show_a_bar(notebook: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO() if notebook else Terminal()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,22 @@ class Counted(Iterable):
 
     def __len__(self) -> int:
         return self.length
+
+
+class Endless(IterableDataset):  # type: ignore[misc]  # torch may be absent
+    """Batches without end, and Ctrl-C at the third."""
+
+    def __iter__(self) -> Any:
+        for number in count():
+            if number == 3:
+                signal.raise_signal(signal.SIGINT)
+            yield X, Y
+
+
+@pytest.mark.parametrize("loader", [Endless(), DataLoader(Endless(), batch_size=None)], ids=["set", "loader"])
+def test_a_loader_without_end_is_interrupted(loader: Any) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        found(loader)
 
 
 def kept(items: list[Any]) -> Any:
