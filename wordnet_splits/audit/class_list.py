@@ -147,6 +147,9 @@ def load_class_list(
         if not path.exists():
             if path.suffix or is_path(text):
                 raise DataError("no such file of classes", where=text)
+            benchmark, colon, _ = text.rpartition(":")
+            if colon:
+                raise unknown("benchmark", benchmark, manifest_names(manifests), where=text)
             names = (*known_sources(), *available_lists(), *class_set_names(), *manifest_names(manifests))
             error = unknown("list of classes", text, names)
             hint = error.hint or "or a file of wnids, names or indices; BENCHMARK:GROUP for a group"

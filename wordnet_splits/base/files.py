@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from wordnet_splits.base.errors import OutputError
+from wordnet_splits.base.errors import DataError, OutputError
 
 PART: Final = ".part"
 """Ending of unfinished files, which no reader opens."""
@@ -42,6 +42,13 @@ def file_id(path: Path) -> FileId:
     """Return the identity of a file, the key under which its contents may be cached. Raises OSError."""
     status = path.stat()
     return str(path.absolute()), status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def as_path(path: Any, *, where: str) -> Path:
+    """Return an argument called ``where`` as a path; DataError if it is neither a text nor a path."""
+    if not isinstance(path, str | os.PathLike):
+        raise DataError(f"must be a path, got {type(path).__name__}", where=where)
+    return Path(path)
 
 
 def check_outputs(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from wordnet_splits.base.errors import MissingImageError, Problem
-from wordnet_splits.base.files import locked, restore
+from wordnet_splits.base.files import as_path, locked, restore
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.catalog.declarations import using_sources
@@ -64,7 +64,7 @@ def build_benchmark(
     recipe: Recipe | Manifest | str | Path,
     *,
     roots: Roots | None = None,
-    out: Path | None = None,
+    out: str | Path | None = None,
     seed: int | None = None,
     allow_missing: bool = False,
     local: bool = False,
@@ -103,13 +103,14 @@ def build_benchmark(
         if out is None:
             return replace(build(), membership=None)
         label = loaded.name if seed is None else f"{loaded.name}@seed={seed}"
+        folder = as_path(out, where="out")
         with locked(
-            out / label, busy="another build is writing here", hint="wait for it, or give another --out"
+            folder / label, busy="another build is writing here", hint="wait for it, or give another --out"
         ):
-            restore(out / label)
-            journal = out / f".{label}.journal"
+            restore(folder / label)
+            journal = folder / f".{label}.journal"
             result = replace(build(journal=journal), membership=None)  # it may be sent to another process
-            result.folder = write_manifest(result.manifest, out)
+            result.folder = write_manifest(result.manifest, folder)
             result.manifest = read_manifest(result.folder)  # reads image tables on demand
             # after any error the journal stays, and the next build continues from it
             shutil.rmtree(journal, ignore_errors=True)

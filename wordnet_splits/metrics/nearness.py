@@ -41,10 +41,22 @@ def auroc_per_class(
 
     Parameters
     ----------
-    id_scores : (n_id,). ood_scores : (n_ood,). ood_classes : (n_ood,) class of each OOD sample.
+    id_scores : (n_id,). ood_scores : (n_ood,). ood_classes : (n_ood,) class of each OOD sample, as text or
+        numbers.
+
+    Raises
+    ------
+    DataError : as of `auroc`, or a class is neither a text nor a number.
     """
     wins, twice_n_id = _twice_wins(id_scores, ood_scores, name)
-    classes, group = np.unique(_per_sample(ood_classes, len(wins), "classes", name), return_inverse=True)
+    given = _per_sample(ood_classes, len(wins), "classes", name)
+    if given.dtype.kind == "O":
+        others = [label for label in given if not isinstance(label, str | int | float | np.generic)]
+        if others:
+            message = f"a class must be a text or a number, got {type(others[0]).__name__}"
+            raise DataError(message, where=name)
+        given = given.astype(str)
+    classes, group = np.unique(given, return_inverse=True)
     values, sizes = _group_auroc(wins, twice_n_id, group, len(classes))
     return tuple(
         ClassAuroc(str(label), int(size), float(value))

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, OutputError, SplitsError
+from wordnet_splits.base.files import as_path
 from wordnet_splits.base.parquet import FEW_ROWS, MAX_ROWS_PER_BYTE, read_table, write_table
 from wordnet_splits.base.schemas import read_sealed, write_sealed
 from wordnet_splits.base.tabular import terminal_width
@@ -163,7 +164,7 @@ class Results(ResultTables):
         ------
         DataError : a file is absent, damaged, altered, or of other columns.
         """
-        results, altered = read_folder(Path(folder))
+        results, altered = read_folder(as_path(folder, where="folder"))
         if altered:
             raise DataError(
                 "was altered: its checksum differs",

@@ -33,10 +33,13 @@ def read_mapping(path: Path, names: Iterable[str]) -> GivenMapping:
 
     Raises
     ------
-    UnknownNameError : no such file. DataError : malformed, or readable in two ways.
+    UnknownNameError : a name that is neither a mapping nor a file. DataError : no file at a path, malformed,
+        or readable in two ways.
     """
     where = str(path)
     if not os.path.isfile(path):  # noqa: PTH113 (Path.is_file raises for a name that is too long)
+        if path.suffix or path.name not in ("", where):
+            raise DataError("no such file", where=where)
         raise unknown("mapping", where, names)
     text = read_text(path)
     if path.suffix.lower() != ".json":

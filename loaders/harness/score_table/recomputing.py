@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.files import as_path
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.parquet import read_table, schema_of, write_table_file
 from wordnet_splits.base.progress import Progress, Silent
@@ -109,8 +110,10 @@ def recompute(
     UnknownNameError : no such metric or detector. DataError : the table is damaged or was altered; a listed
         image is not in the table, or is ambiguous; the subset has no ID image of a benchmark.
     """
-    folder = Path(scores)
-    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    folder = as_path(scores, where="scores")
+    if not isinstance(metrics, Collection):
+        raise DataError(f"must be names of metrics, got {metrics!r}", where="metrics", hint='as in "auroc"')
+    names = [metrics] if isinstance(metrics, str) else [str(name) for name in metrics]
     if isinstance(detectors, str):
         detectors = split_list(detectors)
     for name in names:

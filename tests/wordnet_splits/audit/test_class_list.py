@@ -43,6 +43,9 @@ def test_a_group_of_a_benchmark_is_found_by_a_path_too(tmp_path):
     assert load_class_list(f"{path}:food", taxonomy).classes == named.classes
     with pytest.raises(UnknownNameError, match="unknown manifest"):
         load_class_list(f"{tmp_path}/nowhere:food", taxonomy)
+    with pytest.raises(UnknownNameError) as unknown_benchmark:
+        load_class_list("unknown-imagenett:food", taxonomy)
+    assert "unknown-imagenet" in unknown_benchmark.value.near
     with pytest.raises(DataError, match="is a benchmark, not a list of classes") as error:
         load_class_list(path, taxonomy)
     assert f"{path}:food" in str(error.value.hint)

@@ -11,7 +11,14 @@ from PIL import Image
 
 from tests.raising import raises
 from wordnet_splits.base import sampling
-from wordnet_splits.base.errors import ManifestError, MissingImageError, OutputError, RecipeError, SourceError
+from wordnet_splits.base.errors import (
+    DataError,
+    ManifestError,
+    MissingImageError,
+    OutputError,
+    RecipeError,
+    SourceError,
+)
 from wordnet_splits.base.files import locked
 from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.finding import load_manifest
@@ -301,6 +308,13 @@ def test_two_builds_into_one_folder_at_once(tmp_path):
         raises(OutputError, where="digits"),
     ):
         build_benchmark("digits", out=tmp_path)
+
+
+def test_an_output_is_a_path_or_a_text(tmp_path):
+    assert build_benchmark("digits", out=str(tmp_path)).folder == tmp_path / "digits"
+    with pytest.raises(DataError) as error:
+        build_benchmark("digits", out=5)
+    assert error.value.where == "out"
 
 
 def test_an_output_that_cannot_be_written(tmp_path):

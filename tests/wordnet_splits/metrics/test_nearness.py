@@ -76,11 +76,19 @@ def test_the_trend_is_negative_where_near_classes_are_hard():
     assert np.isnan(nearness_trend(rows, dict.fromkeys("abcd", 0.5)))
 
 
+def test_classes_are_texts_and_numbers():
+    classes = np.array(["a", 1], dtype=object)
+    assert [row.ood_class for row in auroc_per_class([1.0], [0.0, 2.0], classes)] == ["1", "a"]
+
+
 @pytest.mark.parametrize(
     "call",
     [
         lambda: auroc_per_class([], [1.0], ["a"]),
         lambda: auroc_per_class([1.0], [1.0], ["a", "b"]),
+        lambda: auroc_per_class([1.0], [1.0, 2.0], [None, "a"]),
+        lambda: auroc_per_class([1.0], [1.0, 2.0], [{}, "a"]),
+        lambda: auroc_per_class([1.0], [1.0, 2.0], np.array(["a", 1j], dtype=object)),
         lambda: auroc_by_nearness([1.0], [1.0], [1.5]),
         lambda: auroc_by_nearness([1.0], [1.0], [0.5], bins=0),
         lambda: auroc_by_nearness([1.0], [1.0], [0.5], bins=[1, 0]),

@@ -109,8 +109,15 @@ def test_columns_beside_names_are_refused(name: str, content: str, tmp_path: Pat
     assert (refused.value.where or "").startswith(str(tmp_path / name))
 
 
-@pytest.mark.parametrize("name", ["absent.json", "", ".", "a\nb", "\udcff.txt", "\ud800", "a\0b", "a" * 5000])
-def test_no_such_file(name: str) -> None:
+@pytest.mark.parametrize("name", ["absent.json", "absent/order", "/absent", "\udcff.txt"])
+def test_a_path_without_a_file(name: str) -> None:
+    with pytest.raises(DataError) as refused:
+        class_map(DIGITS, 6, mapping=name)
+    assert refused.value.where == name
+
+
+@pytest.mark.parametrize("name", ["absent", "", ".", "a\nb", "\ud800", "a\0b", "a" * 5000])
+def test_a_name_that_is_no_mapping(name: str) -> None:
     with pytest.raises(UnknownNameError):
         class_map(DIGITS, 6, mapping=name)
 

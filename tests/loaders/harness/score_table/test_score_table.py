@@ -282,6 +282,10 @@ def test_names_and_lists_of_other_types(scores: Path) -> None:
         with pytest.raises(DataError) as error:
             recompute(scores, subset=subset)  # type: ignore[arg-type]
         assert error.value.where == "subset"
-    for arguments in ({"metrics": [5]}, {"detectors": [5]}):
+    for folder, metrics, where in ((5, "auroc", "scores"), (scores, None, "metrics"), (scores, 5, "metrics")):
+        with pytest.raises(DataError) as error:
+            recompute(folder, metrics)  # type: ignore[arg-type]
+        assert error.value.where == where
+    for arguments in ({"metrics": [5]}, {"metrics": [["auroc"]]}, {"detectors": [5]}):
         with pytest.raises(UnknownNameError):
             recompute(scores, **arguments)  # type: ignore[arg-type]
