@@ -141,5 +141,5 @@ def parse_roots(
         folders[name] = Path(folder)
     with using_sources(declarations or {}):
         declare_roots(folders)
-        rooted = [name for name in source_names() if source_class(name).rooted]
-        return {name: root for name in rooted if (root := resolve_root(name, folders)) is not None}
+        roots = {name: root for name in source_names() if (root := resolve_root(name, folders)) is not None}
+        return {name: root for name, root in roots.items() if source_class(name).rooted}
