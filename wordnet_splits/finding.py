@@ -15,7 +15,6 @@ from wordnet_splits.base.errors import ManifestError, SplitsError, UnknownNameEr
 from wordnet_splits.catalog.declarations import Declaration, merge_declarations
 from wordnet_splits.hub.address import SCHEME, is_address, parse_address
 from wordnet_splits.manifest import Manifest, read_manifest
-from wordnet_splits.manifest.diff import contradictions
 from wordnet_splits.manifest.folders import frozen_folder, frozen_folders, manifest_names, shipped_data
 from wordnet_splits.manifest.reading import Check, read_declarations
 from wordnet_splits.recipe import Recipe, class_set_names, declared_by, load_recipe, recipe_names
@@ -120,6 +119,8 @@ def load_manifest(
 
 def check_as_shipped(manifest: Manifest) -> None:
     """Raise ManifestError for a manifest that contradicts the shipped one of its name and version."""
+    from wordnet_splits.manifest.diff import contradictions
+
     shipped = shipped_data(manifest.name)
     if shipped is not None and (changed := contradictions(shipped, manifest.data)):
         raise ManifestError(

@@ -16,7 +16,7 @@ from tools.robustness.page import THERE, tables
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.parquet import write_table
-from wordnet_splits.checks.listing import buildable
+from wordnet_splits.recipe import buildable
 from wordnet_splits.robust.robust import robust_roles
 
 

@@ -27,10 +27,10 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.declarations import Declaration, merge_declarations, using_sources
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.catalog.lists import list_names, load_list
-from wordnet_splits.checks.listing import awaited_lists, benchmark_folders
+from wordnet_splits.checks.listing import benchmark_folders
 from wordnet_splits.making.population import NO_POSITIONS, count_difference, expand
 from wordnet_splits.manifest import Manifest, Part, read_manifest
-from wordnet_splits.recipe import Group, ImageRule, Recipe, load_recipe
+from wordnet_splits.recipe import Group, ImageRule, Recipe, awaited_lists, load_recipe
 from wordnet_splits.sources import Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.sources.roots import Roots, all_roots, roots_file
 

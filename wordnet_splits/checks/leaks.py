@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog.declarations import using_sources
-from wordnet_splits.making.leaks import Leak, class_leaks, digest_leaks
+from wordnet_splits.making.copies import digest_leaks, near_duplicate_leaks, near_duplicate_pairs
+from wordnet_splits.making.leaks import Leak, class_leaks
 from wordnet_splits.making.membership import Membership
-from wordnet_splits.making.near_duplicates import near_duplicate_leaks, near_duplicate_pairs
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.data import LeakRow
 from wordnet_splits.recipe import Recipe, load_recipe

@@ -8,23 +8,9 @@ from typing import Any
 
 from wordnet_splits.base.schemas import COUNTED
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.catalog.lists import available_lists
 from wordnet_splits.manifest import GroupRow, Manifest, read_manifest
 from wordnet_splits.manifest.folders import frozen_folders
-from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
-from wordnet_splits.rules import lists_used
-
-
-def awaited_lists(recipe: Recipe) -> tuple[str, ...]:
-    """Return the lists in a recipe that are not at hand, sorted."""
-    used = {r.list_ for g in recipe.group for r in g.images.values() if r.list_ is not None}
-    used |= {name for g in recipe.group for name in lists_used(g.classes)}
-    return tuple(sorted(used - set(available_lists(recipe.folder))))
-
-
-def buildable() -> tuple[str, ...]:
-    """Return the shipped benchmarks that ``--all`` builds: those whose lists are all at hand."""
-    return tuple(n for n in recipe_names() if not awaited_lists(load_recipe(n)))
+from wordnet_splits.recipe import Recipe, awaited_lists, load_recipe, recipe_names
 
 
 def benchmark_folders(manifests: Path | None = None) -> dict[str, Path | None]:

@@ -11,12 +11,11 @@ from wordnet_splits.base.files import locked, restore
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.checks.differences import EXPLANATION_DIFFERS, differences, folder_problems, of_whole
-from wordnet_splits.checks.listing import awaited_lists
 from wordnet_splits.checks.verification import CheckedGroup, LocatedProblem, Verification, count_checks
 from wordnet_splits.making import build_recipe
 from wordnet_splits.manifest import Manifest, Part, write_manifest
 from wordnet_splits.manifest.reading import altered_sources, read_again, while_steady
-from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
+from wordnet_splits.recipe import Recipe, awaited_lists, load_recipe, recipe_names
 from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.taxonomy import Taxonomy
 

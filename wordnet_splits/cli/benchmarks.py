@@ -89,10 +89,9 @@ def build_benchmarks(
 ) -> int:
     """Build manifests from rules, inventories and the roots at hand."""
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.checks.listing import buildable
     from wordnet_splits.finding import declarations_of, find_recipe
     from wordnet_splits.making import build_benchmark, run_for_each
-    from wordnet_splits.recipe import load_recipe, recipe_names
+    from wordnet_splits.recipe import buildable, load_recipe, recipe_names
 
     names = _names_or_all(names, all_, () if names else buildable())
     roots = parse_roots(root or [], declarations_of(*names))
@@ -321,8 +320,7 @@ def _group_row(benchmark: str, group: GroupRow, status: str) -> tuple[object, ..
 
 def _buildable(recipe: Recipe) -> Recipe:
     """Return the recipe; raise RecipeError for a shipped recipe that awaits a list that we may not ship."""
-    from wordnet_splits.checks.listing import awaited_lists
-    from wordnet_splits.recipe import recipe_names
+    from wordnet_splits.recipe import awaited_lists, recipe_names
 
     if recipe.name in recipe_names() and (lists := awaited_lists(recipe)):
         raise RecipeError(

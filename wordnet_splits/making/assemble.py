@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -17,58 +16,33 @@ from wordnet_splits.base.names import counted
 from wordnet_splits.catalog.catalog import catalog_names
 from wordnet_splits.catalog.declarations import Declaration, declared_sources
 from wordnet_splits.making.class_table import Labels, build_class_table, labels_of
-from wordnet_splits.making.identical import drop_identical, drop_near_duplicates
-from wordnet_splits.making.images import Selection
-from wordnet_splits.making.known_leaks import set_severities
-from wordnet_splits.making.leaks import (
-    Leak,
+from wordnet_splits.making.copies import (
     check_once,
-    class_leaks,
     digest_leaks,
-    drop_leaking,
-    leak_evidence,
+    drop_identical,
+    drop_near_duplicates,
+    near_duplicate_leaks,
+    near_duplicate_pairs,
 )
-from wordnet_splits.making.membership import Membership, decide_membership
-from wordnet_splits.making.near_duplicates import near_duplicate_leaks, near_duplicate_pairs
-from wordnet_splits.making.nearest_class import NEARNESS, inversions
+from wordnet_splits.making.images import Selection
+from wordnet_splits.making.leaks import Leak, leak_evidence, set_severities
+from wordnet_splits.making.membership import Membership
 from wordnet_splits.manifest import Manifest, Part, fingerprint
 from wordnet_splits.manifest.carried import pair_table_rows, source_rows
 from wordnet_splits.manifest.data import SCHEMA, check_data
+from wordnet_splits.manifest.nearest_class import NEARNESS, inversions
 from wordnet_splits.manifest.tables import SPLITS, image_table
 from wordnet_splits.recipe import Recipe
 from wordnet_splits.taxonomy import Taxonomy
 
 
-@dataclass(frozen=True)
-class Rules:
-    """The classes of each group by the rules of a recipe, and the leaks between them."""
-
-    recipe: Recipe
-    seed: int
-    membership: Membership
-    leaks: list[Leak]
-
-
-def assign_classes(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Rules:
-    """Assign the classes of a recipe's sources to its groups.
-
-    Raises
-    ------
-    RecipeError : a rule that cannot be satisfied.
-    """
-    membership = decide_membership(recipe, seed, taxonomy)
-    leaks = class_leaks(membership, taxonomy)
-    if recipe.drop_leaks:
-        drop_leaking(membership, leaks, taxonomy)
-        leaks = class_leaks(membership, taxonomy)
-    return Rules(recipe, seed, membership, leaks)
-
-
 def assemble(
-    rules: Rules,
+    membership: Membership,
+    leaks_of_classes: Sequence[Leak],
     selections: Sequence[Selection],
     taxonomy: Taxonomy,
     *,
+    seed: int,
     missing: Sequence[Problem] = (),
     resampled: bool = False,
     strict: bool = True,
@@ -81,30 +55,30 @@ def assemble(
     resampled : whether the seed is not the recipe's.
     strict : raise RecipeError for a leak that the recipe does not name.
     """
-    recipe = rules.recipe
+    recipe = membership.recipe
     near_duplicates = near_duplicate_pairs(recipe)
     if recipe.drop_leaks:
         drop_identical(selections)
         drop_near_duplicates(selections, near_duplicates)
-    labels = labels_of(rules.membership)
+    labels = labels_of(membership)
     ready = sorted(
         (s for s in selections if s.awaiting is None), key=lambda s: (s.split, s.group.role, s.group.name)
     )
     tables = {(s.split, s.group.name): _table(s, labels) for s in ready}
     check_once(list(tables.values()), recipe.name)
-    leaks = [*rules.leaks, *digest_leaks(recipe, list(tables.values()))]
+    leaks = [*leaks_of_classes, *digest_leaks(recipe, list(tables.values()))]
     leaks += near_duplicate_leaks(recipe, near_duplicates, list(tables.values()))
     undigested = {s.group.name for s in selections if s.awaiting is not None or len(s.digests) < s.count}
     set_severities(recipe, leaks, unknown_digests=undigested, strict=strict)
-    of_leaks = leak_evidence(rules.membership, leaks, taxonomy)
-    classes = build_class_table(rules.membership, labels, taxonomy, of_leaks)
+    of_leaks = leak_evidence(membership, leaks, taxonomy)
+    classes = build_class_table(membership, labels, taxonomy, of_leaks)
     local = any(s.local for s in selections)
-    name = recipe.name + (f"@seed={rules.seed}" if resampled else "") + ("@local" if local else "")
+    name = recipe.name + (f"@seed={seed}" if resampled else "") + ("@local" if local else "")
     awaiting = sorted({s.awaiting.source for s in selections if s.awaiting is not None})
     sources = declared_sources()
     declarations = {n: sources[n] for n in recipe.sources_named if n in sources and n not in catalog_names()}
     pair_tables = {n: recipe.table_path(n, recipe.name) for n in recipe.table_names}
-    declared, groups = recipe.as_data(), group_rows(recipe, rules.membership, selections, _inverted(classes))
+    declared, groups = recipe.as_data(), group_rows(recipe, membership, selections, _inverted(classes))
     evaluation = fingerprint.of_evaluation(declared, groups)
     data = {
         "schema": SCHEMA,
@@ -112,7 +86,7 @@ def assemble(
         "version": recipe.version,
         "recipe": declared,
         "about": recipe.about,
-        "seed": rules.seed,
+        "seed": seed,
         "taxonomy": {"name": "WordNet", "version": taxonomy.version, "hierarchy": recipe.hierarchy},
         "groups": groups,
         **_fingerprints(classes, tables, declarations, pair_tables, evaluation, whole=not awaiting),

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.making.membership import Membership
-from wordnet_splits.making.nearest_class import nearness_clauses
+from wordnet_splits.manifest.nearest_class import nearness_clauses
 from wordnet_splits.manifest.tables import class_table
 from wordnet_splits.recipe import Group
 from wordnet_splits.rules import Key, Verdict, sentence

@@ -14,18 +14,15 @@ above the other newts. Two such classes of one synset are equal only if they hav
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
-from typing import Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import RecipeError
+from wordnet_splits.base.names import counted
 from wordnet_splits.catalog import CatalogClass, load_catalog
-from wordnet_splits.making.membership import Membership
-from wordnet_splits.recipe import Group, Recipe
+from wordnet_splits.making.membership import Membership, decide_membership
+from wordnet_splits.recipe import Group, KnownLeak, Recipe, recipe_names
 from wordnet_splits.rules import Key
 from wordnet_splits.rules.evidence import NAMED, join_names
 from wordnet_splits.rules.relations import EQUAL, KnownClasses
@@ -120,6 +117,21 @@ def _class_set(name: str, role: str, source: str, classes: Iterable[str]) -> Cla
     return ClassSet(name, role, source, {c: load_catalog(source)[c] for c in classes})
 
 
+def assign_classes(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> tuple[Membership, list[Leak]]:
+    """Assign the classes of a recipe's sources to its groups; return them with their leaks.
+
+    Raises
+    ------
+    RecipeError : a rule that cannot be satisfied.
+    """
+    membership = decide_membership(recipe, seed, taxonomy)
+    leaks = class_leaks(membership, taxonomy)
+    if recipe.drop_leaks:
+        drop_leaking(membership, leaks, taxonomy)
+        leaks = class_leaks(membership, taxonomy)
+    return membership, leaks
+
+
 def class_leaks(membership: Membership, taxonomy: Taxonomy) -> list[Leak]:
     """Return the leaks of classes between every two sets, in the order of `class_sets`.
 
@@ -188,94 +200,6 @@ def _siblings(
     return sorted(siblings)
 
 
-def digest_leaks(recipe: Recipe, tables: Sequence[pa.Table]) -> list[Leak]:
-    """Return the identical pictures between groups, and within a group across splits or classes.
-
-    One pair per shared digest and pair of groups, in time linear in the number of copies. A leak is not
-    ``certain`` while a digest of either group is unknown.
-    """
-    holders: dict[bytes, list[Copy]] = defaultdict(list)
-    shared = _repeated(table["digest"].drop_null() for table in tables)
-    for table in tables if len(shared) else ():
-        rows = table.filter(pc.is_in(table["digest"], shared))
-        for *position, digest in _columns(rows, "group", "split", "image_id", "class_id", "digest"):
-            holders[digest].append(Copy(*position))
-    incomplete = {table["group"][0].as_py() for table in tables if table["digest"].null_count}
-    order = {g.name: n for n, g in enumerate(recipe.group)}
-    pairs_between: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
-    for copies in holders.values():
-        for groups, pair in _example_pairs(copies, order).items():
-            pairs_between[groups].add(pair)
-    return [
-        Leak("digest", a, b, sorted(pairs), certain=not incomplete & {a, b})
-        for (a, b), pairs in sorted(
-            pairs_between.items(), key=lambda item: (order[item[0][0]], order[item[0][1]])
-        )
-    ]
-
-
-class Copy(NamedTuple):
-    """A copy of a picture."""
-
-    group: str
-    split: str
-    image_id: str
-    class_id: str
-
-
-def _example_pairs(
-    copies: Iterable[Copy], order: Mapping[str, int]
-) -> dict[tuple[str, str], tuple[str, str]]:
-    """Return a pair of images for every two groups that have a picture: the first image of each.
-
-    Within a group: the first image, and the next one of another split or class.
-    """
-    first_copies: dict[str, Copy] = {}
-    pairs: dict[tuple[str, str], tuple[str, str]] = {}
-    for copy in sorted(copies):
-        before = first_copies.setdefault(copy.group, copy)
-        if (before.split, before.class_id) != (copy.split, copy.class_id):
-            pairs.setdefault((copy.group, copy.group), (before.image_id, copy.image_id))
-    for a, b in combinations(sorted(first_copies, key=order.__getitem__), 2):
-        pairs[a, b] = first_copies[a].image_id, first_copies[b].image_id
-    return pairs
-
-
-def check_once(tables: Sequence[pa.Table], where: str) -> None:
-    """Raise RecipeError if an image is in two splits or groups."""
-    by_source: dict[str, list[pa.Table]] = defaultdict(list)
-    for table in tables:
-        if table.num_rows:
-            by_source[table["source"][0].as_py()].append(table)
-    for source, of_source in by_source.items():
-        shared = _repeated(table["image_id"].unique() for table in of_source)
-        places: dict[str, str] = {}
-        for table in of_source if len(shared) else ():
-            rows = table.filter(pc.is_in(table["image_id"], shared))
-            for image_id, split, group in _columns(rows, "image_id", "split", "group"):
-                position = f"{group} ({split})"
-                before = places.setdefault(image_id, position)
-                if before != position:
-                    raise RecipeError(
-                        f"image {image_id} of {source} is in {before} and in {position}",
-                        where=where,
-                        hint="let each image be taken once",
-                    )
-
-
-def _repeated(columns: Iterable[pa.Array | pa.ChunkedArray]) -> pa.Array:
-    """Return the values that occur more than once in the columns."""
-    chunks = [chunk for column in columns for chunk in getattr(column, "chunks", [column])]
-    if not chunks:
-        return pa.array([])
-    counts = pc.value_counts(pa.chunked_array(chunks))
-    return counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-
-
-def _columns(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
-    return zip(*(table[name].to_pylist() for name in names), strict=True)
-
-
 def drop_leaking(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> None:
     """Remove the classes that leak from their groups, for ``drop_leaks``, and note the reasons.
 
@@ -309,6 +233,119 @@ def drop_leaking(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxono
             membership.removed[group.source, class_id] = (group, reason)
 
 
+def set_severities(
+    recipe: Recipe, leaks: Sequence[Leak], *, unknown_digests: Collection[str], strict: bool = True
+) -> None:
+    """Set each leak's severity and reason. Raises RecipeError for a leak that the recipe must name.
+
+    Parameters
+    ----------
+    unknown_digests : groups with unknown digests, whose named leaks of pictures may not be found yet.
+    strict : compare with the leaks that the recipe names. False for another draw, or one with images left
+        out, which the recipe's author did not see: there an unnamed leak is only marked ``unnamed``. So is
+        always a picture that a shipped benchmark has twice in ID.
+    """
+    groups = {g.name: g for g in recipe.group}
+    leaks_by_entry: dict[int, list[Leak]] = {n: [] for n in range(len(recipe.known_leak))}
+    for leak in leaks:
+        at = next((n for n, entry in enumerate(recipe.known_leak) if _orders(entry, leak, groups)), None)
+        if at is not None:
+            leaks_by_entry[at].append(leak)
+            leak.severity, leak.reason = "known", recipe.known_leak[at].reason
+        elif not _serious(groups, leak):
+            continue
+        elif recipe.reproduces:
+            leak.severity, leak.reason = "known", "as in the benchmark reproduced"
+        elif not strict or (leak.a == leak.b and recipe.name in recipe_names()):
+            leak.severity = "unnamed"
+        else:
+            raise RecipeError(_unnamed(leak), where=recipe.name, hint=_remedy(recipe, leak))
+    for n, matching in leaks_by_entry.items() if strict else ():
+        _check_extent(recipe, recipe.known_leak[n], matching, groups, unknown_digests)
+
+
+def _unnamed(leak: Leak) -> str:
+    if leak.a == leak.b and leak.kind == "digest":
+        subject = f"{len(leak.pairs):,} " + ("picture is" if len(leak.pairs) == 1 else "pictures are")
+        return f"{subject} in two splits or classes of the ID group {leak.a!r}: {leak.shown()}"
+    between = f"within group {leak.a!r}" if leak.a == leak.b else f"between groups {leak.a!r} and {leak.b!r}"
+    return f"{counted(len(leak.pairs), f'{leak.kind} leak')} {between}: {leak.shown()}"
+
+
+def _remedy(recipe: Recipe, leak: Leak) -> str:
+    entry = f'kind = "{leak.kind}", a = "{as_operand(leak.a)}", b = "{as_operand(leak.b)}"'
+    change = "remove the copies" if leak.kind in PICTURE_KINDS else "change the rule"
+    drop = "" if recipe.drop_leaks else ", set drop_leaks = true,"  # it has already removed all that it can
+    return f"{change}{drop} or name them in [[known_leak]]: {entry}, count = {len(leak.pairs)}, and a reason"
+
+
+def _serious(groups: Mapping[str, Group], leak: Leak) -> bool:
+    a, b = groups.get(leak.a), groups.get(leak.b)
+    if a is None or b is None or leak.kind == "sibling":
+        return False
+    if inside_id(a, b):
+        return leak.kind in PICTURE_KINDS
+    if not trains(a, b):
+        return False
+    near_by_design = {a.role, b.role} == {"id", "near"} and a.source == b.source
+    return not (leak.kind == "ancestry" and near_by_design)
+
+
+def _covers(operand: str, name: str, groups: Mapping[str, Group]) -> bool:
+    """Say whether an operand of a known leak means a set: by its name or by its source."""
+    of_source = name in groups and operand == f"source:{groups[name].source}"
+    return operand in (name, as_operand(name)) or of_source
+
+
+def _orders(entry: KnownLeak, leak: Leak, groups: Mapping[str, Group]) -> list[bool]:
+    """Return the orders in which an entry's ``a`` and ``b`` fit a leak: False as they are, True swapped."""
+    ends = ((leak.a, leak.b, False), (leak.b, leak.a, True)) if entry.kind == leak.kind else ()
+    return [s for a, b, s in ends if _covers(entry.a, a, groups) and _covers(entry.b, b, groups)]
+
+
+def _check_extent(
+    recipe: Recipe,
+    entry: KnownLeak,
+    leaks: Sequence[Leak],
+    groups: Mapping[str, Group],
+    unknown_digests: Collection[str],
+) -> None:
+    """Raise RecipeError if a known leak has other pairs, or another number, than were found.
+
+    Fewer may be found while digests of the groups are unknown, and in a variant that drops leaks.
+    """
+    between = f"{entry.a} and {entry.b}"
+    may_be_fewer = recipe.drop_leaks or (
+        entry.kind in PICTURE_KINDS
+        and any(_covers(o, name, groups) for o in (entry.a, entry.b) for name in unknown_digests)
+    )
+    if not leaks and not may_be_fewer:
+        raise RecipeError(
+            f"known_leak {entry.kind} between {between} matches nothing",
+            where=recipe.name,
+            hint="remove the entry",
+        )
+    pairs = {p[::-1] if _orders(entry, leak, groups)[0] else p for leak in leaks for p in leak.pairs}
+    if entry.count is not None:
+        if len(pairs) > entry.count or (len(pairs) < entry.count and not may_be_fewer):
+            raise RecipeError(
+                f"{counted(len(pairs), f'{entry.kind} leak')} between {between}, "
+                f"the recipe names {entry.count}",
+                where=recipe.name,
+                hint="correct the count, or the rule",
+            )
+        return
+    named_pairs = set(entry.classes or ())
+    unnamed, idle = sorted(pairs - named_pairs), sorted(named_pairs - pairs)
+    if unnamed or (idle and not may_be_fewer):
+        reason = f"{unnamed[0]} is not named" if unnamed else f"{idle[0]} matches nothing"
+        raise RecipeError(
+            f"known_leak {entry.kind} between {between}: {reason}",
+            where=recipe.name,
+            hint="name exactly the leaks there are",
+        )
+
+
 def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> dict[Key, str]:
     """Return clauses about the leaks of each class, closest kin first, with the recipe's reasons.
 
@@ -336,16 +373,14 @@ def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxon
 
 def _clause(severity: str, relation: str, reason: str, kin: Sequence[tuple[ClassSet, str]]) -> str:
     kind = {"known": "known leak", "unnamed": "leak that the recipe does not name"}.get(severity, "leak")
-    names = [_described(class_set, class_id) for class_set, class_id in kin[:NAMED]]
+    names = [
+        f"the {'ID' if s.role == 'id' else s.role} class {s.members[class_id].name.replace('_', ' ')}"
+        for s, class_id in kin[:NAMED]
+    ]
     remainder = [f"{len(kin) - NAMED:,} more"] if len(kin) > NAMED else []
     return f"{kind}: it {relation} {join_names([*names, *remainder])}" + (
         f" ({reason.rstrip('.')})" if reason else ""
     )
-
-
-def _described(group: ClassSet, class_id: str) -> str:
-    role = "ID" if group.role == "id" else group.role
-    return f"the {role} class {load_catalog(group.source)[class_id].name.replace('_', ' ')}"
 
 
 def _relation(kind: str, item: CatalogClass, related: CatalogClass, taxonomy: Taxonomy) -> str:

@@ -18,10 +18,10 @@ from wordnet_splits.base.files import as_path, locked, restore
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.catalog.declarations import using_sources
-from wordnet_splits.making.assemble import assemble, assign_classes
+from wordnet_splits.making.assemble import assemble
 from wordnet_splits.making.digesting import read_pixels, unexpected_names, unreadable_by_position
 from wordnet_splits.making.images import Selection, select_images
-from wordnet_splits.making.leaks import Leak
+from wordnet_splits.making.leaks import Leak, assign_classes
 from wordnet_splits.making.membership import Membership
 from wordnet_splits.manifest import GroupRow, Manifest, Part, read_manifest, write_manifest
 from wordnet_splits.recipe import Recipe, declared_by, load_recipe
@@ -152,8 +152,8 @@ def build_recipe(
     resampled, seed = seed is not None, recipe.seed if seed is None else seed
     taxonomy = taxonomy or load()
     sources = {n: open_source(n, r) for n, r in sorted(roots.items()) if n in recipe.sources}
-    rules = assign_classes(recipe, seed, taxonomy)
-    select = partial(select_images, recipe, seed, rules.membership.groups, local=local, progress=progress)
+    membership, class_leaks = assign_classes(recipe, seed, taxonomy)
+    select = partial(select_images, recipe, seed, membership.groups, local=local, progress=progress)
     selections = select(sources)
     drawn = {}
     if given is not None:
@@ -179,11 +179,18 @@ def build_recipe(
         raise missing_error(missing, selections, sources, recipe.name)
     strict = given is None and not resampled and not missing
     manifest, leaks = assemble(
-        rules, selections, taxonomy, missing=missing, resampled=resampled, strict=strict
+        membership,
+        class_leaks,
+        selections,
+        taxonomy,
+        seed=seed,
+        missing=missing,
+        resampled=resampled,
+        strict=strict,
     )
     unnamed = [leak for leak in leaks if leak.severity == "unnamed"]
     pixels = {s.part: sum(i in s.compared for ids in s.images.values() for i in ids) for s in selections}
-    return Build(manifest, problems, unexpected, unread, unnamed, rules.membership, drawn, pixels)
+    return Build(manifest, problems, unexpected, unread, unnamed, membership, drawn, pixels)
 
 
 def use_frozen_images(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from wordnet_splits.recipe.loading import awaited_lists as awaited_lists
+from wordnet_splits.recipe.loading import buildable as buildable
 from wordnet_splits.recipe.loading import class_set_names as class_set_names
 from wordnet_splits.recipe.loading import declaration_in as declaration_in
 from wordnet_splits.recipe.loading import declared_by as declared_by

@@ -19,9 +19,11 @@ from wordnet_splits.base.text_formats import LARGEST_TOML, parse_toml
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog import catalog_names
 from wordnet_splits.catalog.declarations import BESIDE, Declaration, read_declaration, using_sources
+from wordnet_splits.catalog.lists import available_lists
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.recipe.recipe import Recipe
 from wordnet_splits.recipe.text import explain_validation, lines_below
+from wordnet_splits.rules import lists_used
 
 BENCHMARKS, CLASS_SETS = "recipes", "class_sets"
 """Folders of shipped recipes: benchmarks, and published lists of classes."""
@@ -46,6 +48,18 @@ def _names_in(folder: str) -> tuple[str, ...]:
 def is_shipped(recipe: Recipe) -> bool:
     """Return whether a recipe is one that is shipped: its name, and everything that it says."""
     return recipe.name in recipe_names() and recipe == load_recipe(recipe.name)
+
+
+def awaited_lists(recipe: Recipe) -> tuple[str, ...]:
+    """Return the lists in a recipe that are not at hand, sorted."""
+    used = {r.list_ for g in recipe.group for r in g.images.values() if r.list_ is not None}
+    used |= {name for g in recipe.group for name in lists_used(g.classes)}
+    return tuple(sorted(used - set(available_lists(recipe.folder))))
+
+
+def buildable() -> tuple[str, ...]:
+    """Return the shipped benchmarks that ``--all`` builds: those whose lists are all at hand."""
+    return tuple(n for n in recipe_names() if not awaited_lists(load_recipe(n)))
 
 
 def load_recipe(recipe: Recipe | Manifest | str | Path) -> Recipe:
@@ -241,7 +255,7 @@ def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> N
     from fix_resize.spec import spec_names
     from wordnet_splits.catalog import known_sources
     from wordnet_splits.catalog.declarations import unknown_source
-    from wordnet_splits.catalog.lists import available_lists, unknown_list
+    from wordnet_splits.catalog.lists import unknown_list
 
     lists = available_lists(recipe.folder)
     groups = {g.name for g in recipe.group}

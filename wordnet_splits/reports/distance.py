@@ -16,8 +16,8 @@ from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.shapes import Box, Boxes
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.making.class_table import MEASURES
-from wordnet_splits.making.nearest_class import NEARNESS, Inversion, inversions
 from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.nearest_class import NEARNESS, Inversion, inversions
 from wordnet_splits.metrics import auroc
 from wordnet_splits.recipe import Recipe
 from wordnet_splits.reports.explain import manifest_of

@@ -14,10 +14,9 @@ from wordnet_splits.base.errors import SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.names import same_spelling
 from wordnet_splits.base.tabular import Tabular, markdown_table, write_csv
 from wordnet_splits.finding import find_recipe, load_manifest
-from wordnet_splits.making import build_benchmark
-from wordnet_splits.making.nearest_class import nearer_ood_classes
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.folders import manifest_names
+from wordnet_splits.manifest.nearest_class import nearer_ood_classes
 from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.reports.margin import margin
 from wordnet_splits.rules import ClassRule
@@ -155,12 +154,14 @@ def _elsewhere(row: TableRow, benchmarks: Mapping[str, Manifest]) -> list[TableR
 
 def manifest_of(benchmark: Recipe | Manifest | str | Path, manifests: Path | None) -> Manifest:
     """Return a frozen manifest or a build, else build the recipe."""
-    if isinstance(benchmark, Recipe):
-        return build_benchmark(benchmark).manifest
-    try:
-        return load_manifest(benchmark, manifests)
-    except UnknownNameError:
-        return build_benchmark(find_recipe(benchmark, manifests)).manifest
+    if not isinstance(benchmark, Recipe):
+        try:
+            return load_manifest(benchmark, manifests)
+        except UnknownNameError:
+            benchmark = find_recipe(benchmark, manifests)
+    from wordnet_splits.making import build_benchmark
+
+    return build_benchmark(benchmark).manifest
 
 
 def find_class(manifest: Manifest, class_name: str, taxonomy: Taxonomy) -> list[TableRow]:

@@ -19,10 +19,9 @@ from wordnet_splits.base.parquet import schema_of, write_table
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.declarations import merge_declarations, using_sources
-from wordnet_splits.checks.listing import buildable
 from wordnet_splits.finding import find_recipe
 from wordnet_splits.making.membership import decide_membership
-from wordnet_splits.recipe import Recipe
+from wordnet_splits.recipe import Recipe, buildable
 from wordnet_splits.robust import alternatives, readings
 from wordnet_splits.robust.alternatives import EXCLUDED, Outcome
 from wordnet_splits.rules import Key

@@ -15,7 +15,7 @@ import pytest
 
 from tools.audits.page import filled
 from tools.robustness.page import THERE, tables
-from wordnet_splits.checks.listing import buildable
+from wordnet_splits.recipe import buildable
 from wordnet_splits.robust.robust import robust_roles
 
 ROOT = Path(__file__).resolve().parents[3]

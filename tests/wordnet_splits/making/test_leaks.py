@@ -13,9 +13,8 @@ from tests.raising import raises
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import build_benchmark, leaks
-from wordnet_splits.making.known_leaks import _remedy
-from wordnet_splits.making.leaks import class_leaks
+from wordnet_splits.making import build_benchmark, copies, leaks
+from wordnet_splits.making.leaks import _remedy, class_leaks
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.folders import manifest_names
@@ -369,7 +368,7 @@ def test_copies_of_one_placeholder_take_one_pair_for_each_two_groups_that_hold_i
         )
         for name in reversed(names)
     ]
-    found = leaks.digest_leaks(recipe, tables)
+    found = copies.digest_leaks(recipe, tables)
     assert [(leak.a, leak.b, leak.pairs) for leak in found] == [
         (a, b, [(f"{a}/00000", f"{b}/00000")]) for a, b in combinations(names, 2)
     ]

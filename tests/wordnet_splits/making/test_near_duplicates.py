@@ -16,7 +16,7 @@ from wordnet_splits.checks.verify import verify_benchmark
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import build_benchmark
-from wordnet_splits.making.identical import drop_near_duplicates
+from wordnet_splits.making.copies import drop_near_duplicates
 from wordnet_splits.making.images import Selection
 from wordnet_splits.recipe import Group, load_recipe
 
