@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from wordnet_splits.audit.class_list import ClassList, ListedClass
 from wordnet_splits.rules.keywords import folded_name
-from wordnet_splits.similarity.blockwise import no_common_ancestor
+from wordnet_splits.similarity.measures import no_common_ancestor
 from wordnet_splits.taxonomy import Taxonomy
 
 SEXES = frozenset({"male", "female"})

@@ -11,9 +11,10 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from wordnet_splits.base.errors import MissingImageError, Problem, SourceError, SplitsError
@@ -205,7 +206,7 @@ def _altered(source: Source, class_id: str, image_id: str) -> Problem:
 def digest_chunk(job: tuple[Source, list[str]]) -> list[ReadImage]:
     """Read, check and digest some images of a source; runs in a worker."""
     source, ids = job
-    return [_outcome(source, image_id) for image_id in ids]
+    return _read(source, ids) if source.rooted else _generated(source.name, tuple(ids))
 
 
 def chunk_name(job: tuple[Source, list[str]]) -> str:
@@ -214,30 +215,24 @@ def chunk_name(job: tuple[Source, list[str]]) -> str:
     return f"{source.name} {ids[0]} to {ids[-1]}"
 
 
-def _outcome(source: Source, image_id: str) -> ReadImage:
-    return _read(source, image_id) if source.rooted else _generated(source.name, image_id)
+@lru_cache(maxsize=1 << 10)  # 25 kB each: several benchmarks have the same noise
+def _generated(source: str, ids: tuple[str, ...]) -> list[ReadImage]:
+    return _read(open_source(source), ids)
 
 
-@lru_cache(maxsize=1 << 17)  # two hundred bytes each: several benchmarks have the same noise
-def _generated(source: str, image_id: str) -> ReadImage:
-    return _read(_opened(source), image_id)
-
-
-@cache
-def _opened(source: str) -> Source:
-    return open_source(source)
-
-
-def _read(source: Source, image_id: str) -> ReadImage:
+def _read(source: Source, ids: Sequence[str]) -> list[ReadImage]:
     try:
-        raw = source.read([image_id])[0]
+        raws = source.read(ids)
     except MissingImageError as error:
+        if len(ids) > 1:
+            return [outcome for image_id in ids for outcome in _read(source, [image_id])]
         kind = "missing" if isinstance(error.__cause__, ABSENT) else "unreadable"
-        return kind, None, f"{error.what} (under {source.root})"
-    reason = source.check_image(raw)
-    if reason is not None:
-        return "unreadable", None, reason
-    return "", source.digest(raw), ""
+        return [(kind, None, f"{error.what} (under {source.root})")]
+    outcomes: list[ReadImage] = []
+    for raw in raws:
+        reason = None if isinstance(raw, np.ndarray) else source.check_image(raw)
+        outcomes.append(("", source.digest(raw), "") if reason is None else ("unreadable", None, reason))
+    return outcomes
 
 
 class _Journal:

@@ -21,7 +21,7 @@ from wordnet_splits.manifest import Part
 from wordnet_splits.manifest.tables import CUT_ORDER
 from wordnet_splits.recipe import Group, ImageRule, Recipe
 from wordnet_splits.sources import Source, source_class
-from wordnet_splits.sources.noise import NoiseId
+from wordnet_splits.sources.noise import noise_ids
 
 ListedImages = Mapping[tuple[str, str], Sequence[str]]
 """Images of a published list by (source, class id)."""
@@ -241,7 +241,7 @@ def select_images(
             selection = _cut(plan, plans, recipe.draw, seed, populations, already, shortfalls)
         elif plan.rule.generate is not None:
             assert group.noise is not None
-            ids = [str(NoiseId(group.noise.shape, group.noise.seed, n)) for n in range(plan.rule.generate)]
+            ids = noise_ids(group.noise.shape, group.noise.seed, plan.rule.generate)
             selection = Selection(group, split, len(ids), {"all": ids})
         else:
             keys = {(group.source, class_id): class_id for class_id in plan.classes}

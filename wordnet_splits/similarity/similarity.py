@@ -36,9 +36,16 @@ import numpy.typing as npt
 
 from wordnet_splits.base.errors import unknown
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.similarity import allpairs, blockwise, measures
-from wordnet_splits.similarity.blockwise import Array, height, no_common_ancestor
-from wordnet_splits.similarity.measures import FORMULAS, MEASURES, READINGS
+from wordnet_splits.similarity import allpairs, measures
+from wordnet_splits.similarity.measures import (
+    FORMULAS,
+    MEASURES,
+    READINGS,
+    Array,
+    height,
+    no_common_ancestor,
+    row_blocks,
+)
 from wordnet_splits.taxonomy import Taxonomy
 
 __all__ = [
@@ -201,7 +208,7 @@ def similarity_matrices(
     taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
     shape = len(a), len(a if b is None else b)
     result = {measure: np.empty(shape, _dtype(dtype, measure, taxonomy)) for measure in measures}
-    for rows, tiles in blockwise.row_blocks(a, b, taxonomy, allpairs.ROWS):
+    for rows, tiles in row_blocks(a, b, taxonomy, allpairs.ROWS):
         for terms in tiles:
             for measure, values in result.items():
                 values[rows, terms.tile.columns] = terms.lcs if measure == "lcs" else FORMULAS[measure](terms)
@@ -222,7 +229,7 @@ def similarity_blocks(
     """
     taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
     columns, kind = len(a if b is None else b), _dtype(dtype, measure, taxonomy)
-    for rows, tiles in blockwise.row_blocks(a, b, taxonomy, block):
+    for rows, tiles in row_blocks(a, b, taxonomy, block):
         values = np.empty((rows.stop - rows.start, columns), kind)
         for terms in tiles:
             values[:, terms.tile.columns] = FORMULAS[measure](terms)

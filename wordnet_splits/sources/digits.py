@@ -16,7 +16,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fix_resize.decode import as_rgb
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.sources.layouts.layout import ALL, Image, Layout, Location, Note, Raw, parse_position
 from wordnet_splits.sources.source import Source, register_source
@@ -45,7 +44,8 @@ class EmbeddedDigits(Layout):
 
     def read(self, location: Location) -> Raw:
         """Return the pixels, uint8 (8, 8, 3)."""
-        return as_rgb(load_digits_pixels()[0][int(location[0])])
+        grey = load_digits_pixels()[0][int(location[0])]
+        return np.repeat(grey[:, :, None], 3, axis=2)
 
 
 @register_source

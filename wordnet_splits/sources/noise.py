@@ -20,7 +20,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from fix_resize.decode import as_rgb
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.catalog import load_catalog
@@ -57,7 +56,8 @@ class GeneratedNoise(Layout):
         """Return the pixels, uint8 (h, w, 3)."""
         noise = NoiseId.parse(str(location[0]))
         assert noise is not None, "located by an id"
-        return as_rgb(generate(self._source, noise.seed, noise.index, noise.shape))
+        pixels = generate(self._source, noise.seed, noise.index, noise.shape)
+        return pixels.repeat(3, axis=2) if noise.shape[2] == 1 else pixels
 
 
 class NoiseSource(Source):
@@ -111,7 +111,7 @@ class NoiseSource(Source):
             raise SourceError(message, hint="open it with shape=[h, w, c]")
         if count < 0:
             raise SourceError(f"cannot generate {count} images")
-        return [str(NoiseId(self.shape, self.seed, index)) for index in range(count)]
+        return noise_ids(self.shape, self.seed, count)
 
     @classmethod
     def class_of(cls, image_id: str) -> str | None:
@@ -156,6 +156,11 @@ class NoiseId:
         height, width, channels, seed, index = (int(part) for part in match.groups())
         parsed = cls((height, width, channels), seed, index)
         return parsed if str(parsed) == text else None
+
+
+def noise_ids(shape: tuple[int, int, int], seed: int, count: int) -> list[str]:
+    """Return the ids of the first ``count`` images of a shape and a seed."""
+    return [str(NoiseId(shape, seed, index)) for index in range(count)]
 
 
 def check_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:

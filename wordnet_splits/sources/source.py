@@ -178,7 +178,10 @@ class Source(ABC):
         """
         locations = [self._locate(image_id) for image_id in ids]
         raws: list[Raw] = [b""] * len(ids)
-        for n in sorted(range(len(ids)), key=lambda n: self._storage_position(locations[n])):
+        order: Iterable[int] = range(len(ids))
+        if self.storage.positioned:
+            order = sorted(order, key=lambda n: self._storage_position(locations[n]))
+        for n in order:
             raws[n] = self._read(ids[n], locations[n])
         return raws
 
@@ -204,7 +207,8 @@ class Source(ABC):
     def digest(self, raw: Raw) -> bytes:
         """Return the 32 bytes that identify the picture: of its pixels if lossless, else of its file."""
         if isinstance(raw, np.ndarray):
-            return digests.digest_pixels(as_rgb(raw))
+            is_rgb = raw.dtype == np.uint8 and raw.shape[2:] == (3,)
+            return digests.digest_pixels(raw if is_rgb else as_rgb(raw))
         if self.lossless:
             return digests.digest_pixels(np.asarray(self.decode(raw)))
         return digests.digest_file(raw)

@@ -1,8 +1,11 @@
-"""The noun graph as arrays: parents and children in CSR form, depths, and its projection to a tree."""
+"""The noun graph as arrays: parents and children in CSR form, depths, its projection to a tree, and parts.
+
+Parts and wholes are WordNet's holonym pointers (member, part, substance), beside the hierarchy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
@@ -10,7 +13,7 @@ from importlib.resources import files
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.base.errors import TaxonomyError
+from wordnet_splits.base.errors import TaxonomyError, unknown
 
 Ints = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
@@ -19,6 +22,14 @@ Flags = npt.NDArray[np.bool_]
 TREE_CHOICES = files("wordnet_splits") / "data" / "wordnet" / "imagenet_tree.tsv"
 UNREACHED = 255
 """The depth of a node without a chain of parents to a root (only below an unresolved node of a tree)."""
+
+
+KINDS = ("member", "part", "substance")
+SYMBOLS = {"#m": 0, "#p": 1, "#s": 2}
+"""Holonym pointers of ``data.noun`` as indices of `KINDS`; meronym pointers (``%``) are the same edges."""
+
+Edge = tuple[int, int, int]
+"""Node of the part, node of the whole, index of the kind in `KINDS`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,3 +272,69 @@ def tree_of(graph: Graph, choices: Mapping[int, int], wnid: Callable[[int], str]
     if graph.unresolved is not None:
         unresolved |= graph.unresolved
     return Graph(indptr, graph.parent_indices[keep], graph.instance[keep], unresolved)
+
+
+@dataclass(frozen=True, eq=False)
+class PartGraph:
+    """Edges from parts to wholes, sorted by part, then by whole.
+
+    Parameters
+    ----------
+    parts, wholes : (edges,) int32, the two ends of each edge.
+    kinds : (edges,) uint8, indices of `KINDS`.
+    """
+
+    parts: Ints
+    wholes: Ints
+    kinds: Bytes
+
+    @classmethod
+    def from_edges(cls, edges: Sequence[Edge]) -> PartGraph:
+        """Return the graph of edges in any order."""
+        table = np.array(sorted(edges), np.int32).reshape(-1, 3)
+        return cls(table[:, 0].copy(), table[:, 1].copy(), table[:, 2].astype(np.uint8))
+
+    @classmethod
+    def from_names(cls, wholes: Mapping[str, Sequence[str]], node_of: Mapping[str, int]) -> PartGraph:
+        """Return the graph of part -> wholes, all of kind ``part``."""
+        kind = KINDS.index("part")
+        return cls.from_edges([(node_of[p], node_of[w], kind) for p, row in wholes.items() for w in row])
+
+    def wholes_of(self, node: int, kind: str | None = None) -> list[int]:
+        """Return the direct wholes of ``node``, ascending; of one of `KINDS`, or of any."""
+        return _select(self._wholes.get(node, ()), kind)
+
+    def parts_of(self, node: int, kind: str | None = None) -> list[int]:
+        """Return the direct parts of ``node``, ascending; of one of `KINDS`, or of any."""
+        return _select(self._parts.get(node, ()), kind)
+
+    @cached_property
+    def _wholes(self) -> dict[int, list[tuple[int, int]]]:
+        wholes: dict[int, list[tuple[int, int]]] = {}
+        for part, whole, kind in self._edges():
+            wholes.setdefault(part, []).append((whole, kind))
+        return wholes
+
+    @cached_property
+    def _parts(self) -> dict[int, list[tuple[int, int]]]:
+        parts: dict[int, list[tuple[int, int]]] = {}
+        for part, whole, kind in self._edges():  # sorted by part, which stay ascending
+            parts.setdefault(whole, []).append((part, kind))
+        return parts
+
+    def _edges(self) -> Iterator[Edge]:
+        return zip(self.parts.tolist(), self.wholes.tolist(), self.kinds.tolist(), strict=True)
+
+    def __getstate__(self) -> dict[str, object]:  # without derived tables
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def _select(ends: Iterable[tuple[int, int]], kind: str | None) -> list[int]:
+    if kind is None:
+        return [node for node, _ in ends]
+    if kind not in KINDS:
+        raise unknown("kind of part", kind, KINDS)
+    return [node for node, index in ends if KINDS[index] == kind]
+
+
+NO_PARTS = PartGraph.from_edges([])

@@ -19,9 +19,8 @@ import numpy as np
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.taxonomy import wndb
-from wordnet_splits.taxonomy.graph import Graph
+from wordnet_splits.taxonomy.graph import Graph, PartGraph
 from wordnet_splits.taxonomy.lexicon import Lexicon
-from wordnet_splits.taxonomy.parts import PartGraph
 
 SHA256 = {
     "data.noun": "fea17d2f9656611334eac790e5d69e47645fa180c4aa481fb4cd9b3520754ca2",

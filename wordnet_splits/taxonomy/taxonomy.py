@@ -18,9 +18,8 @@ import numpy.typing as npt
 
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.taxonomy import graph, lexicon, shipped, wndb
-from wordnet_splits.taxonomy.graph import Graph, Ints
+from wordnet_splits.taxonomy.graph import NO_PARTS, Graph, Ints, PartGraph
 from wordnet_splits.taxonomy.lexicon import LemmaIndex, Lexicon
-from wordnet_splits.taxonomy.parts import NO_PARTS, PartGraph
 
 if TYPE_CHECKING:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.base.lazy import need
-from wordnet_splits.taxonomy import graph, lexicon, parts
+from wordnet_splits.taxonomy import graph, lexicon
+from wordnet_splits.taxonomy.graph import Graph, PartGraph
 
 if TYPE_CHECKING:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
@@ -35,9 +36,9 @@ class Nouns:
 
     version: str
     offsets: npt.NDArray[np.uint32]
-    graph: graph.Graph
+    graph: Graph
     lexicon: lexicon.Lexicon
-    parts: parts.PartGraph
+    parts: PartGraph
 
 
 def directory_texts(folder: Path, without: Collection[str] = ()) -> dict[str, bytes]:
@@ -176,9 +177,9 @@ def _synset(line: str) -> tuple[int, list[str], list[tuple[int, bool]], list[tup
         if fields[at] == HYPERNYM or fields[at] == INSTANCE_HYPERNYM
     ]
     around = [
-        (int(fields[at + 1]), parts.SYMBOLS[fields[at]])
+        (int(fields[at + 1]), graph.SYMBOLS[fields[at]])
         for at in range(after_words + 1, stop, 4)
-        if fields[at] in parts.SYMBOLS and fields[at + 2] == "n"
+        if fields[at] in graph.SYMBOLS and fields[at + 2] == "n"
     ]
     return int(offset), words, above, around
 
@@ -228,7 +229,7 @@ def _senses(text: bytes, node_of: Mapping[int, int], where: str) -> dict[str, li
 
 def _graph(
     offsets: list[int], pointers: list[list[tuple[int, bool]]], node_of: Mapping[int, int], where: str
-) -> graph.Graph:
+) -> Graph:
     parents = []
     for offset, above in zip(offsets, pointers, strict=True):
         try:  # plain hypernyms last: they override an instance edge to the same synset
@@ -245,7 +246,7 @@ def _graph(
 
 def _parts(
     offsets: list[int], pointers: list[list[tuple[int, int]]], node_of: Mapping[int, int], where: str
-) -> parts.PartGraph:
+) -> PartGraph:
     edges = []
     for node, (offset, around) in enumerate(zip(offsets, pointers, strict=True)):
         for to, kind in around:
@@ -255,7 +256,7 @@ def _parts(
                     where=f"{where}/data.noun",
                 )
             edges.append((node, node_of[to], kind))
-    return parts.PartGraph.from_edges(edges)
+    return PartGraph.from_edges(edges)
 
 
 def _malformed(where: str, name: str, number: int) -> TaxonomyError:

@@ -13,7 +13,7 @@ from tests.wordnet_splits.frozen_answers import digest_of
 from tests.wordnet_splits.taxonomy.small_wndb import SMALL, write_small_wndb
 from wordnet_splits.base.errors import TaxonomyError, UnknownNameError
 from wordnet_splits.taxonomy import Taxonomy
-from wordnet_splits.taxonomy.parts import KINDS
+from wordnet_splits.taxonomy.graph import KINDS
 
 SYMBOL = {"member": "m", "part": "p", "substance": "s"}
 

@@ -21,9 +21,16 @@ from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.names import is_one_line, printable
 from wordnet_splits.sources.layouts.json_items import json_items
 from wordnet_splits.sources.layouts.labels import same_name
-from wordnet_splits.sources.layouts.layout import Image, ImageFiles, Note, register_layout, without_extension
+from wordnet_splits.sources.layouts.layout import (
+    ALL,
+    Image,
+    ImageFiles,
+    Note,
+    register_layout,
+    without_extension,
+)
 from wordnet_splits.sources.layouts.shards import shards
-from wordnet_splits.sources.layouts.split_words import ALL, splits_of
+from wordnet_splits.sources.layouts.split_words import splits_of
 
 USUAL: Final = "instances_*.json"
 TRIED: Final = 100

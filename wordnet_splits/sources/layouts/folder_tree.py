@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.names import listed, printable, same_spelling
-from wordnet_splits.sources.layouts.split_words import ALL, parse_split
+from wordnet_splits.sources.layouts.layout import ALL
+from wordnet_splits.sources.layouts.split_words import parse_split
 
 Parts = tuple[str, ...]
 """The names of the folders from the root to a folder."""

@@ -22,13 +22,15 @@ from wordnet_splits.base.registry import Registry
 from wordnet_splits.base.untrusted import check_link, read_image
 from wordnet_splits.catalog.catalog import load_declared_catalog
 from wordnet_splits.catalog.declarations import Declaration
-from wordnet_splits.sources.layouts.split_words import ALL as ALL
 
 DVC: Final = ".dvc"
 """Extension of the file that replaces or accompanies a picture in a dataset of DVC."""
 
 MOST_DIGITS: Final = 9
 """Largest number of digits of a position in an id."""
+
+ALL: Final = "all"
+"""The split of a dataset that has none."""
 
 Raw = bytes | np.ndarray[Any, np.dtype[np.uint8]]
 """An image as it is stored: a file's bytes, or uint8 pixels (h, w, 3) or (h, w)."""
@@ -71,12 +73,14 @@ class Layout(ABC):
     ----------
     multilabel : whether an image may have several classes, so that its role depends on all of them.
     decoded : whether `read` returns pixels; an image that cannot be decoded then counts as missing.
+    positioned : whether images are read faster in the order of their `storage_position`.
     name : the layout's name, as ``wordnet-splits sources check`` prints it.
     order : "unknown" where ids are positions and the files are not the publisher's.
     """
 
     multilabel: ClassVar[bool] = False
     decoded: ClassVar[bool] = False
+    positioned: ClassVar[bool] = False
     name: str = ""
     order: Order = "published"
 
@@ -141,6 +145,8 @@ class JoinedLayouts(Layout):
     layouts : at least one; an image is looked up in the first that may have it.
     unexpected : names of entries that belong to none of them.
     """
+
+    positioned: ClassVar[bool] = True
 
     def __init__(self, layouts: Iterable[Layout], unexpected: Iterable[str] = ()) -> None:
         self.layouts = tuple(layouts)

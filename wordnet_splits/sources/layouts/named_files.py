@@ -250,6 +250,7 @@ class IndexedFiles(NamedFiles):
     ``by_class`` says whether the files lie in class folders.
     """
 
+    positioned: ClassVar[bool] = True
     by_class: ClassVar[bool] = False
 
     @abstractmethod

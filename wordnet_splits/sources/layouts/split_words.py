@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
-ALL: Final = "all"
-"""The split of a dataset that has none."""
+from wordnet_splits.sources.layouts.layout import ALL
 
 SPLIT_WORDS: Final = {
     **{word: word for word in ("train", "training", "val", "dev", "test", "testing", "eval", "evaluation")},
