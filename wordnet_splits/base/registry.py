@@ -99,6 +99,11 @@ class Registry(Generic[T]):
         self._load_folder()
         return MappingProxyType(self._entries)
 
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The names that this process or other packages added, without an import of the folder."""
+        return tuple(sorted({*(name for name in self._entries if name not in self._shipped), *self._plugins}))
+
     def is_shipped(self, name: str) -> bool:
         """Return whether a name or alias is that of a shipped object."""
         self._load_folder()
@@ -124,11 +129,12 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> T:
         return self.find(name)
 
-    def find(self, name: str, *, where: str | None = None, near: Iterable[str] = ()) -> T:
+    def find(self, name: str, *, module: str = "", where: str | None = None, near: Iterable[str] = ()) -> T:
         """Return the object of a name or alias.
 
         Parameters
         ----------
+        module : module of the folder that registers it, if known; no other is imported then.
         near : names to suggest first if there is none.
 
         Raises
@@ -136,6 +142,10 @@ class Registry(Generic[T]):
         UnknownNameError : there is none; similar names are offered.
         DataError : another package's object cannot be loaded.
         """
+        if module:
+            import_module(f"{self.folder}.{module}")
+        if name in self._entries:
+            return self._entries[name]
         if name not in self:
             raise unknown(self.kind, name, [*self, *self._aliases], where=where, near=near)
         name = self._aliases.get(name, name)

@@ -76,7 +76,8 @@ def _source_row(name: str) -> dict[str, Any]:
     counts = list(splits.values())
     images = None if None in counts else sum(filter(None, counts))
     classes = len(load_catalog(name))
-    return {**asdict(source_info(name)), "classes": classes, "splits": splits, "images": images}
+    info = {key: value for key, value in asdict(source_info(name)).items() if key != "module"}
+    return {**info, "classes": classes, "splits": splits, "images": images}
 
 
 def _print_source(row: dict[str, Any]) -> None:

@@ -8,7 +8,14 @@ from typing import Any
 from wordnet_splits.base.digests import digest_file, digest_pixels
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.catalog.declarations import declared_sources, register_declaration, unknown_source
-from wordnet_splits.sources.info import SOURCES, SourceInfo, is_registered, registered_sources, source_info
+from wordnet_splits.sources.info import (
+    SOURCES,
+    SourceInfo,
+    is_registered,
+    registered_sources,
+    shipped_module,
+    source_info,
+)
 from wordnet_splits.sources.layouts.layout import Raw
 from wordnet_splits.sources.layouts.walk import check_root
 from wordnet_splits.sources.source import SCAN_SCHEMA, Source, register_source
@@ -41,7 +48,7 @@ def source_names() -> tuple[str, ...]:
 def source_class(name: str) -> type[Source]:
     """Return the class that reads ``name``; an unknown name is refused with the nearest ones."""
     if is_registered(name):
-        return SOURCES[name]
+        return SOURCES.find(name, module=shipped_module(name))
     check_source(name)
     from wordnet_splits.sources.declared import declared_class
 

@@ -46,7 +46,10 @@ class HubCopy:
 
 @dataclass(frozen=True)
 class SourceInfo:
-    """A dataset's publication, licence and expected tree, from ``data/sources.toml``."""
+    """A dataset's publication, licence and expected tree, from ``data/sources.toml``.
+
+    ``module`` is the module that reads it, if that imports no layouts of files.
+    """
 
     name: str
     title: str = ""
@@ -56,6 +59,7 @@ class SourceInfo:
     how: str = ""
     tree: str = ""
     bibtex: str = ""
+    module: str = ""
     files: tuple[Download, ...] = field(default=())
     hub: HubCopy | None = None
 
@@ -66,19 +70,24 @@ SOURCES: Final[Registry[type[Source]]] = Registry("source", str(__package__), "w
 
 def is_registered(name: str) -> bool:
     """Return whether a source is shipped, or of another package."""
-    return name in _table() or name in SOURCES
+    return name in _table() or name in SOURCES.added
 
 
 def registered_sources() -> tuple[str, ...]:
     """Return the names of these sources, in the order of ``data/sources.toml``."""
-    return (*_table(), *(name for name in SOURCES if name not in _table()))
+    return (*_table(), *(name for name in SOURCES.added if name not in _table()))
+
+
+def shipped_module(name: str) -> str:
+    """Return the module that reads a source of ``data/sources.toml``, "" if that does not name it."""
+    return _table()[name].module if name in _table() else ""
 
 
 def source_info(name: str) -> SourceInfo:
     """Return the metadata of a source; an unknown name is refused with the nearest ones."""
     if name in _table():
         return _table()[name]
-    if name in SOURCES:
+    if name in SOURCES.added:
         return SOURCES[name].info or SourceInfo(name)
     declaration = declared_sources().get(name)
     if declaration is None:
