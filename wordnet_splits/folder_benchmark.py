@@ -269,8 +269,7 @@ def _copy_declaration(declaration: Declaration, folder: Path, out: Path, steps: 
     if not file.exists():
         with using_sources({declaration.name: declaration}):
             classes_below(folder, declaration.name)  # as in `_declare`
-        copy = parse_declaration(parse_toml(text, where=str(file)), str(file))
-        copy.read_from(file, confined=True)
+        copy = parse_declaration(parse_toml(text, where=str(file)), str(file)).located(file)
         for path, target in (
             (declaration.catalog_file, copy.catalog_file),
             (declaration.inventory_file, copy.inventory_file),

@@ -1,4 +1,4 @@
-"""Datasets that a user declares: in a recipe, in ``dataset.toml`` beside the images, or in ``sources.toml``.
+"""Datasets that a user declares: in a recipe, or in ``dataset.toml`` next to the images.
 
 ``dataset.toml`` lies at the root of the dataset::
 
@@ -6,13 +6,11 @@
     layout = "folders"
     catalog = "mypics.tsv"
 
-``sources.toml`` is in the user's config folder and has such a table for each dataset, under its name; a
-``dataset.toml`` takes precedence over it. Relative paths are relative to the file; those of a
-``dataset.toml``, which may come from another person, must stay below its folder.
+Relative paths are relative to the file, and must stay below its folder: it may come from another person.
 
 A recipe has such a table as ``[[source]]``, and a manifest carries the declarations of the datasets that it
-was built from. They apply while that benchmark is in use (`using_sources`). A different dataset of the same
-name on this machine is refused, since results would be ambiguous.
+was built from. `Sources` holds those that a benchmark declares. A different dataset of the same name on this
+machine is refused, since results would be ambiguous.
 """
 
 from __future__ import annotations
@@ -26,7 +24,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final
 
-import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from wordnet_splits.base.about import About
@@ -35,10 +32,9 @@ from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.parquet import LARGEST_TABLE
 from wordnet_splits.base.schemas import NAME_PATTERN, Name, validate
 from wordnet_splits.base.text_formats import read_toml, toml_table
-from wordnet_splits.base.untrusted import expand_home, path_below, sha256_of
+from wordnet_splits.base.untrusted import path_below, sha256_of
 
 BESIDE: Final = "dataset.toml"
-CONFIG: Final = "sources.toml"
 INVENTORY: Final = ".inventory.parquet"
 
 DESCRIPTIVE_KEYS: Final = frozenset({"name", "title", "url", "licence", "bibtex", "about"})
@@ -106,7 +102,6 @@ class Declaration(BaseModel):
     bibtex: str = ""
     about: About = About()
     _file: Path = PrivateAttr(default=Path())
-    _confined: bool = PrivateAttr(default=True)
 
     @model_validator(mode="after")
     def _dataset_of_the_hub(self) -> Declaration:
@@ -120,10 +115,11 @@ class Declaration(BaseModel):
             raise ValueError(f"{twice[0]} is given twice, in [about] too: remove one of them")
         return self
 
-    def read_from(self, file: Path, *, confined: bool) -> Declaration:
-        """Set the file of the declaration, and whether its paths must stay below that file's folder."""
-        self._file, self._confined = file, confined
-        return self
+    def located(self, file: Path) -> Declaration:
+        """Return the declaration as that of a file."""
+        declaration = self.model_copy()
+        declaration._file = file
+        return declaration
 
     @property
     def file(self) -> Path:
@@ -131,13 +127,8 @@ class Declaration(BaseModel):
         return self._file
 
     @property
-    def confined(self) -> bool:
-        """Whether its paths must stay below the folder of that file."""
-        return self._confined
-
-    @property
     def catalog_file(self) -> Path:
-        """Path of the catalog; DataError where it leaves the declaration's folder and must not."""
+        """Path of the catalog; DataError if it is not below the folder of the declaration."""
         return self._path(self.catalog)
 
     @property
@@ -155,11 +146,9 @@ class Declaration(BaseModel):
 
     def _path(self, text: str) -> Path:
         try:
-            if self._confined:
-                return path_below(self._file.parent, text)
+            return path_below(self._file.parent, text)
         except DataError as error:
             raise error.within(str(self._file)) from None
-        return self._file.parent / expand_home(text, where=str(self._file))
 
 
 _REGISTERED: dict[str, Declaration] = {}  # declarations of the roots that this process has opened
@@ -167,8 +156,8 @@ _IN_USE: ContextVar[Mapping[str, Declaration]] = ContextVar("in use", default=Ma
 
 
 def declared_sources() -> Mapping[str, Declaration]:
-    """Return every declared dataset by name; DataError if ``sources.toml`` is malformed."""
-    return {**_configured(), **_REGISTERED, **_IN_USE.get()}
+    """Return every declared dataset by name."""
+    return {**_REGISTERED, **_IN_USE.get()}
 
 
 @contextmanager
@@ -177,10 +166,9 @@ def using_sources(declarations: Mapping[str, Declaration]) -> Iterator[None]:
 
     Raises DataError if this machine declares a different dataset under one of the names.
     """
-    local = {**_configured(), **_REGISTERED} if declarations else {}
     for name, declaration in declarations.items():
-        if name in local:
-            _check_same(declaration, local[name])
+        if name in _REGISTERED:
+            _check_same(declaration, _REGISTERED[name])
     token = _IN_USE.set({**_IN_USE.get(), **declarations})
     try:
         yield
@@ -281,28 +269,7 @@ def unknown_source(
 @lru_cache(maxsize=64)
 def _read_beside(file: FileId) -> Declaration:
     path = Path(file[0])
-    return parse_declaration(read_toml(path), str(path)).read_from(path, confined=True)
-
-
-def _configured() -> Mapping[str, Declaration]:
-    try:
-        return _read_config(file_id(platformdirs.user_config_path("wordnet-splits") / CONFIG))
-    except OSError:
-        return {}
-
-
-@lru_cache(maxsize=4)
-def _read_config(file: FileId) -> Mapping[str, Declaration]:
-    path = Path(file[0])
-    declarations = {}
-    for name, table in read_toml(path).items():
-        where = f"{path}: [{name}]"
-        if not isinstance(table, dict):
-            message = "is not a table"
-            raise DataError(message, where=where, hint='as in [mypics], then layout = "folders" below')
-        declaration = parse_declaration({"name": name, **table}, where)
-        declarations[name] = declaration.read_from(path, confined=False)
-    return declarations
+    return parse_declaration(read_toml(path), str(path)).located(path)
 
 
 def parse_declaration(table: Mapping[str, Any], where: str) -> Declaration:

@@ -109,7 +109,7 @@ def read_carried(folder: Path, names: Iterable[str]) -> dict[str, Declaration]:
         path = _inside(folder, f"{FOLDER}/{name}.toml")
         text = read_text(path, largest=LARGEST_TOML, error=ManifestError)
         table = parse_toml(text, where=str(path), error=ManifestError)
-        declared = parse_declaration(table, str(path)).read_from(path.absolute(), confined=True)
+        declared = parse_declaration(table, str(path)).located(path.absolute())
         if declared.name != name or text != _text(declared) or name in catalog_names():
             raise ManifestError(
                 f"is not the declaration of {printable(name)} as `build` writes it",

@@ -21,7 +21,7 @@ from wordnet_splits.catalog import catalog_names
 from wordnet_splits.catalog.declarations import BESIDE, Declaration, read_declaration, using_sources
 from wordnet_splits.catalog.lists import available_lists
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.recipe.recipe import Recipe
+from wordnet_splits.recipe.recipe import Origin, Recipe
 from wordnet_splits.recipe.text import explain_validation, lines_below
 from wordnet_splits.rules import lists_used
 
@@ -128,14 +128,14 @@ def _read(name: str | Path) -> Recipe:
         recipe = Recipe.model_validate(merged)
     except ValidationError as error:
         raise explain_validation(error, text, where, Recipe) from None
-    if name not in (*recipe_names(), *class_set_names()):
-        recipe.remember_folder(Path(name).absolute().parent)
+    is_file = name not in (*recipe_names(), *class_set_names())
+    declarations = {}
     for number, declaration in enumerate(recipe.source):
         file = Path(raw["extends"] if number < inherited else name).absolute()
-        _check_declaration(declaration.read_from(file, confined=True), where)
-        recipe.add_declarations({declaration.name: declaration})
-    recipe.remember_lines(lines)
-    return recipe
+        declarations[declaration.name] = declaration.located(file)
+        _check_declaration(declarations[declaration.name], where)
+    folder = Path(name).absolute().parent if is_file else None
+    return recipe.read_at(Origin(folder, declarations, lines=lines))
 
 
 def _check_declaration(declaration: Declaration, where: str) -> None:
@@ -153,15 +153,12 @@ def _from_manifest(manifest: Manifest) -> Recipe:
     where = f"{manifest.folder or manifest.name}: the recipe in manifest.json"
     data = {**manifest.data.recipe.as_dict(), "about": manifest.data.about}
     recipe = validate(Recipe, data, where=where, error=ManifestError, hint="build it again")
-    if manifest.folder is not None:
-        recipe.remember_folder(manifest.folder.absolute().parent)
-    recipe.add_declarations(manifest.declarations)
     if recipe.table_names != list(manifest.pair_tables):
         names = ", ".join(recipe.table_names) or "none"
         message = f"the manifest does not carry the tables of pairs that the recipe names: {names}"
         raise ManifestError(message, where=where, hint="build it again")
-    recipe.remember_carried_tables(manifest.pair_tables)
-    return recipe
+    folder = None if manifest.folder is None else manifest.folder.absolute().parent
+    return recipe.read_at(Origin(folder, manifest.declarations, manifest.pair_tables))
 
 
 def _recipe_text(name: str | Path) -> tuple[str, str]:

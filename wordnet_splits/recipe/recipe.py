@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -240,6 +241,24 @@ class Normalisation(RecipePart):
     sd: tuple[float, float, float]
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Place that a recipe was read from, and the files next to it.
+
+    Attributes
+    ----------
+    folder : the folder of the recipe's file, which may contain a user's lists; None without a file.
+    declarations : the datasets declared by the recipe or by its manifest, by name.
+    pair_tables : paths of the tables of pairs that its manifest carries, by name.
+    lines : the file and line of each group's rule.
+    """
+
+    folder: Path | None = None
+    declarations: Mapping[str, Declaration] = field(default_factory=dict)
+    pair_tables: Mapping[str, Path] = field(default_factory=dict)
+    lines: Mapping[str, str] = field(default_factory=dict)
+
+
 class Recipe(RecipePart):
     """Declaration of a benchmark: one TOML file.
 
@@ -284,10 +303,13 @@ class Recipe(RecipePart):
     group: Annotated[tuple[Group, ...], Field(min_length=1, max_length=MOST_GROUPS)]
     known_leak: tuple[KnownLeak, ...] = ()
     about: About = About()
-    _lines: dict[str, str] = PrivateAttr(default_factory=dict)  # group -> the file and line of its rule
-    _folder: Path | None = PrivateAttr(default=None)
-    _carried_tables: dict[str, Path] = PrivateAttr(default_factory=dict)
-    _declarations: dict[str, Declaration] = PrivateAttr(default_factory=dict)
+    _origin: Origin = PrivateAttr(default=Origin())
+
+    def read_at(self, origin: Origin) -> Recipe:
+        """Return the recipe as read from a place."""
+        recipe = self.model_copy()
+        recipe._origin = origin
+        return recipe
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Recipe:
@@ -308,20 +330,12 @@ class Recipe(RecipePart):
 
     def location(self, group: str) -> str:
         """Return the location of a group for errors: ``mine.toml, line 7: group far``."""
-        return f"{self._lines.get(group, self.name)}: group {group}"
-
-    def remember_lines(self, lines: dict[str, str]) -> None:
-        """Add the file and line of each group's rule, for errors."""
-        self._lines.update(lines)
+        return f"{self._origin.lines.get(group, self.name)}: group {group}"
 
     @property
     def folder(self) -> Path | None:
         """The folder of the recipe's file, which may contain a user's lists; None without a file."""
-        return self._folder
-
-    def remember_folder(self, folder: Path) -> None:
-        """Set the folder of the recipe's file."""
-        self._folder = folder
+        return self._origin.folder
 
     @property
     def table_names(self) -> list[str]:
@@ -330,10 +344,6 @@ class Recipe(RecipePart):
         tables = [self.near_duplicates, *(rule.clear_of.pictures for rule in rules if rule.clear_of)]
         return list(dict.fromkeys(name for name in tables if name is not None))
 
-    def remember_carried_tables(self, paths: Mapping[str, Path]) -> None:
-        """Set the paths of the tables of pairs that the recipe's manifest carries, by name."""
-        self._carried_tables.update(paths)
-
     def table_path(self, name: str, where: str) -> Path:
         """Return the path of a table of pairs: of the manifest that carries it, or below the recipe's folder.
 
@@ -341,24 +351,20 @@ class Recipe(RecipePart):
         ------
         RecipeError : the recipe was read from no file. DataError : the path leaves the folder.
         """
-        if name in self._carried_tables:
-            return self._carried_tables[name]
-        if self._folder is None:
+        if name in self._origin.pair_tables:
+            return self._origin.pair_tables[name]
+        if self.folder is None:
             raise RecipeError(
                 f"{name} is a file beside the recipe, and the recipe has no folder",
                 where=where,
                 hint="load the recipe from a file, or a manifest from its folder",
             )
-        return path_below(self._folder, name)
+        return path_below(self.folder, name)
 
     @property
     def declarations(self) -> Mapping[str, Declaration]:
         """The datasets declared by the recipe or by its manifest, by name."""
-        return self._declarations
-
-    def add_declarations(self, declarations: Mapping[str, Declaration]) -> None:
-        """Add datasets that the recipe or its manifest declares."""
-        self._declarations.update(declarations)
+        return self._origin.declarations
 
     def as_data(self) -> dict[str, Any]:
         """Return the data of the TOML file, variants resolved, for `Recipe.model_validate`.

@@ -61,7 +61,7 @@ class DeclaredSource(Source):
 
     def __reduce__(self) -> tuple[Any, ...]:  # a generated class has no name by which a worker finds it
         _, (_, *arguments) = super().__reduce__()
-        return _revive, (self.declaration, self.declaration.file, self.declaration.confined, *arguments)
+        return _revive, (self.declaration, *arguments)
 
 
 def declared_class(declaration: Declaration) -> type[DeclaredSource]:
@@ -92,5 +92,5 @@ def declared_class(declaration: Declaration) -> type[DeclaredSource]:
     )
 
 
-def _revive(declaration: Declaration, file: Path, confined: bool, token: str, state: dict[str, Any]) -> Any:
-    return revive(declared_class(declaration.read_from(file, confined=confined)), token, state)
+def _revive(declaration: Declaration, token: str, state: dict[str, Any]) -> Any:
+    return revive(declared_class(declaration), token, state)

@@ -218,16 +218,9 @@ def test_an_inventory_that_the_manifest_does_not_know_is_found(author: Command) 
     assert "mypics.inventory.parquet is not in manifest.json" in done.err
 
 
-@pytest.mark.parametrize("where", ["beside", "config"])
-def test_another_dataset_of_that_name_here_is_refused(stranger: Command, where: str) -> None:
-    Path("config/wordnet-splits").mkdir(parents=True)
+def test_another_dataset_of_that_name_here_is_refused(stranger: Command) -> None:
     own.declare(Path("pics"), "mypics", "folders")
-    if where == "config":
-        shutil.move("pics/dataset.toml", "config/wordnet-splits/sources.toml")
-        change(Path("config/wordnet-splits/sources.toml"), 'name = "mypics"', "[mypics]")
-        catalog = Path("config/wordnet-splits/mypics.tsv")
-    else:
-        catalog = Path("pics/mypics.tsv")
+    catalog = Path("pics/mypics.tsv")
     shutil.copy("mine/sources/mypics.tsv", catalog)
     assert stranger("verify", "./mine", *ROOT).code == 0, "the same dataset, declared twice"
     own.catalog(catalog, CLASSES[::-1], {"train": 1, "test": 2})

@@ -284,19 +284,6 @@ def test_another_package_adds_a_layout(
         open_source("mine", tmp_path)
 
 
-def test_sources_toml_declares_datasets_wherever_they_lie(pics: Path, tmp_path: Path) -> None:
-    (pics / "dataset.toml").unlink()
-    config = tmp_path / "config" / "wordnet-splits"
-    config.mkdir(parents=True)
-    catalog = pics / "mypics.tsv"
-    text = f'[mypics]\nlayout = "folders"\ncatalog = "{catalog}"\nsplits = ["test"]\n'
-    (config / "sources.toml").write_text(text, "utf-8")
-    assert load_catalog("mypics").splits == ("train", "test")
-    assert open_source("mypics", pics).count() == {"test": 8}
-    (config / "roots.toml").write_text(f'mypics = "{pics}"\n', "utf-8")
-    assert all_roots() == {"mypics": pics}
-
-
 def test_a_variable_or_roots_toml_finds_the_declaration(pics: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORDNET_SPLITS_ROOT_MYPICS", str(pics))
     assert all_roots() == {"mypics": pics}

@@ -238,15 +238,8 @@ class DeclaredLayout(Layout):
             hint="they differ in their extension only, or are listed twice: rename or remove one",
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:  # opened files stay behind, and declarations keep their file
-        declaration = self.declaration
-        return _reopen, (type(self), self.root, declaration, declaration.file, declaration.confined)
-
-
-def _reopen(
-    cls: type[DeclaredLayout], root: Path, declaration: Declaration, file: Path, confined: bool
-) -> DeclaredLayout:
-    return cls(root, declaration.read_from(file, confined=confined))
+    def __reduce__(self) -> tuple[Any, ...]:  # opened files stay behind
+        return type(self), (self.root, self.declaration)
 
 
 class ImageFiles(DeclaredLayout):
