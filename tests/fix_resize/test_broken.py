@@ -12,7 +12,8 @@ from PIL import Image
 from fix_resize.resize import ENGINES, apply
 from fix_resize.spec import Resize, Step, get_spec
 from tests.fix_resize.cases import Pixels, random_picture
-from wordnet_splits.base.errors import SplitsError
+from tests.raising import raises
+from wordnet_splits.base.lazy import MissingPackageError
 
 
 def picture(height: int = 256, width: int = 256, seed: int = 20) -> Pixels:
@@ -72,7 +73,7 @@ def test_opencv_area_is_pillows_box() -> None:
 
 def test_absent_opencv_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cv2", None)
-    with pytest.raises(SplitsError, match=r"wordnet-splits\[study\]"):
+    with raises(MissingPackageError, where="'opencv-bilinear'", naming="wordnet-splits[study]"):
         apply(get_spec("opencv-bilinear"), Image.fromarray(picture()))
 
 

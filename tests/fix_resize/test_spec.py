@@ -9,6 +9,7 @@ import pytest
 
 from fix_resize.decode import UndecodableImageError
 from fix_resize.spec import SPECS, CenterCrop, Resize, ResizeSpec, get_spec, plan, spec_names
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 
 # Frozen: an id stands in the metadata of every set that was built, so it never changes under a name.
@@ -55,13 +56,13 @@ def test_a_description_is_json_and_reads_back(name: str) -> None:
 def test_a_description_that_was_altered_is_refused() -> None:
     description = get_spec("fix").describe()
     for change, message in [
-        ({"id": "0" * 12}, "hashes to"),
-        ({"colour": "rgb-2"}, "hashes to"),
-        ({"schema": 9}, "schema 9"),
-        ({"stages": [{"op": "rotate"}]}, "cannot be read"),
-        ({"stages": [{"op": "resize", "size": 32, "sharpen": True}]}, "cannot be read"),
+        ({"id": "0" * 12}, ()),
+        ({"colour": "rgb-2"}, ()),
+        ({"schema": 9}, ("schema", "9")),
+        ({"stages": [{"op": "rotate"}]}, ()),
+        ({"stages": [{"op": "resize", "size": 32, "sharpen": True}]}, ()),
     ]:
-        with pytest.raises(DataError, match=message):
+        with raises(DataError, where="'fix'", naming=message):
             ResizeSpec.from_description({**description, **change})
 
 
@@ -80,11 +81,11 @@ def test_a_description_of_other_types_or_sizes_is_refused(change: dict[str, obje
 
 
 def test_unknown_names_offer_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match="did you mean 'bicubic'"):
+    with raises(UnknownNameError, near="bicubic"):
         Resize(32, "bicubci")
-    with pytest.raises(UnknownNameError, match="did you mean 'opencv'"):
+    with raises(UnknownNameError, near="opencv"):
         Resize(32, engine="opencvv")
-    with pytest.raises(UnknownNameError, match="did you mean 'fix-64'"):
+    with raises(UnknownNameError, near="fix-64"):
         get_spec("fix64")
 
 
@@ -146,23 +147,23 @@ def test_geometry_is_torchvisions() -> None:
 
 
 def test_thin_pictures_are_quarantined() -> None:
-    with pytest.raises(UndecodableImageError, match="long and thin") as caught:
+    with pytest.raises(UndecodableImageError) as caught:
         plan(get_spec("fix"), 1, 2000)
     assert caught.value.reason == "aspect"
     assert plan(get_spec("fix"), 1, 1300)  # 256 x 332,800 pixels: still allowed
 
 
 @pytest.mark.parametrize(
-    ("stages", "message"),
+    "stages",
     [
-        ((), "must begin with a resize"),
-        ((CenterCrop(32), Resize(32)), "must begin with a resize"),
-        ((Resize(32),), "no fixed size"),
-        ((Resize(32), CenterCrop(64)), "at least its size"),
-        ((Resize(64), CenterCrop(32), CenterCrop(16)), "follow a resize"),
-        ((Resize(0), CenterCrop(0)), "below one pixel"),
+        (),
+        (CenterCrop(32), Resize(32)),
+        (Resize(32),),
+        (Resize(32), CenterCrop(64)),
+        (Resize(64), CenterCrop(32), CenterCrop(16)),
+        (Resize(0), CenterCrop(0)),
     ],
 )
-def test_impossible_specs_are_refused(stages: tuple[Resize | CenterCrop, ...], message: str) -> None:
-    with pytest.raises(DataError, match=message):
+def test_impossible_specs_are_refused(stages: tuple[Resize | CenterCrop, ...]) -> None:
+    with raises(DataError, where="'mine'"):
         ResizeSpec("mine", stages)

@@ -18,6 +18,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset
 
 from loaders import UnknownDetectionSet
 from tests.photographs import COUNT, SHARK, TENCH, image_file
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.sources.digits import load_digits_pixels
 
@@ -157,7 +158,7 @@ def test_a_batch_pickles_to_plain_pairs():
 
 
 def test_images_of_different_sizes_are_no_batch_and_are_named(known):
-    with pytest.raises(DataError, match=rf"{TENCH}_5001' has 300 x 320 .* '{TENCH}_5000' has 300 x 310"):
+    with raises(DataError, naming=(f"{TENCH}_5001", f"{TENCH}_5000", "300", "310")):
         next(known.batches(2))
 
 
@@ -166,7 +167,7 @@ def test_groups_of_different_sizes_are_no_batch_and_are_named(photographs):
     data = UnknownDetectionSet(manifest, roots={"imagenet1k": root})
     one_of_each = [data.table["group"].to_pylist().index(group) for group in ("known", "noise")]
     data.batch_transform = floats
-    with pytest.raises(DataError, match="5000' has 300 x 310 pixels and '32x32x3/s0/00000' has 32 x 32"):
+    with raises(DataError, naming="32x32x3/s0/00000"):
         data.__getitems__(one_of_each[::-1])
 
 
@@ -183,15 +184,15 @@ def test_a_transform_makes_them_one_size_for_the_batch(photographs):
     assert (images.shape, images.dtype) == ((2 * COUNT, 3, 12, 16), torch.float32)
     assert labels.tolist() == [0] * COUNT + [1] * COUNT
     data.transform = to_tensor
-    with pytest.raises(DataError, match=r"`transform` makes \(3, 300, 320\) of image"):
+    with raises(DataError, naming=("3", "300", "320")):
         next(data.batches(100))
 
 
 def test_a_batch_transform_keeps_the_number_of_images():
     data = UnknownDetectionSet("digits", batch_transform=lambda images: images[1:])
-    with pytest.raises(DataError, match="9 images for 10"):
+    with raises(DataError, naming=("9", "10")):
         next(data.batches(10))
-    with pytest.raises(DataError, match="0 images"):
+    with pytest.raises(DataError):
         next(data.batches(0))
 
 

@@ -23,6 +23,7 @@ from fix_resize.pipeline.selection import select_folder
 from fix_resize.pipeline.shards import ShardJob, run_shard
 from fix_resize.pipeline.writing import UNFINISHED, BuildItem
 from tests.fix_resize.sets import finished_shards, jpeg, make_folder, tree
+from tests.raising import raises
 from tools.golden_tables import frozen
 from wordnet_splits.base.digests import digest_file, digest_pixels
 from wordnet_splits.base.errors import DataError, MissingImageError, OutputError
@@ -278,7 +279,7 @@ def test_an_image_that_vanishes_is_missing_until_it_is_back(pictures: Path, tmp_
     lost = pictures / "class-1" / "picture 001.jpg"
     data = lost.read_bytes()
     lost.unlink()
-    with pytest.raises(MissingImageError, match="1 images are missing: folder:class-1/picture 001"):
+    with raises(MissingImageError, where="folder", naming=("missing", "class-1/picture", "001")):
         build(selection, tmp_path / "out", PipelineSettings(FIX, shard_size=4))
     assert not (tmp_path / "out" / "output.json").exists()
     part = build(selection, tmp_path / "out", PipelineSettings(FIX, shard_size=4, allow_missing=True))
@@ -311,11 +312,11 @@ def test_an_output_is_picklable_and_says_what_it_lacks(pictures: Path, tmp_path:
     assert "class-0/picture 000" in output
     copy = pickle.loads(pickle.dumps(output))
     np.testing.assert_array_equal(copy.pixels("class-2/picture 002"), output.pixels("class-2/picture 002"))
-    with pytest.raises(MissingImageError, match="'class-0/x' is not in this output"):
+    with raises(MissingImageError, where="out", naming="class-0/x"):
         output.pixels("class-0/x")
     with pytest.raises(MissingImageError):
         output.pixels("class-2/picture 002", source="lsun")
-    with pytest.raises(OutputError, match="not a finished output"):
+    with raises(OutputError, where="pictures"):
         open_output(pictures)
     assert output.table.schema.equals(IMAGE_SCHEMA)
 
@@ -326,9 +327,9 @@ def test_changed_pixels_are_not_handed_out(pictures: Path, tmp_path: Path) -> No
     shutil.copy(out / "class-1" / "picture 001.png", out / "class-0" / "picture 000.png")
     (out / "class-0" / "picture 003.png").write_bytes(b"")
     output = open_output(out)
-    with pytest.raises(DataError, match="were altered after the build"):
+    with raises(DataError, where="000.png"):
         output.pixels("class-0/picture 000")
-    with pytest.raises(DataError, match="cannot be decoded|no bytes"):
+    with raises(DataError, where="003.png"):
         output.pixels("class-0/picture 003")
 
 

@@ -16,6 +16,7 @@ from fix_resize.pipeline.building import PipelineSettings, build
 from fix_resize.pipeline.selection import select_folder
 from fix_resize.pipeline.verify import verify
 from tests.fix_resize.sets import make_folder
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError
 
 
@@ -145,13 +146,13 @@ def test_two_outputs_are_compared_image_by_image(root: Path, out: Path, tmp_path
 
 
 def test_what_is_no_output_is_refused_in_one_line(root: Path, out: Path) -> None:
-    with pytest.raises(OutputError, match="not a finished output"):
+    with raises(OutputError, where="pictures"):
         verify(root)
-    with pytest.raises(DataError, match="no such file"):
+    with raises(DataError, where="images.parquet"):
         verify(out, against=root)
     (out / "images.parquet").write_bytes(b"x")
-    with pytest.raises(DataError, match="can be read|is not JSON"):
+    with raises(DataError, where="images.parquet"):
         verify(out)
     (out / "output.json").write_text("{")
-    with pytest.raises(DataError, match="can be read|is not JSON"):
+    with raises(DataError, where="output.json"):
         verify(out)

@@ -13,6 +13,7 @@ from PIL import Image
 
 from fix_resize.output import decode_png
 from fix_resize.pipeline.writing import encode_png
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 
 SIDES = array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=40)
@@ -47,5 +48,5 @@ def test_what_is_no_such_picture_is_named() -> None:
     grey = io.BytesIO()
     Image.new("L", (8, 8)).save(grey, "PNG")
     for data in (b"", b"x", whole[:-40], whole[:-1], whole + b"\0", grey.getvalue()):
-        with pytest.raises(DataError, match="file.png"):
+        with raises(DataError, where="file.png"):
             decode_png(data, "file.png")

@@ -20,6 +20,7 @@ from loaders.harness.semantics import (
     similarities,
 )
 from tests.imported import Imported
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.similarity import compare
@@ -100,7 +101,7 @@ def test_names_and_similarities_survive() -> None:
 
 def test_predictions_of_another_benchmark_are_refused() -> None:
     columns = {"source": ["cifar100"], "class_id": ["apple"], "role": ["far"], "prediction": [0]}
-    with pytest.raises(DataError, match="cifar100 apple, or its prediction, is not a class of digits"):
+    with raises(DataError, naming=("cifar100", "apple", "prediction", "digits")):
         predictions_by_class(pa.table(columns), load_manifest("digits"))
     columns = {"source": ["digits"] * 3, "class_id": ["6", "6", "0"], "role": ["near", "near", "id"]}
     found = predictions_by_class(pa.table({**columns, "prediction": [1, 1, -1]}), load_manifest("digits"))

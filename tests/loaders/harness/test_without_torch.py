@@ -13,6 +13,7 @@ import torch
 
 from loaders.harness.checkpoints import choices, networks
 from loaders.harness.training import data, optimizers
+from tests.raising import raises
 from tests.wordnet_splits.command import environment
 from wordnet_splits.base.lazy import MissingPackageError, need
 
@@ -105,25 +106,25 @@ for seed, group in enumerate(("digits-0-5", "digits-6-9", "gaussian", "uniform")
 
 
 @pytest.mark.parametrize(
-    ("error", "says"),
+    ("error", "named"),
     [
-        (ModuleNotFoundError("no", name="torch"), "torch is not installed"),
-        (ImportError("libtorch.so: failed to map segment"), "torch cannot be loaded: libtorch.so: failed to"),
+        (ModuleNotFoundError("no", name="torch"), "torch"),
+        (ImportError("libtorch.so: failed to map segment"), ("torch", "libtorch.so")),
         (
             ModuleNotFoundError("No module named 'sympy'", name="sympy"),
-            "torch cannot be loaded: No mod",
+            "torch",
         ),
-        (MemoryError(), "torch cannot be loaded: MemoryError"),
+        (MemoryError(), "torch"),
     ],
 )
 def test_a_package_that_fails_to_load_is_not_called_absent(
-    error: BaseException, says: str, monkeypatch: pytest.MonkeyPatch
+    error: BaseException, named: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(name: str) -> ModuleType:
         raise error
 
     monkeypatch.setattr("wordnet_splits.base.lazy.import_module", fails)
-    with pytest.raises(MissingPackageError, match=says) as caught:
+    with raises(MissingPackageError, where="here", naming=named) as caught:
         need("torch", "torch", where="here")
     assert str(caught.value).count("\n") == 0
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.raising import raises
 from tools.gpu import __main__ as command
 from tools.gpu.running import MARGIN, Step, exit_code, in_time, run_steps
 from tools.gpu.table6 import FEWEST_EPOCHS, SEEDS, SLOWER, planned
@@ -107,10 +108,10 @@ def test_a_failure_is_recorded_and_the_next_goes_on(tmp_path: Path) -> None:
 
 def test_a_folder_of_another_machine_is_refused(tmp_path: Path) -> None:
     run(Machine(a=(1, 0)), tmp_path, step("a"))
-    with pytest.raises(DataError, match="another machine"):
+    with raises(DataError, where=tmp_path):
         run_steps([step("a")], tmp_path, 100, {"device": "other"})
     (tmp_path / "state.json").write_text('{"steps": [{}]}')
-    with pytest.raises(DataError, match="not the state of these steps"):
+    with raises(DataError, where="state.json"):
         run_steps([step("a")], tmp_path, 100, MACHINE)
 
 

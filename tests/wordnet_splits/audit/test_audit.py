@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
+from tests.raising import raises
 from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
 from wordnet_splits.audit.audit import audit_classes
 from wordnet_splits.audit.report import LEAKS, LIMITS
 from wordnet_splits.audit.thresholds import thresholds
-from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.lists import load_list
 from wordnet_splits.finding import load_manifest
@@ -292,7 +293,7 @@ def test_what_is_of_a_file_is_refused_without_one(command, verb, arguments):
 def test_what_is_no_list_of_json_is_one_line(tmp_path, content, said):
     path = tmp_path / "mine.json"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(SplitsError, match="^(?!.*\n)") as error:
+    with raises(DataError, where="mine.json") as error:
         audit_classes(path)
     assert said in str(error.value)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.raising import raises
 from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
 from wordnet_splits.audit.audit import audit_classes
@@ -90,7 +91,7 @@ def test_sex_and_young_are_read_from_definitions(
 def test_namesakes_under_different_roots_are_refused() -> None:
     lemmas = {"b_crane": ("bird_crane", "crane"), "m_crane": ("machine_crane", "crane")}
     split = Taxonomy.from_edges({"b_crane": ("bird",), "m_crane": ("machine",)}, lemmas=lemmas)
-    with pytest.raises(TaxonomyError, match=r"b_crane .* and m_crane .* have no common ancestor .* 2 roots"):
+    with raises(TaxonomyError, naming=("b_crane", "m_crane", "2")):
         audit_classes(["bird_crane"], ["machine_crane"], taxonomy=split)
 
 

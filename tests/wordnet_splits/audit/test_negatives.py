@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tests.raising import raises
 from tests.test_readme import blocks
 from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
@@ -20,7 +21,7 @@ from wordnet_splits.audit.mining import mine_negatives, neglabel_distance
 from wordnet_splits.audit.negatives import audit_negatives
 from wordnet_splits.audit.negatives_report import NegativesAudit
 from wordnet_splits.audit.report import RELATIONS
-from wordnet_splits.base.errors import DataError, OutputError, SplitsError
+from wordnet_splits.base.errors import DataError, OutputError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.taxonomy import Taxonomy
@@ -240,7 +241,7 @@ def test_clean_and_blind_lists_keep_the_other_lines_as_they_are(tmp_path):
     report.write_blind(tmp_path / "blind.txt")
     assert (tmp_path / "clean.txt").read_text() == "# my words\n\nhoist\ncat\n"
     assert (tmp_path / "blind.txt").read_text() == path.read_text()
-    with pytest.raises(OutputError, match="is the list itself"):
+    with raises(OutputError, where="words.txt"):
         report.write_clean(path)
     assert report.clean == ("hoist", "cat")
 
@@ -353,7 +354,7 @@ def test_a_list_that_is_there_is_not_overwritten(tmp_path, command, arguments):
 
 
 def test_a_margin_is_no_truth_value():
-    with pytest.raises(DataError, match="margin must be a whole number from 1 on, not True"):
+    with pytest.raises(DataError):
         mine_negatives(["dog"], margin=True)
 
 
@@ -446,22 +447,22 @@ def test_the_blocks_of_the_page_run(capsys):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "named"),
     [
-        ({"percentile": 101}, "percentile must be between"),
-        ({"percentile": "5"}, "percentile must be between"),
-        ({"margin": 8.5}, "margin must be a whole number from 1 on, not 8.5"),
-        ({"count": "a"}, "count must be a whole number from 1 on, not 'a'"),
+        ({"percentile": 101}, "percentile"),
+        ({"percentile": "5"}, "percentile"),
+        ({"margin": 8.5}, ("margin", "8.5")),
+        ({"count": "a"}, ("a", "count")),
     ],
 )
-def test_options_out_of_range_are_refused(options, message):
-    with pytest.raises(SplitsError, match=message):
+def test_options_out_of_range_are_refused(options, named: object):
+    with raises(DataError, naming=named):
         mine_negatives(["dog"], taxonomy=ANIMALS, **options)
 
 
 def test_errors_of_the_functions():
-    with pytest.raises(SplitsError, match="holds no word"):
+    with raises(DataError, where="list"):
         audit_negatives([])
-    with pytest.raises(SplitsError, match="a word that is no text"):
+    with raises(DataError, where="list"):
         audit_negatives(["cat", 3])
     assert json.dumps(audit_negatives(["cat"], ["dog"], ood=[], taxonomy=ANIMALS).as_dict())

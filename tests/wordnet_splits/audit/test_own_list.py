@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 import wordnet_splits as ws
+from tests.raising import raises
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import DataError
@@ -62,7 +63,7 @@ def test_a_catalog_is_read_with_its_synsets_as_they_were_confirmed(catalog_file:
 
 def test_a_row_of_a_catalog_that_is_malformed_is_named(catalog_file: Path) -> None:
     catalog_file.write_text(catalog_file.read_text("utf-8").replace("n03793489", "mouse.n.04"), "utf-8")
-    with pytest.raises(DataError, match="mine.tsv.*4"):
+    with raises(DataError, where="mine.tsv:4"):
         ws.audit_classes(catalog_file)
 
 
@@ -71,9 +72,9 @@ def test_a_row_of_a_catalog_that_is_malformed_is_named(catalog_file: Path) -> No
 def test_a_line_of_several_classes_is_refused(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_text(text, "utf-8")
-    with pytest.raises(DataError, match="entries are in one line"):
+    with pytest.raises(DataError):
         ws.audit_classes(path)
-    with pytest.raises(DataError, match="entries are in one line"):
+    with raises(DataError, where="list"):
         ws.audit_classes([text])
 
 

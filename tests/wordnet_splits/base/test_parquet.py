@@ -136,7 +136,7 @@ def test_digests_are_what_the_definition_says() -> None:
 
 @pytest.mark.parametrize("bad", [np.zeros((2, 2, 3)), np.zeros((2, 2, 4), np.uint8), np.zeros(3, np.uint8)])
 def test_digest_refuses_what_is_not_rgb(bad: np.ndarray) -> None:
-    with pytest.raises((TypeError, ValueError), match="pixels must be"):
+    with pytest.raises((TypeError, ValueError), match="pixels"):
         digest_pixels(bad)
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.raising import raises
 from tests.selection import cases
 from wordnet_splits.base.errors import ManifestError, SplitsError
 from wordnet_splits.checks.differences import differences
@@ -220,7 +221,7 @@ def test_every_cell_is_fingerprinted_and_compared(digits, quick, name, column):
 )
 def test_an_empty_cell_is_refused_at_load(digits, name, column):
     alter(digits / name, column, None)
-    with pytest.raises(ManifestError, match=f"{column!r} has empty cells"):
+    with raises(ManifestError, naming=column):
         load_manifest(digits)
 
 
@@ -228,14 +229,14 @@ def test_an_empty_cell_is_refused_at_load(digits, name, column):
 def test_a_column_more_less_or_of_another_type_is_refused_at_load(digits, name):
     path, table = digits / name, pq.read_table(digits / name)
     pq.write_table(table.append_column("more", table["source"]), path)
-    with pytest.raises(ManifestError, match="'more' is unexpected"):
+    with raises(ManifestError, naming="more"):
         load_manifest(digits)
     pq.write_table(table.drop_columns(["label"]), path)
-    with pytest.raises(ManifestError, match="'label' is missing"):
+    with raises(ManifestError, naming="label"):
         load_manifest(digits)
     at = table.column_names.index("label")
     pq.write_table(table.set_column(at, "label", table["label"].cast(pa.int64())), path)
-    with pytest.raises(ManifestError, match="'label' is int64, not int32"):
+    with raises(ManifestError, naming="label"):
         load_manifest(digits)
 
 
@@ -244,7 +245,7 @@ def test_rows_left_out_or_in_another_order_are_refused(digits, quick, take):
     path = digits / PART
     table = pq.read_table(path)
     pq.write_table(table.take(list(range(len(table)))[take]), path)
-    with pytest.raises(ManifestError, match="images test/digits-6-9|rows test/digits-6-9|actual test"):
+    with raises(ManifestError, where="digits"):
         load_manifest(digits)
     sign(digits)
     assert refused(digits)
@@ -253,7 +254,7 @@ def test_rows_left_out_or_in_another_order_are_refused(digits, quick, take):
 def test_a_table_altered_after_the_manifest_was_opened_is_refused_when_it_is_read(digits):
     manifest = load_manifest(digits)
     alter(digits / PART, "label")
-    with pytest.raises(ManifestError, match="altered since it was opened"):
+    with raises(ManifestError, where="digits-6-9.parquet"):
         manifest.images("test", "digits-6-9")
     assert len(manifest.images("val")) == 120
 
@@ -263,7 +264,7 @@ def test_a_part_that_is_gone_is_a_problem_of_that_part_alone(digits):
     found = verify_benchmark(read_manifest(digits))
     assert [(c.group, c.split) for c in found.checks if c.problems] == [("digits-6-9", "test")]
     assert all(c.ids == c.pixels == c.rule == 0 for c in found.checks)
-    with pytest.raises(ManifestError, match="cannot be read"):
+    with raises(ManifestError, where="digits-6-9.parquet"):
         load_manifest(digits)
 
 

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from tests.made_manifests import made_manifest
+from tests.raising import raises
 from wordnet_splits.base.errors import SourceError, SplitsError
 from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.duplicates import near_duplicates as nd
@@ -141,19 +142,19 @@ def test_without_a_root_a_set_is_passed_over_and_named(manifest):
 
 
 def test_a_bad_root_is_an_error(manifest, tmp_path):
-    with pytest.raises(SourceError, match="does not exist"):
+    with raises(SourceError, where="nowhere"):
         nd.find_near_duplicates(manifest, {"dtd": tmp_path / "nowhere"})
 
 
 @pytest.mark.parametrize("threshold", [-1, nd.MAX_THRESHOLD + 1])
 def test_a_threshold_out_of_range_is_refused(manifest, threshold):
-    with pytest.raises(SplitsError, match="0 to 40 bits"):
+    with raises(SplitsError, naming="40"):
         nd.find_near_duplicates(manifest, {}, threshold=threshold)
 
 
 def test_too_many_pairs_are_refused_with_the_way_out(manifest, root, monkeypatch):
     monkeypatch.setattr(nd, "MAX_PAIRS", len(EXPECTED) - 1)
-    with pytest.raises(SplitsError, match="smaller --threshold"):
+    with raises(SplitsError, naming="--threshold"):
         nd.find_near_duplicates(manifest, {"dtd": root})
 
 

@@ -59,13 +59,10 @@ def test_pictures_of_rows_that_count_are_left_out(tmp_path, near_ids):
     assert "4 images" in counts.reason
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [("absent.tsv", "no such file"), ("../pairs.tsv", "leaves its folder"), ("bad.tsv", "no table of pairs")],
-)
-def test_a_table_that_cannot_be_read_is_refused(tmp_path, table, message):
+@pytest.mark.parametrize("table", ["absent.tsv", "../pairs.tsv", "bad.tsv"])
+def test_a_table_that_cannot_be_read_is_refused(tmp_path, table):
     (tmp_path / "bad.tsv").write_text("image_id\n1\n")
-    with raises(DataError, naming=message):
+    with raises(DataError, naming="digits-6-9"):
         build(tmp_path, table)
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.imported import Imported
+from tests.raising import raises
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest.folders import manifest_names
 from wordnet_splits.publishing.croissant import croissant_of
@@ -80,5 +82,5 @@ def test_every_file_has_its_digest() -> None:
 
 
 def test_a_wrong_date_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="date_published: 'soon' is not an ISO date"):
+    with raises(DataError, where="README.md", naming=("soon", "date_published")):
         croissant_of(load_manifest("digits"), metadata={"date_published": "soon"})

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.raising import raises
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.checks.freeze import freeze
@@ -62,13 +63,13 @@ def without_evaluation(folder: Path, normalise: dict[str, Any] | None = None) ->
 
 def test_a_build_is_frozen_over_an_older_manifest_and_compared_with_it(folder, tmp_path, capsys, monkeypatch):
     old = without_evaluation(tmp_path / "frozen")
-    with pytest.raises(ManifestError, match=r"fingerprints\.evaluation"):
+    with raises(ManifestError, where="manifest.json", naming="fingerprints.evaluation"):
         load_manifest(old)
     assert Command(capsys, monkeypatch, tmp_path)("diff", str(old), str(folder / "digits")).code == 0
     freeze(read_manifest(folder / "digits"), manifests=tmp_path / "frozen")
     assert load_manifest(old).evaluation_fingerprint == load_manifest("digits").evaluation_fingerprint
     other = without_evaluation(tmp_path / "other", {"mean": [0.1, 0.2, 0.3], "sd": [0.5, 0.5, 0.5]})
-    with pytest.raises(ManifestError, match="normalisation"):
+    with raises(ManifestError, where="digits", naming="normalisation"):
         freeze(read_manifest(folder / "digits"), manifests=other.parent)
 
 

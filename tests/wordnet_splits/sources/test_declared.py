@@ -240,14 +240,14 @@ def test_a_split_that_no_catalog_could_hold_is_refused(tmp_path: Path, split: st
 
 
 def test_other_delimiters_are_named(tmp_path: Path) -> None:
-    for head, name, said in (
-        ("image;label", "labels.csv", "separated by semicolons, not by commas"),
-        ("image\tlabel", "labels.csv", "separated by tabs, not by commas"),
-        ("image,label", "labels.tsv", "separated by commas, not by tabs"),
+    for head, name in (
+        ("image;label", "labels.csv"),
+        ("image\tlabel", "labels.csv"),
+        ("image,label", "labels.tsv"),
     ):
         (tmp_path / name).write_text(f"{head}\n", "utf-8")
         own.declare(tmp_path, "mine", "csv", f'images = "{name}"\n')
-        with raises(errors.SourceError, naming=(name, said)):
+        with raises(errors.SourceError, where=name):
             declared_classes("mine", tmp_path)
 
 

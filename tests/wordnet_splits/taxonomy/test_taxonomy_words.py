@@ -183,7 +183,7 @@ def test_the_builder_writes_what_is_shipped(tmp_path: Path, monkeypatch: pytest.
         assert made[name].dtype == shipped[name].dtype
         assert np.array_equal(made[name], shipped[name])
     (tmp_path / "noun.exc").write_bytes(b"oxen ox\n")
-    with pytest.raises(TaxonomyError, match=r"noun\.exc: has SHA-256"):
+    with raises(TaxonomyError, where="noun.exc"):
         shipped_files(tmp_path)
 
 

@@ -26,6 +26,7 @@ from loaders.harness.backend.transforms import (
     to_uint8,
 )
 from loaders.harness.model import load_model
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.manifest.data import Channels, Declared
 
@@ -129,11 +130,11 @@ def test_features_in_float16_are_smaller_and_overflow_is_named(
     assert (half.features.dtype, half.logits.dtype) == (np.float16, np.float32)
     np.testing.assert_allclose(half.features[:], whole.features[:], rtol=1e-3, atol=1e-4)
     np.testing.assert_array_equal(half.logits[:], whole.logits[:])
-    with pytest.raises(StoreError, match="stored as float16"):
+    with raises(StoreError, naming="float16"):
         extract(model, near, Store(tmp_path / "half"))
     reused = extract(model, near, Store(tmp_path / "whole"), features_dtype="float16")
     assert reused.notes == ("features are float32, as this group was begun",)
-    with pytest.raises(DataError, match="store float32"):
+    with raises(DataError, where="Scaled on digits-6-9, forward", naming="float32"):
         extract(load_model(Scaled(features=1e6)), near, Store(tmp_path / "big"), features_dtype="float16")
     with pytest.raises(UnknownNameError):
         extract(model, near, Store(tmp_path / "other"), features_dtype="int8")
@@ -161,7 +162,7 @@ def test_worker_processes_give_the_same_bytes(
 
 def test_a_killed_worker_is_not_taken_for_a_wrong_image(near: UnknownDetectionSet, tmp_path: Path) -> None:
     model = load_model(small_network(), device="cpu")
-    with pytest.raises(DataError, match="a process that reads images ended") as refused:
+    with raises(DataError, where="Sequential") as refused:
         extract(model, near, Store(tmp_path), transform=Transform({"killed": 1}, _killed), workers=1)
     assert refused.value.hint == "killed processes mostly lacked memory: give fewer --workers"
 
@@ -177,9 +178,7 @@ def _killed(image: Image.Image) -> torch.Tensor:
 def test_a_transform_that_makes_no_tensor_is_named(
     near: UnknownDetectionSet, tmp_path: Path, workers: int
 ) -> None:
-    with pytest.raises(
-        DataError, match=r"the transform returns Image, not a tensor|these do not make a batch"
-    ):
+    with pytest.raises(DataError):
         extract(
             load_model(small_network(), device="cpu"),
             near,
@@ -197,7 +196,7 @@ def test_the_transform_in_force(near: UnknownDetectionSet, tmp_path: Path) -> No
     model = load_model(small_network(), device="cpu")
     own = UnknownDetectionSet("digits", role="near", transform=lambda image: to_uint8(image).float())
     assert choose_transform(model, near).spec == evaluation_transform("none").spec
-    with pytest.raises(DataError, match="add transform_id"):
+    with raises(DataError, where="<lambda>", naming="transform_id"):
         extract(model, own, Store(tmp_path))
     assert choose_transform(model, own, transform_id="bytes").spec == {"transform_id": "bytes"}
     batched = UnknownDetectionSet("digits", role="near", batch_transform=Normalise((0.5,) * 3, (0.25,) * 3))
@@ -209,7 +208,7 @@ def test_the_transform_in_force(near: UnknownDetectionSet, tmp_path: Path) -> No
     recipe = Declared(name="digits", transforms={"gaussian": "resize-32"})
     data = mixed.manifest.data.model_copy(update={"recipe": recipe})
     mixed.manifest = dataclasses.replace(mixed.manifest, data=data)
-    with pytest.raises(DataError, match="one group at a time"):
+    with raises(DataError, where="Sequential"):
         choose_transform(model, mixed)
 
 

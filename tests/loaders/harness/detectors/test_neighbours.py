@@ -13,6 +13,7 @@ from loaders.harness.arrays import Arrays, ArrayView
 from loaders.harness.detectors import get_detector, neighbours
 from loaders.harness.evaluation.scoring import Fitted, confidence, confidences, fit
 from tests.loaders.harness.detectors.separable import WIDTH, images, reordered
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 
 TRAIN, KNOWN = images(1600, seed=1), images(300, seed=3)
@@ -75,5 +76,5 @@ def test_knn_takes_features_without_direction() -> None:
 
 
 def test_knn_needs_k_images() -> None:
-    with pytest.raises(DataError, match="1600 training images are too few for the 1601-th"):
+    with raises(DataError, where="'knn[k=1601]'", naming="1600"):
         fit(get_detector("knn", k=1601), TRAIN)

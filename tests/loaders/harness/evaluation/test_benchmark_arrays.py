@@ -17,6 +17,7 @@ from loaders.harness import Results, check_results, image_ids
 from loaders.harness.cli.main import app
 from loaders.harness.evaluation.array_files import read_sets
 from loaders.harness.leaderboard.submit import submit
+from tests.raising import raises
 from tests.wordnet_splits.command import run
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 from wordnet_splits.finding import load_manifest
@@ -38,8 +39,8 @@ def arrays(shuffled: bool = False, groups: tuple[str, ...] = GROUPS) -> Sets:
     return sets
 
 
-def refused(says: str, sets: Any, **options: Any) -> None:
-    with pytest.raises(SplitsError, match=says) as caught:
+def refused(where: str, named: object, sets: Any, **options: Any) -> None:
+    with raises(SplitsError, where=where, naming=named) as caught:
         evaluate_arrays(sets, "msp", benchmark="digits", **options)
     assert str(caught.value).isprintable()
 
@@ -54,7 +55,7 @@ def test_rows_are_matched_by_id_in_any_order(tmp_path: Path) -> None:
     assert (about.images_fingerprint, about.own_sets) == (manifest.fingerprint, ())
     in_order.write(tmp_path / "r")
     assert check_results(tmp_path / "r").ok
-    with pytest.raises(DataError, match="the model mine was given in arrays.*say what was run"):
+    with raises(DataError, where="r", naming="mine"):
         submit(tmp_path / "r", by="me", to=tmp_path / "entries")
     entry = submit(tmp_path / "r", by="me", to=tmp_path / "entries", commands=["python mine.py"])
     facts = json.loads((entry / "entry.json").read_text())["facts"]
@@ -69,8 +70,8 @@ def test_ids_may_come_apart_and_without_their_source() -> None:
     }
     expected = evaluate_arrays(arrays(), "msp", benchmark="digits")
     assert evaluate_arrays(sets, "msp", benchmark="digits", ids=ids).scores.equals(expected.scores)
-    refused("unknown set 'unifrom'", sets, ids={"unifrom": []})
-    refused("its ids are given twice", arrays(), ids={ID: ids[ID]})
+    refused("ids", "unifrom", sets, ids={"unifrom": []})
+    refused(ID, "ids", arrays(), ids={ID: ids[ID]})
 
 
 def changed(group: str, **changes: Any) -> Sets:
@@ -87,45 +88,48 @@ def test_each_mistake_is_one_line() -> None:
     ids = arrays()["uniform"]["ids"]
     names = image_ids("digits", "gaussian")
     refused(
-        r"uniform: there are no ids that say which row is which image \(`unknown-eval ids digits uniform`",
+        "uniform",
+        "unknown-eval ids digits uniform",
         changed("uniform", ids=None),
     )
     refused(
-        "uniform: 1 ids repeat others, such as 'uniform/8x8x1/s0/00001'",
+        "uniform",
+        ("1", "uniform/8x8x1/s0/00001"),
         changed("uniform", ids=[ids[1], *ids[1:]]),
     )
-    refused("uniform: 499 ids for 500 images", changed("uniform", ids=ids[1:]))
-    refused("uniform: 1 ids name no image of it: nothing ", changed("uniform", ids=["nothing", *ids[1:]]))
+    refused("uniform", ("499", "500"), changed("uniform", ids=ids[1:]))
+    refused("uniform", ("1", "nothing"), changed("uniform", ids=["nothing", *ids[1:]]))
+    refused("uniform", ("500", "gaussian", "gaussian/8x8x1/s0/00000"), changed("uniform", ids=names))
+    refused("uniform", "ids", changed("uniform", ids=[ids[1].partition("/")[2], *ids[1:]]))
     refused(
-        "uniform: 500 ids are of gaussian: gaussian/8x8x1/s0/00000, .*swapped", changed("uniform", ids=names)
-    )
-    refused("uniform: two ids name one image", changed("uniform", ids=[ids[1].partition("/")[2], *ids[1:]]))
-    refused(
-        "uniform: 3 of 500 images have no row: uniform/8x8x1/s0/00000, .*allow_missing",
+        "uniform",
+        ("3", "500", "uniform/8x8x1/s0/00000", "allow_missing"),
         rows(arrays(), "uniform", slice(3, None)),
     )
-    refused("there are no arrays for gaussian", arrays(groups=(ID, "digits-6-9", "uniform")))
-    refused("there are no arrays for digits-0-5", arrays(groups=GROUPS[1:]), allow_missing=True)
-    refused("unknown set 'unifrom'; did you mean 'uniform'", {**arrays(), "unifrom": arrays()["uniform"]})
+    refused("digits", "gaussian", arrays(groups=(ID, "digits-6-9", "uniform")))
+    refused("digits", "digits-0-5", arrays(groups=GROUPS[1:]), allow_missing=True)
+    refused("digits", ("unifrom", "uniform"), {**arrays(), "unifrom": arrays()["uniform"]})
     bad = arrays()["uniform"]["logits"].copy()
     bad[7, 2] = np.nan
-    refused("uniform: logits hold NaN or infinity", changed("uniform", logits=bad))
+    refused("uniform", "logits", changed("uniform", logits=bad))
     refused(
-        r"uniform: logits of shape \(500,\) and type float32; an \(n, width\)",
+        "uniform",
+        ("logits", "500", "float32"),
         changed("uniform", logits=bad[:, 0]),
     )
-    refused("logits of 5 and 6 columns", changed("uniform", logits=np.zeros((500, 5))))
+    refused("digits", ("logits", "5", "6"), changed("uniform", logits=np.zeros((500, 5))))
     refused(
-        "the model has 7 classes, the benchmark 6 labels",
+        "arrays",
+        ("7", "6"),
         {group: {**of, "logits": np.pad(of["logits"], ((0, 0), (0, 1)))} for group, of in arrays().items()},
     )
     labels = load_manifest("digits").images("test", ID)["label"].to_numpy().copy()
     assert evaluate_arrays(changed(ID, labels=labels), "msp", benchmark="digits")
     labels[4] = (labels[4] + 1) % 6
-    refused("digits-0-5: 1 labels are not the benchmark's: that of digits/", changed(ID, labels=labels))
+    refused(ID, "1", changed(ID, labels=labels))
     for option in ({"classes": 6}, {"name": "mine"}):
-        refused(f"{next(iter(option))} changes nothing with a benchmark", arrays(), **option)
-    refused("no such folder", "absent")
+        refused("evaluate_arrays", next(iter(option)), arrays(), **option)
+    refused("absent", (), "absent")
 
 
 def test_gaps_may_be_left_out_and_are_named() -> None:
@@ -151,9 +155,7 @@ def test_columns_are_mapped_and_detectors_learn_on_train() -> None:
     wide = {name: {**of, "logits": np.pad(of["logits"], ((0, 0), (2, 0)))} for name, of in sets.items()}
     mapped = evaluate_arrays(wide, "mls", benchmark="digits", mapping=[2, 3, 4, 5, 6, 7])
     assert mapped.scores.equals(evaluate_arrays(sets, "mls", benchmark="digits").scores)
-    with pytest.raises(
-        DataError, match="'knn' fits on ID train images, and there are no outputs for digits-0-5/tr"
-    ):
+    with raises(DataError, where="digits", naming="knn"):
         evaluate_arrays(arrays(), "knn", benchmark="digits")
     optional = evaluate_arrays(arrays(), "preset:openood", benchmark="digits", model="mine")
     assert "mine: knn is left out: it fits on ID train images, and there are no outputs for" in " ".join(
@@ -176,7 +178,7 @@ def test_without_labels_there_is_auroc_and_no_accuracy() -> None:
     assert "accuracy" in {row["metric"] for row in labelled.rows()}
     assert not {"accuracy", "aurc"} & {row["metric"] for row in unlabelled.rows()}
     assert "AUROC" in str(unlabelled)
-    with pytest.raises(DataError, match="id/train: an ID set needs the label of each image"):
+    with raises(DataError, where="id/train"):
         evaluate_arrays({**sets, "id/train": sets["id"]}, "msp")
 
 
@@ -259,7 +261,7 @@ def test_the_command_ids_prints_the_order(capsys: pytest.CaptureFixture[str]) ->
     for words, says in ((("digits", "unifrom"), "did you mean 'uniform'"), (("digit", "uniform"), "digits")):
         assert run(app, ["ids", *words], "unknown-eval") == 2
         assert says in capsys.readouterr().err
-    with pytest.raises(UnknownNameError, match="unknown set 'digits-6-9/val'"):
+    with raises(UnknownNameError, where="digits", naming="digits-6-9/val"):
         image_ids("digits", "digits-6-9", "val")
 
 
@@ -272,7 +274,7 @@ def test_the_head_comes_from_its_file_and_splits_from_their_folders(tmp_path: Pa
     assert head is not None
     assert head[0].shape == (6, 4)
     np.savez(tmp_path / "head.npz", weight=np.eye(6, 4))
-    with pytest.raises(DataError, match="a head has weight and bias"):
+    with raises(DataError, where="head.npz"):
         read_sets(tmp_path)
 
 
@@ -295,22 +297,24 @@ def longer_than_it_is(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "write", "says"),
+    ("name", "write", "named"),
     [
-        ("a.npz", pickled, "cannot be read: .*save ids as text: np.array"),
-        ("a.npz", bomb, "expands to 314,572,800 bytes, which is not read"),
-        ("a.npz", lambda path: path.write_bytes(b"no zip"), "cannot be read: File is not a zip file"),
-        ("a.npy", lambda path: path.write_bytes(b"\x93NUMPY"), "cannot be read"),
-        ("a.npy", longer_than_it_is, "announces 432 bytes"),
-        ("a.parquet", ragged, "logits: its rows differ in length"),
+        ("a.npz", pickled, "np.array"),
+        ("a.npz", bomb, "314,572,800"),
+        ("a.npz", lambda path: path.write_bytes(b"no zip"), ()),
+        ("a.npy", lambda path: path.write_bytes(b"\x93NUMPY"), ()),
+        ("a.npy", longer_than_it_is, "432"),
+        ("a.parquet", ragged, ()),
         ("a.parquet", lambda path: path.write_bytes(b"PAR1"), "Parquet"),
-        ("a.safetensors", lambda path: path.write_bytes(bytes(64)), "is not a safetensors file"),
-        ("a.csv", lambda path: path.write_text("1,2"), "no file of arrays here .*GROUP with one of .npz"),
+        ("a.safetensors", lambda path: path.write_bytes(bytes(64)), ()),
+        ("a.csv", lambda path: path.write_text("1,2"), ()),
     ],
 )
-def test_a_file_that_holds_no_arrays_is_one_line(name: str, write: Any, says: str, tmp_path: Path) -> None:
+def test_a_file_that_holds_no_arrays_is_one_line(
+    name: str, write: Any, named: object, tmp_path: Path
+) -> None:
     write(tmp_path / name)
-    with pytest.raises(DataError, match=says) as caught:
+    with raises(DataError, naming=named) as caught:
         read_sets(tmp_path)
     assert str(caught.value).isprintable()
 
@@ -318,5 +322,5 @@ def test_a_file_that_holds_no_arrays_is_one_line(name: str, write: Any, says: st
 def test_a_set_is_in_one_file(tmp_path: Path) -> None:
     for name in ("a.npz", "a.npy"):
         (np.savez if name.endswith("z") else np.save)(tmp_path / name, np.ones((2, 3)))
-    with pytest.raises(DataError, match="the arrays of a are in two files"):
+    with raises(DataError, where=tmp_path):
         read_sets(tmp_path)

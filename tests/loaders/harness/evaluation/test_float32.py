@@ -20,6 +20,7 @@ from loaders.harness.detectors import get_detector, get_spec
 from loaders.harness.detectors.registry import configure, detector_spec
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.scoring import confidence, fit
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import kendall_tau
 
@@ -56,7 +57,7 @@ COLLAPSING: dict[str, Score] = {
 
 @pytest.mark.parametrize("of_greatest", COLLAPSING.values(), ids=COLLAPSING)
 def test_confidences_that_float32_cannot_tell_apart_are_refused(of_greatest: Score) -> None:
-    with pytest.raises(DataError, match="'mine': float32, in which confidences are kept.*spreads them out"):
+    with raises(DataError, where="'mine'", naming="float32"):
         evaluate_arrays(arrays(), [detector(of_greatest)])
 
 
@@ -88,7 +89,7 @@ def test_confidences_that_are_equal_are_said_whatever_their_type(of_greatest: Sc
         return of_greatest(data["logits"][:].astype(dtype, copy=False).max(axis=1))
 
     if dtype == "f8" and of_greatest in TYING.values():
-        with pytest.raises(DataError, match="'mine': float32, in which confidences are kept"):
+        with raises(DataError, where="'mine'", naming="float32"):
             evaluate_arrays(arrays(), [mine])
         return
     found = evaluate_arrays(arrays(), [mine])
@@ -122,7 +123,7 @@ def test_sets_whose_confidences_differ_only_beyond_float32_are_refused() -> None
     def by_set(data: Arrays) -> np.ndarray[Any, Any]:
         return np.full(data.n, 1e9 + (data.n == 300))
 
-    with pytest.raises(DataError, match=r"makes 100.00% of the pairs that differ equal"):
+    with raises(DataError, where="'by_set'", naming="100.00"):
         evaluate_arrays(arrays(), [by_set])
 
 
@@ -162,7 +163,7 @@ def test_arrays_that_float32_cannot_tell_apart_are_refused(change: Score, key: s
     given = arrays()
     for held in given.values():
         held[key] = change(held["logits"])
-    with pytest.raises(DataError, match=f"id: float32, in which {key} are kept.*take away the offset"):
+    with raises(DataError, where="id", naming=(key, "float32", "offset")):
         evaluate_arrays(given, "mls")
 
 
@@ -196,7 +197,7 @@ def test_outputs_of_a_model_in_double_precision_are_no_exception(on: str | None)
     sets = {"id": (images, torch.arange(30) % 6), "near": images.flip(2)} if on is None else None
     options: dict[str, Any] = {"sets": sets} if on is None else {"groups": ["uniform"]}
     assert evaluate(network(1.0), on, "msp", **options).detectors == ("msp",)
-    with pytest.raises(DataError, match="Sequential: float32, in which logits are kept"):
+    with raises(DataError, where="Sequential", naming="float32"):
         evaluate(network(1e9), on, "msp", **options)
 
 
@@ -290,12 +291,12 @@ def test_features_most_of_which_collapse_are_refused() -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(300, 256))
     features[:, :140] += 1e9
-    with pytest.raises(DataError, match="makes 100.00%"):
+    with raises(DataError, where="here", naming="100.00"):
         as_float32(features, name="features", where="here", by_column=True)
 
 
 def test_logits_of_which_one_column_collapses_are_refused() -> None:
     logits = np.random.default_rng(0).normal(size=(300, 256))
     logits[:, 0] += 1e9
-    with pytest.raises(DataError, match=r"makes 0.39% of the pairs"):
+    with raises(DataError, where="here", naming="0.39%"):
         as_float32(logits, name="logits", where="here")

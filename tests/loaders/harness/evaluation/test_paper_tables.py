@@ -19,6 +19,7 @@ from loaders.harness.evaluation.schema import MetricOptions
 from loaders.harness.evaluation.table import Table, latex_text, tables_as_latex, tables_as_markdown
 from loaders.harness.evaluation.tables import format_tables, layouts, missing_roles, tables
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.terminal.runner import run
 
@@ -157,14 +158,14 @@ def test_a_role_that_the_results_lack_is_named() -> None:
     ):
         assert "The results have no near set, so the layout openood lacks its columns." in text
     only_id = of_sets(SETS[:1])
-    with pytest.raises(DataError, match="the layout recalcati is of near or far sets"):
+    with raises(DataError, where="digits", naming=("recalcati", "near")):
         only_id.to_latex("recalcati")
 
 
 def test_names_that_are_none_are_refused_with_the_nearest(results: Results) -> None:
-    with pytest.raises(UnknownNameError, match="opennood"):
+    with raises(UnknownNameError, naming="opennood"):
         results.to_latex("opennood")
-    with pytest.raises(UnknownNameError, match="latx"):
+    with raises(UnknownNameError, where="--format", naming="latx"):
         format_tables(results, "latx")
 
 

@@ -21,6 +21,7 @@ from loaders.harness.evaluation.schema import MAX_REPLICATES, SCHEMAS, MetricOpt
 from loaders.harness.leaderboard import submit
 from loaders.harness.leaderboard.check import check_entry
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
+from tests.raising import raises
 from tools.stored_results import read_stored
 from wordnet_splits.base.errors import DataError
 
@@ -66,13 +67,13 @@ def test_in_place_of_the_results_no_score_is_written_anew(folder: Path) -> None:
 
 def test_options_that_cannot_be_are_refused_in_one_line(folder: Path) -> None:
     for wrong in ({"bootstrap": MAX_REPLICATES + 1}, {"seed_boot": -1}):
-        with pytest.raises(DataError, match="options of the evaluation"):
+        with raises(DataError, where="options of the evaluation"):
             remeasure(folder, **wrong)
 
 
 def test_altered_results_are_refused(folder: Path) -> None:
     rewrite(folder, "lo", [0.0] * pq.read_metadata(folder / "results.parquet").num_rows)
-    with pytest.raises(DataError, match="was altered"):
+    with raises(DataError, where="results.parquet"):
         remeasure(folder)
 
 

@@ -26,6 +26,7 @@ from loaders.harness.evaluation.tables import (  # type: ignore[attr-defined]
 )
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.made_manifests import altered
+from tests.raising import raises
 from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.base.tabular import text_table
 from wordnet_splits.finding import load_manifest
@@ -106,7 +107,7 @@ def test_a_benchmark_has_the_layout_of_its_paper(benchmark: str, title: str) -> 
 
 
 def test_an_unknown_layout_names_the_near_ones() -> None:
-    with pytest.raises(UnknownNameError, match="unknown layout 'opneood'.*did you mean 'openood'"):
+    with raises(UnknownNameError, naming="opneood", near="openood"):
         layout_of("digits", "opneood")
 
 
@@ -298,7 +299,7 @@ def test_the_text_is_as_wide_as_asked_for_and_leaves_no_number_out(width: int) -
     for number in re.findall(r"\d+\.\d+", whole):
         assert number in narrow
     assert "near mean AUPR-in" in results.table("openood")
-    with pytest.raises(UnknownNameError, match="did you mean 'kim'"):
+    with raises(UnknownNameError, near="kim"):
         results.table("kin")
 
 

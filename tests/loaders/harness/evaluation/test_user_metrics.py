@@ -17,6 +17,7 @@ from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.schema import MetricOptions
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.schemas import CHECKSUM, write_sealed
 from wordnet_splits.base.text_formats import read_json
@@ -122,7 +123,7 @@ def test_another_definition_is_found_out(tmp_path: Path) -> None:
         define_youden(0.5)
     checked = check_results(tmp_path / "results", OPEN_SET)
     assert {d.row.split(", ")[-1] for d in checked.differences} == {"youden"}
-    with pytest.raises(DataError, match="youden had another definition when these results were computed"):
+    with raises(DataError, where="fake msp", naming=("youden", "results")):
         compare(results, metric="youden", on="near")
     assert compare(remeasure(tmp_path / "results", bootstrap=0), metric="youden", on="near").rows()
 
@@ -137,17 +138,17 @@ def test_results_from_before_the_metric_still_recompute(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "said"),
+    ("kernel", "named"),
     [
-        (lambda counts: 1 / 0, "metric 'broken': raises: ZeroDivisionError"),
-        (lambda counts: np.zeros(7), r"metric 'broken': gave values of shape \(7,\)"),
-        (lambda counts: counts.n_id / 0, "metric 'broken': gave infinity"),
+        (lambda counts: 1 / 0, ()),
+        (lambda counts: np.zeros(7), "7"),
+        (lambda counts: counts.n_id / 0, ()),
     ],
 )
-def test_a_broken_metric_stops_the_evaluation_in_one_line(kernel: Callable[..., Any], said: str) -> None:
+def test_a_broken_metric_stops_the_evaluation_in_one_line(kernel: Callable[..., Any], named: object) -> None:
     kernel.__name__ = "broken"
     pair_metric(higher_is_better=True)(kernel)
-    with pytest.raises(DataError, match=said):
+    with raises(DataError, where="'broken'", naming=named):
         evaluated(0)
 
 
@@ -161,7 +162,7 @@ def test_nan_is_a_dash_with_a_note() -> None:
     (note,) = [note for note in results.about.notes if note.startswith("fussy")]
     assert note.endswith("is NaN in 12 of 14 values, first for msp on near-a")
     assert "fussy" in results.table()
-    with pytest.raises(DataError, match="has no fussy on near"):
+    with raises(DataError, where="results 1", naming=("fussy", "near")):
         compare(results, metric="fussy", on="near")
 
 
@@ -174,7 +175,7 @@ def test_no_entry_may_redefine_a_built_in_metric(tmp_path: Path) -> None:
     del content[CHECKSUM]
     content["about"]["metrics"][0]["name"] = "auroc"
     write_sealed(path, content)
-    with pytest.raises(DataError, match="the metric 'auroc' is built in"):
+    with raises(DataError, where="about.json", naming="auroc"):
         Results.read(tmp_path / "results")
 
 
@@ -202,8 +203,8 @@ def test_the_command_line_takes_module_and_name(tmp_path: Path, monkeypatch: Any
     assert [row["metric"] for row in ranking] == ["accepted"] * 2
     assert ranking[0]["mean"] <= ranking[1]["mean"]
     for path, said in {
-        "my_metrics:none": "unknown name 'none'",
-        "none:accepted": "cannot be imported",
+        "my_metrics:none": "--metric my_metrics",
+        "none:accepted": "--metric",
     }.items():
-        with pytest.raises((DataError, UnknownNameError), match=said):
+        with raises((DataError, UnknownNameError), where=said):
             app(["check-results", "results", "--metric", path], standalone_mode=False)

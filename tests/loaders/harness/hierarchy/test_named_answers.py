@@ -15,6 +15,7 @@ from loaders.harness import evaluate_arrays, image_ids, plot, report
 from loaders.harness.cli.main import app
 from loaders.harness.evaluation.results import Results
 from loaders.harness.hierarchy import HierarchyReport
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.hierarchy import Conformal
@@ -116,21 +117,21 @@ def test_wrong_names_are_refused(named: HierarchyReport, results: Results, logit
             named.explain(**options)
     with pytest.raises(UnknownNameError):
         results.hierarchy(logits=logits, detectors=["knn"])
-    with pytest.raises(DataError, match="there is no run 7"):
+    with raises(DataError, where="digits", naming="7"):
         results.hierarchy(logits=logits, run=7)
-    with pytest.raises(DataError, match="hold no logits"):
+    with raises(DataError, where="digits"):
         results.hierarchy()
-    with pytest.raises(DataError, match="no logits of"):
+    with raises(DataError, where="digits"):
         results.hierarchy(logits={})
     for values in (3, [1], np.zeros((3, 6))):
         with pytest.raises(DataError) as caught:
             results.hierarchy(logits=values)  # type: ignore[arg-type]
         assert caught.value.where == "digits"
-    with pytest.raises(DataError, match="shape"):
+    with raises(DataError, where="digits-0-5"):
         results.hierarchy(logits={group: values[:, :5] for group, values in logits.items()})
-    with pytest.raises(DataError, match="predict another class"):
+    with raises(DataError, where="digits"):
         results.hierarchy(logits={group: -values for group, values in logits.items()})
-    with pytest.raises(DataError, match="false alarms"):
+    with raises(DataError, where="digits"):
         results.hierarchy(logits=logits, false_alarms=1)
 
 
@@ -213,7 +214,7 @@ def test_of_several_networks_the_one_that_answers_is_named(results: Results, log
     by_default = two_runs.hierarchy(logits=logits, detectors=(), rules=["threshold"])
     assert by_default.images.network == "net, run 0"
     assert by_default.notes[-1] == "The network is run 0 of 2 of net; run= (--run) takes another."
-    with pytest.raises(DataError, match=r"of several models.*run= \(--run\): 0 \(a\), 1 \(b\)"):
+    with raises(DataError, where="digits", naming=("run", "--run")):
         two_models.hierarchy(logits=logits)
     chosen = two_models.hierarchy(logits=logits, run=1, detectors=(), rules=["threshold"])
     assert (chosen.images.network, len(chosen.notes)) == ("b", 2)
@@ -221,7 +222,7 @@ def test_of_several_networks_the_one_that_answers_is_named(results: Results, log
 
 def test_sets_given_in_python_have_no_hierarchy() -> None:
     sets = {"id": {"logits": 5 * np.eye(3, dtype=np.float32), "labels": [0, 1, 2]}}
-    with pytest.raises(DataError, match="no class table"):
+    with raises(DataError, where="own-sets"):
         evaluate_arrays(sets, "msp").hierarchy()
 
 

@@ -24,8 +24,9 @@ from loaders.harness.leaderboard.submit import trained_on_outliers
 from loaders.harness.plugins import IN_PYTHON
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
+from tests.raising import raises
 from tools.stored_results import read_stored
-from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.leaderboard import FITTED_ON_OUTLIERS
 from wordnet_splits.site.leaderboard import leaderboard_page
@@ -414,17 +415,17 @@ def test_files_for_the_hub_are_read_by_its_library(results: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "where"),
     [
-        ({"hub": "org/set"}, "hub and model_repo go together"),
-        ({"model_repo": "model"}, "hub and model_repo go together"),
-        ({"hub": "org/set@v1", "model_repo": "model"}, "expected a repository alone"),
+        ({"hub": "org/set"}, "submit"),
+        ({"model_repo": "model"}, "submit"),
+        ({"hub": "org/set@v1", "model_repo": "model"}, "org/set@v1"),
     ],
 )
 def test_wrong_places_of_the_hub_are_refused(
-    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: dict[str, str], message: str
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: dict[str, str], where: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SplitsError, match=message):
+    with raises(DataError, where=where):
         submit(results, by="me", to="to", **arguments)
     assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,8 @@ from PIL import Image
 from loaders.harness.methods import Batch, get_method
 from loaders.harness.methods.copies import read_copies
 from loaders.harness.methods.interface import Data
-from wordnet_splits.base.errors import DataError, SplitsError
+from tests.raising import raises
+from wordnet_splits.base.errors import DataError
 
 from .stand_ins import FixedOutputs, new_state
 
@@ -66,12 +67,12 @@ def test_pictures_of_another_size_are_resized(folder: Path) -> None:
 
 @pytest.mark.parametrize("spec", ["augmented-copies", "augmented-copies[folder=nowhere]"])
 def test_a_missing_folder_is_refused_with_the_command(spec: str) -> None:
-    with pytest.raises(SplitsError, match="needs a folder of copies|nowhere has no picture") as error:
+    with raises(DataError, where="'augmented-copies'") as error:
         get_method(spec).facts(data_of())
     assert "stylize.py --content-dir" in str(error.value.hint)
 
 
 def test_a_class_without_pictures_is_refused(folder: Path) -> None:
     method = get_method("augmented-copies", {"folder": str(folder)})
-    with pytest.raises(DataError, match="has no picture of the ID class 'grey'"):
+    with raises(DataError, where="'augmented-copies'", naming="grey"):
         method.facts(data_of((*CLASSES, "grey")))

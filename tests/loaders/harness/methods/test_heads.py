@@ -12,6 +12,7 @@ from torch import nn
 from loaders.harness.methods import get_method
 from loaders.harness.methods.class_groups import groups_of
 from loaders.harness.methods.rotations import rotated
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.taxonomy import load
@@ -56,7 +57,7 @@ def test_rotations_are_counted_from_none_to_three_quarters() -> None:
         [3, 2, 1, 0],
         [2, 0, 3, 1],
     ]
-    with pytest.raises(DataError, match=r"\(4, 5\) cannot be rotated"):
+    with raises(DataError, naming=("4", "5")):
         rotated(torch.zeros(1, 3, 4, 5))
 
 

@@ -43,8 +43,9 @@ from loaders.harness.training.steps import (
     reproducible,
 )
 from loaders.harness.training.trainer import Trainer
+from tests.raising import raises
 from wordnet_splits.base import user_code
-from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError, UnsafeDataError
+from wordnet_splits.base.errors import DataError, UnknownNameError, UnsafeDataError
 from wordnet_splits.base.progress import Silent
 
 from .stand_ins import recipe_of, small_data, spec_of
@@ -246,13 +247,13 @@ def test_the_output_detector_ranks_by_the_output(tmp_path: Path) -> None:
         results.values("auroc", group="uniform", detector=d) for d in ("output", "output[name=confidence]")
     )
     assert by_default == by_name
-    with pytest.raises(DataError, match="an output 'rotation', and method 'confbranch' gives confidence"):
+    with raises(DataError, where="digits/toy-tiny-cnn-s0", naming=("rotation", "confbranch", "output")):
         evaluate(f"trained:{run.folder}", "digits", "output[name=rotation]", groups=["uniform"])
 
 
 def test_a_model_without_outputs_says_so(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(192, 6))
-    with pytest.raises(DataError, match="needs an output of a training method, and the model has none"):
+    with raises(DataError, where="Sequential", naming="output"):
         evaluate(model, "digits", "output", groups=["uniform"])
 
 
@@ -357,13 +358,11 @@ def test_code_that_a_model_names_is_not_imported_unasked(
 def test_names_and_parameters() -> None:
     assert {"softmax", "energy", "logitnorm", "confbranch", "cider"} <= set(list_methods())
     assert getattr(get_method("logitnorm[tau=0.1]"), "tau", None) == 0.1
-    with pytest.raises(
-        UnknownNameError, match="unknown training method 'logitnrm'; did you mean 'logitnorm'"
-    ):
+    with raises(UnknownNameError, where="training method", naming="logitnrm", near="logitnorm"):
         get_method("logitnrm")
-    with pytest.raises(SplitsError, match="tau: 'x' is not float"):
+    with raises(DataError, where="training method: logitnorm: tau", naming="x"):
         get_method("logitnorm[tau=x]")
-    with pytest.raises(DataError, match="a dataclass derived from"):
+    with raises(DataError, where="JSONDecoder"):
         get_method("json:JSONDecoder")
 
 
@@ -401,16 +400,16 @@ def of_nothing() -> nn.Module:
 
 
 @pytest.mark.parametrize(
-    ("network", "message"),
+    ("network", "named"),
     [
-        (f"{__name__}:wide", r"gives \(2, 7\) for two images where logits \(2, 6\) are expected"),
-        (f"{__name__}:small_data", "cannot be made: TrainingData is not an nn.Module"),
-        (f"{__name__}:of_nothing", "cannot be made: TypeError"),
-        ("timm:resnet99999", "cannot be made: RuntimeError: Unknown model"),
-        ("torchvision:squeezenet1_1", "cannot take images of 8 x 8"),
+        (f"{__name__}:wide", ("2", "7", "6")),
+        (f"{__name__}:small_data", "nn.Module"),
+        (f"{__name__}:of_nothing", ()),
+        ("timm:resnet99999", ()),
+        ("torchvision:squeezenet1_1", "8"),
     ],
 )
-def test_networks_that_do_not_fit_are_refused(network: str, message: str, tmp_path: Path) -> None:
+def test_networks_that_do_not_fit_are_refused(network: str, named: object, tmp_path: Path) -> None:
     pytest.importorskip("timm")
-    with pytest.raises(DataError, match=message):
+    with raises(DataError, where="--network", naming=named):
         train_models("digits", "digits-demo", tmp_path, network=network, epochs=1, device="cpu")

@@ -16,6 +16,7 @@ from loaders.harness.methods.classification import LogitNorm
 from loaders.harness.methods.interface import Terms
 from loaders.harness.methods.registry import PAPER_NAMES
 from loaders.harness.plugins import ranges_of
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.cli.main import run
 
@@ -46,7 +47,7 @@ def test_bounds_are_enforced_and_numbers_within_them_are_not() -> None:
     for name, key, default in numbers():
         assert getattr(get_method(name, {key: default}), key) == default
         for value in (math.nan, math.inf, -math.inf, True, None, "true"):
-            with pytest.raises(DataError, match=f"{name}: {key}: "):
+            with raises(DataError, naming=(name, key)):
                 get_method(name, {key: value})
         for kind, bound in ranges_of(type(get_method(name)))[key]:
             step = 1 if isinstance(default, int) else 1e-9
@@ -57,7 +58,7 @@ def test_bounds_are_enforced_and_numbers_within_them_are_not() -> None:
                 "le": (bound + step, bound),
             }[kind]
             assert getattr(get_method(name, {key: inside}), key) == inside
-            with pytest.raises(DataError, match=rf"{name}: {key}: .* is out of range \(allowed: "):
+            with raises(DataError, naming=(name, key)):
                 get_method(name, {key: outside})
 
 
@@ -102,13 +103,13 @@ def test_mistakes_are_one_line_before_anything_else(
 
 
 def test_a_method_that_is_built_directly_is_checked_too() -> None:
-    with pytest.raises(DataError, match=r"LogitNorm: tau: 0 is out of range \(allowed: above 0\)"):
+    with raises(DataError, where="LogitNorm: tau"):
         LogitNorm(tau=0)
 
 
 @pytest.mark.parametrize("value", [2.5, math.inf])
 def test_integers_are_not_cut_off(value: float) -> None:
-    with pytest.raises(DataError, match="is not int"):
+    with raises(DataError, where="training method: vos: draws"):
         get_method("vos", {"draws": value})
 
 
@@ -127,9 +128,9 @@ def test_users_declare_ranges_in_the_same_way() -> None:
     method: Any = get_method(f"{__name__}:OfAUser[share=0.25,free=-3]")
     assert (method.share, method.free) == (0.25, -3)
     for text in ("share=0.75", "free=nan"):
-        with pytest.raises(DataError, match="is out of range"):
+        with pytest.raises(DataError):
             get_method(f"{__name__}:OfAUser[{text}]")
-    with pytest.raises(UnknownNameError, match="did you mean 'share'"):
+    with raises(UnknownNameError, where="tests.loaders.harness.methods.test_registry:OfAUser", near="share"):
         get_method(f"{__name__}:OfAUser[shar=0.75]")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from scipy.stats import ks_2samp
 
@@ -17,6 +16,7 @@ from loaders.harness.methods.virtual_outliers import (
     queues_are_full,
     start_queues,
 )
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 
 from .oracles.formulas import log_sum_exp
@@ -68,7 +68,7 @@ def test_queues_hold_the_last_features_of_each_class() -> None:
         assert sorted(state["queue"][label, :, 0].tolist()) == sorted(values[-3:])
     state.epoch, state.epochs = 3, 10
     assert not queues_are_full(state, 0.4)
-    with pytest.raises(DataError, match="class 'c2' has no training image"):
+    with raises(DataError, naming="c2"):
         state_of([0, 1], 3, 3, 1)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from loaders.harness.arrays import Arrays
 from loaders.harness.model.class_map import ClassMap, Label, LabelSpace, class_map, columns_key
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 from wordnet_splits.finding import load_manifest
 
@@ -76,43 +77,42 @@ def test_a_mapping_is_read_from_a_file(tmp_path: Path) -> None:
     assert class_map(SPACE, 5, mapping=tmp_path / "m.json").columns == (4, 3, 2)
     assert class_map(SPACE, 5, mapping=str(tmp_path / "m.txt")).columns == (2, 1, 0)
     (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(DataError, match="not JSON"):
+    with raises(DataError, where="bad.json"):
         class_map(SPACE, 5, mapping=tmp_path / "bad.json")
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "says"),
+    ("options", "error", "named"),
     [
-        ({}, DataError, "the model has 5 classes, the benchmark 3 labels"),
-        ({"mapping": "identity"}, DataError, "the model has 5 classes, the benchmark 3 labels"),
-        ({"mapping": "identity", "background": 0}, DataError, "has 4 classes, the benchmark 3 labels"),
+        ({}, DataError, ("5", "3")),
+        ({"mapping": "identity"}, DataError, ("5", "3")),
+        ({"mapping": "identity", "background": 0}, DataError, ("4", "3")),
         (
             {"classes": ["tench", "a", "b", "c", "d"]},
             DataError,
-            r"2 of 3 labels have no column: n02012849 \(crane\), n02814860 \(beacon\); "
-            r"4 classes of the model are not labels: a, b",
+            ("2", "3", "n02012849"),
         ),
         (
             {"classes": ["tench", "crane", "crane", "beacon", "d"]},
             DataError,
-            r"match several columns: n02012849",
+            "n02012849",
         ),
-        ({"mapping": [0, 1]}, DataError, "2 columns given for 3 labels"),
-        ({"mapping": [0, 1, 5]}, DataError, r"columns \[5\] are not classes of a 5-column output"),
-        ({"mapping": [0, 1, 1]}, DataError, "n02012849 and n02814860 have the same column 1"),
-        ({"mapping": [0, 1, 4], "background": "last"}, DataError, r"columns \[4\]"),
-        ({"mapping": {"n01440764": 0}}, DataError, "2 of 3 labels have no column"),
-        ({"mapping": ["a", "b"]}, DataError, "2 class names for 5 columns"),
-        ({"mapping": "imagenet"}, UnknownNameError, "did you mean 'imagenet1k'"),
-        ({"mapping": "identity", "restrict": "rows"}, UnknownNameError, "unknown restriction"),
-        ({"mapping": "identity", "background": 7}, DataError, "background column 7"),
-        ({"mapping": "identity", "background": "first"}, DataError, "neither 'last' nor a column"),
+        ({"mapping": [0, 1]}, DataError, ("2", "3")),
+        ({"mapping": [0, 1, 5]}, DataError, "5"),
+        ({"mapping": [0, 1, 1]}, DataError, ("n02012849", "n02814860")),
+        ({"mapping": [0, 1, 4], "background": "last"}, DataError, "4"),
+        ({"mapping": {"n01440764": 0}}, DataError, ("2", "3")),
+        ({"mapping": ["a", "b"]}, DataError, ("2", "5")),
+        ({"mapping": "imagenet"}, UnknownNameError, "imagenet1k"),
+        ({"mapping": "identity", "restrict": "rows"}, UnknownNameError, ()),
+        ({"mapping": "identity", "background": 7}, DataError, ("background", "7")),
+        ({"mapping": "identity", "background": "first"}, DataError, "last"),
     ],
 )
 def test_a_mismatch_is_refused_with_the_difference(
-    options: dict[str, Any], error: type[SplitsError], says: str
+    options: dict[str, Any], error: type[SplitsError], named: object
 ) -> None:
-    with pytest.raises(error, match=says):
+    with raises(error, naming=named):
         class_map(SPACE, 5, **options)
 
 
@@ -178,5 +178,5 @@ def test_a_benchmark_without_labels_sees_every_column() -> None:
 
 
 def test_logits_of_another_width_are_refused() -> None:
-    with pytest.raises(DataError, match="logits of 5 columns where the model gives 6"):
+    with raises(DataError, naming=("5", "6")):
         ClassMap((0, 1), 6).arrays(Arrays.of(logits=LOGITS))

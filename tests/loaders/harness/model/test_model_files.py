@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from loaders.harness import evaluate, load_model
 from loaders.harness.model import open_models
 from tests.imported import Imported
+from tests.raising import raises
 from tests.wordnet_splits.command import run
-from wordnet_splits.base.errors import DataError, SplitsError, UnsafeDataError
+from wordnet_splits.base.errors import DataError, UnsafeDataError
 from wordnet_splits.base.lazy import MissingPackageError
 
 onnx = Imported("onnx", "pip install '.[onnx]'")
@@ -149,44 +150,44 @@ def test_weights_beside_an_onnx_file_are_part_of_its_key(tmp_path: Path) -> None
     graph = onnx.load(file, load_external_data=False)
     graph.graph.initializer[0].external_data[0].value = "../w"
     onnx.save(graph, file)
-    with pytest.raises(DataError, match="'../w' leaves its folder"):
+    with raises(DataError, where=tmp_path):
         load_model(file, device="cpu")
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "named"),
     [
         ({"outputs": "features logits before"}, None),
-        ({"outputs": "before features flat"}, "its 3 outputs must include features and logits"),
-        ({"shape": ("n", 192)}, r"its input images is any x 192, of ONNX's type 1 \(export a model of float"),
-        ({"shape": ("n", 1, 8, 8)}, "its input images is any x 1 x 8 x 8"),
-        ({"kind": 2}, "of ONNX's type 2"),
-        ({"softmax": True}, "probabilities are given where logits are expected"),
+        ({"outputs": "before features flat"}, ("3", "features", "logits")),
+        ({"shape": ("n", 192)}, "192"),
+        ({"shape": ("n", 1, 8, 8)}, ("1", "8")),
+        ({"kind": 2}, "2"),
+        ({"softmax": True}, "logits"),
     ],
 )
 def test_an_onnx_file_that_is_no_classifier_of_images_is_refused(
-    options: Any, says: str | None, tmp_path: Path
+    options: Any, named: object, tmp_path: Path
 ) -> None:
     file = write_onnx(tmp_path / "net.onnx", **options)
-    if says is None:  # three outputs, two of which have the names that say what they are
+    if named is None:  # three outputs, two of which have the names that say what they are
         assert load_model(file, device="cpu").forward(torch.rand(2, 3, 8, 8))[1].shape == (2, 6)
         return
-    with pytest.raises(DataError, match=says):
+    with raises(DataError, where="onnx:net.onnx", naming=named):
         load_model(file, device="cpu").prepare(torch.rand(4, 3, 8, 8))
 
 
 def test_a_damaged_onnx_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "net.onnx").write_bytes(b"no protobuf at all")
-    with pytest.raises(DataError, match="not an ONNX model") as caught:
+    with raises(DataError, where="onnx:net.onnx") as caught:
         load_model(tmp_path / "net.onnx")
     assert str(caught.value).isprintable()
-    with pytest.raises(DataError, match="no such file"):
+    with raises(DataError, where="absent.onnx"):
         load_model(tmp_path / "absent.onnx")
 
 
 def test_without_onnxruntime_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(MissingPackageError, match=r"onnxruntime is not installed .*\[onnx\]"):
+    with raises(MissingPackageError, where="onnx:net.onnx", naming="onnxruntime"):
         load_model(write_onnx(tmp_path / "net.onnx"), device="cpu")
 
 
@@ -198,8 +199,7 @@ def test_size_and_normalisation_of_a_file_are_asked_for(tmp_path: Path) -> None:
         assert caught.value.where == "onnx:net.onnx"
     for width, hint in ((24, "resize-24"), (8, "MODULE:FUNCTION")):
         larger = write_mean(tmp_path / "large.onnx", ("n", 3, 24, width), [2, 3])
-        says = f"takes images of 24 x {width}, and the transform gives 8 x 8 .*{hint}"
-        with pytest.raises(DataError, match=says):
+        with raises(DataError, naming=("24", width, "8", hint)):
             evaluate(larger, "digits", "msp", **ON_DIGITS)
     results = evaluate(
         file, "digits", "msp", **{**ON_DIGITS, "mean": [0.1, 0.2, 0.3], "transform": "resize-8"}
@@ -212,7 +212,7 @@ def test_a_model_with_its_own_preprocessing_takes_no_other_normalisation() -> No
     from loaders.harness.backend.transforms import evaluation_transform
 
     model = load_model(Net(), device="cpu", preprocess=evaluation_transform("none"), mean=0, std=1)
-    with pytest.raises(DataError, match="mean and std change nothing: the model brings its preprocessing"):
+    with raises(DataError, where="Net"):
         evaluate(model, "digits", "msp", groups=["uniform"])
 
 
@@ -221,7 +221,7 @@ def test_programs_are_known_by_their_files_and_need_trust(tmp_path: Path, expect
     torch.export.save(exported, tmp_path / "net.pt2")
     files = [write_torchscript(tmp_path / name) for name in ("net.pt", "net.ts")]
     for file in (*files, str(tmp_path / "net.pt2")):
-        with pytest.raises(UnsafeDataError, match="can run code when it is loaded .*--trust-model"):
+        with raises(UnsafeDataError, naming="--trust-model"):
             load_model(file)
         results = evaluate(file, "digits", "msp", trust_model=True, **ON_DIGITS)
         assert results.values("auroc", group="uniform", detector="msp") == auroc(expected)
@@ -233,14 +233,14 @@ def test_weights_alone_ask_for_their_network(tmp_path: Path) -> None:
     save_file(dict(Net().state_dict()), tmp_path / "net.safetensors")
     torch.save(Net().state_dict(), tmp_path / "net.pth")
     for name in ("net.safetensors", "net.pth"):
-        with pytest.raises(DataError, match="holds weights, and not the network that they belong to"):
+        with pytest.raises(DataError):
             load_model(str(tmp_path / name))
         blank = Net()
         nn.init.zeros_(blank.fc.weight)
         loaded = load_model(blank, weights=tmp_path / name, device="cpu")
         torch.testing.assert_close(loaded.forward(torch.ones(2, 3, 8, 8))[1], Net()(torch.ones(2, 3, 8, 8)))
     (tmp_path / "net.txt").write_text("x")
-    with pytest.raises(DataError, match=r"is a file of an unknown kind \(known: .onnx, .pt, .pt2"):
+    with raises(DataError, where="net.txt"):
         load_model(str(tmp_path / "net.txt"))
 
 
@@ -271,20 +271,20 @@ def test_a_function_gives_arrays_of_any_library_and_needs_no_id(function: Any, e
 
 
 @pytest.mark.parametrize(
-    ("function", "says"),
+    ("function", "named"),
     [
-        (lambda x: numpy_net(x).tolist(), "the model gives tuple where logits|gives list where logits"),
-        (lambda x: np.array(["a"] * len(x)), "<lambda>: "),
-        (lambda x: numpy_net(x) * np.nan, "NaN or infinite logits for"),
-        (lambda x: numpy_net(x)[0], r"the model gives \(6,\) where logits"),
+        (lambda x: numpy_net(x).tolist(), ()),
+        (lambda x: np.array(["a"] * len(x)), ()),
+        (lambda x: numpy_net(x) * np.nan, ()),
+        (lambda x: numpy_net(x)[0], "6"),
         (
             lambda x: (numpy_net(x), numpy_net(x)[:, :5]),
-            r"the first of its two outputs has 6 columns.*features, logits",
+            "6",
         ),
     ],
 )
-def test_what_a_function_may_not_return_is_one_line(function: Any, says: str) -> None:
-    with pytest.raises(DataError, match=says) as caught:
+def test_what_a_function_may_not_return_is_one_line(function: Any, named: object) -> None:
+    with raises(DataError, where="<lambda>", naming=named) as caught:
         evaluate(function, "digits", "msp", groups=["uniform"], device="cpu")
     assert str(caught.value).isprintable()
 
@@ -297,7 +297,7 @@ def test_two_functions_are_two_models(tmp_path: Path) -> None:
     assert len(set(keys)) == 2
     again = evaluate(models, "digits", "msp", groups=["uniform"], device="cpu")
     assert [run_facts.model_key for run_facts in again.about.runs] == keys  # of their outputs
-    with pytest.raises(DataError, match="no weights to identify its activations by .*add --model-id"):
+    with raises(DataError, where="<lambda>", naming="--model-id"):
         evaluate(models, "digits", "msp", groups=["uniform"], device="cpu", store=tmp_path)
     stored = evaluate(
         models, "digits", "msp", groups=["uniform"], store=tmp_path, model_id="v1", device="cpu"
@@ -308,9 +308,7 @@ def test_two_functions_are_two_models(tmp_path: Path) -> None:
 
 def test_detectors_that_need_gradients_are_refused_or_left_out(tmp_path: Path) -> None:
     for model in (numpy_net, write_onnx(tmp_path / "net.onnx")):
-        with pytest.raises(
-            DataError, match="'odin' needs gradients of the logits, which this model does not"
-        ):
+        with raises(DataError, naming="odin"):
             evaluate(model, "digits", "odin", **ON_DIGITS)
     results = evaluate(numpy_net, "digits", "msp,preset:openood", **ON_DIGITS)
     notes = " ".join(results.about.notes)
@@ -348,7 +346,7 @@ def test_a_module_of_two_outputs_without_a_head_says_what_it_lacks() -> None:
             features = self.inner(x.flatten(1)).relu()
             return 2 * self.fc(features), features
 
-    with pytest.raises(DataError, match="no linear layer gives either of the two outputs") as caught:
+    with raises(DataError, where="Scaled") as caught:
         load_model(Scaled(), device="cpu").prepare(torch.rand(4, 3, 8, 8))
     assert "name the head" in str(caught.value)
 
@@ -383,7 +381,7 @@ def test_files_of_one_name_in_two_folders_are_two_models(tmp_path: Path) -> None
         files.append(write_onnx(tmp_path / name / "net.onnx", outputs))
     models = open_models(files, device="cpu")
     assert list(models) == ["onnx:net.onnx", files[1]]
-    with pytest.raises(SplitsError, match="onnx:net.onnx is given twice"):
+    with raises(DataError, where="--model", naming="net.onnx"):
         open_models([files[0], files[0]], device="cpu")
 
 
@@ -400,7 +398,7 @@ def test_a_detector_of_an_onnx_file_is_exported_and_one_of_an_unnamed_function_i
     code = run(app, [*words, "--transform", "resize-8", "--mean", "0", "--std", "1"], "unknown-eval")
     assert code == 0, capsys.readouterr().err
     assert shipped.description.network.spec == "net.onnx"
-    with pytest.raises(DataError, match="a function has no weights by which the detector could tell it"):
+    with raises(DataError, where="numpy_net"):
         evaluate(numpy_net, "digits", "msp", **ON_DIGITS).export_detector("msp")
     named = evaluate(numpy_net, "digits", "msp", model_id="v1", **ON_DIGITS)
     assert named.export_detector("msp", false_alarms=0.1).description.network.key
@@ -411,7 +409,7 @@ def test_numpy_and_a_gpu_are_told_apart() -> None:
         raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy")
 
     model = load_model(function, device="cpu")
-    with pytest.raises(DataError, match="reads its images with NumPy, and they are on meta .*device='cpu'"):
+    with raises(DataError, where="function", naming=("meta", "cpu")):
         model.forward(torch.zeros(2, 3, 8, 8, device="meta"))
     with pytest.raises(TypeError):
         model.forward(torch.zeros(2, 3, 8, 8))

@@ -12,6 +12,7 @@ from torch.utils.data import TensorDataset
 
 from loaders.harness import evaluate, load_model
 from tests.loaders.harness.model.networks import CLASSES, small_network
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 
 SIZES = (1, 3, 4, 5, 9)
@@ -98,7 +99,7 @@ def test_a_scripted_module_is_evaluated_as_the_module_is(kind: Any) -> None:
 def test_detectors_on_features_are_refused_where_there_are_logits_alone() -> None:
     scripted = torch.jit.script(made(small_network()))
     for given in ({"sets": sets()}, {"benchmark": "digits", "groups": ["uniform"]}):
-        with pytest.raises(DataError, match="'knn' needs features, and this model gives logits alone"):
+        with raises(DataError, where="RecursiveScriptModule", naming="knn"):
             evaluate(scripted, detectors="knn", **given)
     left = evaluate(scripted, sets=sets(), detectors="msp,preset:openood")
     assert "knn" not in left.detectors

@@ -13,7 +13,9 @@ from loaders.harness import evaluate, load_model, zero_shot, zero_shot_arrays  #
 from loaders.harness.arrays import Arrays  # noqa: E402
 from loaders.harness.detectors import get_detector  # noqa: E402
 from loaders.harness.model.vision_language import id_classes  # noqa: E402
-from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError  # noqa: E402
+from tests.raising import raises  # noqa: E402
+from wordnet_splits.base.errors import DataError, UnknownNameError  # noqa: E402
+from wordnet_splits.base.lazy import MissingPackageError  # noqa: E402
 
 WIDTH = 12
 DIGITS = ["zero", "one", "two", "three", "four", "five"]
@@ -180,32 +182,32 @@ def test_a_note_says_that_names_of_a_group_were_told(encoder):
 
 def test_other_models_are_refused_by_name(encoder):
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 6))
-    with pytest.raises(SplitsError, match="needs a zero-shot classifier"):
+    with raises(DataError, where="Sequential"):
         evaluate(model, "digits", detectors="mcm", device="cpu")
-    with pytest.raises(SplitsError, match="with negative words"):
+    with raises(DataError, where="ZeroShot"):
         evaluate(zero_shot(encoder, encode_text, "digits"), "digits", detectors="neglabel", device="cpu")
 
 
 def test_too_many_groups_are_refused(encoder):
     module = zero_shot(encoder, encode_text, "digits", negatives=["six", "moonbeam"])
-    with pytest.raises(SplitsError, match="2 negative words do not fill 100 groups"):
+    with raises(DataError, naming=("2", "100")):
         evaluate(module, "digits", detectors="neglabel", device="cpu")
     rows = np.ones((3, 4))
-    with pytest.raises(SplitsError, match="3 negative words do not fill 4 groups"):
+    with raises(DataError, naming=("3", "4")):
         zero_shot_arrays(rows, rows, rows, groups=4)
-    with pytest.raises(SplitsError, match="differ in width"):
+    with pytest.raises(DataError):
         zero_shot_arrays(rows, np.ones((2, 5)))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
+    "arguments",
     [
-        ({"names": ["dog"], "templates": ["a photo"]}, "a template has one {}"),
-        ({"names": ["dog"], "templates": []}, "a template has one {}"),
+        {"names": ["dog"], "templates": ["a photo"]},
+        {"names": ["dog"], "templates": []},
     ],
 )
-def test_bad_names_and_templates(encoder, arguments, expected):
-    with pytest.raises(SplitsError, match=expected):
+def test_bad_names_and_templates(encoder, arguments):
+    with pytest.raises(DataError):
         zero_shot(encoder, encode_text, **arguments)
 
 
@@ -245,13 +247,13 @@ def test_id_classes_that_share_a_name_are_refused_and_named(act):
 
 
 def test_a_text_encoder_of_another_shape(encoder):
-    with pytest.raises(SplitsError, match=r"gives \(1, 12\) for 2 sentences"):
+    with raises(DataError, naming="12"):
         zero_shot(encoder, lambda sentences: encode_text(sentences[:1]), ["dog", "cat"])
 
 
 @pytest.mark.parametrize("value", [0.0, float("nan")])
 def test_text_embeddings_without_a_direction_are_refused(encoder, value):
-    with pytest.raises(SplitsError, match="embedding of 'a photo of a zero.' is zero or not finite"):
+    with pytest.raises(DataError):
         zero_shot(encoder, lambda sentences: torch.full((len(sentences), WIDTH), value), DIGITS)
 
 
@@ -266,19 +268,19 @@ def test_negatives_may_be_the_file_of_a_list_and_a_template_one_text(encoder, tm
 
 def test_names_of_another_benchmark_are_refused(encoder):
     module = zero_shot(encoder, encode_text, "openood-cifar10")
-    with pytest.raises(SplitsError, match="label"):
+    with raises(DataError, where="ZeroShot"):
         evaluate(module, "digits", detectors="msp", device="cpu")
 
 
 def test_options_of_clip(clip_folder, tmp_path):
     name = f"clip:{clip_folder}"
-    with pytest.raises(SplitsError, match="needs the names of the classes"):
+    with pytest.raises(DataError):
         load_model(name)
-    with pytest.raises(UnknownNameError, match="negativs"):
+    with raises(UnknownNameError, naming="negativs"):
         load_model(name, options={"names": DIGITS, "negativs": "x"})
-    with pytest.raises(SplitsError, match="give no weights"):
+    with pytest.raises(DataError):
         load_model(name, options={"names": DIGITS}, weights="x.pt")
-    with pytest.raises(SplitsError, match="no CLIP model can be loaded"):
+    with pytest.raises(DataError):
         load_model(f"clip:{tmp_path}", options={"names": DIGITS})
     words = tmp_path / "words.txt"
     words.write_text("# words\nsix\n\nmoonbeam\n")
@@ -287,7 +289,7 @@ def test_options_of_clip(clip_folder, tmp_path):
 
 
 def test_a_clip_model_is_no_image_classifier(clip_folder):
-    with pytest.raises(SplitsError, match=r"encodes images and text.*clip:"):
+    with pytest.raises(DataError):
         load_model(f"hf:{clip_folder}")
 
 
@@ -303,13 +305,13 @@ def test_adjectives_have_a_sentence_of_their_own(encoder, tmp_path):
 
 def test_open_clip_is_asked_for(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "open_clip", None)
-    with pytest.raises(SplitsError, match="open_clip"):
+    with raises(MissingPackageError, where="open_clip:ViT-B-16/openai"):
         load_model("open_clip:ViT-B-16/openai", options={"names": DIGITS})
 
 
 def test_a_lazy_module_is_refused():
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.LazyLinear(6))
-    with pytest.raises(SplitsError, match="parameters without values"):
+    with raises(DataError, where="Sequential"):
         evaluate(module, "digits", detectors="msp", device="cpu")
 
 

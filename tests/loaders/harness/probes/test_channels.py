@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch", reason="needs torch")
 from torch import nn  # noqa: E402  (after the skip)
 
 from loaders import evaluate  # noqa: E402
+from tests.raising import raises  # noqa: E402
 from wordnet_splits.base.errors import DataError  # noqa: E402
 
 K = 3
@@ -62,7 +63,7 @@ def test_one_standard_deviation_is_that_of_every_channel() -> None:
 
 
 def test_standard_deviations_of_other_channels_are_refused() -> None:
-    with pytest.raises(DataError, match="needs a standard deviation for each of 1 channels: 3 are given"):
+    with raises(DataError, where="Sequential", naming="3"):
         evaluate(network(GREY), sets=sets(GREY), detectors="odin", std=(0.2, 0.3, 0.4))
 
 

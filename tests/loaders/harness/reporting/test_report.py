@@ -34,6 +34,7 @@ from loaders.harness.reporting.commands import command_of
 from loaders.harness.reporting.mistakes import with_thumbnails, worst_mistakes
 from loaders.harness.reporting.page import column_kinds, inline_svg, sort_key
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.publishing.cite import cite_benchmark
@@ -303,7 +304,7 @@ def test_columns_of_words_are_not_numbers() -> None:
 def test_results_of_two_benchmarks_are_refused(digits: Results, tmp_path: Path) -> None:
     manifest = fake_manifest([("k", "id", "test", 20), ("n", "near", "test", 20)], name="rungs-cifar100")
     other = evaluate_runs(manifest, [fake_run(manifest)], "mcp")
-    with pytest.raises(DataError, match="different benchmarks"):
+    with raises(DataError, naming="rungs-cifar100"):
         report([digits, other], tmp_path / "a.html")
 
 

@@ -17,6 +17,7 @@ from torch import nn
 from loaders.harness import Results, evaluate, export_scores, recompute
 from loaders.harness.score_table.layout import DESCRIPTION, read_description
 from tests.imported import Imported
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.metrics import list_metrics
@@ -162,31 +163,31 @@ def listed(path: Path, *rows: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("rows", "named"),
     [
-        (["image", "1"], "no column image_id"),
-        (["image_id"], "lists no image"),
-        (["image_id", "nowhere", "elsewhere"], "2 listed images are not in the table, such as elsewhere"),
-        (["image_id,source", "1,digits", "2"], "a row of another length"),
-        (["image_id,source", "6,cifar10"], "1 listed images are not in the table"),
-        (["image_id;source", "6;digits"], "separated by"),
+        (["image", "1"], "image_id"),
+        (["image_id"], ()),
+        (["image_id", "nowhere", "elsewhere"], ("2", "elsewhere")),
+        (["image_id,source", "1,digits", "2"], ()),
+        (["image_id,source", "6,cifar10"], ()),
+        (["image_id;source", "6;digits"], ()),
     ],
 )
 def test_lists_that_say_nothing_or_something_else_are_refused(
-    rows: list[str], message: str, scores: Path, tmp_path: Path
+    rows: list[str], named: object, scores: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(DataError, match=message):
+    with raises(DataError, where="list.csv", naming=named):
         recompute(scores, "auroc", subset=listed(tmp_path / "list.csv", *rows))
 
 
 def test_a_subset_without_id_images_is_refused(scores: Path, tmp_path: Path) -> None:
     images = read_table(scores / "images.parquet").to_pylist()
     ood = next(row["image_id"] for row in images if row["role"] == "near")
-    with pytest.raises(DataError, match="the subset has no ID image of digits"):
+    with raises(DataError, where="pair.parquet"):
         recompute(scores, "auroc", subset=listed(tmp_path / "list.csv", "image_id", ood))
-    with pytest.raises(DataError, match=r"a \.csv or \.parquet file"):
+    with raises(DataError, where="list.txt"):
         recompute(scores, "auroc", subset=listed(tmp_path / "list.txt", ood))
-    with pytest.raises(DataError, match="no such file"):
+    with raises(DataError, where="nowhere.csv"):
         recompute(scores, "auroc", subset=tmp_path / "nowhere.csv")
 
 
@@ -194,7 +195,7 @@ def test_an_id_of_two_sources_has_to_be_told_apart(scores: Path) -> None:
     from loaders.harness.score_table.recomputing import _listed
 
     images = pa.table({"image_id": ["1", "1", "2"], "source": ["a", "b", "a"], "group": ["x", "y", "x"]})
-    with pytest.raises(DataError, match="1 is an image of a and b"):
+    with raises(DataError, where="list"):
         _listed(pa.table({"image_id": ["1"]}), images, where="list")
     assert _listed(pa.table({"image_id": ["2"]}), images, where="list").tolist() == [False, False, True]
     subset = pa.table({"source": ["b"], "image_id": ["1"]})
@@ -202,13 +203,13 @@ def test_an_id_of_two_sources_has_to_be_told_apart(scores: Path) -> None:
 
 
 def test_unknown_names_are_refused(scores: Path, tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="unknown metric 'aurok'"):
+    with raises(UnknownNameError, naming="aurok"):
         recompute(scores, "aurok")
-    with pytest.raises(DataError, match="ece is not computed from confidences"):
+    with raises(DataError, where="scores", naming="ece"):
         recompute(scores, ["auroc", "ece"])
-    with pytest.raises(UnknownNameError, match="unknown detector of this table 'mps'"):
+    with raises(UnknownNameError, where="scores", naming="mps"):
         recompute(scores, "auroc", detectors=["mps"])
-    with pytest.raises(DataError, match=r"no scores\.json here"):
+    with raises(DataError, where=tmp_path, naming="scores.json"):
         recompute(tmp_path, "auroc")
 
 
@@ -218,11 +219,11 @@ def test_an_altered_file_is_refused(entries: dict[str, Path], tmp_path: Path) ->
         whole = path.read_bytes()
         path.write_bytes(whole[:-9] + b"x" + whole[-8:])
         if "predictions" not in path.parts:
-            with pytest.raises(DataError, match="was altered: its checksum differs"):
+            with pytest.raises(DataError):
                 recompute(tmp_path / "scores", "auroc")
         path.write_bytes(whole)
     (tmp_path / "scores" / DESCRIPTION).write_text("{}")
-    with pytest.raises(DataError, match="malformed"):
+    with raises(DataError, where="scores.json", naming="malformed"):
         recompute(tmp_path / "scores", "auroc")
 
 
@@ -232,13 +233,13 @@ def test_a_folder_is_replaced_only_if_asked_for_and_bytes_are_equal(
     out = tmp_path / "scores"
     export_scores(list(entries.values()), out)
     before = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    with pytest.raises(OutputError, match="holds a score table"):
+    with raises(OutputError, where="scores"):
         export_scores(entries["one"], out)
     export_scores(list(entries.values()), out, overwrite=True)
     assert before == {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("")
-    with pytest.raises(OutputError, match=r"other files than those of a score table, such as notes\.txt"):
+    with raises(OutputError, where="mine", naming="notes.txt"):
         export_scores(entries["one"], tmp_path / "mine", overwrite=True)
 
 
@@ -247,7 +248,7 @@ def test_scores_of_one_detector_and_network_twice_are_refused(
 ) -> None:
     again = tmp_path / "again"
     Results.read(entries["one"]).write(again)
-    with pytest.raises(DataError, match=r"holds scores of msp on Sequential, as .* does"):
+    with raises(DataError, where="again", naming="scores"):
         export_scores([entries["one"], again], tmp_path / "scores")
     assert not (tmp_path / "scores").exists()
 
@@ -255,7 +256,7 @@ def test_scores_of_one_detector_and_network_twice_are_refused(
 @pytest.mark.skipif(not COMMITTED.exists(), reason="the committed results are not in this copy")
 def test_an_entry_without_scores_is_said(entries: dict[str, Path], tmp_path: Path) -> None:
     without = COMMITTED / "optimizers-fashion-small"
-    with pytest.raises(DataError, match="no scores of images are there"):
+    with raises(DataError, where="optimizers-fashion-small", naming="scores"):
         export_scores(without, tmp_path / "scores")
     exported = export_scores([without, entries["one"]], tmp_path / "scores")
     assert "the entry has no scores of runs 0, 1" in exported.left_out[0]

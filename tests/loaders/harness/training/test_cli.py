@@ -16,6 +16,7 @@ from loaders.harness.checkpoints.files import load_checkpoint, load_state
 from loaders.harness.cli.main import app
 from loaders.harness.cli.train import parse_seeds
 from loaders.harness.training.data import load_training_data
+from tests.raising import raises
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.cli.main import run
 
@@ -147,5 +148,5 @@ def test_seeds() -> None:
     assert parse_seeds("0") == [0]
     assert parse_seeds("0-4") == [0, 1, 2, 3, 4]
     assert parse_seeds("3, 0,5-6,5") == [3, 0, 5, 6]
-    with pytest.raises(SplitsError, match="up to 1000"):
+    with raises(SplitsError, where="--seeds", naming="1000"):
         parse_seeds("0-99999999")

@@ -12,6 +12,7 @@ from torch import nn
 import loaders
 from loaders.harness.checkpoints.choices import NETWORKS
 from loaders.harness.training import costs
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, RecipeError, UnknownNameError
 
 SMALL: dict[str, Any] = {"recipe": "digits-demo", "epochs": 1, "images": 60, "device": "cpu"}
@@ -52,14 +53,14 @@ def test_progress_shows_the_recipe_and_the_costs(
 
 def test_refusals(tmp_path: Path) -> None:
     module = nn.Sequential(nn.Flatten(), nn.Linear(192, 7))
-    with pytest.raises(DataError, match=r"gives \(2, 7\) for two images where logits \(2, 6\)"):
+    with raises(DataError, where="--network", naming=("2", "7", "6")):
         loaders.train(module, "digits", **SMALL)
-    with pytest.raises(DataError, match="a function is not a name or an nn.Module"):
+    with raises(DataError, where="network", naming="nn.Module"):
         loaders.train(lambda: module, "digits", **SMALL)  # type: ignore[arg-type]
     for option in ("epochs", "images"):
-        with pytest.raises(RecipeError, match=f"training recipe digits-demo: {option}: Input should be"):
+        with raises(RecipeError, where="digits-demo", naming=option):
             loaders.train("tiny-cnn", "digits", **{**SMALL, option: 0})
-    with pytest.raises(DataError, match="cannot be rebuilt from the folder"):
+    with raises(DataError, where="out"):
         loaders.train(module, "digits", out=tmp_path, **SMALL)
-    with pytest.raises(UnknownNameError, match="did you mean 'logitnorm'"):
+    with raises(UnknownNameError, where="digits-demo-logitnrm", near="logitnorm"):
         loaders.train("tiny-cnn", "digits", method="logitnrm", **SMALL)

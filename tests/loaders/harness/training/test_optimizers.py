@@ -12,6 +12,7 @@ import torch
 
 from loaders.harness.checkpoints.recipe import load_recipe
 from loaders.harness.training.optimizers import make_optimizer
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 
 Vector = np.ndarray[Any, Any]
@@ -157,9 +158,9 @@ def test_parameters_without_a_gradient_stay() -> None:
 
 def test_wrong_settings_and_rules_are_named() -> None:
     p = torch.zeros(1, requires_grad=True)
-    with pytest.raises(DataError, match="rho"):
+    with raises(DataError, naming="rho"):
         make_optimizer("sgd", [p], {"lr": 0.1, "rho": 0.9})
-    with pytest.raises(UnknownNameError, match="did you mean 'nadam'"):
+    with raises(UnknownNameError, near="nadam"):
         make_optimizer("nadamm", [p], {})
     for groups in ([{"params": [p]}, {"params": [p]}], [{"params": 5}], [{"lr": 1.0}], None):
         with pytest.raises(DataError) as refused:

@@ -6,6 +6,7 @@ import pytest
 
 from loaders.harness.checkpoints.recipe import load_recipe, recipe_names
 from loaders.harness.training.steps import Run
+from tests.raising import raises
 from wordnet_splits.base.errors import RecipeError, SplitsError, UnknownNameError
 
 RECIPE = """
@@ -76,53 +77,53 @@ def test_a_recipe_file_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "named"),
     [
-        ("batch = 16", "bach = 16", "(?s)'batch' is missing|did you mean 'batch'"),
-        ("batch = 16", "batch = 16\nepoch = 3", "unknown key 'epoch'; did you mean 'epochs'"),
-        ("tiny-cnn", "tiny-cn", "unknown network 'tiny-cn'; did you mean 'tiny-cnn'"),
-        ('rule = "sgd"', 'rule = "sdg"', "unknown update rule 'sdg'; did you mean 'sgd'"),
+        ("batch = 16", "bach = 16", ()),
+        ("batch = 16", "batch = 16\nepoch = 3", ("epoch", "epochs")),
+        ("tiny-cnn", "tiny-cn", ("tiny-cn", "tiny-cnn")),
+        ('rule = "sgd"', 'rule = "sdg"', ("sdg", "sgd")),
         ('"constant"', '"steep"', "schedule"),
-        ("epochs = 4", "epochs = 0", "epochs: .*greater than or equal to 1"),
-        ('select = "last"', 'select = "last"\npatience = 3', "patience needs"),
+        ("epochs = 4", "epochs = 0", ()),
+        ('select = "last"', 'select = "last"\npatience = 3', ()),
         ("schema = 1", "schema = 2", "schema"),
-        ("schema = 1", "schema = = 1", "not valid TOML"),
+        ("schema = 1", "schema = = 1", ()),
     ],
 )
-def test_mistakes_are_named_with_the_file(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_mistakes_are_named_with_the_file(tmp_path: Path, old: str, new: str, named: object) -> None:
     assert old in RECIPE
-    with pytest.raises(RecipeError, match=message) as error:
+    with raises(RecipeError, where="mine.toml", naming=named) as error:
         load_recipe(written(tmp_path, RECIPE.replace(old, new)))
     assert "mine.toml" in str(error.value)
 
 
 def test_unknown_recipes_and_files(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="did you mean 'kim-cifar'"):
+    with raises(UnknownNameError, near="kim-cifar"):
         load_recipe("kim-cifr")
-    with pytest.raises(RecipeError, match="no such file"):
+    with raises(RecipeError, where="none.toml"):
         load_recipe(str(tmp_path / "none.toml"))
     path = written(tmp_path, f'extends = "{tmp_path / "mine.toml"}"\nname = "mine"\n')
-    with pytest.raises(RecipeError, match=r"extend each other in a circle: .*mine.toml -> .*mine.toml"):
+    with raises(RecipeError, where="mine.toml"):
         load_recipe(path)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "where"),
     [
-        ('"softmax"', '"softmx"', "unknown training method 'softmx'; did you mean 'softmax'"),
+        ('"softmax"', '"softmx"', "training recipe mine"),
         (
             '"softmax"',
             '"energy", m_inn = 3',
-            "energy: unknown parameter 'm_inn'; did you mean 'm_in'",
+            "training recipe mine: energy",
         ),
-        ('"softmax"', '"energy", m_in = "x"', "training recipe mine: energy: m_in: 'x' is not float"),
-        ('select = "last"', 'select = "gamma"', "needs a method with outliers"),
+        ('"softmax"', '"energy", m_in = "x"', "m_in"),
+        ('select = "last"', 'select = "gamma"', "training recipe mine"),
     ],
 )
 def test_mistakes_in_the_method_are_named_with_the_recipe(
-    tmp_path: Path, old: str, new: str, message: str
+    tmp_path: Path, old: str, new: str, where: str
 ) -> None:
-    with pytest.raises(SplitsError, match=message) as error:
+    with raises(SplitsError, where=where) as error:
         load_recipe(written(tmp_path, RECIPE.replace(old, new))).build_method()
     assert "training recipe mine" in str(error.value)
 

@@ -18,6 +18,7 @@ from loaders.harness.training import steps, trainer
 from loaders.harness.training.data import TrainingData
 from loaders.harness.training.runs import TrainedRun, choose_machine, plan_runs, train_runs
 from loaders.harness.training.steps import Machine
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError
 from wordnet_splits.base.progress import Silent
 
@@ -76,7 +77,7 @@ def test_a_run_goes_on_elsewhere_and_says_so(
     planned, said = plan_runs(recipe()), []
     with pytest.raises(KeyboardInterrupt):
         train_runs(planned, data, tmp_path, CPU, progress=Interrupting())
-    with pytest.raises(OutputError, match=r"another precision .*--precision float32 continues it"):
+    with raises(OutputError, where="toy-tiny-cnn-s0", naming=("--precision", "float32")):
         train_runs(planned, data, tmp_path, choose_machine("cpu", "bf16"))
     original = Machine.as_dict
     monkeypatch.setattr(Machine, "as_dict", lambda machine: {**original(machine), "device": "NVIDIA H200"})
@@ -134,10 +135,10 @@ def test_a_finished_run_is_kept_and_one_of_other_settings_refused(data: Training
     assert again.seconds == 0
     assert again.metadata == first.metadata
     assert first.folder.joinpath("model.json").stat().st_mtime_ns == before
-    with pytest.raises(OutputError, match="run with another recipe"):
+    with raises(OutputError, where="toy-tiny-cnn-s0"):
         train(data, tmp_path, epochs=1, batch=8)
     other = dataclasses.replace(data, benchmark={**data.benchmark, "version": 2})
-    with pytest.raises(OutputError, match="run with another benchmark"):
+    with raises(OutputError, where="toy-tiny-cnn-s0"):
         train(other, tmp_path, epochs=1)
 
 
@@ -146,7 +147,7 @@ def test_a_folder_in_use_is_refused(data: TrainingData, tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     with (
         FileLock(str(folder.with_name(f".{folder.name}.lock"))),
-        pytest.raises(OutputError, match="another training is writing here"),
+        raises(OutputError, where="toy-tiny-cnn-s0"),
     ):
         train(data, tmp_path)
 
@@ -159,7 +160,7 @@ def test_fine_tuning_starts_from_the_run_of_the_same_seed(data: TrainingData, tm
         "optimizer": {"sgd": {"rule": "sgd", "lr": 1e-12}},
         "method": METHODS[3],
     }
-    with pytest.raises(DataError, match="trains 'toy-tiny-cnn-s1' further, which is not there"):
+    with raises(DataError, where="blobs", naming="toy-tiny-cnn-s1"):
         train(data, tmp_path, seeds=(1,), **tuned)
     first = train(data, tmp_path, seeds=(0, 1), epochs=2)
     (second,) = train(data, tmp_path, seeds=(1,), **tuned)
@@ -167,7 +168,7 @@ def test_fine_tuning_starts_from_the_run_of_the_same_seed(data: TrainingData, tm
     assert all(torch.allclose(old[name], new[name], atol=1e-9) for name in old)
     origin = {"run": "toy-tiny-cnn-s1", "sha256": first[1].metadata["weights"]["sha256"]}
     assert second.metadata["start"] == origin
-    with pytest.raises(DataError, match="another network"):
+    with raises(DataError, where="blobs", naming="network"):
         train(
             data,
             tmp_path,
@@ -224,5 +225,5 @@ def test_a_run_is_not_kept_where_the_code_of_its_method_changed(
     (code,) = train_with("1").metadata["code"]
     assert re.fullmatch(r"scaled_method:Scaled [0-9a-f]{12}", code)
     assert train_with("1").seconds == 0
-    with pytest.raises(OutputError, match="holds a run with another code"):
+    with raises(OutputError, where="toy-tiny-cnn-s0", naming="code"):
         train_with("10")

@@ -16,6 +16,7 @@ from loaders.harness.training import runs as module
 from loaders.harness.training import steps, trainer
 from loaders.harness.training.data import TrainingData
 from loaders.harness.training.runs import choose_machine, plan_runs, train_runs
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.progress import Silent
 
@@ -113,7 +114,7 @@ def test_gammas_without_external_validation_images(data: TrainingData, tmp_path:
     row = trained.metadata["selected"]
     assert 0 < row["gamma_plus"] < 1
     assert (row["gamma_minus"], row["gamma"]) == (None, None)
-    with pytest.raises(DataError, match="no external validation images"):
+    with raises(DataError, where="blobs"):
         train(without, tmp_path, method={"name": "entropic-open-set"}, select="gamma", name="other")
 
 
@@ -121,13 +122,12 @@ def test_no_validation_images_at_all(data: TrainingData, tmp_path: Path) -> None
     without = dataclasses.replace(data, val=None)
     (trained,) = train(without, tmp_path, epochs=1)
     assert "val_loss" not in trained.metadata["selected"]
-    with pytest.raises(DataError, match="no ID validation images"):
+    with raises(DataError, where="blobs"):
         train(without, tmp_path, select="val-loss", name="other")
 
 
 def test_a_loss_that_is_not_finite_is_named(data: TrainingData, tmp_path: Path) -> None:
-    message = r"toy-tiny-cnn-s0, epoch \d: training method 'softmax': the part .* of its loss is (nan|inf)"
-    with pytest.raises(DataError, match=message):
+    with raises(DataError, where="'softmax'", naming="toy-tiny-cnn-s0"):
         train(data, tmp_path, optimizer={"sgd": {"rule": "sgd", "lr": 1e30}})
 
 
@@ -142,7 +142,7 @@ def test_a_long_epoch_ends_soon_after_a_loss_that_is_not_finite(
         return original(self, *arguments)
 
     monkeypatch.setattr(trainer.Trainer, "_step", counted)
-    with pytest.raises(DataError, match="epoch 2"):
+    with raises(DataError, naming="2"):
         train(data, tmp_path, method={"name": "tests.loaders.harness.methods.public_bugs:NotANumber"})
     assert len(steps_taken) == 1 + -(-len(data.train) // recipe().batch)
 
@@ -173,13 +173,13 @@ def test_every_optimizer_of_a_recipe_is_a_run_and_shares_its_initialisations(
 
 
 def test_machines_and_optimizers_that_are_not_there() -> None:
-    with pytest.raises(UnknownNameError, match="did you mean 'adam'"):
+    with raises(UnknownNameError, where="training recipe toy", near="adam"):
         plan_runs(recipe(), optimizers=("adm",))
-    with pytest.raises(UnknownNameError, match="unknown precision 'bf61'; did you mean 'bf16'"):
+    with raises(UnknownNameError, naming="bf61", near="bf16"):
         choose_machine("cpu", "bf61")
-    with pytest.raises(DataError, match="fp16 trains on CUDA only"):
+    with raises(DataError, naming="fp16"):
         choose_machine("cpu", "fp16")
-    with pytest.raises(DataError, match="device 'gpu' is not available"):
+    with raises(DataError, where="--device", naming="gpu"):
         choose_machine("gpu")
 
 
@@ -193,21 +193,21 @@ def test_grey_images_give_a_network_of_one_channel(data: TrainingData, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "named"),
     [
-        ("NotANumber", "-s0, epoch 2: .* '.*NotANumber': the part 'cross_entropy' of its loss is nan"),
-        ("PartNotANumber", "'.*PartNotANumber': the part 'extra' of its loss is nan"),
-        ("NoNames", "its step returned a Tensor, not the named parts of a loss"),
-        ("NoGradient", "'.*NoGradient': its loss has no gradient"),
-        ("TwoHeadsTooWide", "'.*TwoHeadsTooWide': its head does not take features of width 64"),
-        ("HeadWithoutForward", "'.*HeadWithoutForward': its head does not take features of width 64"),
-        ("HeadOfAnotherType", "'.*HeadOfAnotherType': head 'head' is int, not an nn.Module"),
+        ("NotANumber", ("2", "NotANumber", "cross_entropy")),
+        ("PartNotANumber", "PartNotANumber"),
+        ("NoNames", ()),
+        ("NoGradient", "NoGradient"),
+        ("TwoHeadsTooWide", ("TwoHeadsTooWide", "64")),
+        ("HeadWithoutForward", ("HeadWithoutForward", "64")),
+        ("HeadOfAnotherType", ("HeadOfAnotherType", "nn.Module")),
     ],
 )
 def test_mistakes_of_methods_are_one_line(
-    data: TrainingData, tmp_path: Path, name: str, message: str
+    data: TrainingData, tmp_path: Path, name: str, named: object
 ) -> None:
-    with pytest.raises(DataError, match=message) as error:
+    with raises(DataError, naming=named) as error:
         train(data, tmp_path, method={"name": f"tests.loaders.harness.methods.public_bugs:{name}"})
     assert "\n" not in str(error.value)
 
