@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.raising import raises
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import ManifestError, UnknownNameError
 from wordnet_splits.finding import declarations_of, find_manifest, find_recipe, load_manifest
@@ -39,11 +40,11 @@ def test_a_folder_does_not_take_the_place_of_a_frozen_benchmark() -> None:
 def test_paths_are_written_as_such(here: Path) -> None:
     for path in ("./mine", "../" + here.name + "/mine", str(here / "mine")):
         assert load_manifest(path).name == "rungs-cifar100"
-    with pytest.raises(ManifestError, match=r"no manifest\.json here"):
+    with raises(ManifestError, where=".", naming="manifest.json"):
         find_manifest(".")
-    with pytest.raises(UnknownNameError, match=r"unknown manifest '\./their'"):
+    with raises(UnknownNameError, naming="./their"):
         find_manifest("./their")
-    with pytest.raises(UnknownNameError, match=r"unknown manifest '\./mines'") as refused:
+    with raises(UnknownNameError, naming="./mines") as refused:
         find_manifest("./mines")
     assert refused.value.near[0] == "./mine"
 
@@ -74,7 +75,7 @@ def test_commands_and_loaders_name_benchmarks_alike(
     from loaders import UnknownDetectionSet
 
     assert UnknownDetectionSet("digits", role="near").manifest.folder == FROZEN
-    with pytest.raises(UnknownNameError, match="mine"):
+    with raises(UnknownNameError, naming="mine"):
         UnknownDetectionSet("mine")
 
 

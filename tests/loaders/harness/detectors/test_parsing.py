@@ -24,6 +24,7 @@ from loaders.harness.detectors.parsing import one_detector
 from loaders.harness.evaluation.fitting import sweep_grid
 from loaders.harness.evaluation.scoring import confidence, fit
 from tests.loaders.harness.detectors.separable import head_of, images
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 from wordnet_splits.metrics import auroc
 
@@ -85,7 +86,7 @@ def test_a_users_class_with_head_and_fit() -> None:
     fitted = fit(chosen, TRAIN, head_of())
     assert auroc(confidence(fitted, KNOWN), confidence(fitted, UNKNOWN)) > 0.9
     assert [one.params for one in sweep_grid(get_detector("residual"))] == [{"power": 1}, {"power": 2}]
-    with pytest.raises(DataError, match="'residual.*needs the weights of a linear head"):
+    with raises(DataError, where="'residual[power=2]'"):
         fit(chosen, TRAIN, None)
 
 
@@ -106,11 +107,11 @@ def test_a_users_function() -> None:
 def test_what_is_no_detector_is_refused() -> None:
     with pytest.raises(SplitsError):
         register("mcp")(lambda data: data)
-    with pytest.raises(SplitsError, match="a detector class is a dataclass"):
+    with raises(SplitsError, where="Plain"):
         register()(type("Plain", (), {}))
-    with pytest.raises(UnknownNameError, match="parameter 'kk'.*did you mean 'k'"):
+    with raises(UnknownNameError, where="other", naming="kk", near="k"):
         register("other", sweep={"kk": (1,)})(type(get_detector("knn").detector))
-    with pytest.raises(SplitsError, match="parameter 'needed' has no default"):
+    with raises(SplitsError, where="third", naming="needed"):
         register("third")(lambda data, needed: data)
 
 
@@ -122,26 +123,26 @@ def test_detectors_are_parsed_from_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "named"),
     [
-        ("mspp", "unknown detector 'mspp'.*did you mean 'msp'"),
-        ("knn[k]", "'k' is not parameter=value"),
-        ("knn[kk=3]", "unknown parameter 'kk'.*did you mean 'k'"),
-        ("knn[k=many]", "knn: k: 'many' is not int"),
-        ("knn[k=0]", "knn: k: 0 is out of range .allowed: above 0"),
-        ("energy[T=-1]", "T: -1 is out of range"),
-        ("odin[eps=-1]", "eps: -1 is out of range .allowed: at least 0"),
-        ("mahalanobis[on=labels]", "mahalanobis: on: unknown value 'labels' .known: features, logits"),
-        ("msp[T=2]", "msp: unknown parameter 'T' .there is none"),
-        ("knn]k[", "is not NAME"),
-        ("preset:openod", "unknown preset 'openod'.*did you mean 'openood'"),
-        ("no_such_module:thing", "module 'no_such_module' cannot be imported"),
-        ("json:thing", "unknown name 'thing'"),
-        ("", "no detector is named"),
+        ("mspp", ("mspp", "msp")),
+        ("knn[k]", "k"),
+        ("knn[kk=3]", ("kk", "k")),
+        ("knn[k=many]", "many"),
+        ("knn[k=0]", ()),
+        ("energy[T=-1]", "-1"),
+        ("odin[eps=-1]", "-1"),
+        ("mahalanobis[on=labels]", "labels"),
+        ("msp[T=2]", "T"),
+        ("knn]k[", ()),
+        ("preset:openod", ("openod", "openood")),
+        ("no_such_module:thing", "no_such_module"),
+        ("json:thing", "thing"),
+        ("", ()),
     ],
 )
-def test_bad_detector_lists_say_what_is_wrong(text: str, message: str) -> None:
-    with pytest.raises(SplitsError, match=message):
+def test_bad_detector_lists_say_what_is_wrong(text: str, named: object) -> None:
+    with raises(SplitsError, naming=named):
         parse_detectors(text)
 
 
@@ -160,9 +161,9 @@ def test_detectors_of_a_users_module(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (chosen,) = parse_detectors("my_detectors:top[T=2]")
     assert (chosen.label, chosen.needs) == ("top[T=2]", ("logits",))
     np.testing.assert_allclose(confidence(fit(chosen), KNOWN), Z.max(axis=1) / 2, rtol=1e-6)
-    with pytest.raises(SplitsError, match="two detectors are called 'msp'"):
+    with raises(SplitsError, naming="msp"):
         parse_detectors("msp,my_detectors:msp")
-    with pytest.raises(SplitsError, match="cannot be imported: ZeroDivisionError"):
+    with raises(DataError, where="--detectors"):
         parse_detectors("broken_detectors:top")
 
 

@@ -16,6 +16,7 @@ from loaders.harness.checkpoints import choices
 from loaders.harness.checkpoints.networks import build_network
 from loaders.harness.cli.main import app
 from loaders.harness.detectors import get_detector, get_spec, registry
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 
 
@@ -44,7 +45,7 @@ def test_a_cell_that_runs_again_replaces_its_detector() -> None:
         define(0.25)
     assert caught[0].filename == __file__
     assert get_detector("halved").params == {"scale": 0.25}
-    with pytest.raises(UnknownNameError, match="unknown detector 'half'"):
+    with raises(UnknownNameError, naming="half"):
         get_spec("half")
 
 

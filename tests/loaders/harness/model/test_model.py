@@ -18,7 +18,9 @@ from loaders.harness.arrays import Head
 from loaders.harness.model import Model, load_model, open_models
 from loaders.harness.model.class_map import Label, LabelSpace
 from loaders.harness.model.sources import SOURCES
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError, UnsafeDataError
+from wordnet_splits.base.lazy import MissingPackageError
 
 from .networks import CLASSES, FEATURES, small_network
 
@@ -73,16 +75,14 @@ def test_the_head_is_the_linear_layer_that_gives_the_logits() -> None:
 
 def test_a_named_head_gives_its_input_and_no_matrix_where_something_follows() -> None:
     module = Branches(final=nn.LogSoftmax(1))
-    with pytest.raises(
-        DataError, match=r"no linear layer gives the logits \(linear layers called: first, fc"
-    ):
+    with raises(DataError, where="Branches", naming="fc"):
         load_model(module, device="cpu").prepare(X)
     model = load_model(module, device="cpu", head="fc")
     features, logits = outputs(model)
     assert features.shape == (4, 16)
     np.testing.assert_allclose(np.exp(logits).sum(1), 1, rtol=1e-5)
     assert model.head is None
-    with pytest.raises(UnknownNameError, match="did you mean 'fc'"):
+    with raises(UnknownNameError, where="Branches", near="fc"):
         load_model(module, device="cpu", head="fcc")
 
 
@@ -128,21 +128,21 @@ def test_a_function_gives_a_pair_and_may_have_a_name() -> None:
     assert outputs(model)[1].shape == (4, 3)
     assert model.head is None
     assert model.key != load_model(pair, device="cpu", model_id="other").key
-    with pytest.raises(DataError, match=r"gives \(4, 3, 8, 8\) where logits"):
+    with raises(DataError, where="one", naming=("4", "3", "8")):
         load_model(lambda x: x, device="cpu", model_id="one").prepare(X)
-    with pytest.raises(DataError, match="cannot be loaded into a function"):
+    with raises(DataError, where="pair"):
         load_model(pair, model_id="pair", weights="x.pt")
-    with pytest.raises(DataError, match="timm:resnet18: model_id = 'mine': this model has a name"):
+    with raises(DataError, where="timm:resnet18", naming=("mine", "model_id")):
         load_model("timm:resnet18", model_id="mine")
-    with pytest.raises(DataError, match="model_id = 'mine': every model here has a name of its own"):
+    with raises(DataError, naming=("mine", "model_id")):
         open_models(["timm:resnet18"], model_id="mine")
 
 
 def test_inputs_that_do_not_fit_are_named() -> None:
-    with pytest.raises(DataError, match=r"cannot take inputs of shape \(4, 3, 9, 9\)"):
+    with raises(DataError, where="Branches", naming=("4", "3", "9")):
         load_model(Branches(), device="cpu").prepare(torch.zeros(4, 3, 9, 9))
     maps = nn.Conv2d(3, 4, 3)
-    with pytest.raises(DataError, match=r"gives \(4, 4, 6, 6\) where logits"):
+    with raises(DataError, where="Conv2d", naming=("4", "6")):
         load_model(maps, device="cpu").prepare(X)
 
 
@@ -161,7 +161,7 @@ def test_what_is_named_module_and_name_is_imported(tmp_path: Path, monkeypatch: 
         assert outputs(load_model(f"my_networks:{name}", device="cpu"))[1].shape == (4, classes)
     assert outputs(load_model("my_networks:make", options={"k": 9}, device="cpu"))[1].shape == (4, 9)
     assert outputs(load_model("my_networks:pair", model_id="p", device="cpu"))[1].shape == (4, 7)
-    with pytest.raises(UnknownNameError, match="did you mean 'ready'"):
+    with raises(UnknownNameError, where="--model my_networks", near="ready"):
         load_model("my_networks:redy")
     for made in ("ready", "pair"):  # options would change nothing
         with pytest.raises(DataError) as refused:
@@ -170,7 +170,7 @@ def test_what_is_named_module_and_name_is_imported(tmp_path: Path, monkeypatch: 
     with pytest.raises(DataError) as refused:
         load_model("my_networks:number", device="cpu")
     assert refused.value.where == "my_networks:number"
-    with pytest.raises(DataError, match="cannot be imported"):
+    with raises(DataError, where="--model"):
         load_model("no_such_module:net")
 
 
@@ -192,7 +192,7 @@ def test_unknown_kinds_of_models_are_refused() -> None:
         assert (refused.value.where, refused.value.near[0]) == (f"torchvison:{name}", "torchvision")
     with pytest.raises(DataError):
         load_model("no_such_module:net")
-    with pytest.raises(DataError, match="int is not a model"):
+    with raises(DataError, where="int"):
         load_model(3)
 
 
@@ -212,29 +212,25 @@ def test_weights_are_read_without_unpickling_objects(tmp_path: Path, monkeypatch
     torch.save({"state_dict": trained.state_dict(), "x": Exploding()}, "bad.pt")
     (tmp_path / "bare.pth").write_bytes(pickle.dumps(Exploding()))
     for name in ("bad.pt", "bare.pth"):
-        with pytest.raises(UnsafeDataError, match="holds more than tensors"):
+        with pytest.raises(UnsafeDataError):
             load_model(small_network(), weights=name)
     assert not (tmp_path / "exploded").exists()
     torch.save(trained, "module.pt")
-    with pytest.raises(UnsafeDataError, match="save model.state_dict"):
+    with raises(UnsafeDataError, where="module.pt", naming="model.state_dict"):
         load_model(small_network(), weights="module.pt")
 
 
 def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
     torch.save(small_network(classes=9).state_dict(), tmp_path / "nine.pt")
-    with pytest.raises(DataError, match=r"2 of another shape \(6.bias, 6.weight\)"):
+    with raises(DataError, where="nine.pt", naming=("2", "6.bias", "6.weight")):
         load_model(small_network(), weights=tmp_path / "nine.pt")
     torch.save({"a": torch.zeros(1)}, tmp_path / "a.pt")
-    with pytest.raises(DataError, match=r"missing \(0.bias, 0.weight, 1.bias, ...\); 1 left over \(a\)"):
+    with raises(DataError, where="a.pt", naming=("0.bias", "0.weight", "1.bias")):
         load_model(small_network(), weights=tmp_path / "a.pt")
     torch.save([1, 2], tmp_path / "list.pt")
     (tmp_path / "text.pt").write_text("hello")
-    for name, says in {
-        "list.pt": "not a state dict",
-        "text.pt": "cannot be read",
-        "none.pt": "no such file",
-    }.items():
-        with pytest.raises(SplitsError, match=says):
+    for name in ("list.pt", "text.pt", "none.pt"):
+        with raises(SplitsError, where=name):
             load_model(small_network(), weights=tmp_path / name)
 
 
@@ -288,11 +284,11 @@ def test_torchvision_models_bring_their_preprocessing(tmp_path: Path) -> None:
     torch.save(mobilenet_v3_small(num_classes=7).state_dict(), tmp_path / "seven.pt")
     fitted = load_model("torchvision:mobilenet_v3_small", weights=tmp_path / "seven.pt", device="cpu")
     assert fitted.module.classifier[3].out_features == 7
-    with pytest.raises(UnknownNameError, match="did you mean 'mobilenet_v3_small'"):
+    with raises(UnknownNameError, near="mobilenet_v3_small"):
         load_model("torchvision:mobilenet_v3_smal")
-    with pytest.raises(UnknownNameError, match="IMAGENET1K_V1"):
+    with raises(UnknownNameError, where="torchvision:mobilenet_v3_small", naming="IMAGENET1K_V1"):
         load_model("torchvision:mobilenet_v3_small", weights="IMAGENET1K_V9")
-    with pytest.raises(DataError, match="leave the head random"):
+    with raises(DataError, where="torchvision:mobilenet_v3_small", naming="random"):
         load_model("torchvision:mobilenet_v3_small", options={"num_classes": 3})
 
 
@@ -315,7 +311,7 @@ def test_published_torchvision_weights_are_read_as_tensors_and_know_their_classe
     space = LabelSpace((Label(wnids[7], "seven"), Label(wnids[998], "last but one")), {"imagenet1k": wnids})
     assert model.class_map(space, 1000).columns == (7, 998)
     nowhere = LabelSpace((Label("a", "a"), Label("b", "b")), {"cifar100": ("a", "b")})
-    with pytest.raises(DataError, match="1000 classes, the benchmark 2 labels"):
+    with raises(DataError, where="torchvision:mobilenet_v3_small/DEFAULT", naming=("1000", "2")):
         model.class_map(nowhere, 1000)
 
 
@@ -329,7 +325,7 @@ def test_timm_models_bring_their_preprocessing_and_wnids(tmp_path: Path) -> None
     torch.save(timm.create_model("test_resnet", num_classes=7).state_dict(), tmp_path / "seven.pt")
     fitted = load_model("timm:test_resnet", weights=tmp_path / "seven.pt", device="cpu")
     assert outputs(fitted, torch.rand(2, 3, *model.preprocess.size))[1].shape == (2, 7)
-    with pytest.raises(UnknownNameError, match="did you mean 'test_resnet'"):
+    with raises(UnknownNameError, near="test_resnet"):
         load_model("timm:test_resnt")
 
     wnids = load_model(timm.create_model("resnet10t"), device="cpu").classes
@@ -342,7 +338,7 @@ def test_timm_models_bring_their_preprocessing_and_wnids(tmp_path: Path) -> None
 def test_an_absent_package_names_the_extra(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("timm", "transformers"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(SplitsError, match=r"pip install 'wordnet-splits\[models\]'"):
+    with raises(MissingPackageError, naming="wordnet-splits[models]"):
         load_model(spec)
 
 
@@ -361,7 +357,7 @@ def test_hugging_face_classifiers_are_read_from_a_folder(tmp_path: Path) -> None
     assert model.preprocess is not None
     assert model.preprocess.std == (0.5, 0.5, 0.5)
     (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(DataError, match="no image classifier can be loaded"):
+    with raises(DataError, naming="classifier"):
         load_model(f"hf:{tmp_path}")
 
 
@@ -371,7 +367,7 @@ def test_exported_programs_are_trusted_by_word_only(tmp_path: Path) -> None:
     program = torch.export.export(network, (X,), dynamic_shapes=({0: batch},))
     path = tmp_path / "network.pt2"
     torch.export.save(program, path)
-    with pytest.raises(UnsafeDataError, match="--trust-model"):
+    with raises(UnsafeDataError, where="exported:network.pt2", naming="--trust-model"):
         load_model(f"exported:{path}")
     model = load_model(f"exported:{path}", device="cpu", trust_model=True)
     model.prepare(X)
@@ -379,11 +375,11 @@ def test_exported_programs_are_trusted_by_word_only(tmp_path: Path) -> None:
     assert features is None
     assert logits.shape == (3, CLASSES)
     torch.testing.assert_close(logits, network(X[:3]), rtol=1e-5, atol=1e-6)
-    with pytest.raises(DataError, match="cannot take inputs of shape"):
+    with raises(DataError, where="exported:network.pt2"):
         model.prepare(torch.zeros(2, 3, 9, 9))
     (tmp_path / "text.pt2").write_text("hello")
-    for name, says in {"text.pt2": "not an exported program", "none.pt2": "no such file"}.items():
-        with pytest.raises(DataError, match=says):
+    for name in ("text.pt2", "none.pt2"):
+        with raises(DataError, where=name):
             load_model(f"exported:{tmp_path / name}", trust_model=True)
     softmax = torch.export.export(nn.Sequential(network, nn.Softmax(1)).eval(), (X,))
     torch.export.save(softmax, tmp_path / "softmax.pt2")

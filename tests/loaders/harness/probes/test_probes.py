@@ -31,6 +31,7 @@ from loaders.harness.probes import (
     register_probe,
     restrict_to_columns,
 )
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 
 from ..model.networks import small_network
@@ -177,34 +178,34 @@ def test_names_carry_the_parameters_and_are_read_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "says"),
+    ("text", "error", "named"),
     [
-        ("odn", UnknownNameError, "did you mean 'odin'"),
-        ("odin[t=1]", UnknownNameError, "unknown parameter 't'"),
-        ("odin[T=hot]", DataError, "'hot' is not float"),
-        ("odin[T=0]", DataError, "odin: T: 0 is out of range"),
-        ("odin[eps=-1]", DataError, "eps: -1 is out of range"),
-        ("odin[T]", DataError, "is not parameter=value"),
-        ("odin[T=1", DataError, "is not NAME"),
-        ("../odin", UnknownNameError, "unknown probe"),
-        ("layer", DataError, "no layer is named"),
-        ("layer[layer=1,statistic=max]", UnknownNameError, "statistic: unknown value 'max'"),
+        ("odn", UnknownNameError, "odin"),
+        ("odin[t=1]", UnknownNameError, "t"),
+        ("odin[T=hot]", DataError, "hot"),
+        ("odin[T=0]", DataError, "odin"),
+        ("odin[eps=-1]", DataError, "-1"),
+        ("odin[T]", DataError, ()),
+        ("odin[T=1", DataError, ()),
+        ("../odin", UnknownNameError, ()),
+        ("layer", DataError, "layer"),
+        ("layer[layer=1,statistic=max]", UnknownNameError, "max"),
     ],
 )
-def test_a_probe_that_cannot_be_is_refused(text: str, error: type[SplitsError], says: str) -> None:
-    with pytest.raises(error, match=says):
+def test_a_probe_that_cannot_be_is_refused(text: str, error: type[SplitsError], named: object) -> None:
+    with raises(error, naming=named):
         parse_probe(text)
 
 
 def test_errors_of_probes_name_what_is_wrong(near: UnknownDetectionSet, tmp_path: Path) -> None:
     model = load_model(small_network(), device="cpu")
-    with pytest.raises(UnknownNameError, match="unknown layer 'conv1'"):
+    with raises(UnknownNameError, where="model", naming="conv1"):
         extract(model, near, Store(tmp_path), probes=["layer[layer=conv1]"])
     unknown_std = Transform({"bare": 1}, lambda image: to_uint8(image).float())
-    with pytest.raises(DataError, match="standard deviations"):
+    with raises(DataError, where="Sequential: odin[T=1000,eps=0.0014]"):
         extract(model, near, Store(tmp_path), probes=["odin"], transform=unknown_std)
     function = load_model(lambda x: (x.flatten(1), x.flatten(1)[:, :4]), device="cpu", model_id="f")
-    with pytest.raises(DataError, match="no layers to name"):
+    with raises(DataError, where="f"):
         extract(function, near, Store(tmp_path), probes=["layer[layer=conv1]"])
 
 
@@ -228,7 +229,7 @@ def test_a_probe_of_ones_own(near: UnknownDetectionSet, tmp_path: Path) -> None:
         np.testing.assert_allclose(found.arrays["norms[p=1]/input"][:], wanted, rtol=1e-5)
     finally:
         PROBES.remove("norms")
-    with pytest.raises(SplitsError, match="a probe is a dataclass"):
+    with raises(SplitsError, where="object"):
         register_probe("bare")(object)
 
 
@@ -323,9 +324,9 @@ def test_dropout_of_every_kind_drops_its_share(kind: Any) -> None:
 def test_a_model_without_dropout_is_refused() -> None:
     assert Dropout().lacks(load_model(small_network(), device="cpu"), None) == ""
     plain = load_model(nn.Sequential(nn.Flatten(), nn.Linear(12, 2)), device="cpu")
-    with pytest.raises(DataError, match="the model has no dropout layers"):
+    with raises(DataError, where="Sequential"):
         Dropout(2)(plain, torch.ones(1, 3, 2, 2), [image_generator("x")])
-    with pytest.raises(DataError, match="passes: 0 is out of range"):
+    with raises(DataError, where="Dropout: passes"):
         Dropout(0)
 
 
