@@ -9,7 +9,7 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 WORKERS ?= $(shell [ $(CORES) -gt 8 ] && echo 8 || echo $(CORES))
 
 .DEFAULT_GOAL := run
-.PHONY: run shell demo quick test coverage lint bench gpu audit robust proposals docs oracle faults fuzz peers fidelity sets croissant check-results oldest newest dist pillow clean
+.PHONY: run shell demo quick test coverage lint bench gpu audit robust proposals docs oracle faults fuzz fidelity sets croissant check-results oldest newest dist pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -136,12 +136,6 @@ croissant: $(VENV)/dev
 fuzz: $(VENV)/dev
 	$(PYTEST) -m fuzz
 	$(BIN)/python -m tools.fuzz --workers $(WORKERS) --table docs/hostile-input.md
-
-# docs/peers.md: the tests of NLTK, wn and scikit-learn on our functions; those of fd-shifts and pytorch-ood are in no
-# package and take PEERS="--checkout fd-shifts=DIR --checkout pytorch-ood=DIR" (a minute)
-PEERS ?=
-peers: $(VENV)/dev
-	$(BIN)/python -m tools.peers --table docs/peers.md $(PEERS)
 
 # the lower bounds of pyproject.toml, each at its oldest (minutes; not part of `make test`)
 oldest:

@@ -11,8 +11,8 @@ from fix_resize.auditing.set_audit import fix_at
 from fix_resize.auditing.smoothness import Scores
 from fix_resize.auditing.verdict import PairedAudit, audit_scores
 from fix_resize.spec import get_spec
+from tests.fix_resize.auditing.treatments import MIXTURES, TREATMENTS, Photo
 from tests.fix_resize.made_photos import photo
-from tools.study.treatments import MIXTURES, TREATMENTS, Photo
 
 FIX = get_spec("fix")
 PHOTOS = [Photo(Image.fromarray(photo(n, 300 + 7 * n, 340))) for n in range(20)]

@@ -1,1 +1,0 @@
-"""``make peers``: other projects' own tests, run on our functions through adapters of ours."""
