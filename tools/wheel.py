@@ -1,8 +1,7 @@
 """Build hook of the wheel: benchmarks with each digest stored once (`wordnet_splits.manifest.packaged`).
 
 Image tables are written without digests; the digests that no shipped inventory has go into one
-``digests.parquet``. Without pyarrow, as in pip's isolated builds from a clone, the benchmarks are packaged as
-they are: the wheel is larger and holds the same benchmarks. ``make dist`` builds the small one.
+``digests.parquet``. The libraries that `wordnet_splits.manifest` imports are build requirements.
 """
 
 from __future__ import annotations
@@ -31,14 +30,9 @@ class ManifestsHook(BuildHookInterface[Any]):
         files = {path: name for path, name in files.items() if name.parts[0] != "results"}
         self.packaged = tempfile.TemporaryDirectory()
         sys.path.insert(0, self.root)
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError:
-            self.app.display_warning("pyarrow is not installed: the benchmarks are packaged with all digests")
-        else:
-            files = slim(files, Path(self.packaged.name))
+        slimmed = slim(files, Path(self.packaged.name))
         build_data["force_include"].update(
-            {str(p): f"{TARGET}/{name.as_posix()}" for p, name in files.items()}
+            {str(p): f"{TARGET}/{name.as_posix()}" for p, name in slimmed.items()}
         )
 
 

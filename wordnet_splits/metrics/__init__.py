@@ -11,7 +11,7 @@ metric accepts its counts in place of the arrays; ``evaluate`` computes all regi
 
 from __future__ import annotations
 
-from wordnet_splits.metrics.agreement import kendall_tau, mean_ranks
+from wordnet_splits.metrics.agreement import kendall_tau
 from wordnet_splits.metrics.calibration import (
     adaptive_calibration_error,
     brier_score,
@@ -145,7 +145,6 @@ __all__ = [
     "interval",
     "kendall_tau",
     "list_metrics",
-    "mean_ranks",
     "mixture_moments",
     "nearness_trend",
     "nll",

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.metrics.agreement import mean_ranks
 from wordnet_splits.metrics.counts import Array, Scores, as_score_pair, ratio, to_numpy
 
 
@@ -117,7 +116,9 @@ def nearness_trend(per_class: Sequence[ClassAuroc], similarity: Mapping[str, flo
     pairs = [(similarity[row.ood_class], row.auroc) for row in per_class if row.ood_class in similarity]
     if len(pairs) < 2:
         return float("nan")
-    near, value = (mean_ranks(np.asarray(side)) for side in zip(*sorted(pairs), strict=True))
+    from scipy.stats import rankdata  # takes a while to import
+
+    near, value = (rankdata(side) for side in zip(*sorted(pairs), strict=True))
     near, value = near - near.mean(), value - value.mean()
     return float(ratio(np.sum(near * value), np.sqrt(np.sum(near**2) * np.sum(value**2))))
 

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.metrics import bootstrap_indices, interval, mean_ranks
+from wordnet_splits.metrics import bootstrap_indices, interval
 from wordnet_splits.metrics.counts import ratio
 
 from ..arrays import Array
@@ -275,7 +276,7 @@ def _nearness(
 
 def _ranks(values: Array, draws: Sequence[Array]) -> Array:
     """Return the centred ranks of all classes, then of each replicate's: (1 + replicates, classes)."""
-    ranks = np.array([mean_ranks(values), *(mean_ranks(values[indices]) for indices in draws)])
+    ranks = np.array([rankdata(values), *(rankdata(values[indices]) for indices in draws)])
     return np.asarray(ranks - ranks.mean(axis=1, keepdims=True))
 
 

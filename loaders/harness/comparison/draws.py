@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from scipy.stats import rankdata
 
 from wordnet_splits.base.errors import DataError, SplitsError
-from wordnet_splits.metrics import interval, kendall_tau, mean_ranks, spread
+from wordnet_splits.metrics import interval, kendall_tau, spread
 
 from ..detectors import get_spec
 from ..evaluation.metric_rows import FULL_SPECTRUM, MEAN, UNKNOWN_ROLES
@@ -70,7 +71,7 @@ def compare_draws(draws: Sequence[Draw], metric: str, scope: Scope) -> DrawCompa
         raise DataError(f"{len(common)} entries are in every draw", where=names, hint=hint)
     sign = 1 if higher_is_better(metric, draws[0]) else -1
     table = sign * np.array([[of_draw[label] for label in common] for of_draw in values])
-    ranks = np.stack([mean_ranks(-row) for row in table])
+    ranks = rankdata(-table, axis=1)
     entries = []
     for n in np.argsort(ranks.mean(axis=0), kind="stable"):
         mean, sd, _ = spread(sign * table[:, n])

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
+from scipy.stats import rankdata
 
 from wordnet_splits.base.errors import DataError, UnknownNameError, unknown
 from wordnet_splits.metrics import (
@@ -20,7 +21,6 @@ from wordnet_splits.metrics import (
     bootstrap_replicates,
     get_metric,
     interval,
-    mean_ranks,
     pool,
     spread,
 )
@@ -219,7 +219,7 @@ def rank_entries(
     drawn = [entry for entry in by_entry if entry is not None]
     table = sign * np.array(drawn) if len(drawn) == len(by_entry) else None
     means = np.array([np.mean(of_runs) for of_runs in values])
-    ranks = mean_ranks(-sign * means)
+    ranks = rankdata(-sign * means)
     order = sorted(range(len(means)), key=lambda n: (ranks[n], n))
     rank_table = None if table is None else _ranks_of(table)
     best = order[0]
@@ -274,7 +274,7 @@ def _values(entry: Entry, metric: str, scope: Scope) -> list[float]:
 
 def _ranks_of(table: Array) -> Array:
     """Return the ranks of the entries in every replicate, shape as the table; the greatest is rank 1."""
-    return np.stack([mean_ranks(-column) for column in np.nan_to_num(table, nan=-np.inf).T], axis=1)
+    return np.asarray(rankdata(-np.nan_to_num(table, nan=-np.inf), axis=0))
 
 
 def _pairs(
