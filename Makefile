@@ -130,7 +130,7 @@ faults: $(VENV)/dev
 
 # Croissant metadata of every benchmark, checked by mlcroissant (minutes; `make test` checks one of each family)
 croissant: $(VENV)/dev
-	EVERY_BENCHMARK=1 $(BIN)/pytest -n $(WORKERS) tests/wordnet_splits/publishing/test_croissant.py
+	EVERY_BENCHMARK=1 $(BIN)/pytest -n $(WORKERS) tests/wordnet_splits/hub/test_croissant.py
 
 # seventeen hundred hostile files, seeded (minutes; not part of `make test`)
 fuzz: $(VENV)/dev

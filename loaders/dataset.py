@@ -19,10 +19,10 @@ from wordnet_splits import torch as pickle_home
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest
-from wordnet_splits.packed.reading import PartImages, RowNumbers, different_sizes
-from wordnet_splits.sources.roots import Roots
+from wordnet_splits.benchmark.images.raw_images import PartImages, RowNumbers, different_sizes
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.sources.roots import Roots
 
 from .opening import MISSING_SCHEMA, OpenedPart, PackedFolders, open_parts, ready_groups, select_parts
 
@@ -105,7 +105,8 @@ class UnknownDetectionSet(Dataset):
 
     Attributes
     ----------
-    table : the image rows (``wordnet_splits.manifest.tables.IMAGE_SCHEMA``), in the order of the items.
+    table : the image rows, in the order of the items (`IMAGE_SCHEMA` of
+        `wordnet_splits.benchmark.manifest.tables`).
     labels : int64 (n,).
     classes : names of the ID classes in label order.
     missing : rows left out, with a column ``reason``.

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.manifest import Manifest, Part
-from wordnet_splits.packed import open_store
-from wordnet_splits.packed.reading import (
+from wordnet_splits.benchmark.images import open_store
+from wordnet_splits.benchmark.images.raw_images import (
     RAW_VIEW,
     PartImages,
     ResizedImages,
@@ -21,6 +20,7 @@ from wordnet_splits.packed.reading import (
     open_resized,
     spec_id,
 )
+from wordnet_splits.benchmark.manifest import Manifest, Part
 
 
 class FolderImages(NamedTuple):

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from wordnet_splits.base.errors import ManifestError, MissingImageError, SourceError, unknown
-from wordnet_splits.manifest import GroupRow, Manifest, Part
-from wordnet_splits.manifest.tables import IMAGE_SCHEMA, SPLITS
-from wordnet_splits.packed.reading import PartImages, RawImages, no_root, open_sources, present
-from wordnet_splits.sources.roots import Roots
+from wordnet_splits.benchmark.images.raw_images import PartImages, RawImages, no_root, open_sources, present
+from wordnet_splits.benchmark.manifest import GroupRow, Manifest, Part
+from wordnet_splits.benchmark.manifest.tables import IMAGE_SCHEMA, SPLITS
+from wordnet_splits.datasets.sources.roots import Roots
 
 from .folders import Folder, FolderImages, open_folder
 

@@ -153,7 +153,7 @@ def _memory_released(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def no_roots_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No root of any source but those that the test gives."""
-    from wordnet_splits.sources import root_variable, source_names
+    from wordnet_splits.datasets.sources import root_variable, source_names
 
     for name in source_names():
         monkeypatch.delenv(root_variable(name), raising=False)
@@ -163,7 +163,7 @@ def no_roots_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 @pytest.fixture
 def own_datasets_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """No dataset that another test declared, and none of this one's afterwards."""
-    monkeypatch.setattr("wordnet_splits.catalog.declarations._REGISTERED", {})
+    monkeypatch.setattr("wordnet_splits.datasets.catalog.declarations._REGISTERED", {})
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from wordnet_splits.manifest import Manifest, Part
-from wordnet_splits.manifest.data import SCHEMA, check_data
-from wordnet_splits.manifest.fingerprint import of_evaluation, of_images
-from wordnet_splits.manifest.tables import CLASS_SCHEMA
+from wordnet_splits.benchmark.manifest import Manifest, Part
+from wordnet_splits.benchmark.manifest.fingerprint import of_evaluation, of_images
+from wordnet_splits.benchmark.manifest.metadata import SCHEMA, check_data
+from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA
 
 
 def made_manifest(

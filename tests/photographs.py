@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from wordnet_splits.making import build_benchmark
+from wordnet_splits.benchmark.construct import build_benchmark
 
 TENCH, GOLDFISH, SHARK = "n01440764", "n01443537", "n01484850"
 COUNT = 4  # of each class

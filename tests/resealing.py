@@ -15,9 +15,9 @@ from loaders.harness.leaderboard.check import facts_of
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.schemas import CHECKSUM, validate, write_sealed
 from wordnet_splits.base.text_formats import read_json
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry
-from wordnet_splits.manifest.folders import shipped_folder
+from wordnet_splits.benchmark.manifest.places import shipped_folder
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.hub.entries import ENTRY, LeaderboardEntry
 
 
 def reseal(folder: Path) -> bool:

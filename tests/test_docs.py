@@ -16,9 +16,9 @@ import fix_resize
 import loaders.harness
 import wordnet_splits
 from tests.test_examples import PROGRAMS, help_pages
+from wordnet_splits.benchmark.recipe import Recipe
+from wordnet_splits.benchmark.recipe.text import known_keys
 from wordnet_splits.metrics import METRICS
-from wordnet_splits.recipe import Recipe
-from wordnet_splits.recipe.text import known_keys
 
 pytestmark = pytest.mark.docs
 pytest.importorskip("sphinx", reason="pip install '.[docs]'")

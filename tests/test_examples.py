@@ -14,13 +14,13 @@ import wordnet_splits
 from tests.hub_server import at_hand
 from tests.selection import cases
 from tests.wordnet_splits import own_pictures as own
-from wordnet_splits.finding import find_manifest
-from wordnet_splits.hub.address import Address
-from wordnet_splits.publishing.publish import publish
-from wordnet_splits.publishing.release import collect_release
-from wordnet_splits.terminal import output
-from wordnet_splits.terminal.options import examples_of
-from wordnet_splits.terminal.runner import run
+from wordnet_splits.base.terminal import output
+from wordnet_splits.base.terminal.options import examples_of
+from wordnet_splits.base.terminal.runner import run
+from wordnet_splits.benchmark.resolve import find_manifest
+from wordnet_splits.hub.publish import publish
+from wordnet_splits.hub.release import collect_release
+from wordnet_splits.remote.address import Address
 
 PROGRAMS = {
     "wordnet-splits": "wordnet_splits.cli.main",

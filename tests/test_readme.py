@@ -11,7 +11,7 @@ import pytest
 
 import wordnet_splits
 from tests.selection import cases
-from wordnet_splits.making import build_benchmark
+from wordnet_splits.benchmark.construct import build_benchmark
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"

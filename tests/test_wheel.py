@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import packaged, read_manifest
-from wordnet_splits.manifest.folders import manifest_names
-from wordnet_splits.manifest.manifest import manifest_files
-from wordnet_splits.manifest.packaged import whole_folder
+from wordnet_splits.benchmark.manifest import packaged, read_manifest
+from wordnet_splits.benchmark.manifest.packaged import whole_folder
+from wordnet_splits.benchmark.manifest.parts import manifest_files
+from wordnet_splits.benchmark.manifest.places import manifest_names
+from wordnet_splits.benchmark.resolve import load_manifest
 
 pytest.importorskip("hatchling", reason="hatchling, which builds the wheel, is not installed")
 from tools.wheel import slim

@@ -1,7 +1,7 @@
-"""Build hook of the wheel: benchmarks with each digest stored once (`wordnet_splits.manifest.packaged`).
+"""Build hook of the wheel: benchmarks with each digest stored once (`benchmark.manifest.packaged`).
 
 Image tables are written without digests; the digests that no shipped inventory has go into one
-``digests.parquet``. The libraries that `wordnet_splits.manifest` imports are build requirements.
+``digests.parquet``. The libraries that `wordnet_splits.benchmark.manifest` imports are build requirements.
 """
 
 from __future__ import annotations
@@ -42,7 +42,12 @@ def slim(files: dict[Path, Path], out: Path) -> dict[Path, Path]:
     import pyarrow.compute as pc
 
     from wordnet_splits.base.parquet import read_table, write_table
-    from wordnet_splits.manifest.packaged import DIGEST_SCHEMA, DIGESTS, packaged_digests, with_digests
+    from wordnet_splits.benchmark.manifest.packaged import (
+        DIGEST_SCHEMA,
+        DIGESTS,
+        packaged_digests,
+        with_digests,
+    )
 
     tables = {n: p for p, n in sorted(files.items()) if n.parts[1:2] == ("images",)}
     unlisted: dict[tuple[str, str], bytes] = {}

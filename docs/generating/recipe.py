@@ -13,11 +13,12 @@ from pydantic.fields import FieldInfo
 
 from generating.markdown import attributes, sections, spoken, table
 from wordnet_splits.base import about
-from wordnet_splits.catalog import declarations as declared_sources
-from wordnet_splits.recipe import recipe
-from wordnet_splits.rules import engine, model, rule_values
-from wordnet_splits.rules.operators import holding_out, selection, similarity
-from wordnet_splits.rules.registry import OPERATORS
+from wordnet_splits.benchmark.recipe import schema as recipe
+from wordnet_splits.benchmark.rules import engine, rule_values
+from wordnet_splits.benchmark.rules import syntax as model
+from wordnet_splits.benchmark.rules.operators import holding_out, selection, similarity
+from wordnet_splits.benchmark.rules.registry import OPERATORS
+from wordnet_splits.datasets.catalog import declarations as declared_sources
 
 TABLES: dict[str, type[BaseModel]] = {
     "The file": recipe.Recipe,

@@ -15,7 +15,7 @@ from fix_resize.spec import Size
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.sources.image_set import ImageSet
+from wordnet_splits.datasets.sources.image_set import ImageSet
 
 WRONG_SIZE: Final = "size"
 """Reason for skipping an image of another size; other reasons are kinds of errors."""

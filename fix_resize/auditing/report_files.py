@@ -24,7 +24,7 @@ from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.drawing import BLACK, BLUE, GREY, ORANGE
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.base.shapes import Line, Lines
-from wordnet_splits.sources.image_set import ImageSet
+from wordnet_splits.datasets.sources.image_set import ImageSet
 
 AS_STORED: Final = "as stored"
 

@@ -27,9 +27,9 @@ from wordnet_splits.base.errors import DataError, OutputError, SourceError
 from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.base.plotting import require_plots
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.image_sets import open_images
-from wordnet_splits.sources.image_set import ImageSet
-from wordnet_splits.sources.roots import Roots
+from wordnet_splits.benchmark.image_sets import open_images
+from wordnet_splits.datasets.sources.image_set import ImageSet
+from wordnet_splits.datasets.sources.roots import Roots
 
 SCHEMA: Final = schema_of(
     "image_id variation:float64 smoothness:float64 whiteness:float64 original fix_variation:float64 "
@@ -122,7 +122,7 @@ def audit(
 
     Parameters
     ----------
-    images, reference : the sets, as `wordnet_splits.image_sets.open_images` names them.
+    images, reference : the sets, as `wordnet_splits.benchmark.image_sets.open_images` names them.
     originals : the images before resizing, under the same names.
     roots : folder of each source.
     limit : number of images to score, sampled by a hash of their ids; by default all.

@@ -12,9 +12,15 @@ import typer
 
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.progress import OnStderr
-from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import AllowMissing, Json, Local, RootOptions, add_command, make_program
-from wordnet_splits.terminal.output import (
+from wordnet_splits.base.terminal.options import (
+    AllowMissing,
+    Json,
+    Local,
+    RootOptions,
+    add_command,
+    make_program,
+)
+from wordnet_splits.base.terminal.output import (
     DONE,
     LEFT_OUT,
     NEGATIVE,
@@ -24,7 +30,8 @@ from wordnet_splits.terminal.output import (
     to_stderr,
     to_stdout,
 )
-from wordnet_splits.terminal.runner import start
+from wordnet_splits.base.terminal.runner import start
+from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
     from fix_resize.auditing.measurements import SkippedImage

@@ -10,11 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from wordnet_splits.base.errors import MissingImageError, SourceError
-from wordnet_splits.making.images import Shortfall, select_images
-from wordnet_splits.making.population import expand
-from wordnet_splits.manifest import Manifest
-from wordnet_splits.recipe import Group, ImageRule, Recipe, load_recipe
-from wordnet_splits.sources import Source
+from wordnet_splits.benchmark.construct.population import expand
+from wordnet_splits.benchmark.construct.selection import Shortfall, select_images
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.recipe import Group, ImageRule, Recipe, load_recipe
+from wordnet_splits.datasets.sources import Source
 
 
 @dataclass(frozen=True)

@@ -22,15 +22,15 @@ from fix_resize.pipeline.draws import GroupDraw, draw_group
 from wordnet_splits.base.errors import DataError, SourceError, SplitsError, unknown
 from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.making.images import Shortfall
-from wordnet_splits.manifest import Manifest, fingerprint
-from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.recipe import Group, Recipe, load_recipe
-from wordnet_splits.sources import Source, open_source, root_variable, source_class
-from wordnet_splits.sources.image_folder import ImageFolder
-from wordnet_splits.sources.roots import Roots
-from wordnet_splits.sources.stamps import Stamps, stamps
+from wordnet_splits.benchmark.construct.selection import Shortfall
+from wordnet_splits.benchmark.manifest import Manifest, fingerprint
+from wordnet_splits.benchmark.manifest.tables import SPLITS
+from wordnet_splits.benchmark.recipe import Group, Recipe, load_recipe
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.sources import Source, open_source, root_variable, source_class
+from wordnet_splits.datasets.sources.image_folder import ImageFolder
+from wordnet_splits.datasets.sources.roots import Roots
+from wordnet_splits.datasets.sources.stamps import Stamps, stamps
 
 SELECTION_SCHEMA: Final = schema_of("source image_id class_id group split label:int32 digest:sha256 path")
 """``digest`` is that of the source image, null if unknown before reading; ``path`` is that of the output."""

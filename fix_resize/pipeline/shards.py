@@ -39,7 +39,7 @@ from wordnet_splits.base.digests import Pixels, digest_json, digest_pixels
 from wordnet_splits.base.errors import DataError, MissingImageError, SourceError, SplitsError
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.schemas import StrictModel, read_sealed, write_sealed
-from wordnet_splits.sources import Raw, Source, open_source
+from wordnet_splits.datasets.sources import Raw, Source, open_source
 
 MARKER_SCHEMA: Final = 2
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")

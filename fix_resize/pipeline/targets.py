@@ -27,7 +27,7 @@ from fix_resize.spec import ResizeSpec, get_spec
 from wordnet_splits.base.errors import SplitsError, unknown
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.untrusted import expand_home
-from wordnet_splits.sources.roots import Roots
+from wordnet_splits.datasets.sources.roots import Roots
 
 BACKENDS: Final = ("auto", "pillow", "numba", "numpy")
 FOLDER: Final = "folder"

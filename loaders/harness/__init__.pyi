@@ -13,11 +13,11 @@ from .evaluation import evaluate_arrays as evaluate_arrays
 from .evaluation import image_ids as image_ids
 from .evaluation import remeasure as remeasure
 from .leaderboard import submit as submit
-from .model import Model as Model
-from .model import load_model as load_model
-from .model import zero_shot as zero_shot
-from .plots import plot as plot
-from .reporting import report as report
+from .models import Model as Model
+from .models import load_model as load_model
+from .models import zero_shot as zero_shot
+from .report import report as report
+from .report.plots import plot as plot
 from .score_table import export_scores as export_scores
 from .score_table import recompute as recompute
 from .training import audit_method as audit_method

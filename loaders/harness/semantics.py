@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.manifest import Manifest
-from wordnet_splits.similarity import similarity_matrix
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.wordnet.similarity import similarity_matrix
 
 MEASURE = "mean2"
 MIN_IMAGES = 5

@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from fix_resize.cli.main import app
-from wordnet_splits.terminal.runner import run as run_application
+from wordnet_splits.base.terminal.runner import run as run_application
 
 COMMAND = [sys.executable, "-m", "fix_resize.cli.main"]
 

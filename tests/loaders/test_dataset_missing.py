@@ -14,7 +14,7 @@ from loaders import UnknownDetectionSet
 from tests.photographs import COUNT, GOLDFISH, SHARK, TENCH, image_file, jpeg, write_root
 from tests.raising import raises
 from wordnet_splits.base.errors import ManifestError, MissingImageError, SourceError, UnknownNameError
-from wordnet_splits.sources.source import Source
+from wordnet_splits.datasets.sources.source import Source
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 
@@ -155,8 +155,8 @@ def test_a_damaged_or_other_image_is_named_with_the_root(photographs, own_root, 
 
 
 def test_damage_without_a_known_digest_is_noticed_by_decoding(photographs, own_root, tmp_path):
-    from wordnet_splits.packed.reading import RawImages
-    from wordnet_splits.sources import open_source
+    from wordnet_splits.benchmark.images.raw_images import RawImages
+    from wordnet_splits.datasets.sources import open_source
 
     image_file(own_root, SHARK, 0).write_bytes(jpeg(0, (300, 300))[:2000])
     data = UnknownDetectionSet(photographs[1], role="near", roots={"imagenet1k": own_root})

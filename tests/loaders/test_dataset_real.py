@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
 
 from loaders import UnknownDetectionSet
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.packed.pack import pack
+from wordnet_splits.benchmark.images.pack import pack
+from wordnet_splits.benchmark.resolve import load_manifest
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 

@@ -22,8 +22,8 @@ from loaders import UnknownDetectionSet
 from tests.photographs import COUNT, SHARK, image_file, jpeg
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, MissingImageError, SourceError
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.packed.pack import pack
+from wordnet_splits.benchmark.images.pack import pack
+from wordnet_splits.benchmark.resolve import load_manifest
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 

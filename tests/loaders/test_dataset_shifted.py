@@ -10,8 +10,8 @@ pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
 
 from loaders import UnknownDetectionSet
 from tests.photographs import jpeg
-from wordnet_splits.catalog import load_catalog
-from wordnet_splits.finding import load_manifest
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.catalog import load_catalog
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 

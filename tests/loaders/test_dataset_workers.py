@@ -18,8 +18,8 @@ import wordnet_splits.torch
 from loaders import UnknownDetectionSet
 from tests.raising import raises
 from wordnet_splits.base.errors import MissingImageError
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.packed.pack import pack
+from wordnet_splits.benchmark.images.pack import pack
+from wordnet_splits.benchmark.resolve import load_manifest
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 REPOSITORY = Path(__file__).parents[2]
@@ -139,7 +139,7 @@ def test_unknown_eval_runs_and_a_package_called_loaders_is_never_run(tmp_path):
 
 def test_torch_is_imported_on_request_only(tmp_path):
     code = (
-        "import loaders, wordnet_splits, wordnet_splits.torch, wordnet_splits.packed.pack, sys;"
+        "import loaders, wordnet_splits, wordnet_splits.torch, wordnet_splits.benchmark.images.pack, sys;"
         "print('torch' in sys.modules)"
     )
     assert python(code, tmp_path).stdout == "False\n"

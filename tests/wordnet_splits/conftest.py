@@ -10,8 +10,8 @@ import pytest
 
 from tests.conftest import OnceForAllWorkers
 from tools.wndb_export import export_wndb
-from wordnet_splits.taxonomy import Taxonomy
-from wordnet_splits.taxonomy.other_wordnets import installed_lexicons
+from wordnet_splits.wordnet.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy.other_wordnets import installed_lexicons
 
 from .small_lexicon import written
 from .toy import TOY

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wordnet_splits.catalog.inventory import load_inventory
+from wordnet_splits.datasets.catalog.inventory import load_inventory
 
-from .sources.trees import jpeg
+from .datasets.sources.trees import jpeg
 
 HEAD = 'schema = 1\nname = "mine"\n'
 EVERY = '{ test = { from = "all", all = true } }'

@@ -10,8 +10,8 @@ import pytest
 from tests.raising import raises
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import ManifestError, UnknownNameError
-from wordnet_splits.finding import declarations_of, find_manifest, find_recipe, load_manifest
-from wordnet_splits.image_sets import open_images
+from wordnet_splits.benchmark.image_sets import open_images
+from wordnet_splits.benchmark.resolve import declarations_of, find_manifest, find_recipe, load_manifest
 
 FROZEN = find_manifest("digits")
 

@@ -16,10 +16,10 @@ from PIL import Image
 from fix_resize import apply, build, get_spec
 from tests.fix_resize.made_photos import photo, save
 from wordnet_splits.base.errors import SourceError, SplitsError, UnknownNameError
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.image_sets import open_images
-from wordnet_splits.packed.pack import pack
-from wordnet_splits.sources.image_set import ImageSet
+from wordnet_splits.benchmark.image_sets import open_images
+from wordnet_splits.benchmark.images.pack import pack
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.sources.image_set import ImageSet
 
 IMAGES = {f"c{n % 2}/{n}": photo(n, 40, 50) for n in range(6)}
 

@@ -61,7 +61,7 @@ def test_import_loads_nothing_heavy(tmp_path):
 def test_all_public_names_together_load_no_framework(tmp_path):
     names = "import wordnet_splits as ws\nfor name in ws.__all__: getattr(ws, name)"
     loaded = modules_after(names, tmp_path)
-    assert "wordnet_splits.making" in loaded
+    assert "wordnet_splits.benchmark.construct" in loaded
     assert loaded.isdisjoint(NOT_FOR_TABLES)
 
 

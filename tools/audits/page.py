@@ -14,7 +14,7 @@ from wordnet_splits.audit.images import NONE
 from wordnet_splits.audit.report import LEAKS, NAMESAKE, Audit, AuditedClass
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.parquet import schema_of
-from wordnet_splits.taxonomy import load
+from wordnet_splits.wordnet.taxonomy import load
 
 WORST = 3
 """Leaking classes of each list in the table; the Parquet has all."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tools.facts.published import Published
-from wordnet_splits.audit.audit import audit_classes
+from wordnet_splits.audit.overlaps import audit_classes
 from wordnet_splits.audit.report import Audit
-from wordnet_splits.catalog import load_catalog
+from wordnet_splits.datasets.catalog import load_catalog
 
 Where = Mapping[str, Sequence[str]]
 SHIPPED = "shipped"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tools.benchmarks.record import store
 from tools.benchmarks.rows import Row
-from wordnet_splits.terminal.output import print_table
+from wordnet_splits.base.terminal.output import print_table
 
 
 def module_names() -> list[str]:

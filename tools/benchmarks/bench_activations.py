@@ -12,11 +12,11 @@ import torch
 from torch import nn
 from torchvision.models import resnet18
 
-from loaders.harness.activations import Store, extract
-from loaders.harness.backend.transforms import evaluation_transform
-from loaders.harness.model import load_model
+from loaders.harness.extraction import Store, extract
+from loaders.harness.models import load_model
+from loaders.harness.models.transforms import evaluation_transform
 from tools.benchmarks.rows import Row, compare
-from wordnet_splits.manifest.tables import IMAGE_SCHEMA
+from wordnet_splits.benchmark.manifest.tables import IMAGE_SCHEMA
 
 ROUNDS = 3
 LEAST_RATIO = 0.93

@@ -12,8 +12,8 @@ from typing import Any
 
 from tools.benchmarks.bench_taxonomy import nltk_nouns
 from tools.benchmarks.rows import Row, fastest
-from wordnet_splits.audit.audit import audit_classes
-from wordnet_splits.catalog import load_catalog
+from wordnet_splits.audit.overlaps import audit_classes
+from wordnet_splits.datasets.catalog import load_catalog
 
 PAIRS = 4_000
 """Pairs of NLTK's similarities that are timed; the loop needs a million."""

@@ -18,9 +18,9 @@ from torchvision.datasets import CIFAR100, ImageFolder
 
 from loaders import UnknownDetectionSet
 from tools.benchmarks.rows import Row, compare, fastest, real_data
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import build_benchmark
-from wordnet_splits.packed.pack import pack
+from wordnet_splits.benchmark.construct import build_benchmark
+from wordnet_splits.benchmark.images.pack import pack
+from wordnet_splits.benchmark.resolve import load_manifest
 
 BATCH = 128
 ROUNDS = 4

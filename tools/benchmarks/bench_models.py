@@ -14,16 +14,16 @@ from PIL import Image
 from torch import nn
 from torchvision.models import mobilenet_v3_small
 
-from loaders.harness.activations import Store, extract, extract_together
-from loaders.harness.activations.array_jobs import merge_parts
-from loaders.harness.backend.transforms import evaluation_transform, to_uint8
 from loaders.harness.evaluation.model_evaluation import EvaluationOptions, extract_share
-from loaders.harness.model import Model, load_model
-from loaders.harness.model.loading import Models
+from loaders.harness.extraction import Store, extract, extract_together
+from loaders.harness.extraction.array_jobs import merge_parts
+from loaders.harness.models import Model, load_model
+from loaders.harness.models.loading import Models
+from loaders.harness.models.transforms import evaluation_transform, to_uint8
 from tools.benchmarks.bench_activations import small_resnet
 from tools.benchmarks.rows import Row, real_data
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest.tables import IMAGE_SCHEMA
+from wordnet_splits.benchmark.manifest.tables import IMAGE_SCHEMA
+from wordnet_splits.benchmark.resolve import load_manifest
 
 MODELS, IMAGES, BATCH, ROUNDS = 4, 200, 50, 1
 SHARES, SHARD_ROWS = 8, 128

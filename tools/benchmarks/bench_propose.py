@@ -11,8 +11,8 @@ from tools.benchmarks.rows import Row
 CODE = """
 import hashlib, time
 from pathlib import Path
-from wordnet_splits.propose.catalog_maker import make_catalog
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.linking.catalog_maker import make_catalog
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 nouns = (lemma.replace("_", " ") for lemma in Taxonomy.embedded().lemma_index())
 names = sorted(nouns, key=lambda noun: hashlib.sha256(noun.encode()).digest())[:20_000]
 start = time.perf_counter()

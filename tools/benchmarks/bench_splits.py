@@ -12,13 +12,13 @@ from pathlib import Path
 from tools.benchmarks.rows import Row, fastest
 from wordnet_splits.base import sampling
 from wordnet_splits.base.parquet import write_table
-from wordnet_splits.catalog import load_catalog
-from wordnet_splits.making.class_table import build_class_table, labels_of
-from wordnet_splits.making.membership import decide_membership
-from wordnet_splits.manifest import fingerprint
-from wordnet_splits.manifest.tables import image_table
-from wordnet_splits.recipe import buildable, load_recipe
-from wordnet_splits.taxonomy import load
+from wordnet_splits.benchmark.construct.class_table import build_class_table, labels_of
+from wordnet_splits.benchmark.construct.membership import decide_membership
+from wordnet_splits.benchmark.manifest import fingerprint
+from wordnet_splits.benchmark.manifest.tables import image_table
+from wordnet_splits.benchmark.recipe import buildable, load_recipe
+from wordnet_splits.datasets.catalog import load_catalog
+from wordnet_splits.wordnet.taxonomy import load
 
 IMAGES = 1_281_167
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from tools.benchmarks.rows import Row, fastest
 from tools.wndb_export import export_wndb
-from wordnet_splits.catalog import load_catalog
-from wordnet_splits.similarity import similarity
+from wordnet_splits.datasets.catalog import load_catalog
+from wordnet_splits.wordnet.similarity import pairs as similarity
 
 MEASURES = ("path", "lch", "wup", "wup_wn")
 NLTK_METHODS = {"path": "path_similarity", "lch": "lch_similarity", "wup": "wup_similarity"}
@@ -32,7 +32,7 @@ def run() -> list[Row]:
 
 def _loading() -> Row:
     """A fresh interpreter from the import to the first answer about the graph, less its own start."""
-    work = "from wordnet_splits.taxonomy import Taxonomy; Taxonomy.embedded().ancestors('n02084071')"
+    work = "from wordnet_splits.wordnet.taxonomy import Taxonomy; Taxonomy.embedded().ancestors('n02084071')"
     seconds = min(
         float(subprocess.run([sys.executable, "-c", _timed(work)], capture_output=True, check=True).stdout)
         for _ in range(5)
@@ -119,7 +119,7 @@ def _imagenet_21k() -> Row:
 import time
 from pathlib import Path
 from wordnet_splits import similarity
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 wnids = Path({str(synsets)!r}).read_text().split()
 Taxonomy.embedded().indices(wnids)
 start = time.perf_counter()

@@ -16,7 +16,7 @@ from pathlib import Path
 from tools.facts.imagenet_kin import IMAGENET_KIN
 from tools.facts.openood import openood_file
 from tools.facts.rows import Row, Table, body, first_word, records, sources
-from wordnet_splits.catalog import CATALOGS, FIXED_COLUMNS
+from wordnet_splits.datasets.catalog import CATALOGS, FIXED_COLUMNS
 
 SUN397_ALL = ("sun397", 108_754)  # the publisher gives the images of all classes together
 PLACES_CAP = 5000  # Places365-Standard holds at most 5,000 training images of a class (Zhou et al. 2018)

@@ -87,8 +87,8 @@ LISTS: dict[str, Callable[[Path], list[Line]]] = {
 
 
 if __name__ == "__main__":
-    from wordnet_splits.audit.class_sets import list_sha256
-    from wordnet_splits.recipe import load_recipe
+    from wordnet_splits.benchmark.recipe import load_recipe
+    from wordnet_splits.studies.class_sets import list_sha256
 
     for name, read in LISTS.items():
         told = load_recipe(name).published_list

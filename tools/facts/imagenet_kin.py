@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tools.facts.published import Published
 from tools.facts.rows import Row, Table, body, first_word, records, sources
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 LISTS = "openood/benchmark_imglist/imagenet"
 CORRUPTIONS = {"standard": 15, "extra": 4}

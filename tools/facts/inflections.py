@@ -11,8 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import wordnet_splits
-from wordnet_splits.catalog import catalog_names, load_catalog
-from wordnet_splits.rules.keywords import lemma_index, plural_by_inflect, singular_by_inflect
+from wordnet_splits.benchmark.rules.keywords import lemma_index, plural_by_inflect, singular_by_inflect
+from wordnet_splits.datasets.catalog import catalog_names, load_catalog
 
 TABLE = Path(wordnet_splits.__file__).parent / "data" / "inflected.tsv"
 

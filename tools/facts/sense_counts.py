@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tools.wndb_export import index_sense, wndb_texts
-from wordnet_splits.propose.candidates import ADJECTIVES, COUNTS
-from wordnet_splits.taxonomy import load
+from wordnet_splits.linking.candidates import ADJECTIVES, COUNTS
+from wordnet_splits.wordnet.taxonomy import load
 
 ABOUT = (
     "How often each sense of a noun occurs in the texts that WordNet's authors tagged, for lemmas of several",

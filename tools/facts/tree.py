@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from tools.facts.published import Published
-from wordnet_splits.taxonomy import Taxonomy
-from wordnet_splits.taxonomy.graph import TREE_CHOICES
+from wordnet_splits.wordnet.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy.graph import TREE_CHOICES
 
 ABOUT = (
     "Which hypernym ImageNet's former is-a file (wordnet.is_a.txt, 75,850 edges) lists last, and so keeps",

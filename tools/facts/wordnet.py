@@ -17,8 +17,8 @@ import numpy as np
 
 from tools.wndb_export import INDEX, INDEX_FILE, INDEX_SHA256
 from wordnet_splits.base.errors import TaxonomyError
-from wordnet_splits.taxonomy import wndb
-from wordnet_splits.taxonomy.shipped import ARRAYS, SHA256, folder
+from wordnet_splits.wordnet.taxonomy import wndb
+from wordnet_splits.wordnet.taxonomy.embedded import ARRAYS, SHA256, folder
 
 
 def pack(nouns: wndb.Nouns) -> dict[str, np.ndarray]:

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from wordnet_splits.propose.identifiers import OF_WORDNET31
-from wordnet_splits.taxonomy import shipped
-from wordnet_splits.taxonomy.other_wordnets import sense_keys
+from wordnet_splits.linking.identifiers import OF_WORDNET31
+from wordnet_splits.wordnet.taxonomy import embedded as shipped
+from wordnet_splits.wordnet.taxonomy.other_wordnets import sense_keys
 
 ABOUT = (
     "From the offsets of WordNet 3.1's nouns to those of 3.0: from each first offset on, up to that of the",

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from loaders.harness.checkpoints import files
 from loaders.harness.cli.main import app as app
 from loaders.harness.training import runs
+from loaders.harness.training.checkpoints import files
 
 
 def _keep_and_stop(folder: Path, state: Mapping[str, Any]) -> None:

@@ -94,7 +94,7 @@ def _make_inputs(inputs: Path) -> None:
 
 
 def _drawn(manifest: Path) -> list[str]:
-    from wordnet_splits.finding import load_manifest
+    from wordnet_splits.benchmark.resolve import load_manifest
 
     return sorted(load_manifest(manifest).images("test", "few")["image_id"].to_pylist())
 

@@ -27,9 +27,9 @@ from tools.fuzz.made import (
     weights,
 )
 from tools.fuzz.own import ENTRIES, OWN
-from wordnet_splits.catalog.catalog import CATALOGS
-from wordnet_splits.catalog.inventory import DATA
-from wordnet_splits.finding import find_manifest, load_manifest
+from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
+from wordnet_splits.datasets.catalog.inventory import DATA
+from wordnet_splits.datasets.catalog.table import CATALOGS
 
 IMAGES = {"a.jpg": "JPEG", "b.png": "PNG", "c.gif": "GIF", "d.bmp": "BMP", "e.webp": "WEBP", "f.tif": "TIFF"}
 
@@ -61,7 +61,7 @@ def _manifest(folder: Path) -> None:
 
 
 def _store(folder: Path) -> None:
-    from wordnet_splits.packed.pack import pack
+    from wordnet_splits.benchmark.images.pack import pack
 
     pack(load_manifest("digits"), folder / "store", groups=["digits-6-9", "gaussian"])
 
@@ -93,14 +93,14 @@ def _cifar(folder: Path) -> None:
 
 
 def _tar(folder: Path) -> None:
-    from tests.wordnet_splits.sources.trees import IMAGENET_TRAIN, IMAGENET_VAL, train_tar, val_tar
+    from tests.wordnet_splits.datasets.sources.trees import IMAGENET_TRAIN, IMAGENET_VAL, train_tar, val_tar
 
     (folder / "ILSVRC2012_img_train.tar").write_bytes(train_tar(IMAGENET_TRAIN))
     (folder / "ILSVRC2012_img_val.tar").write_bytes(val_tar(IMAGENET_VAL))
 
 
 def _hub(folder: Path) -> None:
-    from tests.wordnet_splits.sources.trees import IMAGENET_TRAIN, hub_shards, jpeg
+    from tests.wordnet_splits.datasets.sources.trees import IMAGENET_TRAIN, hub_shards, jpeg
 
     rows: list[tuple[str | None, bytes]] = [
         (f"{i}.JPEG", jpeg(n)) for n, (i, _, _) in enumerate(sorted(IMAGENET_TRAIN))
@@ -109,7 +109,7 @@ def _hub(folder: Path) -> None:
 
 
 def _nameless(folder: Path) -> None:
-    from tests.wordnet_splits.sources.trees import hub_shards
+    from tests.wordnet_splits.datasets.sources.trees import hub_shards
 
     rng = np.random.default_rng(0)
     rows: list[tuple[str | None, bytes]] = []
@@ -122,8 +122,8 @@ def _nameless(folder: Path) -> None:
 
 
 def _lmdb(folder: Path) -> None:
-    from tests.wordnet_splits.sources.published_files import write_lmdb
-    from tests.wordnet_splits.sources.trees import jpeg
+    from tests.wordnet_splits.datasets.sources.published_files import write_lmdb
+    from tests.wordnet_splits.datasets.sources.trees import jpeg
 
     write_lmdb(folder / "bedroom_val_lmdb", {f"{n:040x}": jpeg(n) for n in range(40)})
 
@@ -141,21 +141,21 @@ def _mat(folder: Path) -> None:
 
 
 def _idx(folder: Path) -> None:
-    from tests.wordnet_splits.sources.published_files import write_idx
+    from tests.wordnet_splits.datasets.sources.published_files import write_idx
 
     write_idx(folder)
     write_idx(folder, "train", ending=".gz")
 
 
 def _zips(folder: Path) -> None:
-    from tests.wordnet_splits.sources.published_files import ANGELIC, OTHER, as_zip
+    from tests.wordnet_splits.datasets.sources.published_files import ANGELIC, OTHER, as_zip
 
     as_zip(folder, "images_background", OTHER)
     as_zip(folder, "images_evaluation", ANGELIC)
 
 
 def _textures(folder: Path) -> None:
-    from tests.wordnet_splits.sources.trees import in_class_folders, some, write_images
+    from tests.wordnet_splits.datasets.sources.trees import in_class_folders, some, write_images
 
     write_images(folder, in_class_folders(some("dtd", "all"), "images", extension="jpg"))
 
@@ -176,7 +176,7 @@ def _class_lists(folder: Path) -> None:
 
 
 def _wndb(folder: Path) -> None:
-    from tests.wordnet_splits.taxonomy.small_wndb import write_small_wndb
+    from tests.wordnet_splits.wordnet.taxonomy.small_wndb import write_small_wndb
 
     write_small_wndb(folder)
 

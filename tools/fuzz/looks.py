@@ -9,17 +9,17 @@ from typing import Annotated
 
 import typer
 
-from loaders.harness.model.class_map import Label, LabelSpace, class_map
+from loaders.harness.models.class_map import Label, LabelSpace, class_map
 from wordnet_splits.base.errors import unknown
 from wordnet_splits.base.names import printable
-from wordnet_splits.catalog import inventory, read_catalog
-from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.catalog.lists import list_names, load_list
+from wordnet_splits.base.terminal.runner import run
 from wordnet_splits.cli.main import app as cli
-from wordnet_splits.sources import open_source, source_names
-from wordnet_splits.sources.roots import read_roots_file
-from wordnet_splits.taxonomy import Taxonomy
-from wordnet_splits.terminal.runner import run
+from wordnet_splits.datasets.catalog import inventory, read_catalog
+from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.datasets.catalog.lists import list_names, load_list
+from wordnet_splits.datasets.sources import open_source, source_names
+from wordnet_splits.datasets.sources.roots import read_roots_file
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 app = typer.Typer(add_completion=False)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.wordnet_splits import own_pictures as own
 from tools.fuzz.kind import Kind, made_by
 from tools.fuzz.made import declarations
-from wordnet_splits.finding import find_manifest
+from wordnet_splits.benchmark.resolve import find_manifest
 
 CLASSES = ("golden retriever", "teapot", "zebra", "acoustic guitar")
 COUNTS = {"train": 1, "test": 2}
@@ -101,7 +101,7 @@ def _results() -> dict[str, bytes]:
     from loaders.harness.evaluation.run_evaluation import evaluate_runs
     from loaders.harness.leaderboard import submit
     from tests.loaders.harness.evaluation.fake_runs import fake_run
-    from wordnet_splits.finding import load_manifest
+    from wordnet_splits.benchmark.resolve import load_manifest
 
     manifest = load_manifest("digits")
     with TemporaryDirectory() as scratch:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from loaders.harness.backend.weights import read_state
+from loaders.harness.models.weights import read_state
 from wordnet_splits.base.names import printable
 
 app = typer.Typer(add_completion=False)

@@ -161,7 +161,7 @@ def _import_all(names: Sequence[str]) -> None:
 
 def _run(words: list[str]) -> int:
     try:
-        from wordnet_splits.terminal.runner import run
+        from wordnet_splits.base.terminal.runner import run
 
         code = run(importlib.import_module(PROGRAMS[words[0]]).app, words[1:], words[0])
     except BaseException:

@@ -15,13 +15,13 @@ import pyarrow as pa
 import torch
 import torchvision
 
-from loaders.harness.activations import Store, extract
 from loaders.harness.arrays import Array, Arrays, Head
-from loaders.harness.backend.devices import deterministic_kernels
-from loaders.harness.backend.transforms import evaluation_transform
 from loaders.harness.detectors import get_detector, list_detectors
 from loaders.harness.evaluation.scoring import confidence, fit
-from loaders.harness.model import load_model
+from loaders.harness.extraction import Store, extract
+from loaders.harness.models import load_model
+from loaders.harness.models.devices import deterministic_kernels
+from loaders.harness.models.transforms import evaluation_transform
 from tools.benchmarks import bench_activations, bench_resize
 from tools.benchmarks.rows import fastest
 from wordnet_splits.base.errors import SplitsError

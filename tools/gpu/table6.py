@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from loaders.harness import evaluate, train
-from loaders.harness.checkpoints.recipe import TrainingRecipe, load_recipe
 from loaders.harness.detectors import parse_detectors
+from loaders.harness.training.checkpoints.recipe import TrainingRecipe, load_recipe
 from loaders.harness.training.data import load_training_data
 from loaders.harness.training.runs import choose_machine, plan_runs
 from loaders.harness.training.steps import DeviceData, reproducible

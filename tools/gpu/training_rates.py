@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from loaders.harness.backend.transforms import Normalise
-from loaders.harness.checkpoints.recipe import load_recipe
-from loaders.harness.methods import Batch, Network, State, Terms
-from loaders.harness.methods.classification import Softmax
+from loaders.harness.models.transforms import Normalise
+from loaders.harness.training.checkpoints.recipe import load_recipe
 from loaders.harness.training.data import Images, TrainingData
+from loaders.harness.training.methods import Batch, Network, State, Terms
+from loaders.harness.training.methods.classification import Softmax
 from loaders.harness.training.runs import choose_machine, plan_runs
 from loaders.harness.training.steps import DeviceData, reproducible
 from loaders.harness.training.trainer import Trainer

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from loaders.harness import evaluate
-from wordnet_splits.audit.mining import mine_negatives
+from wordnet_splits.negatives.mining import mine_negatives
 
 from .figures import Figures, step_arguments
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from wordnet_splits.audit.class_sets import SetRow, class_sets
-from wordnet_splits.recipe import PublishedList, load_recipe
-from wordnet_splits.sources.citation import paper_bibtex
+from wordnet_splits.benchmark.recipe import PublishedList, load_recipe
+from wordnet_splits.datasets.sources.citation import paper_bibtex
+from wordnet_splits.studies.class_sets import SetRow, class_sets
 
 Row = tuple[str, ...]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tools.proposals.fitting import Answered, answered, fit, household
 from tools.proposals.measure import SETS, held_out, reliability_table, score, score_table
-from wordnet_splits.propose.model import Model
+from wordnet_splits.linking.weights import Model
 
 MODEL = Path("wordnet_splits/data/proposals.toml")
 BESIDE = ("imagenet1k", "tiny-imagenet", "ninco", "inaturalist", "dtd")

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
-from wordnet_splits.catalog import load_catalog
-from wordnet_splits.propose.candidates import synset_node
-from wordnet_splits.propose.common import common_synsets
-from wordnet_splits.propose.model import ROUNDS, Model, confidence_of, needs_confirmation, ranked, signals
-from wordnet_splits.propose.pool import UNARY, Floats
-from wordnet_splits.propose.reading import JOINT, Reading, read_names
-from wordnet_splits.rules.keywords import read_rows
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.benchmark.rules.keywords import read_rows
+from wordnet_splits.datasets.catalog import load_catalog
+from wordnet_splits.linking.candidates import synset_node
+from wordnet_splits.linking.common import common_synsets
+from wordnet_splits.linking.joint_reading import JOINT, Reading, read_names
+from wordnet_splits.linking.pool import UNARY, Floats
+from wordnet_splits.linking.weights import ROUNDS, Model, confidence_of, needs_confirmation, ranked, signals
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 PRIOR = {
     "kind synset": 10.0,

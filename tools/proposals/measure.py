@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from tools.proposals.fitting import Answered, fit, others, outcomes
-from wordnet_splits.propose.model import Model, needs_confirmation
-from wordnet_splits.propose.pool import Floats
+from wordnet_splits.linking.pool import Floats
+from wordnet_splits.linking.weights import Model, needs_confirmation
 
 EDGES = (0.0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 """Confidences between which names are counted."""

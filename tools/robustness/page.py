@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from wordnet_splits.robust.robust import BUILT_IN
-from wordnet_splits.taxonomy import load
+from wordnet_splits.studies.robust.roles import BUILT_IN
+from wordnet_splits.wordnet.taxonomy import load
 
 THERE = "wordnet-3.1"
 """The column of the other WordNet that the page is made with."""

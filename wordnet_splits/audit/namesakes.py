@@ -19,9 +19,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wordnet_splits.audit.class_list import ClassList, ListedClass
-from wordnet_splits.rules.keywords import folded_name
-from wordnet_splits.similarity.measures import no_common_ancestor
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.benchmark.rules.keywords import folded_name
+from wordnet_splits.wordnet.similarity.measures import no_common_ancestor
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 SEXES = frozenset({"male", "female"})
 AGES = frozenset({"young", "immature", "baby", "infant", "newborn", "adult", "mature"})

@@ -17,9 +17,9 @@ from wordnet_splits.audit.images import images_by_class
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.catalog.catalog import known_sources
-from wordnet_splits.packed.reading import open_sources
-from wordnet_splits.sources import Source
+from wordnet_splits.benchmark.images.raw_images import open_sources
+from wordnet_splits.datasets.catalog.table import known_sources
+from wordnet_splits.datasets.sources import Source
 
 if TYPE_CHECKING:
     from wordnet_splits.audit.report import Audit, AuditedClass, AuditedLists

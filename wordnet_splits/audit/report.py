@@ -17,10 +17,10 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import listed
 from wordnet_splits.base.parquet import schema_of, write_table_file
 from wordnet_splits.base.tabular import Tabular, text_table
-from wordnet_splits.catalog.declarations import Declaration
-from wordnet_splits.rules.relations import KINDS
-from wordnet_splits.sources.roots import Roots
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.benchmark.rules.relations import KINDS
+from wordnet_splits.datasets.catalog.declarations import Declaration
+from wordnet_splits.datasets.sources.roots import Roots
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 LEAKS = KINDS
 """Relations in WordNet's graph that leak, the closest first."""

@@ -26,9 +26,9 @@ from wordnet_splits.base.jsonable import Jsonable, to_json
 from wordnet_splits.base.parquet import schema_of, write_table
 from wordnet_splits.base.shapes import Line, Lines
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.rules.relations import EQUAL, KnownClasses
-from wordnet_splits.similarity import similarity
-from wordnet_splits.taxonomy import Taxonomy, load
+from wordnet_splits.benchmark.rules.relations import EQUAL, KnownClasses
+from wordnet_splits.wordnet.similarity import pairs as similarity
+from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
 SCHEMA = schema_of("class_id name relation nearest value:double")
 SUMMARY_THRESHOLDS = 11

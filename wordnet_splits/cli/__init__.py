@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wordnet_splits.terminal.entry import run_main
+from wordnet_splits.base.terminal.entry import run_main
 
 
 def program() -> None:

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.text import Text
 
 from wordnet_splits.base.names import printable
-from wordnet_splits.propose.catalog_maker import Question, Reply
-from wordnet_splits.taxonomy import Taxonomy
-from wordnet_splits.terminal.output import to_stderr
+from wordnet_splits.base.terminal.output import to_stderr
+from wordnet_splits.linking.catalog_maker import Question, Reply
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 PROMPT: Final = "number (Enter: 1), another noun, n: no synset, s: later, b: back, q: stop> "
 REPLIES: Final = {"s": Reply.LATER, "b": Reply.BACK, "q": Reply.STOP}

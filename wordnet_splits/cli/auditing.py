@@ -9,10 +9,8 @@ import typer
 
 from wordnet_splits.base.files import check_outputs, write_text
 from wordnet_splits.base.tabular import terminal_width
-from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.taxonomy import load
-from wordnet_splits.terminal.options import Declared, Json, Manifests, RootOptions, add_command
-from wordnet_splits.terminal.output import (
+from wordnet_splits.base.terminal.options import Declared, Json, Manifests, RootOptions, add_command
+from wordnet_splits.base.terminal.output import (
     DONE,
     NEGATIVE,
     print_fields,
@@ -22,6 +20,8 @@ from wordnet_splits.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.datasets.sources.roots import parse_roots
+from wordnet_splits.wordnet.taxonomy import load
 
 if TYPE_CHECKING:
     from wordnet_splits.audit.report import Audit
@@ -93,7 +93,7 @@ def audit_classes(
     json: Json = False,
 ) -> int:
     """Check a list of classes by WordNet: which equal, are below or above known ones, or share a name."""
-    from wordnet_splits.audit.audit import audit_classes, declarations_of_lists
+    from wordnet_splits.audit.overlaps import audit_classes, declarations_of_lists
     from wordnet_splits.audit.report import MAX_ROWS, check_output
 
     if out is not None:
@@ -175,9 +175,9 @@ def audit_negatives(
     json: Json = False,
 ) -> int:
     """Check negative words of a vision-language detector: which name ID classes, or classes of OOD sets."""
-    from wordnet_splits.audit.negatives import audit_negatives
-    from wordnet_splits.audit.negatives_report import LIMITS, MAX_ROWS
     from wordnet_splits.audit.report import check_output
+    from wordnet_splits.negatives.audit_negatives import audit_negatives
+    from wordnet_splits.negatives.negatives_report import LIMITS, MAX_ROWS
 
     if out is not None:
         check_output(out)
@@ -226,7 +226,7 @@ def mine_negatives(
     manifests: Manifests = None,
 ) -> int:
     """Write nouns of WordNet that are far from every ID class, as negative words."""
-    from wordnet_splits.audit.mining import mine_negatives
+    from wordnet_splits.negatives.mining import mine_negatives
 
     check_outputs(out, inputs=(known, *(blind or ())), new=(out,))
     words = mine_negatives(
@@ -264,8 +264,8 @@ def show_thresholds(
 ) -> int:
     """Count the classes that are near, far, below or above known ones, threshold by threshold."""
     from wordnet_splits.audit.thresholds import thresholds
-    from wordnet_splits.catalog.declarations import using_sources
-    from wordnet_splits.recipe import declared_by
+    from wordnet_splits.benchmark.recipe import declared_by
+    from wordnet_splits.datasets.catalog.declarations import using_sources
 
     check_outputs(out, plot, inputs=(classes, against))
     with using_sources(declared_by(declared)):

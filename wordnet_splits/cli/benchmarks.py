@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordnet_splits.base.errors import ManifestError, Problem, RecipeError, SplitsError, unknown
-from wordnet_splits.catalog.declarations import merge_declarations
-from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import (
+from wordnet_splits.base.terminal.options import (
     AllowMissing,
     Json,
     Local,
@@ -20,7 +18,7 @@ from wordnet_splits.terminal.options import (
     Workers,
     add_command,
 )
-from wordnet_splits.terminal.output import (
+from wordnet_splits.base.terminal.output import (
     DONE,
     LEFT_OUT,
     NEGATIVE,
@@ -31,12 +29,14 @@ from wordnet_splits.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.datasets.catalog.declarations import merge_declarations
+from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
-    from wordnet_splits.checks.verification import CheckedGroup, Verification
-    from wordnet_splits.making import Build
-    from wordnet_splits.manifest import GroupRow, Manifest
-    from wordnet_splits.recipe import Recipe
+    from wordnet_splits.benchmark.checks.verification import CheckedGroup, Verification
+    from wordnet_splits.benchmark.construct import Build
+    from wordnet_splits.benchmark.manifest import GroupRow, Manifest
+    from wordnet_splits.benchmark.recipe import Recipe
 
 BenchmarkNames = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Benchmarks, or recipe files.")
@@ -67,7 +67,7 @@ def add_commands(app: typer.Typer) -> None:
 
 def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
     """List the benchmarks, their groups, published and frozen counts."""
-    from wordnet_splits.checks.listing import list_benchmarks
+    from wordnet_splits.benchmark.checks.listing import list_benchmarks
 
     benchmarks = list_benchmarks(manifests).benchmarks
     rows = [_group_row(b.name, g, g.status) for b in benchmarks for g in b.groups]
@@ -89,9 +89,9 @@ def build_benchmarks(
 ) -> int:
     """Build manifests from rules, inventories and the roots at hand."""
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.finding import declarations_of, find_recipe
-    from wordnet_splits.making import build_benchmark, run_for_each
-    from wordnet_splits.recipe import buildable, load_recipe, recipe_names
+    from wordnet_splits.benchmark.construct import build_benchmark, run_for_each
+    from wordnet_splits.benchmark.recipe import buildable, load_recipe, recipe_names
+    from wordnet_splits.benchmark.resolve import declarations_of, find_recipe
 
     names = _names_or_all(names, all_, () if names else buildable())
     roots = parse_roots(root or [], declarations_of(*names))
@@ -159,7 +159,7 @@ def freeze_benchmarks(
 
     An earlier version of your own benchmark stays beside the new one, as NAME@v1.
     """
-    from wordnet_splits.checks.freeze import freeze
+    from wordnet_splits.benchmark.checks.freeze import freeze
 
     builds = sorted(f.parent.name for f in built.glob("*/manifest.json") if "@" not in f.parent.name)
     names = _names_or_all(names, all_, builds, where=f"builds in {built}")
@@ -177,8 +177,8 @@ def freeze_benchmarks(
 
 def _find_build(name: str, built: Path) -> Manifest:
     """Return the build of that name in the folder ``built``, or at that path."""
-    from wordnet_splits.finding import is_path, load_manifest
-    from wordnet_splits.recipe import recipe_names
+    from wordnet_splits.benchmark.recipe import recipe_names
+    from wordnet_splits.benchmark.resolve import is_path, load_manifest
 
     if is_path(name) or (built / name / "manifest.json").is_file():
         return load_manifest(name if is_path(name) else built / name, as_shipped=False)
@@ -202,10 +202,10 @@ def verify_benchmarks(
 ) -> int:
     """Check frozen manifests against the rules, and against raw data where roots are given."""
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.checks.verify import verify_benchmark
-    from wordnet_splits.finding import load_manifest
-    from wordnet_splits.making import run_for_each
-    from wordnet_splits.manifest.folders import manifest_names
+    from wordnet_splits.benchmark.checks.verify import verify_benchmark
+    from wordnet_splits.benchmark.construct import run_for_each
+    from wordnet_splits.benchmark.manifest.places import manifest_names
+    from wordnet_splits.benchmark.resolve import load_manifest
 
     where = f"frozen manifests in {manifests}" if manifests else "frozen manifests"
     names = _names_or_all(names, all_ or not names, manifest_names(manifests), where=where)
@@ -242,8 +242,8 @@ def diff_benchmarks(
     json: Json = False,
 ) -> int:
     """Show which classes, roles and images differ between two manifests."""
-    from wordnet_splits.checks.diff_words import describe_diff
-    from wordnet_splits.finding import load_manifest
+    from wordnet_splits.benchmark.checks.diff_words import describe_diff
+    from wordnet_splits.benchmark.resolve import load_manifest
 
     difference = describe_diff(*(load_manifest(name, as_shipped=False, older=True) for name in (a, b)))
 
@@ -320,7 +320,7 @@ def _group_row(benchmark: str, group: GroupRow, status: str) -> tuple[object, ..
 
 def _buildable(recipe: Recipe) -> Recipe:
     """Return the recipe; raise RecipeError for a shipped recipe that awaits a list that we may not ship."""
-    from wordnet_splits.recipe import awaited_lists, recipe_names
+    from wordnet_splits.benchmark.recipe import awaited_lists, recipe_names
 
     if recipe.name in recipe_names() and (lists := awaited_lists(recipe)):
         raise RecipeError(

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.taxonomy import load
-from wordnet_splits.terminal.options import (
+from wordnet_splits.base.terminal.options import (
     Declared,
     IdTable,
     Json,
@@ -21,7 +20,7 @@ from wordnet_splits.terminal.options import (
     add_command,
     make_family,
 )
-from wordnet_splits.terminal.output import (
+from wordnet_splits.base.terminal.output import (
     DONE,
     LEFT_OUT,
     NEGATIVE,
@@ -32,11 +31,12 @@ from wordnet_splits.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.wordnet.taxonomy import load
 
 if TYPE_CHECKING:
-    from wordnet_splits.catalog.check import CatalogReport
-    from wordnet_splits.propose.catalog_maker import MadeCatalog
-    from wordnet_splits.propose.classes import DatasetClasses
+    from wordnet_splits.datasets.catalog.check import CatalogReport
+    from wordnet_splits.linking.catalog_maker import MadeCatalog
+    from wordnet_splits.linking.classes import DatasetClasses
 
 SHOWN_UNSURE = 20
 SHOWN_SHARED = 5
@@ -65,7 +65,7 @@ def check_catalog(
     json: Json = False,
 ) -> int:
     """Check that every synset exists, and list the names whose first sense is not the class."""
-    from wordnet_splits.catalog.check import check_catalogs
+    from wordnet_splits.datasets.catalog.check import check_catalogs
 
     taxonomy = load(wordnet)
     reports = check_catalogs([source] if source else None, taxonomy)
@@ -88,7 +88,7 @@ def _print_reports(reports: Sequence[CatalogReport], ok: bool) -> None:
 
 def show_catalog(source: Annotated[str, typer.Argument(help="A source.")], json: Json = False) -> int:
     """Print a source's classes with their synsets and the reason for each."""
-    from wordnet_splits.catalog import load_catalog
+    from wordnet_splits.datasets.catalog import load_catalog
 
     catalog = load_catalog(source)
     columns = ("class_id", "name", "superclass", "wnids", "mapped", "why")
@@ -126,7 +126,7 @@ def make_dataset_catalog(
     stay as they are. Without a terminal unsure rows are listed, and the exit code is 3.
     """
     from wordnet_splits.cli import asking
-    from wordnet_splits.propose.catalog_maker import make_catalog
+    from wordnet_splits.linking.catalog_maker import make_catalog
 
     classes, origin = _read_classes(name, root, names, declared)
     for note in classes.notes:
@@ -151,9 +151,9 @@ def _read_classes(
 ) -> tuple[DatasetClasses, str]:
     """Return the classes, and a description of their origin."""
     from wordnet_splits.base.names import printable
-    from wordnet_splits.catalog.declarations import using_sources
-    from wordnet_splits.propose.classes import classes_below, listed_classes, origin_of, read_names
-    from wordnet_splits.recipe import declaration_in
+    from wordnet_splits.benchmark.recipe import declaration_in
+    from wordnet_splits.datasets.catalog.declarations import using_sources
+    from wordnet_splits.linking.classes import classes_below, listed_classes, origin_of, read_names
 
     if [bool(name), root is not None, names is not None].count(True) != 1:
         raise SplitsError("give class names, --root or --names, one of them", where="catalog make")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.terminal.options import Json, add_command
-from wordnet_splits.terminal.output import (
+from wordnet_splits.base.terminal.options import Json, add_command
+from wordnet_splits.base.terminal.output import (
     DONE,
     NEGATIVE,
     print_result,
@@ -20,7 +20,7 @@ from wordnet_splits.terminal.output import (
 )
 
 if TYPE_CHECKING:
-    from wordnet_splits.audit.class_sets import Difference
+    from wordnet_splits.studies.class_sets import Difference
 
 COLUMNS = ("set", "paper", "groups", "classes", "only published", "only ours", "elsewhere", "checked")
 
@@ -46,7 +46,7 @@ def show_sets(
         return _show_all(json)
     if published is not None:
         return _show_differences(name, published, json)
-    from wordnet_splits.audit.class_sets import class_set
+    from wordnet_splits.studies.class_sets import class_set
 
     class_list = class_set(name)
     columns = ("group", "place", "superclass", "class_id", "name")
@@ -57,7 +57,7 @@ def show_sets(
 
 
 def _show_all(json: bool) -> int:
-    from wordnet_splits.audit.class_sets import class_sets
+    from wordnet_splits.studies.class_sets import class_sets
 
     sets = class_sets()
     ok = all(row.as_declared for row in sets)
@@ -77,7 +77,7 @@ def _show_all(json: bool) -> int:
 
 
 def _show_differences(name: str, published: Path, json: bool) -> int:
-    from wordnet_splits.audit.class_sets import class_set, list_sha256, read_published
+    from wordnet_splits.studies.class_sets import class_set, list_sha256, read_published
 
     rebuilt = class_set(name)
     lines = read_published(published, rebuilt)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import (
+from wordnet_splits.base.terminal.options import (
     AllowMissing,
     Json,
     Manifests,
@@ -19,7 +18,7 @@ from wordnet_splits.terminal.options import (
     RootOptions,
     add_command,
 )
-from wordnet_splits.terminal.output import (
+from wordnet_splits.base.terminal.output import (
     DONE,
     LEFT_OUT,
     print_first,
@@ -29,6 +28,7 @@ from wordnet_splits.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
     from wordnet_splits.exchange import Exported, Imported
@@ -74,8 +74,8 @@ def export(
 ) -> int:
     """Write a benchmark in another project's format, or a part of one."""
     from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.benchmark.resolve import declarations_of
     from wordnet_splits.exchange import export_benchmark
-    from wordnet_splits.finding import declarations_of
 
     exported = export_benchmark(
         benchmark,

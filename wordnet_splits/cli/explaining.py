@@ -10,9 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import Json, Manifests, RootOptions, add_command
-from wordnet_splits.terminal.output import (
+from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions, add_command
+from wordnet_splits.base.terminal.output import (
     DONE,
     print_fields,
     print_lines,
@@ -21,6 +20,7 @@ from wordnet_splits.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.datasets.sources.roots import parse_roots
 
 BenchmarkOrRecipe = Annotated[
     str, typer.Argument(metavar="BENCHMARK", help="A benchmark, a manifest's folder, or a recipe file.")
@@ -56,8 +56,8 @@ def explain_class(
     json: Json = False,
 ) -> int:
     """Explain why a class is in-distribution, near, far, external or excluded, and how near it is."""
-    from wordnet_splits.finding import declarations_of
-    from wordnet_splits.reports.explain import explain_benchmark, explain_class
+    from wordnet_splits.benchmark.explain.explain import explain_benchmark, explain_class
+    from wordnet_splits.benchmark.resolve import declarations_of
 
     if all_ == (class_name is not None):
         raise SplitsError("give either a class or --all", where="explain")
@@ -73,7 +73,7 @@ def explain_class(
 
 
 def _print_explanations(rows: Sequence[Mapping[str, Any]]) -> None:
-    from wordnet_splits.reports.explain import draw_tree
+    from wordnet_splits.benchmark.explain.explain import draw_tree
 
     for row in rows:
         to_stdout(f"{row['source']}:{row['class_id']}  {row['name']}")
@@ -120,7 +120,7 @@ def show_distance(
     json: Json = False,
 ) -> int:
     """Print how far each set of a benchmark lies from its ID classes, and whether near is nearer than far."""
-    from wordnet_splits.reports.distance import distance
+    from wordnet_splits.benchmark.explain.distance import distance
 
     distances = distance(benchmark, measure=measure, manifests=manifests)
     if plot is not None:
@@ -140,8 +140,8 @@ def show_distance(
 
 def show_fidelity(json: Json = False) -> int:
     """Print the figures of the papers beside ours, with each keyword switch in turn."""
-    from wordnet_splits.fidelity.fidelity import fidelity_rows
-    from wordnet_splits.fidelity.keyword_switches import keyword_switches, switch_table
+    from wordnet_splits.studies.fidelity.figures import fidelity_rows
+    from wordnet_splits.studies.fidelity.keyword_switches import keyword_switches, switch_table
 
     rows, switches = fidelity_rows(), keyword_switches()
 
@@ -170,7 +170,7 @@ def cite_benchmark(
     json: Json = False,
 ) -> int:
     """Print BibTeX of a benchmark's paper, of WordNet, of every source and of this program."""
-    from wordnet_splits.publishing.cite import cite_benchmark
+    from wordnet_splits.hub.cite import cite_benchmark
 
     citations = cite_benchmark(benchmark, manifests=manifests)
     print_result(citations, json, lambda: print_lines(citations.bibtex.splitlines()))

@@ -10,13 +10,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import Json, Manifests, RootOptions, Workers, add_command, make_family
-from wordnet_splits.terminal.output import DONE, print_lines, print_result, print_table, to_stderr, to_stdout
+from wordnet_splits.base.terminal.options import (
+    Json,
+    Manifests,
+    RootOptions,
+    Workers,
+    add_command,
+    make_family,
+)
+from wordnet_splits.base.terminal.output import (
+    DONE,
+    print_lines,
+    print_result,
+    print_table,
+    to_stderr,
+    to_stdout,
+)
+from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
+    from wordnet_splits.hub.publish import Publication
     from wordnet_splits.hub.pulling import Pulled
-    from wordnet_splits.publishing.publish import Publication
 
 SHOWN = 20
 """Files shown without --json."""
@@ -98,12 +112,12 @@ def publish_benchmarks(
     The token is that of the Hub's own library: `hf auth login`, or the variable HF_TOKEN.
     """
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.finding import declarations_of
-    from wordnet_splits.hub.address import Address, parse_address
-    from wordnet_splits.manifest.folders import shipped_folder
-    from wordnet_splits.publishing.card import card_of
-    from wordnet_splits.publishing.publish import publish
-    from wordnet_splits.publishing.release import collect_release, folders_at
+    from wordnet_splits.benchmark.manifest.places import shipped_folder
+    from wordnet_splits.benchmark.resolve import declarations_of
+    from wordnet_splits.hub.card import card_of
+    from wordnet_splits.hub.publish import publish
+    from wordnet_splits.hub.release import collect_release, folders_at
+    from wordnet_splits.remote.address import Address, parse_address
 
     if to is not None and repo is not None and (first := Path(repo)).is_dir():
         repo, folders = None, [first, *(folders or [])]
@@ -133,7 +147,7 @@ def publish_benchmarks(
 
 def _print_publication(publication: Publication, *, dry_run: bool) -> None:
     from wordnet_splits.base.names import counted
-    from wordnet_splits.fetching.published import SUMS
+    from wordnet_splits.datasets.fetching.published import SUMS
 
     rows = [(row["path"], row["state"]) for row in publication.rows() if row["state"] != "same"]
     if rows:
@@ -176,8 +190,8 @@ def pull_benchmarks(
     Ctrl-C loses nothing: the same command continues where it stopped.
     """
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.checks.verify import verify_received
-    from wordnet_splits.fetching.published import published_address, pull_published
+    from wordnet_splits.benchmark.checks.verify import verify_received
+    from wordnet_splits.datasets.fetching.published import published_address, pull_published
 
     address = published_address(repo, where="ORG/NAME")
     pulled = pull_published(address, verify=verify_received, out=out, progress=OnStderr())
@@ -186,7 +200,7 @@ def pull_benchmarks(
 
 
 def _print_pulled(pulled: Pulled, out: Path | None) -> None:
-    from wordnet_splits.hub.address import is_address
+    from wordnet_splits.remote.address import is_address
 
     rows = [
         (
@@ -217,8 +231,8 @@ def write_croissant(
 ) -> int:
     """Write a benchmark's Croissant metadata with responsible-AI fields, as `hub publish` adds it."""
     from wordnet_splits.base.files import write_text
-    from wordnet_splits.finding import load_manifest
-    from wordnet_splits.publishing.croissant import croissant_of
+    from wordnet_splits.benchmark.resolve import load_manifest
+    from wordnet_splits.hub.croissant import croissant_of
 
     text = croissant_of(load_manifest(benchmark, manifests))
     if out is not None:

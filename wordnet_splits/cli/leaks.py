@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import Json, Manifests, RootOptions, add_command
-from wordnet_splits.terminal.output import (
+from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions, add_command
+from wordnet_splits.base.terminal.output import (
     DONE,
     LEFT_OUT,
     NEGATIVE,
@@ -22,10 +21,11 @@ from wordnet_splits.terminal.output import (
     print_table,
     to_stdout,
 )
+from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
     from wordnet_splits.base.errors import Problem
-    from wordnet_splits.checks.leaks import LeakReport
+    from wordnet_splits.benchmark.checks.leaks import LeakReport
     from wordnet_splits.duplicates.find import DuplicateReport
     from wordnet_splits.duplicates.near_duplicates import NearPair, NearReport
 
@@ -61,9 +61,9 @@ def show_leaks(
     look-alikes of --near are for a person to judge and never change the exit code.
     """
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.checks.leaks import report_leaks
+    from wordnet_splits.benchmark.checks.leaks import report_leaks
+    from wordnet_splits.benchmark.resolve import load_manifest
     from wordnet_splits.duplicates.near_duplicates import find_near_duplicates
-    from wordnet_splits.finding import load_manifest
 
     manifest = load_manifest(name, manifests)
     roots = parse_roots(root or [], manifest.declarations)
@@ -79,7 +79,7 @@ def show_leaks(
 
 
 def _print_leaks(report: LeakReport, alike: NearReport | None) -> None:
-    from wordnet_splits.checks.leaks import AS_RECORDED
+    from wordnet_splits.benchmark.checks.leaks import AS_RECORDED
 
     for leak in report.leaks:
         status = leak.severity if leak.status == AS_RECORDED else leak.status.upper()

@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
-from wordnet_splits.terminal.options import make_program
-from wordnet_splits.terminal.runner import run, start
+from wordnet_splits.base.terminal.options import make_program
+from wordnet_splits.base.terminal.runner import run, start
 
 __all__ = ["app", "main", "run"]
 

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.cli.benchmarks import print_groups
-from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import (
+from wordnet_splits.base.terminal.options import (
     Declared,
     IdTable,
     Json,
@@ -19,7 +17,7 @@ from wordnet_splits.terminal.options import (
     add_command,
     make_family,
 )
-from wordnet_splits.terminal.output import (
+from wordnet_splits.base.terminal.output import (
     DONE,
     LEFT_OUT,
     NEGATIVE,
@@ -28,9 +26,11 @@ from wordnet_splits.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.cli.benchmarks import print_groups
+from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
-    from wordnet_splits.reports.new_recipe import NewRecipe
+    from wordnet_splits.authoring.new_recipe import NewRecipe
 
 Sets = Annotated[
     list[str] | None,
@@ -81,9 +81,9 @@ def new_recipe(
     json: Json = False,
 ) -> int:
     """Write a commented recipe, and print its classes, images, evidence and overlaps."""
-    from wordnet_splits.catalog.declarations import using_sources
-    from wordnet_splits.recipe import declared_by
-    from wordnet_splits.reports.new_recipe import new_recipe
+    from wordnet_splits.authoring.new_recipe import new_recipe
+    from wordnet_splits.benchmark.recipe import declared_by
+    from wordnet_splits.datasets.catalog.declarations import using_sources
 
     path = out or Path(f"{name}.toml")
     with using_sources(declared_by(declared)):
@@ -140,9 +140,9 @@ def make_folder_benchmark(
     folder that cannot be written, is given by --declared and copied to --out. The same command continues
     where it stopped; with unsure classes and without --accept or a terminal it stops with exit code 3.
     """
+    from wordnet_splits.authoring.folder_benchmark import make_benchmark
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.cli import asking
-    from wordnet_splits.folder_benchmark import make_benchmark
 
     benchmark = make_benchmark(
         folder,
@@ -177,9 +177,9 @@ def make_dataset_inventory(
 
     Draws are then made from the inventory, without the images, and an image that changed is noticed.
     """
+    from wordnet_splits.authoring.make_inventory import make_inventory
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.recipe import declared_by
-    from wordnet_splits.reports.make_inventory import make_inventory
+    from wordnet_splits.benchmark.recipe import declared_by
 
     roots = parse_roots(root or [], declared_by(declared))
     inventory = make_inventory(source, roots=roots, declared=declared, workers=workers, progress=OnStderr())

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from wordnet_splits.base.errors import Problem, SplitsError, UnknownNameError
-from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import (
+from wordnet_splits.base.terminal.options import (
     AllowMissing,
     Json,
     Manifests,
@@ -20,7 +19,7 @@ from wordnet_splits.terminal.options import (
     Workers,
     add_command,
 )
-from wordnet_splits.terminal.output import (
+from wordnet_splits.base.terminal.output import (
     DONE,
     LEFT_OUT,
     NEGATIVE,
@@ -30,6 +29,7 @@ from wordnet_splits.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.datasets.sources.roots import parse_roots
 
 SHOWN_PROBLEMS = 20
 COLUMNS = ("split", "group", "source", "view", "layout", "rows", "missing", "bytes", "images", "sha256")
@@ -61,8 +61,8 @@ def pack_benchmark(
     if check:
         return _check_store(benchmark, _out(benchmark, out), manifests, json)
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.finding import load_manifest
-    from wordnet_splits.packed.pack import pack
+    from wordnet_splits.benchmark.images.pack import pack
+    from wordnet_splits.benchmark.resolve import load_manifest
 
     if benchmark is None:
         raise SplitsError("no benchmark given", where="pack", hint="name one, or give --check and --out")
@@ -118,8 +118,8 @@ def _row(entry: Any) -> dict[str, Any]:
 
 
 def _check_store(benchmark: str | None, folder: Path, manifests: Path | None, json: bool) -> int:
-    from wordnet_splits.finding import load_manifest
-    from wordnet_splits.packed import check_store, open_store
+    from wordnet_splits.benchmark.images import check_store, open_store
+    from wordnet_splits.benchmark.resolve import load_manifest
 
     name = benchmark or open_store(folder).benchmark
     try:

@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.terminal.options import Json, Manifests, add_command
-from wordnet_splits.terminal.output import DONE, print_lines, print_result, print_table, to_stderr, to_stdout
+from wordnet_splits.base.terminal.options import Json, Manifests, add_command
+from wordnet_splits.base.terminal.output import (
+    DONE,
+    print_lines,
+    print_result,
+    print_table,
+    to_stderr,
+    to_stdout,
+)
 
 if TYPE_CHECKING:
-    from wordnet_splits.robust.robust import Robust, RobustClass
+    from wordnet_splits.studies.robust.roles import Robust, RobustClass
 
 SHOWN = 20
 """Classes shown without --all."""
@@ -44,7 +51,7 @@ def show_robust(
     json: Json = False,
 ) -> int:
     """Print which roles stay the same under another sense, measure, hierarchy and WordNet."""
-    from wordnet_splits.robust.robust import robust_roles
+    from wordnet_splits.studies.robust.roles import robust_roles
 
     report = robust_roles(benchmark, wordnets=wordnet, manifests=manifests)
     if out is not None:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.base.progress import OnStderr
-from wordnet_splits.terminal.options import Json, Manifests, RootOptions, add_command
-from wordnet_splits.terminal.output import DONE, print_result, to_stderr, to_stdout
+from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions, add_command
+from wordnet_splits.base.terminal.output import DONE, print_result, to_stderr, to_stdout
 
 MiB = 1 << 20
 
@@ -47,9 +47,9 @@ def write_site(
     A site of named benchmarks has only what concerns them. With --root it shows pictures of their classes,
     where the licence of the source allows it.
     """
-    from wordnet_splits.finding import declarations_of
-    from wordnet_splits.site import make_site
-    from wordnet_splits.sources.roots import parse_roots
+    from wordnet_splits.benchmark.resolve import declarations_of
+    from wordnet_splits.datasets.sources.roots import parse_roots
+    from wordnet_splits.explorer import make_site
 
     flags = {text.partition("=")[0] for text in root or ()}
     parsed = parse_roots(root, declarations_of(*benchmarks or (), manifests=manifests)) if root else {}

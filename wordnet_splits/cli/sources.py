@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import Json, Manifests, RootOptions, add_command, make_family
-from wordnet_splits.terminal.output import DONE, print_lines, print_result, print_table, to_stdout
+from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions, add_command, make_family
+from wordnet_splits.base.terminal.output import DONE, print_lines, print_result, print_table, to_stdout
+from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
-    from wordnet_splits.checks.doctor import Awaited, BenchmarkState, Diagnosis
+    from wordnet_splits.benchmark.checks.doctor import Awaited, BenchmarkState, Diagnosis
 
 CELL_WIDTH = 40
 """Letters of a cell of `sources list`; `sources show NAME` has the whole text."""
@@ -42,7 +42,7 @@ def add_commands(app: typer.Typer) -> None:
 
 def list_sources(json: Json = False) -> int:
     """List the datasets with their size, licence and address."""
-    from wordnet_splits.sources import source_names
+    from wordnet_splits.datasets.sources import source_names
 
     rows = [_source_row(name) for name in source_names()]
     columns = ("source", "classes", "images", "size", "licence", "address")
@@ -57,7 +57,7 @@ def show_source(
     name: Annotated[str, typer.Argument(help="A source, as `sources list` names it.")], json: Json = False
 ) -> int:
     """Print a dataset's address, licence, size, checksums and expected tree, and how to get it."""
-    from wordnet_splits.sources import source_info
+    from wordnet_splits.datasets.sources import source_info
 
     row = _source_row(source_info(name).name)
     print_result({"sources": [row]}, json, lambda: _print_source(row))
@@ -69,8 +69,8 @@ def _clip(text: str) -> str:
 
 
 def _source_row(name: str) -> dict[str, Any]:
-    from wordnet_splits.catalog import load_catalog
-    from wordnet_splits.sources import source_class, source_info
+    from wordnet_splits.datasets.catalog import load_catalog
+    from wordnet_splits.datasets.sources import source_class, source_info
 
     splits = source_class(name).expected()
     counts = list(splits.values())
@@ -81,7 +81,7 @@ def _source_row(name: str) -> dict[str, Any]:
 
 
 def _print_source(row: dict[str, Any]) -> None:
-    from wordnet_splits.sources import root_variable, source_class
+    from wordnet_splits.datasets.sources import root_variable, source_class
 
     to_stdout(f"{row['name']}: {row['title']}")
     to_stdout(f"  address   {row['url']}")
@@ -121,7 +121,7 @@ def fetch_files(
     Ctrl-C loses nothing: the same command continues where it stopped.
     """
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.fetching.fetch import downloads, fetch_source
+    from wordnet_splits.datasets.fetching.fetch import downloads, fetch_source
 
     if dry_run:
         offers = [
@@ -147,7 +147,7 @@ def fetch_files(
 def check_roots(root: RootOptions = None, manifests: Manifests = None, json: Json = False) -> int:
     """Scan the root of every source, and print what each benchmark lacks."""
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.checks.doctor import carried_declarations, check_sources, read_benchmarks
+    from wordnet_splits.benchmark.checks.doctor import carried_declarations, check_sources, read_benchmarks
 
     benchmarks = read_benchmarks(manifests)
     roots = parse_roots(root or [], carried_declarations(benchmarks))
@@ -174,7 +174,7 @@ def _print_diagnosis(diagnosis: Diagnosis, only: Collection[str]) -> None:
 
 
 def _print_roots(diagnosis: Diagnosis, width: int | None) -> None:
-    from wordnet_splits.checks.doctor import held_text
+    from wordnet_splits.benchmark.checks.doctor import held_text
 
     rows = []
     for s in diagnosis.sources:

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from wordnet_splits.taxonomy import Taxonomy, load
-from wordnet_splits.terminal.options import Json, WordNet, add_command, make_family
-from wordnet_splits.terminal.output import (
+from wordnet_splits.base.terminal.options import Json, WordNet, add_command, make_family
+from wordnet_splits.base.terminal.output import (
     DONE,
     print_lines,
     print_result,
@@ -17,6 +16,7 @@ from wordnet_splits.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
 HierarchyOption = Annotated[str, typer.Option(help="wordnet (the full graph) or imagenet-tree.")]
 Synset = "A wnid (n02084071), a synset (dog.n.01) or a noun."
@@ -48,7 +48,7 @@ def search_synsets(
     json: Json = False,
 ) -> int:
     """Search the synsets of a word, with their meanings and the number of synsets below each."""
-    from wordnet_splits.taxonomy.search import find_synsets
+    from wordnet_splits.wordnet.taxonomy.search import find_synsets
 
     rows = find_synsets(word, load(wordnet)).rows()
     print_result(
@@ -70,7 +70,7 @@ def draw_subtree(
     json: Json = False,
 ) -> int:
     """Draw WordNet below a synset, with the number of a source's classes in each branch."""
-    from wordnet_splits.catalog import load_catalog
+    from wordnet_splits.datasets.catalog import load_catalog
 
     taxonomy = _load_hierarchy(wordnet, hierarchy)
     classes = {w for c in load_catalog(source) for w in c.wnids} if source else None
@@ -87,7 +87,7 @@ def compare_synsets(
     json: Json = False,
 ) -> int:
     """Measure how alike two synsets are: distance, LCS, path, Wu-Palmer, Leacock-Chodorow, mean."""
-    from wordnet_splits.similarity import similarity
+    from wordnet_splits.wordnet.similarity import pairs as similarity
 
     taxonomy = _load_hierarchy(wordnet, hierarchy)
     a, b = (_find_synset(text, taxonomy) for text in (x, y))

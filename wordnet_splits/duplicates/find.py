@@ -19,15 +19,22 @@ from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.names import is_one_line, printable
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.schemas import StrictModel, read_sealed, write_sealed
-from wordnet_splits.catalog.picture_pairs import BITS, PairKey, PairRow, pair_key, read_pairs, write_pairs
+from wordnet_splits.benchmark.image_sets import open_images
+from wordnet_splits.datasets.catalog.picture_pairs import (
+    BITS,
+    PairKey,
+    PairRow,
+    pair_key,
+    read_pairs,
+    write_pairs,
+)
+from wordnet_splits.datasets.sources.image_folder import ImageFolder
+from wordnet_splits.datasets.sources.image_set import ImageSet, SourceReader
+from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.duplicates.close_hashes import close_pairs
 from wordnet_splits.duplicates.hashing import hash_set, read_hashes
 from wordnet_splits.duplicates.near_duplicates import MAX_THRESHOLD
 from wordnet_splits.duplicates.page import write_page
-from wordnet_splits.image_sets import open_images
-from wordnet_splits.sources.image_folder import ImageFolder
-from wordnet_splits.sources.image_set import ImageSet, SourceReader
-from wordnet_splits.sources.roots import Roots
 
 THRESHOLD = 8
 MAX_PAIRS = 5_000_000
@@ -95,8 +102,8 @@ def find_duplicates(
 
     Parameters
     ----------
-    a, b : the sets, as `wordnet_splits.image_sets.open_images` names them; the first shard to run hashes all
-        of ``b``, so ``b`` should be the smaller set.
+    a, b : the sets, as `open_images` names them; the first shard to run hashes all of ``b``, so ``b`` should
+        be the smaller set.
     out : folder of the comparison.
     threshold : greatest distance in bits, 0 to 40 of 128.
     shard : number of the shard of ``a``, from 1, and number of shards.

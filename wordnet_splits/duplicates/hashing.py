@@ -14,8 +14,8 @@ from wordnet_splits.base.errors import DataError, MissingImageError, Problem, So
 from wordnet_splits.base.files import locked, replacing, writing
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.workers import run_jobs
+from wordnet_splits.datasets.sources.image_set import ImageSet, Reader
 from wordnet_splits.duplicates import perceptual_hash as ph
-from wordnet_splits.sources.image_set import ImageSet, Reader
 
 IMAGES_PER_JOB = 128
 RECORD = ph.BYTES + 1

@@ -19,15 +19,15 @@ import pyarrow as pa
 from wordnet_splits.base.errors import Problem, SplitsError
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.workers import run_jobs
-from wordnet_splits.catalog.declarations import using_sources
+from wordnet_splits.benchmark.construct.leak_kinds import TRAINING_ROLES
+from wordnet_splits.benchmark.manifest import Manifest, Part
+from wordnet_splits.datasets.catalog.declarations import using_sources
+from wordnet_splits.datasets.sources import Source, open_source, source_class
+from wordnet_splits.datasets.sources.image_set import SourceReader
+from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.duplicates import perceptual_hash as ph
 from wordnet_splits.duplicates.close_hashes import MAX_PAIRS, close_pairs, too_many
 from wordnet_splits.duplicates.hashing import IMAGES_PER_JOB, chunk_name, hash_chunk
-from wordnet_splits.making.leaks import TRAINING_ROLES
-from wordnet_splits.manifest import Manifest, Part
-from wordnet_splits.sources import Source, open_source, source_class
-from wordnet_splits.sources.image_set import SourceReader
-from wordnet_splits.sources.roots import Roots
 
 THRESHOLD = 24
 MAX_THRESHOLD = 40

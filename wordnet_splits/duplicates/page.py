@@ -18,8 +18,8 @@ from PIL import Image
 from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.names import printable
-from wordnet_splits.catalog.picture_pairs import COLUMNS, PAIR_VERDICTS, PairRow, tsv_line
-from wordnet_splits.sources.image_set import ImageSet
+from wordnet_splits.datasets.catalog.picture_pairs import COLUMNS, PAIR_VERDICTS, PairRow, tsv_line
+from wordnet_splits.datasets.sources.image_set import ImageSet
 
 SHOWN_PAIRS: Final = 300
 THUMBNAIL: Final = 160

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import MiB
-from wordnet_splits.manifest.tables import SPLITS
+from wordnet_splits.benchmark.manifest.tables import SPLITS
 
 MAX_ENTRIES: Final = 20_000_000
 """Largest number of images in one import (ImageNet-21K has 14 million)."""

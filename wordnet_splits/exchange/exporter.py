@@ -12,16 +12,21 @@ import pyarrow.compute as pc
 from wordnet_splits.base.errors import OutputError, SplitsError, unknown
 from wordnet_splits.base.files import locked, replacing_folder
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.catalog.declarations import using_sources
+from wordnet_splits.benchmark.images.raw_images import (
+    awaiting_parts,
+    check_selection,
+    is_selected,
+    open_sources,
+)
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.manifest.carried import write_carried
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.catalog.declarations import using_sources
+from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.exchange.formats.registry import FORMATS
 from wordnet_splits.exchange.paths import PATHS
 from wordnet_splits.exchange.results import Exported
 from wordnet_splits.exchange.tasks import ExportTask
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.carried import write_carried
-from wordnet_splits.packed.reading import awaiting_parts, check_selection, is_selected, open_sources
-from wordnet_splits.sources.roots import Roots
 
 
 def export_benchmark(

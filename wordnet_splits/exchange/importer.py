@@ -9,7 +9,12 @@ from pathlib import Path
 
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.catalog.declarations import Declaration, using_sources
+from wordnet_splits.benchmark.manifest.carried import carried_names, read_carried
+from wordnet_splits.benchmark.manifest.tables import ROLES, SPLITS
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.catalog.declarations import Declaration, using_sources
+from wordnet_splits.datasets.sources import source_names
+from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.exchange.archives.kim_archive import import_archive
 from wordnet_splits.exchange.entries import slug
 from wordnet_splits.exchange.formats.registry import ARCHIVE, FORMATS
@@ -18,11 +23,6 @@ from wordnet_splits.exchange.recipe_from_lists import benchmark_from_lists
 from wordnet_splits.exchange.resolve import Resolved, resolve, unmatched_message
 from wordnet_splits.exchange.results import Imported, count_overlap
 from wordnet_splits.exchange.tasks import ImportOptions, ImportTask
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest.carried import carried_names, read_carried
-from wordnet_splits.manifest.tables import ROLES, SPLITS
-from wordnet_splits.sources import source_names
-from wordnet_splits.sources.roots import Roots
 
 
 def import_benchmark(

@@ -24,11 +24,11 @@ import pyarrow.compute as pc
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.catalog import catalog_names, load_catalog
+from wordnet_splits.benchmark.manifest.tables import SPLITS
+from wordnet_splits.datasets.catalog import catalog_names, load_catalog
+from wordnet_splits.datasets.sources import Source, open_source
+from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.exchange.entries import slug
-from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.sources import Source, open_source
-from wordnet_splits.sources.roots import Roots
 
 MAX_NAME_BYTES: Final = 255
 

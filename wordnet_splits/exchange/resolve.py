@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.catalog import catalog_names, load_catalog
-from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.datasets.catalog import catalog_names, load_catalog
+from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.datasets.sources import source_class, source_names
 from wordnet_splits.exchange.entries import MAX_ENTRIES, ListEntry
 from wordnet_splits.exchange.paths import DiskPaths, find_image, parse_tree_path
-from wordnet_splits.sources import source_class, source_names
 
 MAX_EXAMPLES = 3
 MAX_PATH_LENGTH = 4096

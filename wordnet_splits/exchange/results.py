@@ -10,8 +10,8 @@ from typing import Any
 
 from wordnet_splits.base.errors import Problem
 from wordnet_splits.base.jsonable import to_json
+from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.exchange.entries import ListEntry
-from wordnet_splits.manifest import Manifest
 
 
 @dataclass

@@ -16,9 +16,7 @@ from wordnet_splits.base.files import writing
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, open_untrusted, read_image
-from wordnet_splits.exchange.paths import CaseClashes, disk_path, encoded_path, official_path, tree_path
-from wordnet_splits.manifest import Manifest, Part
-from wordnet_splits.packed.reading import (
+from wordnet_splits.benchmark.images.raw_images import (
     MAGIC_BYTES,
     RAW_VIEW,
     AlteredImageError,
@@ -26,8 +24,10 @@ from wordnet_splits.packed.reading import (
     file_extension,
     no_root,
 )
-from wordnet_splits.sources import Source, source_class
-from wordnet_splits.sources.roots import Roots
+from wordnet_splits.benchmark.manifest import Manifest, Part
+from wordnet_splits.datasets.sources import Source, source_class
+from wordnet_splits.datasets.sources.roots import Roots
+from wordnet_splits.exchange.paths import CaseClashes, disk_path, encoded_path, official_path, tree_path
 
 DEFAULT_EXTENSION: Final = ".jpg"
 """Extension of a picture whose file format is unknown."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -15,14 +15,14 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.untrusted import LARGEST_TEXT, path_below
-from wordnet_splits.hub.address import Address, FolderAddress
-from wordnet_splits.hub.repository import Repository, benchmarks_among
-from wordnet_splits.manifest import Manifest, read_manifest
-from wordnet_splits.manifest.carried import carried_files
-from wordnet_splits.manifest.data import check_data
-from wordnet_splits.manifest.diff import changed_values
-from wordnet_splits.manifest.folders import CHANGELOG, shipped_data
-from wordnet_splits.manifest.manifest import manifest_files
+from wordnet_splits.benchmark.manifest import Manifest, read_manifest
+from wordnet_splits.benchmark.manifest.carried import carried_files
+from wordnet_splits.benchmark.manifest.diff import changed_values
+from wordnet_splits.benchmark.manifest.metadata import check_data
+from wordnet_splits.benchmark.manifest.parts import manifest_files
+from wordnet_splits.benchmark.manifest.places import CHANGELOG, shipped_data
+from wordnet_splits.remote.address import Address, FolderAddress
+from wordnet_splits.remote.repository import Repository, benchmarks_among
 
 Verify = Callable[[Manifest], Sequence[Problem]]
 RECORD = "pulled.json"
@@ -106,7 +106,7 @@ def pull(
     address : a repository or a folder, or one benchmark of it.
     store : its files; by default those of the repository of the Hub.
     verify : returns the problems of a received manifest, which is refused for the first one, as
-        `wordnet_splits.checks.verify.verify_received` does.
+        `wordnet_splits.benchmark.checks.verify.verify_received` does.
     out : folder for the benchmarks; by default one in the user's cache, by repository and revision.
 
     Raises

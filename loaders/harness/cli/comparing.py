@@ -9,20 +9,20 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.catalog.declarations import Declaration, merge_declarations
-from wordnet_splits.finding import find_manifest
-from wordnet_splits.manifest.reading import read_declarations
-from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import Json, PackedOption, RootOptions
-from wordnet_splits.terminal.output import DONE, print_result, print_table, to_stderr
+from wordnet_splits.base.terminal.options import Json, PackedOption, RootOptions
+from wordnet_splits.base.terminal.output import DONE, print_result, print_table, to_stderr
+from wordnet_splits.benchmark.manifest.loading import read_declarations
+from wordnet_splits.benchmark.resolve import find_manifest
+from wordnet_splits.datasets.catalog.declarations import Declaration, merge_declarations
+from wordnet_splits.datasets.sources.roots import parse_roots
 
 from ..comparison import class_nearness, side_by_side
 from ..comparison.class_nearness import nearness
 from ..comparison.side_by_side import compare
 from ..evaluation.results import benchmark_of
-from ..plots.plot_results import GRAPH, GRAPH_TITLE, GRAPHML, plot
-from ..plots.selection import list_plots
-from ..reporting.write_report import MISTAKES, report
+from ..report.plots.plot_results import GRAPH, GRAPH_TITLE, GRAPHML, plot
+from ..report.plots.selection import list_plots
+from ..report.write_report import MISTAKES, report
 from .printing import Detectors, metric_name, print_report, split_labels
 
 LIST = "list"

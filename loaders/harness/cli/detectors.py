@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from wordnet_splits.base.errors import unknown
-from wordnet_splits.terminal.options import Json
-from wordnet_splits.terminal.output import DONE, print_result, print_table, to_stdout
+from wordnet_splits.base.terminal.options import Json
+from wordnet_splits.base.terminal.output import DONE, print_result, print_table, to_stdout
 
 from ..detectors import DETECTORS, DetectorSpec, Preset, get_preset, list_detectors, preset_names
 from ..detectors.parsing import presets_of

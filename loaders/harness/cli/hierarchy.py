@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.base.parquet import check_table_file, write_table_file
+from wordnet_splits.base.terminal.options import Json
+from wordnet_splits.base.terminal.output import DONE, print_result, to_stderr, to_stdout
 from wordnet_splits.hierarchy import RULES
-from wordnet_splits.terminal.options import Json
-from wordnet_splits.terminal.output import DONE, print_result, to_stderr, to_stdout
 
 from ..hierarchy.named_answers import FALSE_ALARMS, name_unknowns
 from .printing import Detectors, print_report, split_labels

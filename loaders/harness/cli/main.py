@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wordnet_splits.terminal.options import add_command, make_family, make_program
-from wordnet_splits.terminal.runner import start
+from wordnet_splits.base.terminal.options import add_command, make_family, make_program
+from wordnet_splits.base.terminal.runner import start
 
 from .comparing import compare_results, correlate_nearness, plot_results, report_results
 from .detectors import show_detectors

@@ -10,8 +10,8 @@ import typer
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.tabular import terminal_width
+from wordnet_splits.base.terminal.output import DONE, print_lines, print_result, to_stderr
 from wordnet_splits.metrics.registry import import_metric
-from wordnet_splits.terminal.output import DONE, print_lines, print_result, to_stderr
 
 from ..evaluation.table import Table, TableReport, tables_as_text
 from ..plugins import split_list

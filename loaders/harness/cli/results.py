@@ -12,12 +12,8 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import check_table_file
 from wordnet_splits.base.progress import OnStderr
 from wordnet_splits.base.tabular import terminal_width
-from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.leaderboard import ENTRY, read_entry
-from wordnet_splits.manifest.folders import shipped_data
-from wordnet_splits.metrics.uncertainty import REPLICATES
-from wordnet_splits.terminal.options import Json
-from wordnet_splits.terminal.output import (
+from wordnet_splits.base.terminal.options import Json
+from wordnet_splits.base.terminal.output import (
     DONE,
     LEFT_OUT,
     NEGATIVE,
@@ -28,6 +24,10 @@ from wordnet_splits.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.benchmark.manifest.places import shipped_data
+from wordnet_splits.hub.entries import ENTRY, read_entry
+from wordnet_splits.metrics.uncertainty import REPLICATES
 
 from ..score_table.export import export_scores as export
 from ..score_table.recomputing import recompute as compute

@@ -12,10 +12,7 @@ import typer
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.progress import OnStderr
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest
-from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import (
+from wordnet_splits.base.terminal.options import (
     AllowMissing,
     BenchmarkOption,
     Device,
@@ -23,14 +20,10 @@ from wordnet_splits.terminal.options import (
     PackedOption,
     RootOptions,
 )
-from wordnet_splits.terminal.output import (
-    DONE,
-    LEFT_OUT,
-    print_json,
-    print_result,
-    to_stderr,
-    to_stdout,
-)
+from wordnet_splits.base.terminal.output import DONE, LEFT_OUT, print_json, print_result, to_stderr, to_stdout
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.sources.roots import parse_roots
 
 from ..detectors import get_preset, parse_detectors
 from ..detectors.parsing import PRESET
@@ -41,7 +34,7 @@ from ..evaluation.schema import MetricOptions, fingerprints_of, metric_options
 from ..evaluation.sentences import lines_below
 from ..evaluation.sets import EvaluatedSets
 from ..evaluation.tables import layout_of, tables
-from ..model.trial import DEADLINE
+from ..models.trial import DEADLINE
 from .printing import (
     Deadline,
     MeanOption,
@@ -212,10 +205,10 @@ def run_evaluation(
         _print_results(results, folder, results.write(folder, overwrite=overwrite), layout, json=json)
         return LEFT_OUT if results.about.left_out else DONE
     need("torch", "torch", where="unknown-eval run")
-    from ..activations.store import Store
-    from ..backend.devices import current_ranks
     from ..evaluation.model_evaluation import EvaluationOptions, evaluate_models, extract_share
-    from ..model import open_models
+    from ..extraction.store import Store
+    from ..models import open_models
+    from ..models.devices import current_ranks
 
     job = None if shard is None else parse_share(shard)
     models = open_models(
@@ -300,8 +293,8 @@ def merge_shards(
 ) -> int:
     """Put the parts of runs with --shard together in one store, if each is there once and unaltered."""
     need("torch", "torch", where="unknown-eval merge-shards")
-    from ..activations.array_jobs import merge_parts
-    from ..activations.store import Store
+    from ..extraction.array_jobs import merge_parts
+    from ..extraction.store import Store
 
     merged = merge_parts(Store(store), keep=keep)
     text = f"{merged.parts} parts, {merged.shards:,} shards: the same command without --shard evaluates them"

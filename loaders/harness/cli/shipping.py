@@ -13,13 +13,20 @@ from wordnet_splits.base.files import check_outputs
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.parquet import check_table_file
 from wordnet_splits.base.progress import OnStderr
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import Device, Json, PackedOption, RootOptions
-from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_lines, print_result, print_table, to_stderr
+from wordnet_splits.base.terminal.options import Device, Json, PackedOption, RootOptions
+from wordnet_splits.base.terminal.output import (
+    DONE,
+    LEFT_OUT,
+    print_lines,
+    print_result,
+    print_table,
+    to_stderr,
+)
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.sources.roots import parse_roots
 
 from ..evaluation.results import Results
-from ..model.trial import DEADLINE
+from ..models.trial import DEADLINE
 from .printing import Deadline, MeanOption, StdOption, TrustModel
 
 if TYPE_CHECKING:

@@ -12,17 +12,8 @@ import typer
 
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.lazy import need
-from wordnet_splits.finding import find_manifest
-from wordnet_splits.manifest.reading import read_declarations
-from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import (
-    BenchmarkOption,
-    Device,
-    Json,
-    PackedOption,
-    RootOptions,
-)
-from wordnet_splits.terminal.output import (
+from wordnet_splits.base.terminal.options import BenchmarkOption, Device, Json, PackedOption, RootOptions
+from wordnet_splits.base.terminal.output import (
     DONE,
     NEGATIVE,
     print_lines,
@@ -31,12 +22,15 @@ from wordnet_splits.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.benchmark.manifest.loading import read_declarations
+from wordnet_splits.benchmark.resolve import find_manifest
+from wordnet_splits.datasets.sources.roots import parse_roots
 
 from .printing import TrustModel
 
 if TYPE_CHECKING:
-    from ..checkpoints.recipe import TrainingRecipe
     from ..training.audit import MethodAudit
+    from ..training.checkpoints.recipe import TrainingRecipe
     from ..training.runs import TrainedRun
 
 EXAMPLE = "unknown-eval train --benchmark digits --recipe digits-demo --epochs 1 --out models"
@@ -93,10 +87,10 @@ def train(
     torch = need("torch", "torch", where="unknown-eval train")
     from wordnet_splits.base.progress import OnStderr
 
-    from ..checkpoints import load_recipe
-    from ..methods import get_method
     from ..training import train as train_models
     from ..training.callbacks import parse_log
+    from ..training.checkpoints import load_recipe
+    from ..training.methods import get_method
 
     loaded = load_recipe(recipe, trust_model=trust_model)
     if method is not None:
@@ -188,8 +182,8 @@ def parse_seeds(text: str) -> list[int]:
 
 def show_recipes(json: Json = False) -> int:
     """List the training recipes and the networks."""
-    from ..checkpoints.choices import NETWORKS
-    from ..checkpoints.recipe import load_recipe, recipe_names
+    from ..training.checkpoints.choices import NETWORKS
+    from ..training.checkpoints.recipe import load_recipe, recipe_names
 
     recipes = [load_recipe(name) for name in recipe_names()]
     networks = [{"name": name, "title": kind.title} for name, kind in NETWORKS.entries().items()]
@@ -209,8 +203,8 @@ def audit_training_methods(
 ) -> int:
     """Check what each part of a training method's loss trains; exit code 1 where a check fails."""
     need("torch", "torch", where="unknown-eval audit-method")
-    from ..methods import get_method, list_methods
     from ..training import audit_method
+    from ..training.methods import get_method, list_methods
 
     shipped = [name for name in list_methods() if name not in NEED_A_FOLDER]
     names = dict.fromkeys(n for name in methods for n in (shipped if name == ALL_METHODS else [name]))

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics import bootstrap_indices, interval
 from wordnet_splits.metrics.counts import ratio
 

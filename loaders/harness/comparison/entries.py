@@ -18,8 +18,8 @@ import numpy as np
 
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.names import printable
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import ScoreSet
 
 from ..evaluation.results import Results

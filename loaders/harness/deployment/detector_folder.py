@@ -26,7 +26,7 @@ from wordnet_splits.metrics.conformal import Promise
 
 from .. import arrays
 from ..arrays import Array, ArrayView, Head
-from ..model.class_map import ClassMap, Mode
+from ..models.class_map import ClassMap, Mode
 from ..plugins import user_errors
 
 KIND = "kind"

@@ -16,19 +16,14 @@ import pyarrow.compute as pc
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.progress import Progress, choose_progress
 from wordnet_splits.base.sampling import sampling_key
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.metrics.conformal import Promise
-from wordnet_splits.sources.roots import Roots
 
 from ...opening import PackedFolders
-from ..activations.activations import BATCH, choose_transform, with_transform
-from ..activations.on_benchmark import BenchmarkImages, Extractor
-from ..activations.runs import GroupOutputs, ModelRun, Need
-from ..activations.store import Store
 from ..array_checks import tied_share
 from ..arrays import Array, Arrays
-from ..backend.transforms import Transform, as_transform, stated_normalisation
 from ..detectors import ConfiguredDetector
 from ..detectors.parsing import one_detector
 from ..evaluation.fitting import fit_on_benchmark, missing_input
@@ -37,7 +32,12 @@ from ..evaluation.schema import MODEL, RunFacts, fingerprints_of
 from ..evaluation.scoring import Fitted, confidence, detector_name
 from ..evaluation.sets import EvaluatedSets
 from ..evaluation.sweeps import params_of
-from ..model import Model
+from ..extraction.activations import BATCH, choose_transform, with_transform
+from ..extraction.on_benchmark import BenchmarkImages, Extractor
+from ..extraction.runs import GroupOutputs, ModelRun, Need
+from ..extraction.store import Store
+from ..models import Model
+from ..models.transforms import Transform, as_transform, stated_normalisation
 from ..plugins import IN_PYTHON
 from .detector_folder import (
     Benchmark,

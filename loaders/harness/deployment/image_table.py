@@ -15,7 +15,7 @@ from wordnet_splits.base.parquet import schema_of, write_table_file
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.untrusted import unreadable
-from wordnet_splits.sources.layouts.folders import is_picture
+from wordnet_splits.datasets.sources.layouts.folders import is_picture
 
 from .shipped_detector import BATCH, ShippedDetector
 

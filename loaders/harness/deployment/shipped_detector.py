@@ -18,22 +18,22 @@ from PIL import Image
 from fix_resize.decode import as_rgb, decode_bytes, image_as_rgb
 from wordnet_splits.base.errors import DataError, SourceError, SplitsError, UnsafeDataError
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, read_bytes
+from wordnet_splits.benchmark.images.raw_images import RAW_VIEW, spec_id
 from wordnet_splits.metrics.conformal import Promise, p_values
-from wordnet_splits.packed.reading import RAW_VIEW, spec_id
 
-from ..activations.activations import input_transform
-from ..activations.batches import refuse_unscaled
-from ..activations.on_benchmark import probes_of
 from ..arrays import Array, Arrays, array_of
-from ..backend.devices import deterministic_kernels
-from ..backend.transforms import Normalise, Transform, as_transform, evaluation_transform
 from ..detectors import ConfiguredDetector
 from ..detectors.registry import configure
 from ..evaluation.loader_outputs import batch_outputs
 from ..evaluation.run_evaluation import resolve_detectors
 from ..evaluation.scoring import Fitted, confidence
-from ..model import Model, load_model
-from ..model.loading import names_code
+from ..extraction.activations import input_transform
+from ..extraction.batches import refuse_unscaled
+from ..extraction.on_benchmark import probes_of
+from ..models import Model, load_model
+from ..models.devices import deterministic_kernels
+from ..models.loading import names_code
+from ..models.transforms import Normalise, Transform, as_transform, evaluation_transform
 from ..plugins import (
     IN_PYTHON,
     USER_CODE_ERRORS,

@@ -98,7 +98,7 @@ class _Postprocessor:
 
     def fit(self, data: Any, head: Head | None) -> Any:
         """Return a copy of the postprocessor after `setup`, and its network."""
-        from ..model.stored_network import StoredNetwork
+        from ..models.stored_network import StoredNetwork
 
         postprocessor, network = deepcopy(self.original), StoredNetwork(head)
         if self.splits:

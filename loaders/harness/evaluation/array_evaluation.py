@@ -14,11 +14,10 @@ import numpy as np
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.progress import Progress, choose_progress
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics.counts import to_numpy
 
-from ..activations.runs import GroupOutputs, ModelRun
 from ..array_checks import (
     STANDARDISED,
     as_float32,
@@ -28,7 +27,8 @@ from ..array_checks import (
     refuse_probabilities,
 )
 from ..arrays import Array, Arrays, Head
-from ..model.class_map import ClassMapping, class_map
+from ..extraction.runs import GroupOutputs, ModelRun
+from ..models.class_map import ClassMapping, class_map
 from ..plugins import IN_ARRAYS
 from .array_files import read_sets
 from .benchmark_arrays import BenchmarkArrays

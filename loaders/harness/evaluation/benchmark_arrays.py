@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.names import printable
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest, Part
+from wordnet_splits.benchmark.manifest import Manifest, Part
+from wordnet_splits.benchmark.resolve import load_manifest
 
-from ..activations.runs import GroupOutputs
 from ..arrays import Array, Arrays, Head
-from ..model.class_map import ClassMap, LabelSpace
+from ..extraction.runs import GroupOutputs
+from ..models.class_map import ClassMap, LabelSpace
 from .sentences import repetition_notes
 from .sets import LABELLED, EvaluatedSets, digest_of, refuse_equal_sets
 

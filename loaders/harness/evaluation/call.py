@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.benchmark.manifest import Manifest
 
 if TYPE_CHECKING:
-    from ..model import Model
+    from ..models import Model
     from .model_evaluation import EvaluationOptions
 
 

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.progress import Progress, choose_progress
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.folders import shipped_data
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.manifest.places import shipped_data
+from wordnet_splits.benchmark.resolve import load_manifest
 
 from .consistency import row_disagreements, sweep_disagreements
 from .fitting import sweep_criterion, validation_sets

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.manifest import Part
+from wordnet_splits.benchmark.manifest import Part
 from wordnet_splits.metrics import auroc
 
-from ..activations.runs import ModelRun, Need
 from ..arrays import Array, Arrays, Head
 from ..detectors import ConfiguredDetector
 from ..detectors.registry import SPLITS, FitOn
+from ..extraction.runs import ModelRun, Need
 from ..plugins import Value, format_named
 from .scoring import Fitted, UnusableError, confidences, detector_name, fit, narrowed, shares_work
 from .sets import EvaluatedSets

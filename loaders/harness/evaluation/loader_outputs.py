@@ -14,18 +14,18 @@ from torch.utils.data import DataLoader, default_collate
 
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.progress import PartOfTask, Progress
-from wordnet_splits.manifest import Manifest, Part
+from wordnet_splits.benchmark.manifest import Manifest, Part
 
-from ..activations.extraction import forward_arrays, image_generator, settings
-from ..activations.on_benchmark import probes_of, unavailable_reason
-from ..activations.runs import GroupOutputs, ModelRun, Need
 from ..arrays import Arrays, array_of
-from ..backend.devices import deterministic_kernels
-from ..backend.transforms import Transform, as_transform
-from ..model import Model
-from ..model.batch_dependence import depends_on_batch, logits_in_other_batch
-from ..model.class_map import ClassMap, LabelSpace
-from ..model.loading import Models
+from ..extraction.extraction import forward_arrays, image_generator, settings
+from ..extraction.on_benchmark import probes_of, unavailable_reason
+from ..extraction.runs import GroupOutputs, ModelRun, Need
+from ..models import Model
+from ..models.batch_dependence import depends_on_batch, logits_in_other_batch
+from ..models.class_map import ClassMap, LabelSpace
+from ..models.devices import deterministic_kernels
+from ..models.loading import Models
+from ..models.transforms import Transform, as_transform
 from ..plugins import USER_CODE_ERRORS, describe_error, user_errors
 from ..probes import Probe, probe_name, restrict_to_columns
 from .loader_sets import (

@@ -14,7 +14,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.counts import to_numpy
 
-from ..activations.batches import refuse_unscaled
+from ..extraction.batches import refuse_unscaled
 from ..plugins import USER_CODE_ERRORS, user_errors
 
 IMAGE_KEYS, LABEL_KEYS = ("pixel_values", "images", "image"), ("labels", "label")

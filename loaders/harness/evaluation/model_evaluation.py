@@ -14,19 +14,19 @@ from typing import Any, NamedTuple
 
 from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.base.progress import Progress, Silent, choose_progress
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest
-from wordnet_splits.sources.roots import Roots
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.sources.roots import Roots
 
 from ...opening import PackedFolders
-from ..activations.activations import input_transform, with_transform
-from ..activations.array_jobs import ComputedPart, extract_part
-from ..activations.on_benchmark import BenchmarkImages, Extractor, Plan, read_together
-from ..activations.runs import ModelRun
-from ..activations.store import Store
-from ..backend.transforms import Normalise, Transform, as_transform
-from ..model import Model, load_model, open_models
-from ..model.loading import Models, has_name
+from ..extraction.activations import input_transform, with_transform
+from ..extraction.array_jobs import ComputedPart, extract_part
+from ..extraction.on_benchmark import BenchmarkImages, Extractor, Plan, read_together
+from ..extraction.runs import ModelRun
+from ..extraction.store import Store
+from ..models import Model, load_model, open_models
+from ..models.loading import Models, has_name
+from ..models.transforms import Normalise, Transform, as_transform
 from .call import EvaluationCall, network_references
 from .fitting import known_needs
 from .loader_outputs import UserImages, loader_runs, standard_deviations

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from wordnet_splits.manifest import Part
+from wordnet_splits.benchmark.manifest import Part
 
-from ..activations.runs import GroupOutputs, ModelRun
 from ..array_checks import logit_notes, refuse_probabilities
 from ..arrays import Arrays
+from ..extraction.runs import GroupOutputs, ModelRun
 from .output_tables import prediction_table
 from .sentences import accuracy_notes
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..activations.runs import GroupOutputs, ModelRun, predict
 from ..arrays import Array
+from ..extraction.runs import GroupOutputs, ModelRun, predict
 from .rows_from_scores import DetectorRun
 from .schema import CALIBRATION_COLUMNS, PREDICTIONS, SCORES, ColumnsUsed, RunFacts
 

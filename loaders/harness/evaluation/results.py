@@ -27,7 +27,7 @@ from wordnet_splits.base.schemas import read_sealed, write_sealed
 from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.untrusted import check_file, sha256_of
 
-from ..activations.runs import run_title
+from ..extraction.runs import run_title
 from .call import EvaluationCall
 from .schema import FINGERPRINT_SUBJECTS, MAY_BE_EMPTY, SCHEMAS, SWEEPS, About, ResultTables, Sealed
 from .tables import format_tables, html_of, text_of
@@ -101,7 +101,7 @@ class Results(ResultTables):
     def plot(self) -> Any:
         """Its plots: ``results.plot.roc()`` for a notebook, ``results.plot.roc("roc.svg")`` for a file."""
         # a plain import would make evaluation depend on plots, which are drawn from results
-        return import_module("..plots.plot_results", __package__).ResultPlots(self)
+        return import_module("..report.plots.plot_results", __package__).ResultPlots(self)
 
     def export_detector(self, detector: Any, *, false_alarms: float = 0.05, **options: Any) -> Any:
         """Return a detector of these results as a `ShippedDetector`: fitted, with a threshold, for images.

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.benchmark.manifest import Manifest
 
-from ..activations.runs import GroupOutputs, ModelRun
 from ..detectors import ConfiguredDetector, detector_from_object, parse_detectors
 from ..detectors.parsing import without_duplicates
+from ..extraction.runs import GroupOutputs, ModelRun
 from .fitting import (
     SweepTrial,
     choose_on_validation,

@@ -14,7 +14,7 @@ from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.base.schemas import BenchmarkName, Count, validate
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics import METRICS, Metric, get_metric, list_metrics
 from wordnet_splits.metrics.registry import OTHER_VALUES
 

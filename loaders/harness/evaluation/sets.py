@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.names import same_spelling
-from wordnet_splits.manifest import GroupRow, Manifest, Part
-from wordnet_splits.manifest import fingerprint as fingerprints
-from wordnet_splits.manifest.data import SCHEMA, check_data
-from wordnet_splits.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
+from wordnet_splits.benchmark.manifest import GroupRow, Manifest, Part
+from wordnet_splits.benchmark.manifest import fingerprint as fingerprints
+from wordnet_splits.benchmark.manifest.metadata import SCHEMA, check_data
+from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..arrays import Array

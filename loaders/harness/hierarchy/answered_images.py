@@ -18,16 +18,16 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.sampling import sampling_key
-from wordnet_splits.finding import load_manifest
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.hierarchy import ClassHierarchy, Rule, balanced_means
-from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics.conformal import Promise
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 from ..arrays import Array
 from ..evaluation.rows_from_scores import blocks
 from ..evaluation.schema import About, ResultTables, RunFacts
-from ..model.class_map import LabelSpace
+from ..models.class_map import LabelSpace
 from .class_probabilities import probabilities_of, scored_images
 
 ROLES = ("id", "near", "far")

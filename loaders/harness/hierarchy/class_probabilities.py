@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..arrays import CHUNK, Array
 from ..detectors.softmax import log_softmax
 from ..evaluation.call import EvaluationCall
 from ..evaluation.schema import ResultTables, RunFacts
-from ..model.class_map import LabelSpace
+from ..models.class_map import LabelSpace
 
 TOLERANCE = 1e-3
 """Greatest difference of logits of one network on different devices."""
@@ -49,8 +49,8 @@ def stored_logits(
     ------
     DataError : the store lacks them, or the columns of the model are not the labels.
     """
-    from ..activations.store import FORWARD, Store
-    from ..backend.keys import list_key
+    from ..extraction.store import FORWARD, Store
+    from ..models.keys import list_key
 
     width = len(LabelSpace.of(manifest.classes).labels)
     if run.class_map is None or run.class_map.of != width or run.class_map.background is not None:
@@ -113,10 +113,10 @@ def probabilities_of(
 
 def _network_logits(call: EvaluationCall, run: RunFacts, images: Mapping[str, pa.Table]) -> list[Array]:
     """Return the logits of the network that `evaluate` was called with, by forward passes or its store."""
-    from ..activations.activations import with_transform
-    from ..activations.on_benchmark import BenchmarkImages, Extractor
-    from ..activations.store import Store
-    from ..model import load_model
+    from ..extraction.activations import with_transform
+    from ..extraction.on_benchmark import BenchmarkImages, Extractor
+    from ..extraction.store import Store
+    from ..models import load_model
 
     options = call.options
     network = load_model(call.network(run.run), **call.loading)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wordnet_splits.leaderboard import LeaderboardEntry, read_entry
+from wordnet_splits.hub.entries import LeaderboardEntry, read_entry
 
 from .check import CheckedEntries, check_entries
 from .submit import submit

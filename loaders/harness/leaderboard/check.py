@@ -15,10 +15,10 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.schemas import validate
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.untrusted import sha256_of
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.leaderboard import Facts, read_entry
-from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.fingerprint import of_rows
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.manifest.fingerprint import of_rows
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.hub.entries import Facts, read_entry
 
 from ..detectors.registry import get_spec
 from ..evaluation.check import CheckedResults, Difference, check_results

@@ -19,16 +19,16 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.schemas import validate, write_sealed
 from wordnet_splits.base.untrusted import sha256_of
-from wordnet_splits.hub.address import Address, parse_address
-from wordnet_splits.leaderboard import ENTRY, HUB_METRIC, HUB_ROLES, LeaderboardEntry, hub_task, read_entry
-from wordnet_splits.manifest.folders import shipped_folder
+from wordnet_splits.benchmark.manifest.places import shipped_folder
+from wordnet_splits.hub.entries import ENTRY, HUB_METRIC, HUB_ROLES, LeaderboardEntry, hub_task, read_entry
+from wordnet_splits.remote.address import Address, parse_address
 
 from ..comparison.entries import NamedResults
 from ..evaluation.check import check_results
 from ..evaluation.results import ABOUT, FILES, SWEPT, leave_out_scores
 from ..evaluation.schema import About
 from ..plugins import IN_ARRAYS, IN_PYTHON
-from ..reporting.commands import TRAINED, command_of
+from ..report.commands import TRAINED, command_of
 from .check import facts_of
 
 EVAL_RESULTS: Final = ".eval_results"
@@ -243,7 +243,7 @@ def trained_on_outliers(about: About) -> str:
     for run in about.runs:
         if not run.weights.startswith(TRAINED):
             continue
-        from ..checkpoints.files import read_metadata  # needs torch, which results of arrays do not
+        from ..training.checkpoints.files import read_metadata  # needs torch, which results of arrays do not
 
         with suppress(SplitsError):  # the folder is elsewhere
             trained = read_metadata(run.weights.removeprefix(TRAINED))

@@ -23,13 +23,13 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError
 
-from ..backend.hooks import removing
+from ..models.hooks import removing
 from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:
     from torch import Generator
 
-    from ..model import Model
+    from ..models import Model
 
 
 @dataclass

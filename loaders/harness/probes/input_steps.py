@@ -18,13 +18,13 @@ from torch import Tensor
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import FittedArrays
-from ..backend.hooks import capture_outputs
-from ..backend.maps import as_maps
+from ..models.hooks import capture_outputs
+from ..models.maps import as_maps
 from .registry import ProbeDefaults, probe_name, register_probe
 from .stages import NO_LAYERS
 
 if TYPE_CHECKING:
-    from ..model import Model
+    from ..models import Model
 
 STD = "the standard deviations that the input was normalised by"
 

@@ -12,13 +12,13 @@ from ..plugins import user_errors
 from .registry import ProbeDefaults, register_probe, require
 
 if TYPE_CHECKING:
-    from ..model import Model
+    from ..models import Model
 
 
 @register_probe("method")
 @dataclass(frozen=True)
 class MethodOutput(ProbeDefaults):
-    """One of `loaders.harness.methods.Method.outputs`, by default the first."""
+    """One of `loaders.harness.training.methods.Method.outputs`, by default the first."""
 
     output: str = ""
 

@@ -28,8 +28,8 @@ from ..plugins import Parameters, convert_parameters, format_named, parse_named
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-    from ..model import Model
-    from ..model.class_map import ClassMap
+    from ..models import Model
+    from ..models.class_map import ClassMap
 
 ProbeClass = TypeVar("ProbeClass", bound=type[Any])
 
@@ -108,7 +108,7 @@ def probe_name(probe: Any) -> str:
     Parameters that are None are left out; numbers are written as ``%g``, sequences as eight digits (see
     `class_map.columns_key`), fitted state as its key.
     """
-    from ..model.class_map import columns_key
+    from ..models.class_map import columns_key
 
     values = {item.name: getattr(probe, item.name) for item in dataclasses.fields(probe)}
     shown = {

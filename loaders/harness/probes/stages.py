@@ -15,11 +15,11 @@ from torch import Tensor
 
 from wordnet_splits.base.errors import DataError
 
-from ..backend.maps import STAGES, as_maps, replace_maps
+from ..models.maps import STAGES, as_maps, replace_maps
 from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:
-    from ..model import Model
+    from ..models import Model
 
 Statistic = Literal["mean", "sum"]
 STATISTICS: Final[dict[str, Any]] = {"mean": lambda maps: maps.mean(-1), "sum": lambda maps: maps.sum(-1)}

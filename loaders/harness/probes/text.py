@@ -14,7 +14,7 @@ from ..arrays import COSINE_SCALE
 from .registry import ProbeDefaults, register_probe, require
 
 if TYPE_CHECKING:
-    from ..model import Model
+    from ..models import Model
 
 NOT_ZERO_SHOT = "needs a zero-shot classifier, see loaders.harness.zero_shot"
 
@@ -59,7 +59,7 @@ class Negatives(ProbeDefaults):
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return ``log_sums`` (n, groups)."""
-        from ..model.vision_language import group_log_sums
+        from ..models.vision_language import group_log_sums
 
         require(self, model, x)
         module = model.require_module()
@@ -69,6 +69,6 @@ class Negatives(ProbeDefaults):
 
 
 def _zero_shot(model: Model) -> bool:
-    from ..model.vision_language import ZeroShot
+    from ..models.vision_language import ZeroShot
 
     return isinstance(model.module, ZeroShot)

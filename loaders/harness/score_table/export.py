@@ -18,7 +18,7 @@ from wordnet_splits.base.parquet import write_table
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.schemas import write_sealed
 from wordnet_splits.base.untrusted import sha256_of
-from wordnet_splits.finding import load_manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 
 from ..arrays import Array
 from ..evaluation.results import Results

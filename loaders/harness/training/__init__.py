@@ -1,4 +1,4 @@
-"""The reference trainer: methods of `loaders.harness.methods`, runs that resume.
+"""The reference trainer: methods of `loaders.harness.training.methods`, runs that resume.
 
 From Python::
 

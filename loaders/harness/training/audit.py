@@ -21,11 +21,11 @@ from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.tabular import Tabular
 
 from ..arrays import Array
-from ..methods import Batch, Method, get_method
-from ..methods.interface import HEAD
 from .audit_inputs import check_inputs
 from .audit_memory import check_kept, check_trained
 from .audit_trainer import ALL, LEAST_CHANGE, AuditedTrainer, Finding, recorded_outputs
+from .methods import Batch, Method, get_method
+from .methods.interface import HEAD
 from .runs import choose_machine
 from .steps import copied, mean_terms, reproducible, sum_terms
 

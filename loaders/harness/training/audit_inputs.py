@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..methods import Batch
 from .audit_trainer import ALL, AuditedTrainer, Finding, same_terms
+from .methods import Batch
 
 CHECK = "inputs"
 

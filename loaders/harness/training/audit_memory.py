@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..methods import State, Term
-from ..methods.interface import BACKBONE, HEAD
 from .audit_trainer import ALL, SCALES, AuditedTrainer, Finding, same_terms
+from .methods import State, Term
+from .methods.interface import BACKBONE, HEAD
 
 KEPT_SHARE = 0.9
 """Least share of a state's rows, those not all zero, that is left after an epoch's end and a step."""

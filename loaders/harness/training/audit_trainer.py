@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.progress import Silent
 
-from ..checkpoints.recipe import Constant, load_recipe
-from ..methods import Batch, Method, Network, State, Term, get_method
-from ..methods.interface import BACKBONE, HEAD, OUTLIER, Terms
+from .checkpoints.recipe import Constant, load_recipe
 from .data import Images, TrainingData, load_training_data
+from .methods import Batch, Method, Network, State, Term, get_method
+from .methods.interface import BACKBONE, HEAD, OUTLIER, Terms
 from .runs import choose_machine
 from .steps import DeviceData, Run, copied
 from .trainer import Trainer

@@ -19,14 +19,14 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.sampling import order_images, share_total
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest
-from wordnet_splits.sources.roots import Roots
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.sources.roots import Roots
 
 from ...dataset import UnknownDetectionSet
-from ..backend.transforms import Normalise, geometry
-from ..checkpoints.choices import AUGMENTATIONS
-from ..methods.interface import View
+from ..models.transforms import Normalise, geometry
+from .checkpoints.choices import AUGMENTATIONS
+from .methods.interface import View
 
 READ_ROWS = 1024
 LEAKS = {

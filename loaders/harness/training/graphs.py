@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..methods.classification import Softmax
-from ..methods.interface import Batch, Method
-from ..methods.uncertainty import Crl, Edl
+from .methods.classification import Softmax
+from .methods.interface import Batch, Method
+from .methods.uncertainty import Crl, Edl
 
 REPLAYABLE = frozenset({Softmax.step, Crl.step, Edl.step})
 """Steps of tensor arithmetic alone: they read no values, and change the tensors of their state in place."""

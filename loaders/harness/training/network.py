@@ -13,12 +13,12 @@ import torch
 from torch import nn
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.benchmark.manifest import Manifest
 
-from ..checkpoints.choices import NETWORKS, NetworkKind
-from ..checkpoints.files import load_checkpoint
-from ..checkpoints.networks import WrappedNetwork, check_outputs
-from ..checkpoints.recipe import TrainingRecipe, load_recipe
+from .checkpoints.choices import NETWORKS, NetworkKind
+from .checkpoints.files import load_checkpoint
+from .checkpoints.networks import WrappedNetwork, check_outputs
+from .checkpoints.recipe import TrainingRecipe, load_recipe
 from .runs import train as train_models
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.errors import SplitsError
 
-from ..backend.devices import Ranks
+from ..models.devices import Ranks
 
 
 def share_of(rows: Tensor, n_known: int, ranks: Ranks) -> tuple[Tensor, float]:

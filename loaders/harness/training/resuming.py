@@ -9,8 +9,8 @@ from typing import Any
 
 from wordnet_splits.base.errors import OutputError
 
-from ..checkpoints.files import load_state
-from ..checkpoints.recipe import TrainingRecipe
+from .checkpoints.files import load_state
+from .checkpoints.recipe import TrainingRecipe
 from .trainer import Trainer
 
 

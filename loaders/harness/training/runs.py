@@ -17,13 +17,15 @@ from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.progress import Progress, Silent, choose_messages, choose_progress
-from wordnet_splits.manifest import Manifest
-from wordnet_splits.sources.roots import Roots
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.datasets.sources.roots import Roots
 
 from ...opening import PackedFolders
-from ..backend.devices import current_ranks, get_device
-from ..checkpoints.choices import named_code
-from ..checkpoints.files import (
+from ..models.devices import current_ranks, get_device
+from ..plugins import file_identity, import_object, user_errors
+from .callbacks import Callback
+from .checkpoints.choices import named_code
+from .checkpoints.files import (
     METADATA,
     delete_state,
     load_checkpoint,
@@ -32,12 +34,10 @@ from ..checkpoints.files import (
     save_checkpoint,
     save_state,
 )
-from ..checkpoints.recipe import TrainingRecipe, load_recipe
-from ..methods.interface import BACKBONE
-from ..plugins import file_identity, import_object, user_errors
-from .callbacks import Callback
+from .checkpoints.recipe import TrainingRecipe, load_recipe
 from .costs import Cost, cost_table
 from .data import TrainingData, load_training_data
+from .methods.interface import BACKBONE
 from .resuming import is_stopped, resume, same_request
 from .steps import DeviceData, Machine, Precision, Run, reproducible
 from .trainer import Trainer, describe_network

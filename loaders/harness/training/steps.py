@@ -15,10 +15,10 @@ from torch import Tensor
 
 from wordnet_splits.base.errors import DataError, unknown
 
-from ..backend.devices import Ranks, deterministic_kernels
-from ..checkpoints.recipe import TrainingRecipe
-from ..methods.interface import OUTLIER, Method, Term
+from ..models.devices import Ranks, deterministic_kernels
+from .checkpoints.recipe import TrainingRecipe
 from .data import Images, TrainingData
+from .methods.interface import OUTLIER, Method, Term
 
 Precision = Literal["float32", "bf16", "fp16"]
 

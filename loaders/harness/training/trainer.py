@@ -25,13 +25,13 @@ from wordnet_splits.base.progress import Task
 from wordnet_splits.metrics import gamma_minus, gamma_plus
 
 from ..arrays import array_of
-from ..checkpoints.files import build_from, portable_state
-from ..methods.interface import Batch, Data, Method, State, Terms
-from ..methods.network import HEADS, Network, evaluation_mode
 from ..plugins import user_errors
+from .checkpoints.files import build_from, portable_state
 from .costs import Cost
 from .data import TrainingData, augmentation
 from .graphs import GradientGraph, is_replayable
+from .methods.interface import Batch, Data, Method, State, Terms
+from .methods.network import HEADS, Network, evaluation_mode
 from .optimizers import make_optimizer
 from .parallel import average_buffers, average_gradients, gathered, share_of, summed
 from .steps import (

@@ -11,7 +11,7 @@ from fix_resize.auditing.set_audit import audit_images
 from fix_resize.decode import decode
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec
-from wordnet_splits.image_sets import open_images
+from wordnet_splits.benchmark.image_sets import open_images
 
 
 @pytest.mark.oracle

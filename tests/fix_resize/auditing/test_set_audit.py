@@ -20,8 +20,8 @@ from fix_resize.resize import apply
 from fix_resize.spec import get_spec
 from tests.fix_resize.made_photos import photo, save
 from wordnet_splits.base.errors import DataError, OutputError, SourceError
-from wordnet_splits.image_sets import open_images
-from wordnet_splits.sources.image_set import ImageSet
+from wordnet_splits.benchmark.image_sets import open_images
+from wordnet_splits.datasets.sources.image_set import ImageSet
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from fix_resize.pipeline.cluster import check_address
 from tests.fix_resize.sets import jpeg, make_folder, photographs, run_here
 from tests.fix_resize.sets import run as run_process
 from wordnet_splits.base.sampling import order_images
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.cli.main import run
-from wordnet_splits.finding import load_manifest
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ HALTING = """
 import sys
 from fix_resize.cli import main
 from fix_resize.pipeline import building as pipeline
-from wordnet_splits.terminal.runner import run
+from wordnet_splits.base.terminal.runner import run
 
 read, seen = pipeline.read_marker, []
 

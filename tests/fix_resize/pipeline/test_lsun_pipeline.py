@@ -18,12 +18,12 @@ from fix_resize.output import open_output
 from fix_resize.pipeline.selection import Selection, select_manifest, select_published
 from tests.fix_resize.sets import photographs, run_here
 from wordnet_splits.base.sampling import order_images
-from wordnet_splits.catalog import load_catalog
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import build_benchmark
-from wordnet_splits.manifest import write_manifest
-from wordnet_splits.recipe import load_recipe
-from wordnet_splits.sources import open_source
+from wordnet_splits.benchmark.construct import build_benchmark
+from wordnet_splits.benchmark.manifest import write_manifest
+from wordnet_splits.benchmark.recipe import load_recipe
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.catalog import load_catalog
+from wordnet_splits.datasets.sources import open_source
 
 SCENES = [item.class_id for item in load_catalog("lsun")]
 Databases = dict[str, dict[str, bytes]]

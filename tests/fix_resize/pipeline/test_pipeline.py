@@ -27,7 +27,7 @@ from tests.raising import raises
 from tools.golden_tables import frozen
 from wordnet_splits.base.digests import digest_file, digest_pixels
 from wordnet_splits.base.errors import DataError, MissingImageError, OutputError
-from wordnet_splits.sources import open_source
+from wordnet_splits.datasets.sources import open_source
 
 FIX = get_spec("fix")
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from loaders import UnknownDetectionSet
-from loaders.harness.activations import Activations
+from loaders.harness.extraction import Activations
 
-from .activations.extract_digits import extract_near
-from .activations.stored import SHARD
+from .extraction.extract_digits import extract_near
+from .extraction.stored import SHARD
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from loaders.harness.backend.devices import deterministic_kernels
+from loaders.harness.models.devices import deterministic_kernels
 from tests.loaders.harness.ranks import run_two_ranks
-from wordnet_splits.terminal.entry import INTERRUPTED, INTERRUPTION
+from wordnet_splits.base.terminal.entry import INTERRUPTED, INTERRUPTION
 
 PROGRAM = """
 import os, signal, sys, threading
-from wordnet_splits.terminal.options import add_command, make_program
-from wordnet_splits.terminal.runner import run
+from wordnet_splits.base.terminal.options import add_command, make_program
+from wordnet_splits.base.terminal.runner import run
 
 def extract() -> int:
     "Share a step."
-    from loaders.harness.backend.devices import current_ranks
+    from loaders.harness.models.devices import current_ranks
     ranks = current_ranks()
     with ranks.all_ranks("the extraction"):
         if ranks.rank == 1:

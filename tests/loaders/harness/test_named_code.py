@@ -14,12 +14,12 @@ import torch
 from torch import nn
 
 from loaders.harness import Results, evaluate, load_detector, load_model
-from loaders.harness.checkpoints.files import METADATA, build_from, portable_state, save_checkpoint
-from loaders.harness.checkpoints.recipe import load_recipe
 from loaders.harness.deployment.detector_folder import DESCRIPTION
 from loaders.harness.deployment.export import export_detector
 from loaders.harness.evaluation.check import check_results
 from loaders.harness.training import train
+from loaders.harness.training.checkpoints.files import METADATA, build_from, portable_state, save_checkpoint
+from loaders.harness.training.checkpoints.recipe import load_recipe
 from tests.loaders.harness.altering import reseal
 from tests.loaders.harness.training.test_checkpoints import METADATA as TRAINED
 from tests.loaders.harness.training.test_checkpoints import NETWORK

@@ -22,8 +22,8 @@ from loaders.harness.semantics import (
 from tests.imported import Imported
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.similarity import compare
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.wordnet.similarity import compare
 
 networkx = Imported("networkx")
 

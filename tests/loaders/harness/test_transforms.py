@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from loaders.harness.backend.transforms import Normalise, evaluation_transform
+from loaders.harness.models.transforms import Normalise, evaluation_transform
 from tests.imported import Imported
 from wordnet_splits.base.errors import DataError, SplitsError
 

@@ -11,8 +11,8 @@ from types import ModuleType
 import pytest
 import torch
 
-from loaders.harness.checkpoints import choices, networks
 from loaders.harness.training import data, optimizers
+from loaders.harness.training.checkpoints import choices, networks
 from tests.raising import raises
 from tests.wordnet_splits.command import environment
 from wordnet_splits.base.lazy import MissingPackageError, need

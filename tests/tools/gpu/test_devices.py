@@ -12,20 +12,20 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (extra [torch])")
 
 from loaders.harness import evaluate  # noqa: E402 - they import torch
-from loaders.harness.activations import Store, extract  # noqa: E402 - imports torch
-from loaders.harness.checkpoints.choices import UPDATE_RULES  # noqa: E402 - imports torch
-from loaders.harness.checkpoints.networks import build_network  # noqa: E402 - imports torch
-from loaders.harness.checkpoints.recipe import load_recipe  # noqa: E402 - imports torch
-from loaders.harness.methods import list_methods  # noqa: E402 - imports torch
-from loaders.harness.model import load_model  # noqa: E402 - imports torch
+from loaders.harness.extraction import Store, extract  # noqa: E402 - imports torch
+from loaders.harness.models import load_model  # noqa: E402 - imports torch
 from loaders.harness.probes.stages import without_first_rank  # noqa: E402 - imports torch
+from loaders.harness.training.checkpoints.choices import UPDATE_RULES  # noqa: E402 - imports torch
+from loaders.harness.training.checkpoints.networks import build_network  # noqa: E402 - imports torch
+from loaders.harness.training.checkpoints.recipe import load_recipe  # noqa: E402 - imports torch
 from loaders.harness.training.data import crop_and_flip, load_training_data  # noqa: E402 - imports torch
 from loaders.harness.training.graphs import NETWORKS  # noqa: E402 - imports torch
+from loaders.harness.training.methods import list_methods  # noqa: E402 - imports torch
 from loaders.harness.training.runs import choose_machine, plan_runs, train_runs  # noqa: E402 - imports torch
 from loaders.harness.training.steps import DeviceData, reproducible  # noqa: E402 - imports torch
 from loaders.harness.training.trainer import Trainer  # noqa: E402 - imports torch
 from tests.imported import Imported  # noqa: E402 - imported with them
-from tests.loaders.harness.methods.stand_ins import recipe_of, small_data, spec_of  # noqa: E402 - imports torch
+from tests.loaders.harness.training.methods.stand_ins import recipe_of, small_data, spec_of  # noqa: E402 - imports torch
 from tests.raising import raises  # noqa: E402
 from wordnet_splits.base.errors import DataError  # noqa: E402 - imports torch
 from wordnet_splits.base.progress import Silent  # noqa: E402 - imports torch

@@ -14,9 +14,9 @@ import pytest
 
 from tools.audits.page import Audited, as_table, filled, tables
 from tools.audits.reading import audited, lists
-from wordnet_splits.audit.audit import audit_classes
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.taxonomy import load
+from wordnet_splits.audit.overlaps import audit_classes
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.wordnet.taxonomy import load
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "audit.md"

@@ -15,14 +15,14 @@ import pytest
 from tests.raising import raises
 from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
-from wordnet_splits.audit.audit import audit_classes
+from wordnet_splits.audit.overlaps import audit_classes
 from wordnet_splits.audit.report import LEAKS, LIMITS
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.catalog import load_catalog
-from wordnet_splits.catalog.lists import load_list
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.similarity import similarity
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.catalog import load_catalog
+from wordnet_splits.datasets.catalog.lists import load_list
+from wordnet_splits.wordnet.similarity import pairs as similarity
 
 ANIMAL = "n00015388"
 MALTESE, DOG, AXOLOTL, SPOON = "n02085936", "n02084071", "n01632777", "n04284002"

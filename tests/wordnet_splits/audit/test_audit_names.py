@@ -8,10 +8,10 @@ import pytest
 
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
-from wordnet_splits.audit.audit import audit_classes
 from wordnet_splits.audit.class_list import load_class_list
-from wordnet_splits.audit.class_sets import class_set
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.audit.overlaps import audit_classes
+from wordnet_splits.studies.class_sets import class_set
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 
 @pytest.mark.parametrize("name", ["tiered-imagenet", "imagenette", "imagenet-x"])

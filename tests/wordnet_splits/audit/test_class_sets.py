@@ -11,12 +11,12 @@ import pytest
 from tests.raising import raises
 from tests.wordnet_splits.command import Command
 from tools.facts.class_sets import LISTS
-from wordnet_splits.audit.class_sets import ClassSet, class_set, read_published
 from wordnet_splits.base.errors import DataError, RecipeError, UnknownNameError
-from wordnet_splits.catalog import load_catalog
-from wordnet_splits.making import build_benchmark
-from wordnet_splits.recipe import class_set_names, load_recipe, recipe_names
-from wordnet_splits.taxonomy import Taxonomy, load
+from wordnet_splits.benchmark.construct import build_benchmark
+from wordnet_splits.benchmark.recipe import class_set_names, load_recipe, recipe_names
+from wordnet_splits.datasets.catalog import load_catalog
+from wordnet_splits.studies.class_sets import ClassSet, class_set, read_published
+from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "class-sets.md"
 

@@ -10,11 +10,11 @@ import pytest
 from tests.raising import raises
 from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
-from wordnet_splits.audit.audit import audit_classes
+from wordnet_splits.audit.overlaps import audit_classes
 from wordnet_splits.audit.report import Audit
 from wordnet_splits.base.errors import TaxonomyError
-from wordnet_splits.catalog import load_catalog
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.datasets.catalog import load_catalog
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 LISTS = {"SSB-hard": (808, 22, 5), "SSB-easy": (866, 45, 0), "PASCL": (731, 31, 4)}
 """Classes that do not leak, namesakes by name, and by definition."""

@@ -17,14 +17,14 @@ from tests.raising import raises
 from tests.test_readme import blocks
 from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
-from wordnet_splits.audit.mining import mine_negatives, neglabel_distance
-from wordnet_splits.audit.negatives import audit_negatives
-from wordnet_splits.audit.negatives_report import NegativesAudit
 from wordnet_splits.audit.report import RELATIONS
 from wordnet_splits.base.errors import DataError, OutputError
-from wordnet_splits.catalog import load_catalog
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.catalog import load_catalog
+from wordnet_splits.negatives.audit_negatives import audit_negatives
+from wordnet_splits.negatives.mining import mine_negatives, neglabel_distance
+from wordnet_splits.negatives.negatives_report import NegativesAudit
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 PAGE = Path(__file__).parents[3] / "docs" / "negatives.md"
 ANIMALS = Taxonomy.from_edges(

@@ -18,7 +18,7 @@ from tests.raising import raises
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.taxonomy import load
+from wordnet_splits.wordnet.taxonomy import load
 
 NAMES = ["golden retriever", "zebra", "teapot"]
 
@@ -134,7 +134,7 @@ def test_a_group_of_a_new_benchmark_is_a_list_with_pictures(
     assert command("build", "mine.toml", "--out", "build", *root).code == 0
     (pics / "dataset.toml").unlink()  # the benchmark carries the declaration
     groups = {row.group for row in ws.load_manifest("build/mine").groups}
-    monkeypatch.setattr("wordnet_splits.catalog.declarations._REGISTERED", {})
+    monkeypatch.setattr("wordnet_splits.datasets.catalog.declarations._REGISTERED", {})
     for group in sorted(groups):
         done = command("audit", f"build/mine:{group}", "--out", f"{group}.html", *root)
         assert done.code == 1, done.err

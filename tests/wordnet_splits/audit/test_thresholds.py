@@ -11,14 +11,14 @@ import pytest
 
 from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.recipes import HEAD, group, write_recipe
-from wordnet_splits.audit.audit import audit_classes
+from wordnet_splits.audit.overlaps import audit_classes
 from wordnet_splits.audit.report import LEAKS
 from wordnet_splits.audit.thresholds import SCHEMA, Thresholds, thresholds
-from wordnet_splits.catalog import load_catalog
-from wordnet_splits.making.membership import decide_membership
-from wordnet_splits.recipe import load_recipe
-from wordnet_splits.similarity import similarity
-from wordnet_splits.taxonomy import load
+from wordnet_splits.benchmark.construct.membership import decide_membership
+from wordnet_splits.benchmark.recipe import load_recipe
+from wordnet_splits.datasets.catalog import load_catalog
+from wordnet_splits.wordnet.similarity import pairs as similarity
+from wordnet_splits.wordnet.taxonomy import load
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ import pytest
 
 from tests.raising import raises
 from tests.wordnet_splits.base.jobs import deadly_at_three, failing, squared
+from tests.wordnet_splits.benchmark.images.helpers import build_many
 from tests.wordnet_splits.command import environment
-from tests.wordnet_splits.packed.helpers import build_many
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.workers import AHEAD, MAX_DEATHS, run_jobs
-from wordnet_splits.finding import load_manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="signals of POSIX")
 JOBS = 12
@@ -171,7 +171,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_a_build_survives_a_killed_worker(tmp_path: Path) -> None:
     undisturbed = build_many(tmp_path / "a")
     recipe, out = tmp_path / "a" / "many.toml", tmp_path / "b"
-    module = "wordnet_splits.making.digesting"
+    module = "wordnet_splits.benchmark.construct.digesting"
     done = run_killed_once(tmp_path, module, "_outcome", WORDNET_SPLITS, "build", recipe, "--out", out)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
@@ -180,11 +180,11 @@ def test_a_build_survives_a_killed_worker(tmp_path: Path) -> None:
 
 @pytest.mark.faults
 def test_packing_survives_a_killed_worker(tmp_path: Path) -> None:
-    from wordnet_splits.packed.pack import pack
+    from wordnet_splits.benchmark.images.pack import pack
 
     manifest = build_many(tmp_path / "a")
     pack(load_manifest(manifest), tmp_path / "undisturbed")
-    module, out = "wordnet_splits.packed.part_writer", tmp_path / "b"
+    module, out = "wordnet_splits.benchmark.images.part_writer", tmp_path / "b"
     done = run_killed_once(tmp_path, module, "_outcome", WORDNET_SPLITS, "pack", manifest, "--out", out)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr

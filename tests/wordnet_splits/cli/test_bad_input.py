@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.wordnet_splits.command import Command
+from tests.wordnet_splits.datasets.sources.trees import IMAGENET_VAL, jpeg, tar_bytes, val_tar, write_images
 from tests.wordnet_splits.recipes import FAR, KNOWN, group, visible, write_dtd, write_recipe
-from tests.wordnet_splits.sources.trees import IMAGENET_VAL, jpeg, tar_bytes, val_tar, write_images
-from wordnet_splits.sources.layouts import cifar_pickles
+from wordnet_splits.datasets.sources.layouts import cifar_pickles
 
 
 @pytest.fixture

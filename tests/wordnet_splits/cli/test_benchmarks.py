@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.wordnet_splits.command import PROGRAM, Command, environment, spawn, start
+from tests.wordnet_splits.datasets.sources.trees import IMAGENET_TRAIN, in_class_folders, write_images
 from tests.wordnet_splits.recipes import FAR, KNOWN, group, visible, write_dtd, write_recipe
-from tests.wordnet_splits.sources.trees import IMAGENET_TRAIN, in_class_folders, write_images
-from wordnet_splits.checks.freeze import freeze
+from wordnet_splits.benchmark.checks.freeze import freeze
+from wordnet_splits.benchmark.construct import build_benchmark
+from wordnet_splits.benchmark.manifest import read_manifest
+from wordnet_splits.benchmark.recipe import recipe_names
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.cli.benchmarks import COLUMNS
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import build_benchmark
-from wordnet_splits.manifest import read_manifest
-from wordnet_splits.recipe import recipe_names
 
 GROUP_KEYS = {"group", "role", "source", "split", "published", "expected", "actual", "status"}
 PROBLEM_KEYS = {"kind", "source", "class_id", "image_id", "detail"}

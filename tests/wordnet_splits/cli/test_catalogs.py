@@ -15,9 +15,9 @@ from importlib.util import find_spec
 import pytest
 
 from tests.wordnet_splits.command import PROGRAM, Command, environment
-from wordnet_splits.catalog import read_catalog
 from wordnet_splits.cli.asking import PROMPT
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.datasets.catalog import read_catalog
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 NEEDS_WN = pytest.mark.skipif(find_spec("wn") is None, reason="wn is not installed (extra [wn])")
 SURE = ["teapot", "zebra"]

@@ -19,17 +19,18 @@ from tests.raising import raises
 from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.recipes import FAR, KNOWN, group, write_recipe
 from wordnet_splits.base.errors import TaxonomyError
-from wordnet_splits.catalog import catalog_names, load_catalog
-from wordnet_splits.fidelity import fidelity, keyword_switches
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import build_benchmark
-from wordnet_splits.manifest.tables import CLASS_SCHEMA
-from wordnet_splits.reports.explain import explain_class, find_class
-from wordnet_splits.reports.margin import margin as margin_of
-from wordnet_splits.rules import ClassRule
-from wordnet_splits.similarity import similarity
-from wordnet_splits.taxonomy import Taxonomy
-from wordnet_splits.terminal.output import print_json
+from wordnet_splits.base.terminal.output import print_json
+from wordnet_splits.benchmark.construct import build_benchmark
+from wordnet_splits.benchmark.explain.explain import explain_class, find_class
+from wordnet_splits.benchmark.explain.margin import margin as margin_of
+from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.benchmark.rules import ClassRule
+from wordnet_splits.datasets.catalog import catalog_names, load_catalog
+from wordnet_splits.studies.fidelity import figures as fidelity
+from wordnet_splits.studies.fidelity import keyword_switches
+from wordnet_splits.wordnet.similarity import pairs as similarity
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 DOG, CAT, CARNIVORE, ANIMAL = "n02084071", "n02121620", "n02075296", "n00015388"
 
@@ -51,7 +52,9 @@ def built(tmp_path_factory) -> Path:
 def _manifests_read_once() -> Iterator[None]:
     """Every explanation reads all other benchmarks, which no test here alters."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wordnet_splits.reports.explain.load_manifest", functools.cache(load_manifest))
+        patch.setattr(
+            "wordnet_splits.benchmark.explain.explain.load_manifest", functools.cache(load_manifest)
+        )
         yield
 
 

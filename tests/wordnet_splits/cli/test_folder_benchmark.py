@@ -11,12 +11,12 @@ import pytest
 
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
-from wordnet_splits import folder_benchmark
-from wordnet_splits.catalog import read_catalog
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.making import Build, build_benchmark
-from wordnet_splits.recipe import load_recipe
-from wordnet_splits.site import Site
+from wordnet_splits.authoring import folder_benchmark
+from wordnet_splits.benchmark.construct import Build, build_benchmark
+from wordnet_splits.benchmark.recipe import load_recipe
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.catalog import read_catalog
+from wordnet_splits.explorer import Site
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
 

@@ -14,12 +14,12 @@ from tests.selection import cases
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import DataError, ManifestError
-from wordnet_splits.catalog.declarations import declared_sources
+from wordnet_splits.benchmark.recipe import load_recipe
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.cli.main import app, run
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.recipe import load_recipe
-from wordnet_splits.site.benchmarks import index_entry
-from wordnet_splits.sources.layouts import layout
+from wordnet_splits.datasets.catalog.declarations import declared_sources
+from wordnet_splits.datasets.sources.layouts import layout
+from wordnet_splits.explorer.benchmark_pages import index_entry
 
 CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
 ROOT = ("--root", "mypics=pics")
@@ -36,7 +36,7 @@ def home(
 
     def go(name: str) -> Command:
         (tmp_path / name).mkdir(exist_ok=True)
-        monkeypatch.setattr("wordnet_splits.catalog.declarations._REGISTERED", {})
+        monkeypatch.setattr("wordnet_splits.datasets.catalog.declarations._REGISTERED", {})
         return Command(capsys, monkeypatch, tmp_path / name)
 
     return go
@@ -51,7 +51,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("homes")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wordnet_splits.catalog.declarations._REGISTERED", {})
+        patch.setattr("wordnet_splits.datasets.catalog.declarations._REGISTERED", {})
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
         (folder / "author").mkdir()
         patch.chdir(folder / "author")
@@ -61,7 +61,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for arguments in (("inventory", "make", "mypics"), ("new", "mine", *SENTENCE)):
             assert run(app, [*arguments, *ROOT], "wordnet-splits") == 0
         Path("pics/dataset.toml").unlink()
-        patch.setattr("wordnet_splits.catalog.declarations._REGISTERED", {})
+        patch.setattr("wordnet_splits.datasets.catalog.declarations._REGISTERED", {})
         assert run(app, ["build", "mine.toml", *ROOT, "--out", "../stranger"], "wordnet-splits") == 0
     pictures = shutil.ignore_patterns("mypics.*")
     shutil.copytree(folder / "author" / "pics", folder / "stranger" / "pics", ignore=pictures)

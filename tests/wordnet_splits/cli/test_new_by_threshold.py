@@ -8,8 +8,8 @@ import pytest
 
 from tests.wordnet_splits.command import Command
 from wordnet_splits.audit.thresholds import thresholds
-from wordnet_splits.manifest import read_manifest
-from wordnet_splits.recipe import load_recipe
+from wordnet_splits.benchmark.manifest import read_manifest
+from wordnet_splits.benchmark.recipe import load_recipe
 
 KNOWN = ["mouse", "hamster"]
 

@@ -15,7 +15,7 @@ from PIL import Image
 
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command, environment
-from wordnet_splits.finding import load_manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
 
@@ -163,7 +163,7 @@ def test_a_local_build_takes_what_is_there_of_an_inventory(command: Command, pic
 def test_inventory_make_leaves_nothing_unfinished(command: Command, pics: Path) -> None:
     killed = (
         "import os, sys; from wordnet_splits.base import files\n"
-        "from wordnet_splits.cli import main; from wordnet_splits.terminal import runner\n"
+        "from wordnet_splits.cli import main; from wordnet_splits.base.terminal import runner\n"
         "files._to_disk = lambda path: os.kill(os.getpid(), 9)\n"
         "runner.run(main.app, sys.argv[1:], 'wordnet-splits')"
     )

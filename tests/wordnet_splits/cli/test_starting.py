@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.wordnet_splits.command import REPOSITORY, environment
-from wordnet_splits.terminal.entry import INTERRUPTED, INTERRUPTION
+from wordnet_splits.base.terminal.entry import INTERRUPTED, INTERRUPTION
 
 PROGRAMS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["scripts"]
 INTERRUPTS = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"

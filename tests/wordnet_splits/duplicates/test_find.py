@@ -11,14 +11,14 @@ import pytest
 from PIL import Image
 
 from wordnet_splits.base.errors import DataError, OutputError, SourceError, SplitsError, UnknownNameError
-from wordnet_splits.catalog.picture_pairs import duplicate_pictures, read_pairs, write_pairs
+from wordnet_splits.benchmark.construct import build_benchmark
+from wordnet_splits.benchmark.image_sets import open_images
+from wordnet_splits.benchmark.images.pack import pack
 from wordnet_splits.cli.main import app, run
+from wordnet_splits.datasets.catalog.picture_pairs import duplicate_pictures, read_pairs, write_pairs
 from wordnet_splits.duplicates import hashing
 from wordnet_splits.duplicates.find import find_duplicates
 from wordnet_splits.duplicates.perceptual_hash import perceptual_hash
-from wordnet_splits.image_sets import open_images
-from wordnet_splits.making import build_benchmark
-from wordnet_splits.packed.pack import pack
 
 from .test_perceptual_hash import picture, recompressed
 

@@ -11,11 +11,11 @@ from PIL import Image
 from tests.made_manifests import made_manifest
 from tests.raising import raises
 from wordnet_splits.base.errors import SourceError, SplitsError
-from wordnet_splits.catalog.inventory import load_inventory
+from wordnet_splits.benchmark.construct import build_benchmark
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.manifest.tables import image_table
+from wordnet_splits.datasets.catalog.inventory import load_inventory
 from wordnet_splits.duplicates import near_duplicates as nd
-from wordnet_splits.making import build_benchmark
-from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.tables import image_table
 
 from .test_perceptual_hash import picture
 

@@ -11,8 +11,8 @@ from PIL import Image
 
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.exchange.paths import decoded, encoded
-from wordnet_splits.finding import load_manifest
 
 KNOWN = ["=1+1", "-1", "a|b", "CON", "zebra", "Dog", "dog", "dog."]
 FAR = ["+x", "@y", "<b>c", "teapot"]

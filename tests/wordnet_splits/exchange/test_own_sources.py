@@ -37,7 +37,7 @@ def command(
     assert command("build", "mine.toml", *ROOT).code == 0
     for file in ("pics/dataset.toml", "pics/mypics.tsv", "pics/mypics.inventory.parquet", "mine.toml"):
         Path(file).unlink()
-    monkeypatch.setattr("wordnet_splits.catalog.declarations._REGISTERED", {})
+    monkeypatch.setattr("wordnet_splits.datasets.catalog.declarations._REGISTERED", {})
     return command
 
 

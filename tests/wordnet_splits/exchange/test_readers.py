@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.wordnet_splits.sources import trees
+from tests.wordnet_splits.datasets.sources import trees
 from wordnet_splits.base.digests import digest_file, digest_pixels
+from wordnet_splits.benchmark.manifest.places import manifest_names
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.exchange import export_benchmark, import_benchmark
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest.folders import manifest_names
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_pytorch_ood_maps_labels_as_we_do(benchmark, tmp_path):
     utils = pytest.importorskip("pytorch_ood.utils")
     export_benchmark(benchmark, "pytorch-ood", tmp_path / "lists")
     sources = json.loads((tmp_path / "lists" / "classes.json").read_text())["sources"]
-    from wordnet_splits.catalog import load_catalog
+    from wordnet_splits.datasets.catalog import load_catalog
 
     rows = load_manifest(benchmark).classes.select(["source", "class_id", "role", "label"]).to_pylist()
     assert {row["source"] for row in rows} == sources.keys()

@@ -9,9 +9,9 @@ import pytest
 
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError, SourceError, SplitsError, UnknownNameError
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.exchange import export_benchmark, format_names, import_benchmark
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest
 
 WITH_IMAGES = [name for name in format_names() if name != "pytorch-ood"]
 

@@ -18,7 +18,7 @@ from wordnet_splits.hierarchy import (
     compare_answers,
     parse_rule,
 )
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 # root - animal - dog - (pug, beagle); animal - cat - tabby; root - tool - hammer; wolf and saw are unknown
 PARENTS = {

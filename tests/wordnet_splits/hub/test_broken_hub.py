@@ -10,11 +10,11 @@ from tests.hub_server import Fault, Hub, at_hand
 from tests.raising import raises
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import HubError, HubUnreachableError
-from wordnet_splits.hub.address import Address
-from wordnet_splits.hub.repository import Repository
-from wordnet_splits.publishing import publish as publishing
-from wordnet_splits.publishing.publish import publish
-from wordnet_splits.publishing.release import Release, collect_release
+from wordnet_splits.hub import publish as publishing
+from wordnet_splits.hub.publish import publish
+from wordnet_splits.hub.release import Release, collect_release
+from wordnet_splits.remote.address import Address
+from wordnet_splits.remote.repository import Repository
 
 from .conftest import DIGITS
 

@@ -17,8 +17,8 @@ from tests.raising import raises
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import ManifestError, SplitsError
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.cli.main import app, run
-from wordnet_splits.finding import load_manifest
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
 
@@ -32,7 +32,7 @@ def published_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Hub, Path]
     """A Hub that holds the benchmark as v1, and the folder where it was made; neither is to be changed."""
     folder = tmp_path_factory.mktemp("published")
     with pytest.MonkeyPatch.context() as patch, at_hand(patch, folder) as hub:
-        patch.setattr("wordnet_splits.catalog.declarations._REGISTERED", {})
+        patch.setattr("wordnet_splits.datasets.catalog.declarations._REGISTERED", {})
         patch.chdir(folder)
         own.class_folders(Path("pics"), CLASSES, {"train": 1, "test": 2})
         own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 1, "test": 2})
@@ -43,7 +43,7 @@ def published_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Hub, Path]
         run_quietly("build", "mine.toml", *ROOT)
         for path in (*Path("pics").glob("mypics.*"), Path("pics/dataset.toml"), Path("mine.toml")):
             path.unlink()
-        patch.setattr("wordnet_splits.catalog.declarations._REGISTERED", {})
+        patch.setattr("wordnet_splits.datasets.catalog.declarations._REGISTERED", {})
         done = json.loads(
             run_quietly("hub", "publish", "org/mine", "build/mine", "--revision", "v1", *ROOT, "--json")
         )

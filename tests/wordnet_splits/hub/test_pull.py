@@ -18,13 +18,13 @@ import pytest
 
 from tests.hub_server import TOKEN, Fault, Hub, at_hand
 from tests.wordnet_splits.command import environment
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.hub.address import Address
-from wordnet_splits.making import build_benchmark
-from wordnet_splits.manifest.fingerprint import of_evaluation
-from wordnet_splits.publishing.publish import publish
-from wordnet_splits.publishing.release import collect_release
-from wordnet_splits.recipe import load_recipe
+from wordnet_splits.benchmark.construct import build_benchmark
+from wordnet_splits.benchmark.manifest.fingerprint import of_evaluation
+from wordnet_splits.benchmark.recipe import load_recipe
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.hub.publish import publish
+from wordnet_splits.hub.release import collect_release
+from wordnet_splits.remote.address import Address
 
 from .conftest import DIGITS, OTHER
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.wordnet_splits.sources.hostile_archives import GZIP, IDX, ZIP, Lie, Lies
+from tests.wordnet_splits.datasets.sources.hostile_archives import GZIP, IDX, ZIP, Lie, Lies
 from tools.fuzz.made.making import Made, Make
 
 

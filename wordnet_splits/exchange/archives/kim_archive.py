@@ -24,17 +24,17 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.text_formats import read_toml
 from wordnet_splits.base.untrusted import read_image
-from wordnet_splits.catalog import load_catalog
+from wordnet_splits.benchmark.images.raw_images import RAW_VIEW
+from wordnet_splits.benchmark.manifest.tables import CUT_ORDER
+from wordnet_splits.benchmark.recipe import Group, Recipe, load_recipe
+from wordnet_splits.datasets.catalog import load_catalog
+from wordnet_splits.datasets.sources import source_class
+from wordnet_splits.datasets.sources.layouts.walk import entries, folders, subfolder
 from wordnet_splits.exchange.archives.originals import find_originals
 from wordnet_splits.exchange.entries import ListEntry
 from wordnet_splits.exchange.recipe_from_lists import benchmark_from_lists
 from wordnet_splits.exchange.results import Imported, Unidentified
 from wordnet_splits.exchange.tasks import ImportOptions
-from wordnet_splits.manifest.tables import CUT_ORDER
-from wordnet_splits.packed.reading import RAW_VIEW
-from wordnet_splits.recipe import Group, Recipe, load_recipe
-from wordnet_splits.sources import source_class
-from wordnet_splits.sources.layouts.walk import entries, folders, subfolder
 
 TABLE: Final = Path(__file__).parent.parent.parent / "data" / "exchange" / "kim-archive.toml"
 SPLIT_FOLDERS: Final = {"train": "train", "valid": "val", "test": "test"}

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from wordnet_splits.base.errors import Problem, SourceError
-from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.benchmark.construct.digesting import read_digests
+from wordnet_splits.benchmark.construct.population import NO_POSITIONS
+from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.datasets.sources import open_source, source_class
 from wordnet_splits.exchange.tasks import ImportOptions
-from wordnet_splits.making.digesting import read_digests
-from wordnet_splits.making.population import NO_POSITIONS
-from wordnet_splits.sources import open_source, source_class
 
 COLUMNS = ("image_id", "class_id", "split")
 

@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import replacing, write_text
 from wordnet_splits.base.parquet import IMAGE, hub_metadata, open_parquet, parquet_errors, schema_of
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.manifest.carried import FOLDER as SOURCES
 from wordnet_splits.exchange.entries import TEXT_COLUMNS, ListEntry, entry_of, list_files, text_row
 from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
 from wordnet_splits.exchange.tasks import ExportTask, ImportTask
-from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.carried import FOLDER as SOURCES
 
 ROWS_PER_FILE: Final = 5_000
 """Largest number of pictures in a file; about 500 MB of photographs."""

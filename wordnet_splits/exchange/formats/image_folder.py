@@ -13,10 +13,10 @@ from pathlib import Path
 from fix_resize.decode import EXTENSIONS
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import printable
+from wordnet_splits.benchmark.manifest.tables import SPLITS
 from wordnet_splits.exchange.entries import ListEntry, slug
 from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
 from wordnet_splits.exchange.tasks import DEFAULT_EXTENSION, ExportTask, ImportTask
-from wordnet_splits.manifest.tables import SPLITS
 
 
 @register_format("imagefolder")

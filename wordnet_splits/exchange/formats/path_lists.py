@@ -14,6 +14,8 @@ from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.text_formats import csv_rows
 from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.benchmark.manifest import Part
+from wordnet_splits.benchmark.manifest.tables import SPLITS
 from wordnet_splits.exchange.entries import (
     MAX_LIST_BYTES,
     ListEntry,
@@ -23,8 +25,6 @@ from wordnet_splits.exchange.entries import (
 )
 from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
 from wordnet_splits.exchange.tasks import NEGATIVE, UNKNOWN, ExportTask, ImageRow, ImportTask
-from wordnet_splits.manifest import Part
-from wordnet_splits.manifest.tables import SPLITS
 
 IMAGES: Final = "images"
 """Folder of the pictures of an export with ``links``."""

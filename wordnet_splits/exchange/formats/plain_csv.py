@@ -17,10 +17,10 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import replacing
 from wordnet_splits.base.tabular import from_csv_cell, write_csv
 from wordnet_splits.base.text_formats import csv_rows
+from wordnet_splits.benchmark.manifest.tables import IMAGE_SCHEMA
 from wordnet_splits.exchange.entries import ListEntry, entry_of, parse_label
 from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
 from wordnet_splits.exchange.tasks import ExportTask, ImportTask
-from wordnet_splits.manifest.tables import IMAGE_SCHEMA
 
 IMAGES, CLASSES = "images.csv", "classes.csv"
 IMAGE_COLUMNS = ("source", "image_id")

@@ -17,11 +17,11 @@ from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.files import write_json
 from wordnet_splits.base.schemas import StrictModel, validate
 from wordnet_splits.base.text_formats import read_json
-from wordnet_splits.catalog import load_catalog
+from wordnet_splits.datasets.catalog import load_catalog
+from wordnet_splits.datasets.sources import source_names
 from wordnet_splits.exchange.entries import ListEntry
 from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
 from wordnet_splits.exchange.tasks import ExportTask, ImportTask
-from wordnet_splits.sources import source_names
 
 NAME: Final = "classes.json"
 SIDES: Final = {"id": "known", "csid": "known", "near": "unknown", "far": "unknown"}

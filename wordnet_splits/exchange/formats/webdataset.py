@@ -17,10 +17,10 @@ from typing import Final
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import replacing
 from wordnet_splits.base.text_formats import parse_json
+from wordnet_splits.datasets.sources.layouts.archives import archive_files
 from wordnet_splits.exchange.entries import ListEntry, entry_of, list_files, text_row
 from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
 from wordnet_splits.exchange.tasks import DEFAULT_EXTENSION, ExportTask, ImportTask, Picture
-from wordnet_splits.sources.layouts.archives import archive_files
 
 PICTURES_PER_SHARD: Final = 5_000
 """Largest number of pictures in a shard; about 500 MB of photographs."""

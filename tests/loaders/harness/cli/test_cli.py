@@ -12,8 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from loaders.harness.activations.on_benchmark import BenchmarkImages, Extractor
-from loaders.harness.activations.store import Store
 from loaders.harness.arrays import Arrays
 from loaders.harness.cli.main import app
 from loaders.harness.detectors import parse_detectors
@@ -21,15 +19,17 @@ from loaders.harness.evaluation.check import check_results
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.sets import NOT_CHOSEN
-from loaders.harness.model import load_model
+from loaders.harness.extraction.on_benchmark import BenchmarkImages, Extractor
+from loaders.harness.extraction.store import Store
+from loaders.harness.models import load_model
 from tests.photographs import SHARK, build_photographs, image_file, write_root
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.finding import load_manifest
+from wordnet_splits.base.terminal.runner import run
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import auroc
-from wordnet_splits.terminal.runner import run
 
-from ..model.networks import Wrapped, small_network
+from ..models.networks import Wrapped, small_network
 
 MODULE = """
 import torch
@@ -351,7 +351,7 @@ def test_no_image_is_forwarded_twice_and_test_labels_are_not_given(tmp_path: Pat
     images, store = BenchmarkImages(manifest), Store(tmp_path / "store")
     model = load_model(network, device="cpu")
     extractor = Watching(model, images, store)
-    from loaders.harness.activations.runs import ModelRun
+    from loaders.harness.extraction.runs import ModelRun
 
     watched = ModelRun("m", model.key, extractor.read)
     evaluate_runs(manifest, [watched], parse_detectors("msp,knn,tempscale,mds"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loaders.harness.cli.main import app
-from wordnet_splits.terminal.runner import run
+from wordnet_splits.base.terminal.runner import run
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])

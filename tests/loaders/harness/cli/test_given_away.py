@@ -10,8 +10,8 @@ import pytest
 from loaders.harness import Results
 from loaders.harness.cli.main import app
 from tests.wordnet_splits import own_pictures as own
-from wordnet_splits.making import build_benchmark
-from wordnet_splits.terminal.runner import run
+from wordnet_splits.base.terminal.runner import run
+from wordnet_splits.benchmark.construct import build_benchmark
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten", "no_roots_of_this_machine")
 

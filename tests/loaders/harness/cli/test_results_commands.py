@@ -15,8 +15,8 @@ from loaders.harness.cli.printing import split_labels
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from tests.loaders.harness.evaluation.fake_runs import fake_run
 from tests.wordnet_splits.command import environment
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.terminal.runner import run
+from wordnet_splits.base.terminal.runner import run
+from wordnet_splits.benchmark.resolve import load_manifest
 
 BLOCKED = "import sys; sys.modules['torch'] = sys.modules['torchvision'] = None\n"
 EACH = """

@@ -9,7 +9,7 @@ import pytest
 
 from loaders.harness.cli.main import app
 from wordnet_splits.base.parquet import read_table
-from wordnet_splits.terminal.runner import run
+from wordnet_splits.base.terminal.runner import run
 
 ENTRIES = Path(__file__).resolve().parents[4] / "manifests" / "results"
 pytestmark = pytest.mark.skipif(not ENTRIES.exists(), reason="the committed results are not in this copy")

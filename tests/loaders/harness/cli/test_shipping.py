@@ -12,7 +12,7 @@ import pytest
 from loaders import UnknownDetectionSet
 from loaders.harness.cli.main import app
 from wordnet_splits.base.parquet import read_table
-from wordnet_splits.terminal.runner import run
+from wordnet_splits.base.terminal.runner import run
 
 
 def ran(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:

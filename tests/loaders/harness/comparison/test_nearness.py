@@ -12,15 +12,15 @@ from scipy.stats import spearmanr
 
 from loaders.harness import Results, nearness, plot
 from loaders.harness.comparison.class_nearness import MEASURES, REFERENCE, TO
-from loaders.harness.plots import plot_data
-from loaders.harness.plots.selection import REPLICATES
+from loaders.harness.report.plots import plot_data
+from loaders.harness.report.plots.selection import REPLICATES
 from loaders.harness.semantics import classes_of
 from tests.loaders.harness.comparison.test_compare import draw
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.finding import load_manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import bootstrap_indices
-from wordnet_splits.similarity import compare
+from wordnet_splits.wordnet.similarity import compare
 
 FOLDER = (
     Path(__file__).resolve().parents[4] / "manifests" / "results" / "unknown-cifar-tinyval-resnet20-short"
@@ -126,7 +126,7 @@ def test_a_benchmark_that_its_name_does_not_find_is_given(
     manifests = FOLDER.parents[1]
     shutil.copytree(manifests / held.about.benchmark, tmp_path / "build" / "mine")
     expected = nearness(held, detectors=["mcp"], bootstrap=0).rows()
-    monkeypatch.setattr("wordnet_splits.manifest.folders.shipped_folders", lambda: [tmp_path])
+    monkeypatch.setattr("wordnet_splits.benchmark.manifest.places.shipped_folders", lambda: [tmp_path])
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError) as caught:
         nearness(held, bootstrap=0)

@@ -15,8 +15,8 @@ from safetensors.numpy import load_file, save_file
 
 from fix_resize.decode import UndecodableImageError
 from loaders.harness import Results, evaluate, load_detector, load_model
-from loaders.harness.backend.transforms import to_uint8
 from loaders.harness.deployment.detector_folder import ARRAYS, CALIBRATION, DESCRIPTION
+from loaders.harness.models.transforms import to_uint8
 from tests.loaders.harness.altering import alterations, altered, reseal
 from tests.loaders.harness.deployment.test_shipped_detector import MODEL, network
 from wordnet_splits.base.errors import DataError, SplitsError

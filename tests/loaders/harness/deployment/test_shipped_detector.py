@@ -20,12 +20,12 @@ from fix_resize import resize
 from fix_resize.spec import get_spec
 from loaders import UnknownDetectionSet
 from loaders.harness import Results, evaluate, load_detector
-from loaders.harness.backend.transforms import Transform, evaluation_transform
 from loaders.harness.deployment import ShippedDetector, export_detector
 from loaders.harness.deployment.detector_folder import ARRAYS, DESCRIPTION
 from loaders.harness.deployment.export import _notes
 from loaders.harness.deployment.image_table import score_files
 from loaders.harness.detectors import DETECTORS, get_detector, list_detectors
+from loaders.harness.models.transforms import Transform, evaluation_transform
 from tests.raising import raises
 from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.errors import DataError, OutputError, SourceError, UnknownNameError

@@ -13,22 +13,22 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 from torch import nn
 
-from loaders.harness.activations.on_benchmark import BenchmarkImages, Extractor
-from loaders.harness.activations.store import Store
 from loaders.harness.arrays import Array, Arrays
-from loaders.harness.backend.maps import as_maps, find_stages, in_layout_of
 from loaders.harness.detectors import ConfiguredDetector, get_detector, list_detectors, parse_detectors
 from loaders.harness.evaluation.fitting import fit_data, fit_on_benchmark
 from loaders.harness.evaluation.model_evaluation import evaluate
 from loaders.harness.evaluation.scoring import confidence, fit, predicted
 from loaders.harness.evaluation.sets import EvaluatedSets
-from loaders.harness.model import load_model
+from loaders.harness.extraction.on_benchmark import BenchmarkImages, Extractor
+from loaders.harness.extraction.store import Store
+from loaders.harness.models import load_model
+from loaders.harness.models.maps import as_maps, find_stages, in_layout_of
 from loaders.harness.probes.stages import gram_rows, without_first_rank
 from tests.loaders.harness.detectors.separable import images
-from tests.loaders.harness.model.networks import small_network
+from tests.loaders.harness.models.networks import small_network
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.finding import load_manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 
 TRAIN, VAL, KNOWN = images(800, seed=1), images(120, seed=2), images(200, seed=3)
 OUTSIDE = images(100, seed=5, unknown=True)

@@ -11,19 +11,19 @@ import pytest
 import torch
 from scipy import stats
 
-from loaders.harness.activations.on_benchmark import BenchmarkImages, Extractor
-from loaders.harness.activations.store import Store
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.detectors.pytorch_ood import pytorch_ood_specs
 from loaders.harness.evaluation.scoring import confidence, fit
-from loaders.harness.model import load_model
+from loaders.harness.extraction.on_benchmark import BenchmarkImages, Extractor
+from loaders.harness.extraction.store import Store
+from loaders.harness.models import load_model
 from tests.imported import Imported
 from tests.loaders.harness.detectors.separable import CLASSES, head_of, images, reordered
-from tests.loaders.harness.model.networks import small_network
+from tests.loaders.harness.models.networks import small_network
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.finding import load_manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import auroc
 
 theirs = Imported("pytorch_ood.detector", "pytorch-ood is not installed")

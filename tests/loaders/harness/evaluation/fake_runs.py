@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from loaders.harness.activations.runs import GroupOutputs, ModelRun
 from loaders.harness.arrays import Arrays
+from loaders.harness.extraction.runs import GroupOutputs, ModelRun
 from tests.made_manifests import made_manifest
-from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 
 WIDTH = 8
 DIFFICULTY = {"id": 0.0, "csid": 0.5, "near": 1.5, "far": 4.0, "external": 2.5}

@@ -20,7 +20,7 @@ from loaders.harness.leaderboard.submit import submit
 from tests.raising import raises
 from tests.wordnet_splits.command import run
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
-from wordnet_splits.finding import load_manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 
 ID = "digits-0-5"
 GROUPS = (ID, "digits-6-9", "gaussian", "uniform")

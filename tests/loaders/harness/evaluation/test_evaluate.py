@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from loaders.harness.activations.runs import GroupOutputs, ModelRun
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import detector_spec, get_detector
 from loaders.harness.detectors.mahalanobis import Mahalanobis
@@ -20,7 +19,8 @@ from loaders.harness.evaluation.metric_rows import MEAN, POOLED
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.schema import MetricOptions
-from loaders.harness.model.class_map import ClassMap
+from loaders.harness.extraction.runs import GroupOutputs, ModelRun
+from loaders.harness.models.class_map import ClassMap
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError

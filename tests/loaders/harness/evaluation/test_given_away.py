@@ -18,7 +18,7 @@ from loaders.harness.array_checks import refuse_probabilities
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.evaluation.results import Results
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.finding import load_manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 
 K, N = 6, 90
 ID = "digits-0-5"

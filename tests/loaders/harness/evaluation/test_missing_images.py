@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.making import build_benchmark
+from wordnet_splits.benchmark.construct import build_benchmark
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
@@ -61,7 +61,7 @@ def without(tmp_path: Path) -> Any:
         root, recipe = write_root(tmp_path / "imagenet", (32, 32)), tmp_path / "fitted.toml"
         recipe.write_text(RECIPE)
         folder = build_benchmark(recipe, roots={"imagenet1k": root}, out=tmp_path, local=True).folder
-        from wordnet_splits.finding import load_manifest
+        from wordnet_splits.benchmark.resolve import load_manifest
 
         manifest = load_manifest(folder)
         ids = {name.rpartition("/")[2] for name in manifest.images(split, "known")["image_id"].to_pylist()}

@@ -17,10 +17,10 @@ from loaders.harness.evaluation.sentences import lines_below
 from loaders.harness.evaluation.tables import tables
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError, SourceError, SplitsError
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.packed.pack import pack
+from wordnet_splits.benchmark.images.pack import pack
+from wordnet_splits.benchmark.resolve import load_manifest
 
-from ..model.networks import small_network
+from ..models.networks import small_network
 
 
 def network(seed: int, classes: int = 6) -> nn.Module:

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 from loaders import evaluate, evaluate_arrays  # noqa: E402
 from loaders.harness import report  # noqa: E402
 from loaders.harness.evaluation.results import Results  # noqa: E402
-from loaders.harness.model.batch_dependence import NOT_COMPARED, RANDOM  # noqa: E402
+from loaders.harness.models.batch_dependence import NOT_COMPARED, RANDOM  # noqa: E402
 from tests.raising import raises  # noqa: E402
 
 K, N = 4, 80

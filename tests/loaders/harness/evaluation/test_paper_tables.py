@@ -21,7 +21,7 @@ from loaders.harness.evaluation.tables import format_tables, layouts, missing_ro
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.terminal.runner import run
+from wordnet_splits.base.terminal.runner import run
 
 SETS = [
     ("known", "id", "test", 90),

@@ -16,10 +16,10 @@ from loaders.harness.cli.main import app
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.schema import SWEEPS
-from loaders.harness.plots.plot_results import plot
+from loaders.harness.report.plots.plot_results import plot
 from tests.loaders.harness.altering import refusal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
-from wordnet_splits.terminal.runner import run
+from wordnet_splits.base.terminal.runner import run
 
 READERS: dict[str, Callable[[Path], object]] = {
     "check-results": lambda folder: check_results(folder, OPEN_SET),

@@ -11,11 +11,11 @@ from loaders.harness import check_results, evaluate
 from loaders.harness.cli.main import app
 from loaders.harness.leaderboard import read_entry, submit
 from tests.hub_server import at_hand
-from wordnet_splits.finding import find_manifest, load_manifest
-from wordnet_splits.hub.address import Address
-from wordnet_splits.publishing.publish import publish
-from wordnet_splits.publishing.release import collect_release
-from wordnet_splits.terminal.runner import run
+from wordnet_splits.base.terminal.runner import run
+from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
+from wordnet_splits.hub.publish import publish
+from wordnet_splits.hub.release import collect_release
+from wordnet_splits.remote.address import Address
 
 ADDRESS = "hf://datasets/org/set@v1/digits"
 

@@ -25,7 +25,7 @@ from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.raising import raises
 from tools.stored_results import read_stored
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
-from wordnet_splits.finding import load_manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 
 MANIFEST = fake_manifest(
     [

@@ -11,8 +11,8 @@ from torch import nn
 
 from loaders.harness import evaluate
 from wordnet_splits import build_benchmark
-from wordnet_splits.catalog.catalog import CATALOGS
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.datasets.catalog.table import CATALOGS
 
 CANARY = (8, 2)
 """Images by which a store is checked for being this network's at each use of it, and those of its probes."""

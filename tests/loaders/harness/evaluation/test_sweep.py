@@ -15,7 +15,6 @@ from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
 
 from loaders.harness import check_results, compare, report
-from loaders.harness.activations.runs import GroupOutputs, ModelRun
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import detector_spec, get_detector
 from loaders.harness.detectors.registry import configure
@@ -25,12 +24,13 @@ from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.sentences import lines_below
 from loaders.harness.evaluation.sets import EvaluatedSets
+from loaders.harness.extraction.runs import GroupOutputs, ModelRun
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.parquet import write_table
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 
 DIGITS = load_manifest("digits")
 

@@ -29,8 +29,8 @@ from tests.made_manifests import altered
 from tests.raising import raises
 from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.base.tabular import text_table
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import METRICS
 
 SETS = [

@@ -21,8 +21,8 @@ from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.schemas import CHECKSUM, write_sealed
 from wordnet_splits.base.text_formats import read_json
+from wordnet_splits.explorer.leaderboard_page import leaderboard_page
 from wordnet_splits.metrics import METRICS, classified_metric, pair_metric
-from wordnet_splits.site.leaderboard import leaderboard_page
 
 pytestmark = pytest.mark.usefixtures("user_metrics_forgotten")
 RUNS = [fake_run(OPEN_SET, 0)]

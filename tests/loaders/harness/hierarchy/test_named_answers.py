@@ -17,9 +17,9 @@ from loaders.harness.evaluation.results import Results
 from loaders.harness.hierarchy import HierarchyReport
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
-from wordnet_splits.finding import load_manifest
+from wordnet_splits.base.terminal.runner import run
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.hierarchy import Conformal
-from wordnet_splits.terminal.runner import run
 
 GROUPS = {"digits-0-5": "id", "digits-6-9": "near", "gaussian": "far", "uniform": "far"}
 

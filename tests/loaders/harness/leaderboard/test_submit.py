@@ -27,10 +27,10 @@ from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from tests.raising import raises
 from tools.stored_results import read_stored
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.leaderboard import FITTED_ON_OUTLIERS
-from wordnet_splits.site.leaderboard import leaderboard_page
-from wordnet_splits.terminal.runner import run
+from wordnet_splits.base.terminal.runner import run
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.explorer.leaderboard_page import leaderboard_page
+from wordnet_splits.hub.entries import FITTED_ON_OUTLIERS
 
 DIGITS = [load_manifest("digits")]
 
@@ -253,7 +253,7 @@ def test_outliers_are_stated_or_found_in_the_record_of_training(
     for use, found in (("beside", "external training images of digits"), ("none", "")):
         record = {"outliers": use, "benchmark": {"name": "digits"}}
         monkeypatch.setattr(
-            "loaders.harness.checkpoints.files.read_metadata", lambda path, record=record: record
+            "loaders.harness.training.checkpoints.files.read_metadata", lambda path, record=record: record
         )
         assert trained_on_outliers(trained) == found
     learning = {name for name, spec in DETECTORS.registered.items() if "ood-val" in spec.splits}

@@ -12,13 +12,13 @@ import torch
 from torch import nn
 
 from loaders import UnknownDetectionSet
-from loaders.harness.activations import Store, extract
-from loaders.harness.activations.extraction import image_generator
-from loaders.harness.backend.hooks import capture_outputs
-from loaders.harness.backend.transforms import Transform, evaluation_transform, to_uint8
 from loaders.harness.detectors.logits import ODIN
-from loaders.harness.model import Model, load_model
-from loaders.harness.model.class_map import ClassMap
+from loaders.harness.extraction import Store, extract
+from loaders.harness.extraction.extraction import image_generator
+from loaders.harness.models import Model, load_model
+from loaders.harness.models.class_map import ClassMap
+from loaders.harness.models.hooks import capture_outputs
+from loaders.harness.models.transforms import Transform, evaluation_transform, to_uint8
 from loaders.harness.probes import (
     PROBES,
     Dropout,
@@ -34,7 +34,7 @@ from loaders.harness.probes import (
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 
-from ..model.networks import small_network
+from ..models.networks import small_network
 
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)
 NORMALISED = evaluation_transform("none", MEAN, STD)

@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import nn
 
-from loaders.harness.activations.extraction import image_generator
-from loaders.harness.checkpoints.networks import build_network
-from loaders.harness.model import load_model
+from loaders.harness.extraction.extraction import image_generator
+from loaders.harness.models import load_model
 from loaders.harness.probes import Dropout, dropout
 from loaders.harness.probes.dropout import Replay
+from loaders.harness.training.checkpoints.networks import build_network
 from tests.imported import Imported
 
 models_vgg = Imported("torchvision.models.vgg")

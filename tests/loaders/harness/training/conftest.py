@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from loaders.harness.backend.transforms import Normalise
+from loaders.harness.models.transforms import Normalise
 from loaders.harness.training.data import Images, TrainingData
 
 

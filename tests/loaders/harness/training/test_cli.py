@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from loaders.harness import evaluate
-from loaders.harness.checkpoints.files import load_checkpoint, load_state
 from loaders.harness.cli.main import app
 from loaders.harness.cli.train import parse_seeds
+from loaders.harness.training.checkpoints.files import load_checkpoint, load_state
 from loaders.harness.training.data import load_training_data
 from tests.raising import raises
 from wordnet_splits.base.errors import SplitsError

@@ -12,15 +12,15 @@ from torch import Tensor
 
 from loaders.harness import audit_method
 from loaders.harness import train as train_models
-from loaders.harness.methods import Batch, Method, Network, Part, State, Term, declare
-from loaders.harness.methods.classification import Softmax
-from loaders.harness.methods.interface import Terms, cross_entropy
-from loaders.harness.methods.registry import register_method
 from loaders.harness.plugins import Parameters
+from loaders.harness.training.methods import Batch, Method, Network, Part, State, Term, declare
+from loaders.harness.training.methods.classification import Softmax
+from loaders.harness.training.methods.interface import Terms, cross_entropy
+from loaders.harness.training.methods.registry import register_method
 from loaders.harness.training.runs import choose_machine, plan_runs
 from loaders.harness.training.steps import DeviceData, reproducible
 from loaders.harness.training.trainer import Trainer
-from tests.loaders.harness.methods.stand_ins import recipe_of, small_data
+from tests.loaders.harness.training.methods.stand_ins import recipe_of, small_data
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.progress import Silent
 
@@ -99,7 +99,7 @@ def test_values_of_outliers_alone_are_a_part() -> None:
 
 def every_class() -> dict[str, type[Parameters]]:
     from loaders.harness.detectors.registry import DETECTORS
-    from loaders.harness.methods.registry import METHODS
+    from loaders.harness.training.methods.registry import METHODS
 
     detectors = {name: spec.implementation for name, spec in DETECTORS.registered.items() if spec.built_in}
     return {

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 import loaders
-from loaders.harness.checkpoints.choices import NETWORKS
 from loaders.harness.training import costs
+from loaders.harness.training.checkpoints.choices import NETWORKS
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, RecipeError, UnknownNameError
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from loaders.harness.checkpoints.recipe import load_recipe, recipe_names
+from loaders.harness.training.checkpoints.recipe import load_recipe, recipe_names
 from loaders.harness.training.steps import Run
 from tests.raising import raises
 from wordnet_splits.base.errors import RecipeError, SplitsError, UnknownNameError

@@ -13,8 +13,8 @@ import pytest
 import torch
 from filelock import FileLock
 
-from loaders.harness.checkpoints.files import load_checkpoint, load_state
 from loaders.harness.training import steps, trainer
+from loaders.harness.training.checkpoints.files import load_checkpoint, load_state
 from loaders.harness.training.data import TrainingData
 from loaders.harness.training.runs import TrainedRun, choose_machine, plan_runs, train_runs
 from loaders.harness.training.steps import Machine
@@ -201,7 +201,7 @@ def test_the_moving_average_is_kept_and_resumed(data: TrainingData, tmp_path: Pa
 
 METHOD = """
 from dataclasses import dataclass
-from loaders.harness.methods import Method, cross_entropy
+from loaders.harness.training.methods import Method, cross_entropy
 
 @dataclass(frozen=True)
 class Scaled(Method):

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from loaders.harness.checkpoints.files import load_checkpoint
 from loaders.harness.training import runs as module
 from loaders.harness.training import steps, trainer
+from loaders.harness.training.checkpoints.files import load_checkpoint
 from loaders.harness.training.data import TrainingData
 from loaders.harness.training.runs import choose_machine, plan_runs, train_runs
 from tests.raising import raises
@@ -143,7 +143,9 @@ def test_a_long_epoch_ends_soon_after_a_loss_that_is_not_finite(
 
     monkeypatch.setattr(trainer.Trainer, "_step", counted)
     with raises(DataError, naming="2"):
-        train(data, tmp_path, method={"name": "tests.loaders.harness.methods.public_bugs:NotANumber"})
+        train(
+            data, tmp_path, method={"name": "tests.loaders.harness.training.methods.public_bugs:NotANumber"}
+        )
     assert len(steps_taken) == 1 + -(-len(data.train) // recipe().batch)
 
 
@@ -208,7 +210,7 @@ def test_mistakes_of_methods_are_one_line(
     data: TrainingData, tmp_path: Path, name: str, named: object
 ) -> None:
     with raises(DataError, naming=named) as error:
-        train(data, tmp_path, method={"name": f"tests.loaders.harness.methods.public_bugs:{name}"})
+        train(data, tmp_path, method={"name": f"tests.loaders.harness.training.methods.public_bugs:{name}"})
     assert "\n" not in str(error.value)
 
 

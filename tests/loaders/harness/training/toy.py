@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from loaders.harness.checkpoints.recipe import TrainingRecipe
+from loaders.harness.training.checkpoints.recipe import TrainingRecipe
 from loaders.harness.training.data import TrainingData
 from loaders.harness.training.runs import TrainedRun, choose_machine, plan_runs, train_runs
 from wordnet_splits.base.progress import Silent

@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.wordnet_splits.command import Command
-from tests.wordnet_splits.sources.trees import in_class_folders, some, write_images
-from wordnet_splits.catalog.inventory import load_inventory
+from tests.wordnet_splits.datasets.sources.trees import in_class_folders, some, write_images
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.recipe import load_recipe
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.catalog.inventory import load_inventory
+from wordnet_splits.datasets.sources import Source, open_source
 from wordnet_splits.exchange import import_benchmark
 from wordnet_splits.exchange.archives.kim_archive import benches
-from wordnet_splits.finding import load_manifest
-from wordnet_splits.manifest import Manifest
-from wordnet_splits.recipe import load_recipe
-from wordnet_splits.sources import Source, open_source
 
 ID = ("apple", "baby", "bear")
 NEAR = ("girl", "cattle", "wolf")

@@ -1,0 +1,204 @@
+"""Batches of images within shards, read once for all models."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from wordnet_splits.base.errors import DataError
+
+from ..models.transforms import Transform, to_uint8
+
+ImageSet = Any
+"""An `UnknownDetectionSet`, or an object with its ``table``, both transforms and ``__getitems__``."""
+
+
+class ImageBatch(NamedTuple):
+    """One batch: its shard, its rows of the list, and its images on the host, by image step."""
+
+    shard: int
+    rows: range
+    images: Sequence[Tensor]
+
+
+class BatchReader:
+    """Reads images of a dataset as inputs of one model.
+
+    Parameters
+    ----------
+    dataset : the images; its own transforms are not used.
+    transform : applied here; its batch step on the device.
+    """
+
+    def __init__(self, dataset: ImageSet, transform: Transform, *, device: Any, dtype: Any) -> None:
+        self.transform = transform
+        self.device, self.dtype = torch.device(device), dtype
+        self.dataset = _with_steps(dataset, [image_step(transform)])
+
+    def rows(self, rows: Sequence[int]) -> Tensor:
+        """Return the images of some rows as input of the model."""
+        (images,) = _stacked(self.dataset.__getitems__(list(rows)))
+        return self.finish(images)
+
+    def finish(self, images: Tensor) -> Tensor:
+        """Bring a batch to the device and apply the transform's batch step."""
+        if self.device.type == "cuda":
+            images = images.pin_memory().to(self.device, non_blocking=True)
+        else:
+            images = images.to(self.device)
+        if self.transform.batch is not None:
+            images = self.transform.batch(images)
+        refuse_unscaled(images, "transform")
+        return images.to(self.dtype)
+
+
+class SharedReader:
+    """Reads the batches of some shards in order for several models; every image is decoded once.
+
+    The next batch is read during the computation of one.
+
+    Parameters
+    ----------
+    readers : the reader of each model, all of the same images.
+    workers : processes that read and transform; 0: a thread of this process reads one batch ahead.
+    """
+
+    def __init__(self, readers: Sequence[BatchReader], *, workers: int) -> None:
+        self.readers, self.workers = readers, workers
+        steps = [image_step(reader.transform) for reader in readers]
+        keys = [(id(step.image), step.to_pixels) for step in steps]  # a function may not be hashable
+        distinct = dict(zip(keys, steps, strict=True))
+        self._step_of = [list(distinct).index(key) for key in keys]
+        self.dataset = _with_steps(readers[0].dataset, list(distinct.values()))
+
+    def batches(self, shards: Sequence[tuple[int, range]], batch_size: int) -> Iterator[ImageBatch]:
+        """Yield the batches of ``shards`` (number, rows): of ``batch_size`` rows, fewer at a shard's end."""
+        plan = [
+            (shard, rows[start : start + batch_size])
+            for shard, rows in shards
+            for start in range(0, len(rows), batch_size)
+        ]
+        read_images = self._by_workers if self.workers else self._by_thread
+        for (shard, rows), images in zip(plan, read_images([list(rows) for _, rows in plan]), strict=True):
+            yield ImageBatch(shard, rows, images)
+
+    def model_input(self, number: int, batch: ImageBatch) -> Tensor:
+        """Return a batch as input of one of the models."""
+        step = self._step_of[number]
+        images = batch.images[step]
+        shared = self._step_of.count(step) > 1
+        return self.readers[number].finish(images.clone() if shared else images)  # models may write into them
+
+    def _by_thread(self, plan: list[list[int]]) -> Iterator[list[Tensor]]:
+        def load(rows: list[int]) -> list[Tensor]:
+            return _stacked(self.dataset.__getitems__(rows))
+
+        with ThreadPoolExecutor(1, thread_name_prefix="read") as pool:
+            pending = deque(pool.submit(load, rows) for rows in plan[:1])
+            for rows in [*plan[1:], []]:
+                if not pending:
+                    return
+                images = pending.popleft().result()
+                if rows:
+                    pending.append(pool.submit(load, rows))
+                yield images
+
+    def _by_workers(self, plan: list[list[int]]) -> Iterator[list[Tensor]]:
+        loader = iter(DataLoader(self.dataset, batch_sampler=plan, num_workers=self.workers))
+        for rows in plan:
+            try:
+                images, _ = next(loader)
+            except Exception:  # a worker's error arrives as text: raise the original one here
+                _stacked(self.dataset.__getitems__(rows))
+                raise
+            yield images if isinstance(images, list) else [images]
+
+
+class ImageStep(NamedTuple):
+    """The part of a transform that is applied to each image on the host.
+
+    Attributes
+    ----------
+    image : function of a PIL image, None for the image as it is.
+    to_pixels : whether the result is brought to uint8 pixels, for a batch step.
+    """
+
+    image: Callable[[Image.Image], Any] | None
+    to_pixels: bool
+
+    def __call__(self, image: Image.Image) -> Any:
+        """Return an image as a tensor (3, h, w), if the transform makes one."""
+        transformed = image if self.image is None else self.image(image)
+        return (
+            to_uint8(transformed) if self.to_pixels and isinstance(transformed, Image.Image) else transformed
+        )
+
+
+def image_step(transform: Transform) -> ImageStep:
+    """Return the part of a transform that is applied to each image on the host."""
+    return ImageStep(transform.image, transform.batch is not None)
+
+
+@dataclass(frozen=True)
+class EachStep:
+    """Several image steps of one decoded image, which they must not change; a class, to reach workers."""
+
+    steps: Sequence[ImageStep]
+
+    def __call__(self, image: Image.Image) -> tuple[Any, ...]:
+        """Return the result of every step."""
+        return tuple(step(image) for step in self.steps)
+
+
+def _with_steps(dataset: ImageSet, steps: Sequence[ImageStep]) -> ImageSet:
+    """Return a copy of a dataset whose items are images after one step, or tuples after several."""
+    copied = copy.copy(dataset)
+    if len(steps) == 1:
+        copied.transform = steps[0].image
+        copied.batch_transform = torch.nn.Identity() if steps[0].to_pixels else None  # uint8 (n, 3, h, w)
+    else:
+        copied.transform, copied.batch_transform = EachStep(steps), None
+    return copied
+
+
+def refuse_unscaled(images: Tensor, where: str) -> None:
+    """Raise DataError for integer images, 0 to 255, which a model does not take."""
+    if not images.is_floating_point():
+        raise DataError(
+            f"images of {str(images.dtype).removeprefix('torch.')} values: a model takes scaled floats",
+            where=where,
+            hint="let the transform scale them, or end it with .float() where the model does",
+        )
+
+
+def _stacked(items: Any) -> list[Tensor]:
+    """Return the images of (image, label) pairs, or of a batch that already is one tensor, by image step."""
+    images = getattr(items, "images", None)
+    if images is not None:
+        return [images]
+    results = [image for image, _ in items]
+    by_step = zip(*results, strict=True) if isinstance(results[0], tuple) else [results]
+    return [_one_tensor(list(images)) for images in by_step]
+
+
+def _one_tensor(images: Sequence[Any]) -> Tensor:
+    if not all(isinstance(image, torch.Tensor) for image in images):
+        raise DataError(
+            f"the transform returns {type(images[0]).__name__}, not a tensor", hint="end it with ToTensor"
+        )
+    shapes = sorted({tuple(image.shape) for image in images})
+    if len(shapes) > 1:
+        raise DataError(
+            f"the transform makes images of different sizes: {shapes[0]} and {shapes[1]}",
+            hint="end it with a crop or a resize to one size",
+        )
+    return torch.stack(list(images))

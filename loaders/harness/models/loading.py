@@ -1,0 +1,267 @@
+"""Load models: one by name or object, or all models of a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.untrusted import open_untrusted
+
+from ..plugins import IN_PYTHON, require_range
+from .class_map import ClassMapping
+from .devices import get_device
+from .model import ClassChoice, Model
+from .sources import LoadedModel, ModelRequest
+from .sources.objects import from_import, from_object
+from .sources.registry import SOURCES, file_sources
+from .sources.trained import PREFIX, trained_folders
+from .transforms import Normalise, Transform
+from .trial import DEADLINE
+from .weights import LARGEST, archive_kind, split_key
+
+LONGEST_DEADLINE = 1e6
+"""Seconds; eleven days."""
+WITHOUT_OPTIONS = ("exported", "onnx", "torchscript", "trained")
+"""Model sources without options."""
+ARCHIVES = (".pt", ".pth", ".bin")
+"""Suffixes of files of torch that hold a program, or weights alone."""
+WEIGHTS = (*ARCHIVES, ".safetensors")
+
+
+def load_model(
+    spec: Any,
+    *,
+    head: str | None = None,
+    device: Any = None,
+    weights: str | Path | None = None,
+    trust_model: bool = False,
+    restrict: str = "columns",
+    background: int | str | None = None,
+    mapping: ClassMapping | None = None,
+    model_id: str | None = None,
+    preprocess: Transform | None = None,
+    mean: float | str | Sequence[float] | None = None,
+    std: float | str | Sequence[float] | None = None,
+    options: Mapping[str, Any] | None = None,
+    deadline: float = DEADLINE,
+) -> Model:
+    """Load a classifier.
+
+    Parameters
+    ----------
+    spec : an nn.Module; a function of images (n, 3, h, w), a tensor, that returns logits or (features,
+        logits), as tensors or anything with ``__array__``; a path of a model: ``.onnx``, ``.pt2``
+        (torch.export), ``.ts`` or ``.pt`` (TorchScript); ``timm:NAME``; ``torchvision:NAME``; ``hf:NAME`` (a
+        Hugging Face image classifier, from the Hub or a folder); ``trained:FOLDER`` (of ``unknown-eval
+        train``); ``MODULE:NAME`` (a module, or a function that makes one).
+    head : name of the classifier head, by default found with a forward pass.
+    device : by default the GPU where there is one.
+    weights : a file of a state dict (.pt, .pth, .safetensors), read without unpickling objects, ``FILE#KEY``
+        where it holds several; for torchvision and timm also the name of published weights, or ``random``. By
+        default the publisher's.
+    trust_model : needed for TorchScript and exported programs, which may run code when loaded, and for
+        ``trained:FOLDER`` of a method or network ``MODULE:NAME``.
+    restrict, background, mapping : which columns are which labels, see `class_map.class_map`.
+    model_id : name of a model without one: a function (needed where its activations are kept), a module, or
+        a file.
+    preprocess : replaces the model's preprocessing.
+    mean, std : normalisation of the inputs, (pixels in [0, 1] - mean) / std; one number, or three. By default
+        the model's, else the benchmark's. If neither is stated, a model that is a file or a name needs
+        them, and an object gets pixels in [0, 1], with a note.
+    options : arguments of the constructor, e.g. ``{"num_classes": 40}``.
+    deadline : most seconds for a batch of an ONNX, TorchScript or exported program with loops. The first
+        batch is computed in a separate process, which is the only way to end an infinite loop; a later batch
+        in a thread, which goes on after the refusal until the process ends.
+
+    Raises
+    ------
+    UnknownNameError, DataError, UnsafeDataError : no such model or device, or it cannot be loaded.
+    """
+    if isinstance(spec, Path):
+        spec = str(spec)
+    if options and (not isinstance(spec, str) or spec.partition(":")[0] in WITHOUT_OPTIONS):
+        raise DataError(
+            f"{', '.join(options)}: this model is made already",
+            where=spec if isinstance(spec, str) else type(spec).__name__,
+            hint="options are for models that a name makes, such as timm:resnet50",
+        )
+    if model_id is not None and has_name(spec):
+        raise DataError(
+            f"model_id = {model_id!r}: this model has a name", where=str(spec), hint="leave it out"
+        )
+    torch_device = get_device(device)  # first: a missing device is reported at once
+    request = ModelRequest(
+        None if weights is None else str(weights),
+        trust_model,
+        model_id,
+        dict(options or {}),
+        torch_device.type,
+        _checked_deadline(deadline),
+    )
+    normalise = Normalise.of_options(mean, std)
+    loaded = _load(spec, request)
+    if preprocess is not None:
+        loaded.preprocess = preprocess
+    choice = ClassChoice(restrict, loaded.background if background is None else background, mapping)
+    model = Model(loaded, device=torch_device, head=head, choice=choice)
+    model.normalise, model.in_python = normalise, not isinstance(spec, str)
+    model.weights = _origin_of_weights(spec, weights)
+    return model
+
+
+def _checked_deadline(deadline: Any) -> float:
+    if isinstance(deadline, bool) or not isinstance(deadline, int | float):
+        raise DataError(f"{deadline!r} is not a number of seconds", where="deadline")
+    require_range(deadline, [("gt", 0), ("le", LONGEST_DEADLINE)], "deadline")
+    return float(deadline)
+
+
+def has_name(spec: Any) -> bool:
+    """Return whether a specification names a model, as ``timm:resnet50`` does; others take ``model_id``."""
+    prefix = str(spec).partition(":")[0]
+    return isinstance(spec, str | Path) and prefix in SOURCES and prefix not in file_sources().values()
+
+
+def names_code(spec: str) -> bool:
+    """Return whether a specification is ``MODULE:NAME``, which is imported."""
+    prefix, colon, name = spec.partition(":")
+    return bool(colon) and prefix not in SOURCES and name.isidentifier()
+
+
+def _origin_of_weights(spec: Any, weights: str | Path | None) -> str:
+    """Return a description of where a model's weights come from."""
+    if weights is not None:
+        return f"file {weights}" if split_key(weights)[0].is_file() else str(weights)
+    if not isinstance(spec, str):
+        return IN_PYTHON
+    prefix, _, name = spec.partition(":")
+    return f"published, {spec}" if prefix in SOURCES and not Path(name).exists() else spec
+
+
+def _load(spec: Any, request: ModelRequest) -> LoadedModel:
+    if not isinstance(spec, str):
+        return from_object(spec, request)
+    prefix, colon, name = spec.partition(":")
+    if colon and prefix in SOURCES:
+        return SOURCES[prefix](name, request)
+    suffix = Path(spec).suffix.lower()
+    if suffix in file_sources() or suffix in WEIGHTS:
+        return SOURCES[_source_of_file(Path(spec), suffix)](spec, request)
+    if names_code(spec):
+        try:
+            return from_import(spec, request)
+        except DataError as error:
+            cause = error.__cause__
+            if not isinstance(cause, ModuleNotFoundError) or cause.name != prefix:
+                raise
+            unknown_source = unknown("source of models", prefix, SOURCES, where=spec)
+            raise (unknown_source if unknown_source.near else error) from None
+    if not colon and Path(spec).is_file():
+        known = ", ".join(sorted({*file_sources(), ".pt"}))
+        raise DataError("is a file of an unknown kind", where=spec, hint=f"known: {known}")
+    raise unknown("source of models", prefix, [*SOURCES, "MODULE"], where=spec)
+
+
+def _source_of_file(path: Path, suffix: str) -> str:
+    """Return the prefix of the source that loads a file; DataError for no file, or one of weights alone."""
+    if suffix in file_sources():
+        return file_sources()[suffix]
+    with open_untrusted(path, largest=LARGEST) as file:
+        kind = archive_kind(file) if suffix in ARCHIVES else ""
+    if not kind:
+        raise DataError(
+            "holds weights, and not the network that they belong to",
+            where=str(path),
+            hint="name the network: --model timm:resnet18 --weights FILE (evaluate(module, weights=FILE))",
+        )
+    return kind
+
+
+class Models(dict[str, list[Model]]):
+    """Model name -> its runs, which differ in seed or optimizer; most models have one.
+
+    Attributes
+    ----------
+    user_named : whether the user gave the names, or declared which runs belong to a model.
+    """
+
+    def __init__(self, runs: Mapping[str, list[Model]], *, user_named: bool = False) -> None:
+        super().__init__(runs)
+        self.user_named = user_named
+
+
+def open_models(
+    specs: Sequence[str | Path],
+    weights: Sequence[str | Path] | str | Path | None = None,
+    *,
+    runs: bool = False,
+    **options: Any,
+) -> Models:
+    """Load models in order.
+
+    Parameters
+    ----------
+    specs : as in `load_model`; ``trained:PATH`` may be a folder of runs or a pattern: runs that differ only
+        in the seed belong to one model.
+    weights : one or several files: for a single specification, one model per file; otherwise one file per
+        specification.
+    runs : whether all of them are runs of one model.
+    options : other parameters of `load_model`.
+
+    Raises
+    ------
+    DataError : no model, one twice, or not as many weights files as models. Errors of `load_model`.
+    """
+    models = Models({})
+    model_id = options.pop("model_id", None)
+    if model_id is not None and all(map(has_name, specs)):
+        raise DataError(
+            f"model_id = {model_id!r}: every model here has a name of its own", hint="leave it out"
+        )
+    files = [weights] if isinstance(weights, str | Path) else list(weights or ())
+    pairs = _pairs(list(_expanded([str(spec) for spec in specs])), list(map(str, files)))
+    for spec, file in pairs:
+        name = model_id if model_id is None or len(pairs) == 1 else f"{model_id} {spec}"
+        model = load_model(spec, weights=file, model_id=None if has_name(spec) else name, **options)
+        if file is not None:
+            model.name = f"{model.name} {file}"
+        for earlier in [run for model_runs in models.values() for run in model_runs]:
+            if model.name == earlier.name and model.key != earlier.key:
+                model.name = spec  # files of one name in two folders
+            if model.name == earlier.name:
+                raise DataError(f"the model {model.name} is given twice", where="--model")
+        models.setdefault(model.series or model.name, []).append(model)
+    if not runs:
+        return models
+    return Models(
+        {"+".join(map(str, specs)): [run for model_runs in models.values() for run in model_runs]},
+        user_named=True,
+    )
+
+
+def _expanded(specs: Sequence[str]) -> Iterator[str]:
+    for spec in specs:
+        if spec.startswith(PREFIX):
+            yield from (f"{PREFIX}{folder}" for folder in trained_folders(spec.removeprefix(PREFIX)))
+        else:
+            yield spec
+
+
+def _pairs(specs: list[str], weights: list[str]) -> list[tuple[str, str | None]]:
+    if not specs:
+        raise DataError(
+            "no model is given", where="--model", hint="as in --model timm:resnet50, or --arrays DIR"
+        )
+    if not weights:
+        return [(spec, None) for spec in specs]
+    if len(specs) == 1:
+        return [(specs[0], file) for file in weights]
+    if len(specs) != len(weights):
+        raise DataError(
+            f"{len(weights)} weights files for {len(specs)} models",
+            where="--weights",
+            hint="give one file for each model, or one model for all files",
+        )
+    return list(zip(specs, weights, strict=True))

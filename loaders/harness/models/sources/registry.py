@@ -1,0 +1,97 @@
+"""Model sources by name: ``PREFIX:NAME`` -> a loaded network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from torch import Tensor, nn
+
+from wordnet_splits.base.registry import Registry
+
+from ..transforms import Normalise, Transform
+from ..trial import DEADLINE
+
+
+@dataclass
+class LoadedModel:
+    """A model as loaded by its source.
+
+    Attributes
+    ----------
+    name : for messages and results.
+    module : the nn.Module, None for a function.
+    architecture : text that describes how its tensors are connected; part of the model's key.
+    network : x -> (features or None, logits); None for the module with a hook at its head.
+    preprocess : its preprocessing, if any.
+    classes : class names or wnids, one per column.
+    numbered : whether the class names are numbers in order, and so may be column numbers.
+    source_of_classes : the source whose classes, in label order, the columns are.
+    background : the column of its background class, None where it has none.
+    series : name shared by trained runs that differ in the seed.
+    identified : whether its tensors and architecture identify it; not those of a function without a
+        ``model_id``.
+    normalise : the normalisation that it states for its inputs, None where it states none.
+    notes : sentences on how it was loaded, for results.
+    head : name of the classifier head, None where it has to be found.
+    trial : called once with the first batch, before it is computed; raises DataError.
+    deadline : most seconds for a batch, None for a program without loops.
+    """
+
+    name: str
+    module: nn.Module | None = None
+    architecture: str = ""
+    network: Callable[[Tensor], tuple[Tensor | None, Tensor]] | None = None
+    preprocess: Transform | None = None
+    classes: tuple[str, ...] | None = None
+    numbered: bool = False
+    source_of_classes: str | None = None
+    background: int | None = None
+    series: str = ""
+    identified: bool = True
+    normalise: Normalise | None = None
+    notes: tuple[str, ...] = ()
+    head: str | None = None
+    trial: Callable[[Tensor], None] | None = None
+    deadline: float | None = None
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """Options besides the name, see `loading.load_model`; ``device`` is the kind: cpu, cuda."""
+
+    weights: str | None = None
+    trust: bool = False
+    model_id: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    device: str = "cpu"
+    deadline: float = DEADLINE
+
+
+class ModelSource(Protocol):
+    """Loads a model by the name after the prefix."""
+
+    def __call__(self, name: str, request: ModelRequest) -> LoadedModel:
+        """Load it, or raise a SplitsError."""
+
+
+SOURCES: Final = Registry[ModelSource]("source of models", str(__package__), "wordnet_splits.models")
+_suffixes: dict[str, str] = {}
+
+
+def register_model_source(prefix: str, *suffixes: str) -> Callable[[ModelSource], ModelSource]:
+    """Register the decorated function as the source of ``prefix:NAME`` and of files with some suffixes."""
+
+    def add(function: ModelSource) -> ModelSource:
+        SOURCES.register(prefix)(function)
+        _suffixes.update(dict.fromkeys(suffixes, prefix))
+        return function
+
+    return add
+
+
+def file_sources() -> Mapping[str, str]:
+    """Return the suffix of a file -> prefix of the source that loads it, for all sources."""
+    SOURCES.names()  # imports them
+    return _suffixes

@@ -1,0 +1,291 @@
+"""Curves over thresholds and over the epochs of training, and densities of confidence and softmax by role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.plotting import Plot
+from wordnet_splits.base.shapes import Line, Lines
+from wordnet_splits.metrics import aurc_unknown, auroc, oscr, oscr_curve, pool, spread
+
+from ...arrays import Array
+from ...comparison.entries import Entry
+from ...detectors.parsing import as_shown, is_log_probability
+from .selection import Network, Selection, Sets, classified_id, of_roles, plot_kind
+
+Curve = tuple[Array, Array]
+OOD_ROLES = ("near", "far", "external")
+GRID = 1001
+"""Points of a mean over runs."""
+TRAINED = "trained:"
+"""Prefix of the weights of models that `unknown-eval train` trained."""
+GAMMAS = (("gamma_plus", "gamma+ (ID)"), ("gamma_minus", "gamma- (negatives)"), ("gamma", "gamma"))
+
+
+@plot_kind("risk-coverage", "risk of what is accepted over its share; wrong ID, near and far count as errors")
+def risk_coverage(selection: Selection) -> Plot:
+    """Return risk-coverage curves over the pool of ID, near and far; their mean is `aurc_unknown`."""
+    lines = []
+    for entry in selection.entries:
+        runs, values = [], []
+        for sets in selection.runs(entry):
+            counts = pool([*classified_id(entry, sets), *of_roles(sets, "near", "far").values()])
+            ranked = counts.unknowns
+            runs.append((ranked.cum_all / ranked.cum_all[-1], ranked.cum_ood / ranked.cum_all))
+            values.append(1000 * aurc_unknown(counts))
+        lines.append(mean_line(selection.label(entry), runs, values, 1))
+    panel = Lines("", "coverage", "risk", tuple(lines))
+    title = f"{selection.benchmark}: risk and coverage, AURC x 1000"
+    return Plot(title, (panel,), notes(selection))
+
+
+@plot_kind("roc", "ID accepted over OOD accepted, a panel for each OOD set")
+def roc(selection: Selection) -> Plot:
+    """Return ROC curves; ID is the positive class."""
+
+    def curve(entry: Entry, sets: Sets, group: str) -> tuple[Curve, float]:
+        counts = pool([*of_roles(sets, "id").values(), sets[group]])
+        accepted_ood = np.append(0, counts.cum_ood) / counts.n_ood
+        return (accepted_ood, np.append(0, counts.cum_id) / counts.n_id), 100 * auroc(counts)
+
+    chance = Line("chance", np.array([0.0, 1.0]), np.array([0.0, 1.0]), dashed=True)
+    panels = [
+        Lines(group, "OOD accepted (FPR)", "ID accepted (TPR)", (*lines, chance))
+        for group, lines in _lines_by_set(selection, curve, 1)
+    ]
+    return Plot(f"{selection.benchmark}: ROC, AUROC in %", tuple(panels), notes(selection))
+
+
+@plot_kind("oscr", "correct classification over false positives, log axis", paper="Palechor, figure 2")
+def oscr_log(selection: Selection) -> Plot:
+    """Return a line for each model and detector, a panel for each OOD set."""
+    return _oscr(selection, log_x=True)
+
+
+@plot_kind(
+    "oscr-linear",
+    "correct classification over false positives, linear axis",
+    paper="Palechor, figure 2 of the supplement",
+)
+def oscr_linear(selection: Selection) -> Plot:
+    """Return the curves of `oscr_log` with a linear axis."""
+    return _oscr(selection, log_x=False)
+
+
+def _oscr(selection: Selection, *, log_x: bool) -> Plot:
+    def curve(entry: Entry, sets: Sets, group: str) -> tuple[Curve, float]:
+        counts = pool([*classified_id(entry, sets), sets[group]])
+        points = oscr_curve(counts)
+        drawable = points.fpr > 0 if log_x else np.ones(len(points.fpr), dtype=bool)
+        return (points.fpr[drawable], points.ccr[drawable]), oscr(counts)
+
+    panels = [
+        Lines(group, "FPR", "CCR", tuple(lines), log_x=log_x)
+        for group, lines in _lines_by_set(selection, curve, 3, log_x=log_x)
+    ]
+    return Plot(f"{selection.benchmark}: OSCR and the area under it", tuple(panels), notes(selection))
+
+
+def _lines_by_set(
+    selection: Selection,
+    curve: Callable[[Entry, Sets, str], tuple[Curve, float]],
+    digits: int,
+    *,
+    log_x: bool = False,
+) -> Iterator[tuple[str, list[Line]]]:
+    """Yield each OOD set with a line for every entry; ``curve`` gives that of a run, and its metric."""
+    for group in selection.roles:
+        lines = []
+        for entry in selection.entries:
+            scored = [sets for sets in selection.runs(entry) if group in of_roles(sets, *OOD_ROLES)]
+            if scored:
+                runs, values = zip(*(curve(entry, sets, group) for sets in scored), strict=True)
+                lines.append(mean_line(selection.label(entry), runs, values, digits, log_x=log_x))
+        yield group, lines
+
+
+def mean_line(
+    name: str, runs: Sequence[Curve], values: Sequence[float], digits: int, *, log_x: bool = False
+) -> Line:
+    """Return the curve of one run as it is, or the mean of several with a band of a standard deviation.
+
+    The mean is over y at equal x, at `GRID` x from the smallest to the greatest that all runs have.
+
+    Parameters
+    ----------
+    runs : (x, y) of each run, x ascending. values : the metric of each run, for the legend.
+    """
+    runs_of = spread(np.array(values))
+    value = f"{runs_of.mean:.{digits}f}"
+    if len(runs) == 1:
+        return Line(name, *runs[0], value=value)
+    starts, ends = (function([x[at] for x, _ in runs]) for function, at in ((max, 0), (min, -1)))
+    x = np.geomspace(starts, ends, GRID) if log_x else np.linspace(starts, ends, GRID)
+    y = np.array([_at(x, *run) for run in runs])
+    mean, sd = y.mean(axis=0), y.std(axis=0, ddof=1)
+    band = np.clip(mean - sd, 0, 1), np.clip(mean + sd, 0, 1)
+    return Line(name, x, mean, value=f"{value}±{runs_of.sd:.{digits}f}", lo=band[0], hi=band[1])
+
+
+def _at(x: Array, curve_x: Array, curve_y: Array) -> Array:
+    """Return the curve's y at ``x``, after any rise at that very x."""
+    last = np.append(np.flatnonzero(np.diff(curve_x)), len(curve_x) - 1)
+    return np.asarray(np.interp(x, curve_x[last], curve_y[last]))
+
+
+def notes(selection: Selection) -> tuple[str, ...]:
+    """Return what the lines and bands of a plot over several runs are."""
+    if all(len(entry.runs) == 1 for entry in selection.entries):
+        return ()
+    return ("Lines are means over the runs of a model, bands one standard deviation.",)
+
+
+@plot_kind("palechor-3", "gamma+ and gamma- over the epochs of training", paper="Palechor, figure 3")
+def gammas_over_epochs(selection: Selection) -> Plot:
+    """Return a line for each run, from the ``model.json`` in the folder where it was trained."""
+    from ...training.checkpoints.files import read_metadata
+
+    histories = {}
+    for network in selection.networks():
+        weights = network.facts.weights
+        if weights.startswith(TRAINED):
+            histories[network.name] = read_metadata(Path(weights.removeprefix(TRAINED)))["history"]
+    panels = []
+    for column, label in GAMMAS:
+        lines = []
+        for name, history in histories.items():
+            points = [(row["epoch"], row[column]) for row in history if row.get(column) is not None]
+            if points:
+                epochs, values = zip(*points, strict=True)
+                lines.append(Line(name, np.array(epochs), np.array(values)))
+        if lines:
+            panels.append(Lines(label, "epoch", label, tuple(lines)))
+    if not panels:
+        raise DataError(
+            "no model here recorded gamma while it was trained",
+            where=selection.benchmark,
+            hint="`unknown-eval train` does, with a recipe that has negatives (BG, EOS)",
+        )
+    return Plot(f"{selection.benchmark}: confidence over epochs", tuple(panels))
+
+
+BINS = 60
+KINDS = ("correct", "incorrect", "near", "far", "external")
+
+
+@plot_kind("densities", "confidence by role, a panel for each detector")
+def densities(selection: Selection) -> Plot:
+    """Return densities of correct and wrong ID, near, far and external; sets of a role are pooled."""
+    panels = []
+    for entry in selection.entries:
+        runs = [_by_role(sets, entry.detector) for sets in selection.runs(entry)]
+        by_role = {name: [run[name] for run in runs if name in run] for name in runs[0]}
+        is_probability = is_log_probability(entry.detector)
+        ends = (0.0, 1.0) if is_probability else None
+        x_label = "probability" if is_probability else "confidence"
+        panels.append(density_panel(selection.label(entry), x_label, by_role, ends))
+    return Plot(f"{selection.benchmark}: confidence by role", tuple(panels), notes(selection))
+
+
+def _by_role(sets: Sets, detector: str) -> dict[str, Array]:
+    """Return the confidences of a run by role, those of ID by whether they are classified correctly."""
+    values: dict[str, list[Array]] = {}
+    for score_set in of_roles(sets, "id", "near", "far", "external").values():
+        confidence, correct = as_shown(detector, score_set.confidence), score_set.correct
+        if correct is None:
+            values.setdefault(score_set.role, []).append(confidence)
+        else:
+            values.setdefault("correct", []).append(confidence[correct])
+            values.setdefault("incorrect", []).append(confidence[~correct])
+    return {name: np.concatenate(parts) for name, parts in values.items()}
+
+
+@plot_kind("kim-6", "greatest softmax of correct, incorrect, near and far images", paper="Kim, figure 6")
+def greatest_softmax(selection: Selection) -> Plot:
+    """Return a panel for each model."""
+    panels = []
+    for model, networks in selection.networks_by_model().items():
+        by_role: dict[str, list[Array]] = {}
+        for network in networks:
+            table = network.predictions
+            roles = np.array(table["role"].to_pylist(), dtype=object)
+            greatest = _probabilities(table, "max_probability", network)
+            right = table["prediction"].to_numpy() == table["label"].to_numpy()
+            rows_of = {"correct": (roles == "id") & right, "incorrect": (roles == "id") & ~right}
+            rows_of |= {role: roles == role for role in ("near", "far")}
+            for name, rows in rows_of.items():
+                if rows.any():
+                    by_role.setdefault(name, []).append(greatest[rows])
+        panels.append(density_panel(model, "greatest softmax", by_role, (0.0, 1.0)))
+    return Plot(f"{selection.benchmark}: greatest softmax by role", tuple(panels), notes(selection))
+
+
+@plot_kind(
+    "palechor-4",
+    "histograms of softmax: the target class of knowns, the greatest of negatives and unknowns",
+    paper="Palechor, figure 4",
+)
+def target_and_greatest(selection: Selection) -> Plot:
+    """Return a panel for each model."""
+    panels = []
+    for model, networks in selection.networks_by_model().items():
+        by_set: dict[str, list[Array]] = {}
+        for network in networks:
+            table = network.predictions
+            groups = np.array(table["group"].to_pylist(), dtype=object)
+            target = table["target_probability"].to_numpy(zero_copy_only=False)
+            target = target[np.array(table["role"].to_pylist(), dtype=object) == "id"]
+            if np.isnan(target).any():
+                raise DataError("not every ID image has a class of the model", where=network.name)
+            greatest = _probabilities(table, "max_probability", network)
+            of_sets = {"target of ID": target}
+            of_sets |= {f"greatest of {group}": greatest[groups == group] for group in selection.roles}
+            for name, values in of_sets.items():
+                if len(values):
+                    by_set.setdefault(name, []).append(values)
+        panels.append(density_panel(model, "softmax", by_set, (0.0, 1.0)))
+    return Plot(f"{selection.benchmark}: softmax of target and greatest", tuple(panels), notes(selection))
+
+
+def density_panel(
+    title: str,
+    x_label: str,
+    values: Mapping[str, Sequence[Array]],
+    ends: tuple[float, float] | None = None,
+) -> Lines:
+    """Return histograms of equal bins, each of area 1: of several runs the mean, with a band.
+
+    Parameters
+    ----------
+    values : name of a line -> the values of each run. ends : of the bins, by default those of the values.
+    """
+    if ends is None:
+        every = np.concatenate([run for runs in values.values() for run in runs])
+        low, high = float(np.min(every)), float(np.max(every))
+        ends = (low, high) if high > low else (low - 0.5, high + 0.5)
+    edges = np.linspace(*ends, BINS + 1)
+    lines = []
+    for name in sorted(values, key=lambda kind: KINDS.index(kind) if kind in KINDS else -1):
+        # float32 softmax may round to above 1
+        clipped = [np.clip(run.astype(np.float64), *ends) for run in values[name] if len(run)]
+        if clipped:
+            densities = np.array([np.histogram(run, bins=edges, density=True)[0] for run in clipped])
+            mean, lo, hi = densities.mean(axis=0), None, None
+            if len(clipped) > 1:
+                sd = densities.std(axis=0, ddof=1)
+                lo, hi = np.maximum(mean - sd, 0), mean + sd
+            counts = sorted({len(run) for run in clipped})
+            sizes = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+            lines.append(Line(name, edges, mean, value=sizes, lo=lo, hi=hi))
+    return Lines(title, x_label, "density", tuple(lines), steps="post")
+
+
+def _probabilities(table: pa.Table, column: str, network: Network) -> Array:
+    if table[column].null_count:
+        raise DataError(f"{network.name} has images without a {column.replace('_', ' ')}")
+    return np.asarray(table[column].to_numpy())

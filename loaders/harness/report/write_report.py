@@ -1,0 +1,224 @@
+"""`report`: networks and sets, every table and plot, the worst mistakes, and commands to repeat it all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from wordnet_splits.base import files
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.lazy import MissingPackageError
+from wordnet_splits.base.plotting import plot_svg
+from wordnet_splits.datasets.sources.roots import Roots
+
+from ...opening import PackedFolders
+from ..comparison.entries import Draw, ResultsOrFolder
+from ..comparison.side_by_side import Comparison, ComparisonOptions, compare_draws_of
+from ..evaluation.sentences import lines_below
+from ..evaluation.sweeps import params_text, sweep_details
+from ..evaluation.table import Table
+from ..evaluation.tables import tables
+from ..hierarchy.named_answers import name_unknowns
+from .commands import (
+    bibtex_of,
+    commands,
+    environment_table,
+    fingerprints_table,
+    licences_table,
+    manifest_of,
+    missing_lines,
+    remarks,
+)
+from .mistakes import KINDS, Mistake, with_thumbnails, worst_mistakes
+from .page import DrawnPlot, Section, inline_svg, page
+from .plots import get_plot
+from .plots.selection import Selection
+
+MISTAKES = 12
+PLOTS = (
+    *("risk-coverage", "roc", "oscr", "densities", "near-far", "full-spectrum"),
+    *("nearness", "kim-5", "robustness", "recalcati-3"),
+)
+"""Plots in the order of the page; those without data are named below the others."""
+PER_DETECTOR = frozenset({"densities", "nearness"})
+"""Plots with a panel for each detector."""
+MAX_PANELS = 6
+"""Entries that get a panel each, the best; the other plots show all."""
+COLUMNS = 2
+"""Panels side by side."""
+
+
+def report(
+    results: Sequence[ResultsOrFolder] | ResultsOrFolder,
+    out: str | Path,
+    *,
+    detectors: Sequence[str] | None = None,
+    bootstrap: int = 0,
+    best: int | None = None,
+    mistakes: int = MISTAKES,
+    roots: Roots | None = None,
+    packed: PackedFolders | None = None,
+    store: str | Path | None = None,
+) -> Path:
+    """Write one page of HTML that needs no other file and no network.
+
+    Parameters
+    ----------
+    results : on one benchmark. detectors : labels, all by default.
+    bootstrap : replicates behind the intervals of the ranking; 0 for none.
+    best : number of models in the plots, the best by the primary metric of the benchmark's paper; all by
+        default. Tables hold all models.
+    mistakes : number of mistakes of each kind, with thumbnails where the images are at hand.
+    roots, packed : the folders of the images, as of `UnknownDetectionSet`.
+    store : folder of activations, for the section on answers in WordNet's hierarchy.
+
+    Raises
+    ------
+    DataError : results of several benchmarks or draws. OutputError : the file cannot be written.
+    MissingPackageError : no matplotlib or jinja2.
+    """
+    selection = Selection.of(results, detectors=detectors, store=store, replicates=bootstrap)
+    draw = selection.draw
+    comparison = compare_draws_of([draw], ComparisonOptions(bootstrap=bootstrap))
+    plots, plot_notes = _plots(selection if best is None else selection.best_models(best), comparison)
+    manifest, absent = manifest_of(draw)
+    worst, entry_name, mistake_notes = _mistakes(draw, comparison, mistakes, roots, packed)
+    sweeps = [table for evaluation in draw.results for table in sweep_details(evaluation.results)]
+    all_remarks = [
+        *draw.notes,
+        *(remark for evaluation in draw.results for remark in evaluation.results.about.remarks),
+    ]
+    sections = [
+        Section(
+            "What was run on what",
+            tables=(*_overview(draw), *sweeps),
+            lines=tuple(dict.fromkeys(all_remarks)),
+        ),
+        Section("What is missing", lines=tuple(missing_lines(draw))),
+        Section(
+            "Results",
+            tables=tuple(table for evaluation in draw.results for table in tables(evaluation.results)),
+            lines=tuple(
+                dict.fromkeys(line for evaluation in draw.results for line in lines_below(evaluation.results))
+            ),
+        ),
+        Section(
+            "Comparison",
+            tables=tuple(comparison.tables()),
+            lines=tuple(note for note in comparison.notes if note not in draw.notes),
+        ),
+        _named_unknowns(selection),
+        Section("Plots", plots=tuple(plots), lines=tuple(plot_notes)),
+        *(
+            Section(f"{title}: {entry_name}", mistakes=tuple(m for m in worst if m.kind == kind))
+            for kind, title in KINDS.items()
+        ),
+        Section(
+            "How to repeat it",
+            tables=(environment_table(draw), fingerprints_table(draw)),
+            lines=(*remarks(draw), *mistake_notes),
+            commands=tuple(commands(draw)),
+        ),
+        Section(
+            "Licences and citation",
+            tables=() if manifest is None else (licences_table(manifest),),
+            lines=(absent,) if absent else (),
+            listing="" if manifest is None else bibtex_of(manifest),
+        ),
+    ]
+    about = draw.first.about
+    facts = f"version {about.version}, images {about.images_fingerprint or 'awaiting a source'}"
+    path = Path(out)
+    files.write_text(path, page(f"{draw.benchmark}: what it does not know", facts, sections))
+    return path
+
+
+def _named_unknowns(selection: Selection) -> Section:
+    """Return the section on answers in WordNet of the first network, empty without stored activations."""
+    title = "Naming the unknown"
+    if selection.store is None:
+        return Section(title)
+    try:
+        network = next(selection.first_networks())
+        labels = {entry.detector for entry in selection.entries if entry.model == network.model}
+        outcome = name_unknowns(
+            network.results.results,
+            detectors=[label for label in network.results.results.detectors if label in labels],
+            run=network.facts.run,
+            benchmark=selection.draw.manifest(),
+            store=selection.store,
+            bootstrap=selection.replicates,
+        )
+        plots, notes = _drawn([("hierarchy", selection)], "h")
+    except SplitsError as error:
+        return Section(title, lines=(f"Not shown: {error}",))
+    return Section(title, tables=tuple(outcome.tables()), plots=tuple(plots), lines=(*outcome.notes, *notes))
+
+
+def _plots(selection: Selection, comparison: Comparison) -> tuple[list[DrawnPlot], list[str]]:
+    rank = {(row["model"], row["detector"]): n for n, row in enumerate(comparison.rows())}
+    ranked = tuple(sorted(selection.entries, key=lambda entry: rank[entry.label]))
+    selection = replace(selection, draw=replace(selection.draw, entries=ranked))
+    of_best = replace(selection, draw=replace(selection.draw, entries=ranked[:MAX_PANELS]))
+    if len(ranked) > MAX_PANELS:
+        note = f"The {MAX_PANELS} best of {len(ranked)} detectors of models, by rank."
+        of_best = replace(of_best, left_out=f"{selection.left_out} {note}".strip())
+    return _drawn(((name, of_best if name in PER_DETECTOR else selection) for name in PLOTS), "p")
+
+
+def _drawn(kinds: Iterable[tuple[str, Selection]], letter: str) -> tuple[list[DrawnPlot], list[str]]:
+    """Return plots by name, with ids that begin with a letter, and sentences on those that are not drawn."""
+    drawn, notes = [], []
+    for number, (name, selection) in enumerate(kinds):
+        try:
+            plot = replace(get_plot(name).plot(selection), columns=COLUMNS)
+            prefix = f"{letter}{number}-"
+            svg = inline_svg(plot_svg(plot, prefix), prefix, plot.title)
+            drawn.append(DrawnPlot(name, plot.title, svg, len(plot.panels), plot.notes))
+        except MissingPackageError:
+            raise
+        except SplitsError as error:
+            notes.append(f"Not drawn: {name}: {error}")
+    return drawn, notes
+
+
+def _mistakes(
+    draw: Draw, comparison: Comparison, limit: int, roots: Roots | None, packed: PackedFolders | None
+) -> tuple[list[Mistake], str, list[str]]:
+    """Return the mistakes of the best entry, its name, and sentences on those that are not shown."""
+    best = comparison.rankings[0].entries[0]
+    (entry,) = [entry for entry in draw.entries if entry.label == (best.model, best.detector)]
+    name = " ".join(part for part in entry.label if part)
+    try:
+        manifest = draw.manifest()
+    except SplitsError as error:
+        return [], name, [f"Mistakes are not shown: {error}"]
+    mistakes = worst_mistakes(entry, manifest, limit)
+    mistakes, notes = with_thumbnails(mistakes, manifest, roots=roots, packed=packed)
+    return mistakes, name, notes
+
+
+def _overview(draw: Draw) -> Iterator[Table]:
+    """Yield the networks, the sets with their numbers of images, and the detectors."""
+    rows = []
+    for evaluation in draw.results:
+        for run in evaluation.results.about.runs:
+            used = run.class_map
+            classes = "all" if used is None else f"{used.columns} of {used.of} ({used.mapping})"
+            transforms = " | ".join(dict.fromkeys(run.transforms.values()))
+            rows.append((run.name, run.weights, run.device, transforms, classes, run.model_key[:12]))
+    columns = ("model", "weights", "device", "transform", "classes", "key")
+    yield Table("Networks", columns, tuple(rows))
+    sets = draw.entries[0].scored()[0].sets
+    counts = tuple(
+        (name, score_set.role, f"{len(score_set.confidence):,}") for name, score_set in sets.items()
+    )
+    yield Table("Sets of test images that were scored", ("group", "role", "images"), counts)
+    detectors = []
+    for entry in draw.entries:
+        name = " ".join(part for part in entry.label if part)
+        for evaluation, number in entry.runs:
+            row = evaluation.results.rows(detector=entry.detector, run=number)[0]
+            detectors.append((name, params_text(row["params"]), row["chosen_on"] or "given"))
+    yield Table("Detectors", ("detector", "parameters", "chosen on"), tuple(dict.fromkeys(detectors)))

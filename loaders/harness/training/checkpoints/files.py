@@ -1,0 +1,182 @@
+"""Trained networks on disk: ``model.pt``, a state dict for ``weights_only=True``, and ``model.json``.
+
+``model.json`` describes the weights: network, recipe, seed, benchmark and its fingerprints, training history,
+command, and the SHA-256 of ``model.pt``. Each file is written atomically, the JSON last, so that a folder
+with a ``model.json`` is a finished model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from wordnet_splits.base import files
+from wordnet_splits.base.digests import DIGEST_BYTES
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.schemas import read_sealed, write_sealed
+from wordnet_splits.base.untrusted import GiB, read_bytes
+from wordnet_splits.base.user_code import require_trusted_name
+
+from ...models.weights import check_state, load_tensors, load_weights
+from ..methods import Method, Network, get_method
+from .choices import named_code
+from .networks import build_network
+from .recipe import TrainingRecipe
+from .schema import SCHEMA, TrainedModel
+
+WEIGHTS, METADATA, STATE = "model.pt", "model.json", "training.pt"
+STATE_KEYS = {"trainer", "history", "best", "earlier_machines", "request"}
+LARGEST = 16 * GiB
+AGAIN = "delete it and train again"
+
+
+def save_checkpoint(folder: Path, weights: Mapping[str, Any], metadata: Mapping[str, Any]) -> Path:
+    """Write weights and metadata into ``folder`` and return it; the same weights give the same bytes."""
+    blob = _serialised(weights)
+    digest = hashlib.sha256(blob).hexdigest()
+    files.write_bytes(folder / WEIGHTS, blob)
+    description = {"schema": SCHEMA, "weights": {"file": WEIGHTS, "sha256": digest}}
+    write_sealed(folder / METADATA, {**metadata, **description})
+    return folder
+
+
+def read_metadata(path: str | Path) -> dict[str, Any]:
+    """Return the content of ``model.json``; ``path`` is its folder, the file, or the ``model.pt`` beside it.
+
+    Raises
+    ------
+    DataError : the file does not exist, does not match `schema.TrainedModel`, or was altered.
+    """
+    file = _folder(path) / METADATA
+    if not file.exists():
+        hint = "give a folder that `unknown-eval train` has written, with its training finished"
+        raise DataError("no trained model here", where=str(path), hint=hint)
+    model = read_sealed(file, TrainedModel, hint="copy the folder again, or train the model again")
+    return model.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def load_checkpoint(path: str | Path, device: Any = "cpu", *, trust: bool = False) -> nn.Module:
+    """Return a trained network in evaluation mode.
+
+    Parameters
+    ----------
+    path : the folder of the model, its ``model.json`` or its ``model.pt``.
+    trust : whether code that ``model.json`` names (a method ``MODULE:NAME``) may be imported.
+
+    The module carries ``metadata`` (the whole ``model.json``), ``classes`` (names in label order),
+    ``background`` (the index of a background column, or None) and ``trained_by`` (a `TrainedBy`, or None). It
+    takes images normalised as ``metadata["input"]`` says, which is what the benchmark's recipe says.
+
+    Raises
+    ------
+    DataError : no model, an altered one, or weights of another SHA-256 or network.
+    UnsafeDataError : it names code that the user has not named in this process, without ``trust``.
+    """
+    file, metadata = _folder(path) / WEIGHTS, read_metadata(path)
+    blob = read_bytes(file, largest=LARGEST)
+    if hashlib.sha256(blob).hexdigest() != metadata["weights"]["sha256"]:
+        raise DataError(
+            "the weights are not those that model.json describes",
+            where=str(file),
+            hint="copy both files again, or train again",
+        )
+    weights = check_state(_deserialised(blob, file), file, hint=AGAIN)
+    with torch.device("meta"):  # shapes only: no memory is used until the weights fit
+        model, method = build_trained(metadata, str(file), trust=trust)
+    module = model.module
+    load_weights(module, weights, str(file), assign=True)
+    module.trained_by = None if method is None else TrainedBy(method, model)
+    module.metadata, module.classes = metadata, tuple(metadata["classes"])
+    module.background = metadata["network"]["background"]
+    return module.to(device).eval()
+
+
+def build_from(network: Mapping[str, Any]) -> nn.Module:
+    """Return the freshly initialised network that ``metadata["network"]`` describes."""
+    return build_network(
+        network["name"], network["outputs"], channels=network["channels"], size=tuple(network["size"])
+    )
+
+
+@dataclass(frozen=True)
+class TrainedBy:
+    """The training method of a network that has heads or outputs of the method."""
+
+    method: Method
+    model: Network
+
+
+def build_trained(metadata: Mapping[str, Any], where: str, *, trust: bool) -> tuple[Network, Method | None]:
+    """Return the network of a ``model.json`` with its method's heads, and the method, None without heads."""
+    network, record = metadata["network"], metadata.get("method")
+    choice = TrainingRecipe.model_validate(metadata["recipe"]).method
+    for name in named_code(network["name"], choice.name if record else ""):
+        require_trusted_name(name, trusted=trust, where=where)
+    model = Network(build_from(network), tuple(network["size"]))
+    if record is None:
+        return model, None
+    method = get_method(choice.name, choice.parameters, where=where)
+    model.facts, model.head_name = record["facts"], record["head"]
+    model.add_heads(method, network["outputs"])
+    return model, method
+
+
+def portable_state(module: nn.Module) -> dict[str, Any]:
+    """Return a copy of a state dict on the CPU in contiguous layout, so that bytes depend on values alone."""
+    plain = torch.contiguous_format
+    return {
+        name: tensor.detach().cpu().clone(memory_format=plain) for name, tensor in module.state_dict().items()
+    }
+
+
+def save_state(folder: Path, state: Mapping[str, Any]) -> None:
+    """Write the state that an interrupted training continues from (`load_state`), with its SHA-256."""
+    blob = _serialised(state)
+    files.write_bytes(folder / STATE, blob + hashlib.sha256(blob).digest())
+
+
+def load_state(folder: Path) -> dict[str, Any] | None:
+    """Return the state that `save_state` wrote last, or None.
+
+    Raises
+    ------
+    DataError : the file was altered, or is not the state of a training.
+    """
+    file = folder / STATE
+    if not file.exists():
+        return None
+    data = read_bytes(file, largest=LARGEST)
+    blob, checksum = data[:-DIGEST_BYTES], data[-DIGEST_BYTES:]
+    if hashlib.sha256(blob).digest() != checksum:
+        raise DataError("was altered: its checksum differs", where=str(file), hint=AGAIN)
+    state = _deserialised(blob, file)
+    if not isinstance(state, dict) or state.keys() | {"earlier_machines"} != STATE_KEYS:
+        raise DataError("is not the state of a training", where=str(file), hint=AGAIN)
+    return {"earlier_machines": [], **state}
+
+
+def delete_state(folder: Path) -> None:
+    """Remove the file of `save_state`."""
+    (folder / STATE).unlink(missing_ok=True)
+
+
+def _serialised(value: Any) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    return buffer.getvalue()
+
+
+def _deserialised(blob: bytes, where: Path) -> Any:
+    return load_tensors(io.BytesIO(blob), where, hint=AGAIN)
+
+
+def _folder(path: str | Path) -> Path:
+    path = Path(path)
+    return path.parent if path.name in (WEIGHTS, METADATA) else path

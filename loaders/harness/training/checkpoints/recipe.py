@@ -1,0 +1,344 @@
+"""Training recipes: validated TOML files that list their differences from the paper.
+
+Shipped recipes are in ``recipes/``; a path to a TOML file is accepted too. ``extends`` names a recipe or file
+whose keys are replaced one by one; that one may extend another.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from wordnet_splits.base.errors import RecipeError, unknown
+from wordnet_splits.base.text_formats import parse_toml, read_toml
+
+from ...plugins import parse_named, require_trusted_name
+from .choices import AUGMENTATIONS, NETWORKS, UPDATE_RULES, named_code
+
+
+class _Schedule(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Constant(_Schedule):
+    """The same rate throughout."""
+
+    kind: Literal["constant"]
+
+    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """Return 1."""
+        return 1.0
+
+
+class Steps(_Schedule):
+    """x factor from each milestone epoch on (counted from 0: ``120`` is after 120 epochs)."""
+
+    kind: Literal["steps"]
+    milestones: tuple[int, ...]
+    by: float = Field(gt=0, lt=1, alias="factor")
+
+    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """Return ``by`` to the number of milestones passed."""
+        epoch = step // steps_per_epoch
+        return float(self.by ** sum(epoch >= milestone for milestone in self.milestones))
+
+    def scaled(self, old: int, new: int) -> Steps:
+        """Return the milestones at the same fractions of ``new`` epochs as they have of ``old``."""
+        milestones = tuple(round(m * new / old) for m in self.milestones)
+        return Steps(kind="steps", milestones=milestones, factor=self.by)
+
+
+class Cosine(_Schedule):
+    """Half a cosine from 1 to ``end`` over all steps."""
+
+    kind: Literal["cosine"]
+    end: float = Field(default=0.0, ge=0, lt=1)
+
+    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """Return the factor of a step, counted from 0."""
+        return self.end + (1 - self.end) * _half_cosine(step / (steps_per_epoch * epochs))
+
+
+class OneCycle(_Schedule):
+    """Linear from near 0 to 1 over the first ``warmup`` of all steps, then half a cosine down to 0."""
+
+    kind: Literal["one-cycle"]
+    warmup: float = Field(default=0.25, gt=0, lt=1)
+
+    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """Return the factor of a step, counted from 0."""
+        total = steps_per_epoch * epochs
+        rise = max(1, round(self.warmup * total))
+        if step < rise:
+            return (step + 1) / rise
+        return _half_cosine((step - rise) / max(1, total - rise))
+
+
+def _half_cosine(progress: float) -> float:
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+
+
+Schedule = Annotated[Constant | Steps | Cosine | OneCycle, Field(discriminator="kind")]
+
+if TYPE_CHECKING:
+    from ..methods import Method
+
+
+VARIANTS = ("short", "imagenet")
+"""Recipes ``openood-VARIANT`` that every method can be trained with."""
+OF_THE_METHOD = ("method", "paper", "negatives_per_known", "select", "differs")
+"""Keys of a recipe that its variants keep."""
+
+
+class MethodChoice(BaseModel):
+    """A training method, a name in `training.methods` or ``MODULE:NAME``, and its parameters."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Everything but the name."""
+        return dict(self.model_extra or {})
+
+
+class OptimizerChoice(BaseModel):
+    """An update rule of `choices.UPDATE_RULES`, its rate, and its other settings by the rule's own names."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    rule: str
+    lr: float = Field(gt=0)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything but the rule."""
+        return {"lr": self.lr, **(self.model_extra or {})}
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        _one_of("update rule", self.rule, UPDATE_RULES)
+        return self
+
+
+class TrainingRecipe(BaseModel):
+    """How a network is trained.
+
+    Attributes
+    ----------
+    name, title, paper : what it is, and the paper's key where it is a paper's.
+    network : the default network.
+    optimizer : one or several optimizers by name; each has its own runs.
+    method : the training method; `build_method` makes it.
+    negatives_per_known : for methods with outliers beside: ratio of their batch to the ID images' batch.
+    select : the epoch that is kept: the last, that of least validation loss, or of greatest gamma.
+    patience : epochs without improvement of the ``select`` criterion after which training stops.
+    start : the recipe whose model is trained further, None for a new model.
+    runs : number of seeds in the paper. differs : differences from the paper, one sentence each.
+    shortened : whether `with_epochs` changed the number of epochs.
+    images : how many of the ID train images are trained on (`with_images`), None for all.
+    ema : decay per step of the moving average of the weights that is validated and kept, None without.
+    accumulate : number of parts of a batch whose gradients are added up before a step, None for 1.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    version: Literal[1] = Field(alias="schema")
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")
+    title: str
+    paper: str | None = None
+    network: str
+    method: MethodChoice
+    optimizer: dict[str, OptimizerChoice] = Field(min_length=1)
+    schedule: Schedule
+    augment: str
+    epochs: int = Field(ge=1, le=10_000)
+    batch: int = Field(ge=1)
+    negatives_per_known: int = Field(default=1, ge=1)
+    select: Literal["last", "val-loss", "gamma"]
+    patience: int | None = Field(default=None, ge=1)
+    start: str | None = None
+    runs: int = Field(default=5, ge=1)
+    differs: tuple[str, ...] = ()
+    shortened: bool = False
+    images: int | None = Field(default=None, ge=1)
+    ema: float | None = Field(default=None, gt=0, lt=1)
+    accumulate: int | None = Field(default=None, ge=2)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if ":" not in self.network:
+            _one_of("network", self.network, NETWORKS)
+        _one_of("augmentation", self.augment, AUGMENTATIONS)
+        if self.patience is not None and self.select == "last":
+            raise ValueError("patience needs select = 'val-loss' or 'gamma'")
+        return self
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the recipe as JSON-serialisable data for checkpoints.
+
+        Some options are included only where set, so that earlier models still match their recipe.
+        """
+        unset = {name for name in ("images", "ema", "accumulate") if getattr(self, name) is None}
+        return self.model_dump(mode="json", by_alias=True, exclude=unset)
+
+    def build_method(self) -> Method:
+        """Return the training method; its code, and so torch, is imported here, not where recipes are read.
+
+        Raises
+        ------
+        UnknownNameError : no such method or parameter. DataError : a value of the wrong type.
+        RecipeError : ``select = 'gamma'`` for a method without outliers.
+        """
+        from ..methods.registry import get_method
+
+        where = f"training recipe {self.name}"
+        method = get_method(self.method.name, self.method.parameters, where=where)
+        if self.select == "gamma" and method.outliers == "none":
+            raise RecipeError(
+                f"select = 'gamma' needs a method with outliers, not {self.method.name!r}",
+                where=where,
+                hint="select = 'last' or 'val-loss'",
+            )
+        return method
+
+    def with_method(self, text: str) -> TrainingRecipe:
+        """Return the recipe with another method, ``NAME[parameter=value]`` or ``MODULE:NAME``.
+
+        Its name is added to that of the recipe, and the change is noted in ``differs``.
+        """
+        name, parameters = parse_named(text, where="--method")
+        if name == self.method.name and not parameters:
+            return self
+        slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+        note = f"method {text} in place of {self.method.name}"
+        changed = {
+            "name": f"{self.name}-{slug}"[:64].rstrip("-"),
+            "method": {"name": name, **parameters},
+            "differs": (*self.differs, note),
+        }
+        return self._changed(changed)
+
+    def with_epochs(self, epochs: int) -> TrainingRecipe:
+        """Return the recipe with another number of epochs and scaled milestones, noted in ``differs``."""
+        if epochs == self.epochs:
+            return self
+        note = f"{epochs} epochs in place of {self.epochs}"
+        schedule = self.schedule
+        if isinstance(schedule, Steps):
+            schedule = schedule.scaled(self.epochs, epochs)
+            note += f", the rate's steps at {_listed(schedule.milestones)} in place of "
+            note += _listed(getattr(self.schedule, "milestones", ()))
+        changed = {
+            "epochs": epochs,
+            "schedule": schedule,
+            "differs": (*self.differs, note),
+            "shortened": True,
+        }
+        return self._changed(changed)
+
+    def with_images(self, images: int) -> TrainingRecipe:
+        """Return the recipe for part of the ID train images, equally many per class, noted in ``differs``."""
+        note = f"{images:,} of the ID train images, equally many of each class, by the benchmark's own draw"
+        return self._changed({"images": images, "differs": (*self.differs, note)})
+
+    def _changed(self, values: dict[str, Any]) -> TrainingRecipe:
+        try:
+            return TrainingRecipe.model_validate({**dict(self), **values})
+        except ValidationError as error:
+            raise _explain(error, f"training recipe {self.name}") from None
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return " and ".join(str(n) for n in numbers)
+
+
+def _one_of(kind: str, name: str, names: Any) -> None:
+    if name not in names:
+        near = difflib.get_close_matches(name, list(names), n=2, cutoff=0.5)
+        raise ValueError(
+            f"unknown {kind} {name!r}; {'did you mean' if near else 'known:'} {_or(near or names)}"
+        )
+
+
+def _or(names: Any) -> str:
+    return " or ".join(repr(n) for n in names) or "none"
+
+
+def recipe_names() -> tuple[str, ...]:
+    """Return the names of the shipped recipes, sorted."""
+    folder = files(__package__) / "recipes"
+    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+
+
+def load_recipe(name: str | Path, *, trust_model: bool = False) -> TrainingRecipe:
+    """Return a recipe by its shipped name or by the path of a TOML file, or a variant: ``NAME/VARIANT``.
+
+    ``cider/short`` has the method of ``cider`` and the other keys of ``openood-short``, where ``cider``
+    extends ``openood-cifar``; the keys of its table ``[variants.short]`` replace them.
+
+    Raises
+    ------
+    UnknownNameError : no such recipe. RecipeError : malformed; names the file and the key.
+    UnsafeDataError : its method or network is ``MODULE:NAME``, without ``trust_model``.
+    """
+    data, where = _read_extended(str(name)), f"training recipe {name}"
+    data.pop("variants", None)
+    try:
+        recipe = TrainingRecipe.model_validate(data)
+    except ValidationError as error:
+        raise _explain(error, where) from None
+    for code in named_code(recipe.network, recipe.method.name):
+        require_trusted_name(code, trusted=trust_model, where=where)
+    return recipe
+
+
+def _read_extended(name: str, within: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the keys of a recipe, those of the recipes it extends among them."""
+    if name in within:
+        raise RecipeError(
+            f"recipes extend each other in a circle: {' -> '.join((*within, name))}",
+            where=f"training recipe {within[0]}",
+            hint="extend a recipe that does not lead back",
+        )
+    path, slash, variant = name.rpartition("/")
+    if slash and variant in VARIANTS:
+        data = _read_extended(path, (*within, name))
+        changes = data.get("variants", {}).get(variant, {})
+        base = _read_extended(f"openood-{variant}", (*within, name))
+        method = {key: data[key] for key in OF_THE_METHOD if key in data}
+        merged = {**base, **method, "name": f"{data['name']}-{variant}", **changes}
+        merged["differs"] = [*base.get("differs", ()), *merged.get("differs", ())]
+        merged["title"] = f"{data['title']}, with the settings of {base['name']}"
+    else:
+        data = _read(name)
+        base_name = data.pop("extends", None)
+        merged = {**(_read_extended(str(base_name), (*within, name)) if base_name else {}), **data}
+    return merged
+
+
+def _read(name: str) -> dict[str, Any]:
+    if name.endswith(".toml"):
+        return read_toml(Path(name), error=RecipeError)
+    if name not in recipe_names():
+        raise unknown("training recipe", name, recipe_names())
+    text = (files(__package__) / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
+    return parse_toml(text, where=name, error=RecipeError)
+
+
+def _explain(error: ValidationError, where: str) -> RecipeError:
+    """Turn the first of pydantic's problems into one error with the key in question."""
+    problem = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        keys = [field.alias or name for name, field in TrainingRecipe.model_fields.items()]
+        near = difflib.get_close_matches(key, keys, n=2, cutoff=0.5)
+        return RecipeError(f"unknown key {key!r}", where=where, near=near, hint="correct the recipe")
+    if problem["type"] == "missing":
+        return RecipeError(f"the key {key!r} is missing", where=where, hint="add it to the training recipe")
+    message = problem["msg"].removeprefix("Value error, ")
+    return RecipeError(f"{key}: {message}" if key else message, where=where, hint="correct the recipe")

@@ -1,0 +1,92 @@
+"""The registry of training methods: modules of this folder, entry points, and ``MODULE:NAME``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.registry import Registry
+
+from ...plugins import convert_parameters, import_object, parse_named, ranges_of, require_range
+from .interface import Method
+
+MethodClass = TypeVar("MethodClass", bound=type[Method])
+METHODS: Final = Registry[type[Method]]("training method", str(__package__), "wordnet_splits.methods")
+PAPER_NAMES: Final = {
+    "s": "softmax",
+    "ce": "softmax",
+    "cross-entropy": "softmax",
+    "bg": "background",
+    "styleaugment": "augmented-copies",
+    "deepaugment": "augmented-copies",
+}
+"""Names in tables of papers that are unlike ours, in lower case; initials (OE, EOS) need no row here."""
+
+
+def register_method(name: str) -> Callable[[MethodClass], MethodClass]:
+    """Register the decorated dataclass as a training method.
+
+    Raises
+    ------
+    DataError : the class is not a method, a parameter has no default, or a shipped method has the name.
+    """
+
+    def add(cls: MethodClass) -> MethodClass:
+        _check(cls)
+        cls.name = name
+        METHODS.register(name)(cls)
+        return cls
+
+    return add
+
+
+def list_methods(pattern: str = "*") -> tuple[str, ...]:
+    """Return the names of the training methods that match a shell pattern, sorted.
+
+    Those of installed packages are among them.
+    """
+    return METHODS.names(pattern)
+
+
+def get_method(
+    text: str, parameters: Mapping[str, Any] | None = None, *, where: str = "training method"
+) -> Method:
+    """Return a training method by name, ``NAME[parameter=value,...]`` or ``MODULE:NAME``.
+
+    Raises
+    ------
+    UnknownNameError : no such method or parameter. DataError : a value of the wrong type or out of range.
+    """
+    name, written = parse_named(text, where=where)
+    cls = _class_of(name, where)
+    where = f"{where}: {name}"
+    defaults = {item.name: item.default for item in dataclasses.fields(cls)}
+    values = convert_parameters(cls, defaults, {**written, **(parameters or {})}, where)
+    for key in set(values) - set(ranges_of(cls)):
+        if isinstance(values[key], float):
+            require_range(values[key], (), f"{where}: {key}")
+    return cls(**values)
+
+
+def _class_of(name: str, where: str) -> type[Method]:
+    if ":" in name:
+        cls: type[Method] = import_object(name, where=where)
+        _check(cls)
+        cls.name = vars(cls).get("name") or name  # not the name of a method that it derives from
+        return cls
+    near = [ours for theirs, ours in PAPER_NAMES.items() if theirs == name.lower()]
+    return METHODS.find(name, where=where, near=near)
+
+
+def _check(cls: Any) -> None:
+    where = str(getattr(cls, "__qualname__", cls))
+    is_method = isinstance(cls, type) and issubclass(cls, Method)
+    if not is_method or "step" in cls.__abstractmethods__:
+        base = "loaders.harness.training.methods.Method"
+        message = f"a training method is a dataclass derived from {base}, with a `step` of its own"
+        raise DataError(message, where=where)
+    for item in dataclasses.fields(cls):
+        if item.default is dataclasses.MISSING:
+            raise DataError(f"parameter {item.name!r} has no default", where=where)

@@ -1,0 +1,78 @@
+"""What a command found, as a table: the same keys in every row, whatever was found."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.raising import raises
+from tests.wordnet_splits.command import Command
+from wordnet_splits.base.errors import ManifestError
+from wordnet_splits.benchmark.checks.freeze import freeze
+from wordnet_splits.benchmark.construct import build_benchmark
+from wordnet_splits.benchmark.manifest import read_manifest
+from wordnet_splits.benchmark.manifest.diff import diff_manifests
+from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
+from wordnet_splits.hub.cite import cite_benchmark
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("build")
+    build_benchmark("digits", out=out)
+    return out
+
+
+def test_two_draws_differ_in_rows_of_a_table(folder):
+    same = diff_manifests(load_manifest(folder / "digits"), build_benchmark("digits").manifest)
+    assert same.same
+    assert same.to_table().num_rows == 0
+    other = diff_manifests(load_manifest(folder / "digits"), load_manifest("unknown-cifar-tinyval"))
+    assert not other.same
+    assert other.to_table().num_rows == other.classes.count + other.images.count > 0
+    assert other.to_table().column_names == ["of", "change", "source", "class_id", "image_id"]
+    assert other.as_dict()["images"]["only_a"] == other.images.only_a
+
+
+def test_what_was_frozen_is_a_row(folder, tmp_path):
+    (row,) = freeze(read_manifest(folder / "digits"), manifests=tmp_path).to_table().to_pylist()
+    frozen = load_manifest(tmp_path / "digits")
+    assert row == {
+        "name": "digits",
+        "version": frozen.version,
+        "fingerprint": frozen.fingerprint,
+        "folder": str(tmp_path / "digits"),
+        "absent": [],
+        "unchanged": False,
+    }
+
+
+def without_evaluation(folder: Path, normalise: dict[str, Any] | None = None) -> Path:
+    """Copy ``digits`` as it was frozen before its evaluation had a fingerprint."""
+    copied = Path(shutil.copytree(find_manifest("digits"), folder / "digits"))
+    data = json.loads((copied / "manifest.json").read_text("utf-8"))
+    del data["fingerprints"]["evaluation"]
+    data["recipe"] |= {"normalise": normalise} if normalise else {}
+    (copied / "manifest.json").write_text(json.dumps(data), "utf-8")
+    return copied
+
+
+def test_a_build_is_frozen_over_an_older_manifest_and_compared_with_it(folder, tmp_path, capsys, monkeypatch):
+    old = without_evaluation(tmp_path / "frozen")
+    with raises(ManifestError, where="manifest.json", naming="fingerprints.evaluation"):
+        load_manifest(old)
+    assert Command(capsys, monkeypatch, tmp_path)("diff", str(old), str(folder / "digits")).code == 0
+    freeze(read_manifest(folder / "digits"), manifests=tmp_path / "frozen")
+    assert load_manifest(old).evaluation_fingerprint == load_manifest("digits").evaluation_fingerprint
+    other = without_evaluation(tmp_path / "other", {"mean": [0.1, 0.2, 0.3], "sd": [0.5, 0.5, 0.5]})
+    with raises(ManifestError, where="digits", naming="normalisation"):
+        freeze(read_manifest(folder / "digits"), manifests=other.parent)
+
+
+def test_a_citation_is_a_table_of_its_entries():
+    found = cite_benchmark("digits")
+    assert found.to_table()["key"].to_pylist() == [entry.key for entry in found.entries]

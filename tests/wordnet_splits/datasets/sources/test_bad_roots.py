@@ -1,0 +1,303 @@
+"""Every bad root: one clear line that says what was looked for, where, and how to get it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.raising import raises
+from tests.wordnet_splits.datasets.sources.kin_trees import TAKEN_FOR
+from tests.wordnet_splits.datasets.sources.trees import (
+    IMAGENET_TRAIN,
+    IMAGENET_VAL,
+    flat,
+    hub_shards,
+    in_class_folders,
+    jpeg,
+    link,
+    some,
+    tar_bytes,
+    write_images,
+)
+from wordnet_splits.base import errors
+from wordnet_splits.datasets.sources import open_source, source_class, source_names
+
+DTD = some("dtd", "all")
+OPENOOD = (
+    "openood-cifar10",
+    "openood-cifar100",
+    "openood-mnist",
+    "openood-svhn",
+    "openood-tin597",
+)
+IN_FILES = (
+    "imagenet1k",
+    "tiny-imagenet",
+    "food101",
+    "caltech256",
+    "places365",
+    "sun397",
+    "dtd",
+    *OPENOOD,
+    *TAKEN_FOR,
+)
+OF_21K = ("imagenet21k", "ssb-hard")
+
+
+def refused(name: str, root: Path, error: type[errors.SplitsError] = errors.SourceError) -> str:
+    """The one line with which a root is refused, on opening or on scanning."""
+    with pytest.raises(error) as caught:
+        list(open_source(name, root).scan())
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(root) in message
+    return message
+
+
+def dtd(root: Path) -> Path:
+    write_images(root, in_class_folders(DTD, "images", extension="jpg"))
+    return root
+
+
+def test_a_file_instead_of_a_folder(tmp_path: Path) -> None:
+    archive = tmp_path / "dtd-r1.0.1.tar.gz"
+    archive.write_bytes(b"\x1f\x8b")
+    assert "is a file, not a folder" in refused("dtd", archive)
+
+
+def test_a_folder_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = dtd(tmp_path / "root")
+    listed, denied = os.scandir, ""
+
+    def guarded(path: object) -> object:  # chmod does not stop the administrator, this does
+        if Path(str(path)).name == denied:
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    for denied in ("root", "images", "banded"):  # noqa: B007 (guarded sees it)
+        assert "permission denied" in refused("dtd", root)
+
+
+def test_an_image_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = open_source("dtd", dtd(tmp_path))
+
+    def denied(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", denied)
+    with raises(errors.MissingImageError, where=tmp_path):
+        source.read([min(DTD)[0]])
+
+
+def test_a_root_of_no_dataset_says_what_was_looked_for(tmp_path: Path) -> None:
+    write_images(tmp_path, ["holidays/beach.jpg", "notes/a.jpg"])
+    for name in (*IN_FILES, *OF_21K):
+        message = refused(name, tmp_path)
+        assert f"this is not {name}: looked for {source_class(name).looks_for}" in message
+        assert "it looks like" not in message
+
+
+OTHERS: dict[str, Callable[[Path], None]] = {
+    "dtd": lambda root: write_images(root, in_class_folders(DTD, "images", extension="jpg")),
+    "food101": lambda root: write_images(
+        root, in_class_folders(some("food101", "test"), "images", extension="jpg")
+    ),
+    "caltech256": lambda root: write_images(
+        root, in_class_folders(some("caltech256", "all"), "", extension="jpg")
+    ),
+    "places365": lambda root: write_images(root, flat(some("places365", "val"), "val_256", "jpg")),
+    "sun397": lambda root: write_images(root, ["SUN397/a/abbey/sun_aaalbzqrimafwbiv.jpg"]),
+    "tiny-imagenet": lambda root: write_images(root, in_class_folders(some("tiny-imagenet", "val"), "val")),
+    "imagenet1k": lambda root: write_images(root, in_class_folders(IMAGENET_TRAIN, "train")),
+    "openood-cifar10": lambda root: write_images(root, flat(some("openood-cifar10", "test"), "", "png")),
+    "openood-cifar100": lambda root: write_images(root, flat(some("openood-cifar100", "test"), "", "png")),
+    "openood-mnist": lambda root: write_images(root, flat(some("openood-mnist", "train"), "", "jpg")),
+    "openood-svhn": lambda root: write_images(root, flat(some("openood-svhn", "test"), "", "jpg")),
+    "openood-tin597": lambda root: write_images(
+        root, in_class_folders(some("openood-tin597", "test"), "test", "images")
+    ),
+    **TAKEN_FOR,
+}
+
+
+@pytest.mark.parametrize("held", OTHERS)
+def test_a_root_of_another_dataset_is_named(held: str, tmp_path: Path) -> None:
+    OTHERS[held](tmp_path)
+    for asked in (*IN_FILES, *OF_21K):
+        if asked == held:
+            assert open_source(asked, tmp_path).layout
+        else:
+            assert f"it looks like {held}" in refused(asked, tmp_path), asked
+
+
+def test_sorted_tiny_imagenet_is_not_taken_for_imagenet(tmp_path: Path) -> None:
+    """Both have wnid folders and n01443537_12.JPEG in them; Tiny ImageNet numbers only to 499."""
+    train = some("tiny-imagenet", "train", classes=4, each=9)
+    write_images(tmp_path, in_class_folders(train, "train"))
+    assert "it looks like tiny-imagenet" in refused("imagenet1k", tmp_path)
+    assert open_source("tiny-imagenet", tmp_path).count() == {"train": 36, "val": 0}
+
+
+@pytest.mark.parametrize("given", ["", "fog", "fog/5"])
+@pytest.mark.parametrize("flat_copy", [False, True])
+def test_one_corruption_is_not_taken_for_imagenet(given: str, flat_copy: bool, tmp_path: Path) -> None:
+    """Its folders and files have the names of ImageNet's own validation images."""
+    below = "imagenet-c/fog/5"
+    write_images(tmp_path, flat(IMAGENET_VAL, below) if flat_copy else in_class_folders(IMAGENET_VAL, below))
+    root = tmp_path / "imagenet-c" / given
+    assert "it looks like imagenet-c" in refused("imagenet1k", root)
+    source = open_source("imagenet-c", root)
+    rows = [row for batch in source.scan() for row in batch.to_pylist()]
+    assert {(row["image_id"], row["class_id"]) for row in rows} == {
+        (f"fog/5/{image_id}", wnid) for image_id, wnid, _ in IMAGENET_VAL
+    }
+
+
+@pytest.mark.parametrize("flat_copy", [False, True])
+def test_corrupted_images_under_another_name_are_told_by_their_size(flat_copy: bool, tmp_path: Path) -> None:
+    """Every picture of ImageNet-C has 224 x 224 pixels; of ImageNet's own hardly any has."""
+    rows = some("imagenet1k", "val", classes=4)
+    paths = list(flat(rows, "val") if flat_copy else in_class_folders(rows, "val"))
+    write_images(tmp_path, paths)
+    for path in paths:
+        (tmp_path / path).write_bytes(jpeg(1, (224, 224)))
+    assert "of 224 x 224 pixels, as ImageNet-C's" in refused("imagenet1k", tmp_path)
+    (tmp_path / paths[0]).write_bytes(jpeg(1, (224, 225)))
+    assert open_source("imagenet1k", tmp_path).count() == {"train": 0, "val": len(rows)}
+
+
+@pytest.mark.parametrize(
+    ("at", "target"),
+    [
+        ("loop", "."),
+        ("images/loop", ".."),
+        ("images/banded/loop", ".."),
+        ("images/woven", "../images"),
+        ("images/woven", "woven"),
+    ],
+)
+def test_a_loop_of_links(at: str, target: str, tmp_path: Path) -> None:
+    root = dtd(tmp_path / "root")
+    link(root / at, target)
+    assert "loop" in refused("dtd", root)
+
+
+def test_a_root_that_is_a_loop(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    assert "loop" in refused("dtd", tmp_path / "a")
+
+
+@pytest.mark.parametrize("at", ["images/woven", "images/banded/banded_0161.jpg", "images"])
+def test_a_link_out_of_the_root_is_not_followed(at: str, tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", dtd(tmp_path / "outside") / "images"
+    if at != "images":
+        dtd(root)
+    link(root / at, outside / "banded" / "banded_0002.jpg" if at.endswith("jpg") else outside)
+    root.joinpath("labels").mkdir(parents=True, exist_ok=True)
+    assert "leads out of the root" in refused("dtd", root, errors.UnsafeDataError)
+
+
+def test_a_link_out_of_the_root_that_no_image_needs_is_passed_over(tmp_path: Path) -> None:
+    root = dtd(tmp_path / "root")
+    (tmp_path / "notes").mkdir()
+    for at in ("README", "images/notes", "images/banded/notes"):
+        link(root / at, tmp_path / "notes")
+    assert open_source("dtd", root).count() == {"all": len(DTD)}
+
+
+def test_a_link_out_of_the_root_is_not_read_either(tmp_path: Path) -> None:
+    root = dtd(tmp_path / "root")
+    source = open_source("dtd", root)
+    image_id = min(DTD)[0]
+    secret = tmp_path / "secret.jpg"
+    secret.write_bytes(jpeg(1))
+    (root / f"images/{image_id}.jpg").unlink()
+    link(root / f"images/{image_id}.jpg", secret)
+    with raises(errors.UnsafeDataError, where="banded_0002.jpg"):
+        source.read([image_id])
+
+
+def test_one_id_in_two_files(tmp_path: Path) -> None:
+    root = dtd(tmp_path)
+    image_id = min(DTD)[0]
+    write_images(root, [f"images/{image_id}.JPEG"])
+    message = refused("dtd", root)
+    assert f"two files have the id {image_id!r}" in message
+
+
+def test_one_class_in_two_folders(tmp_path: Path) -> None:
+    write_images(tmp_path, ["train/arena/hockey/00000001.jpg", "train/arena-hockey/00000002.jpg"])
+    assert "class 'arena/hockey' has two folders" in refused("places365", tmp_path)
+
+
+def test_one_id_in_two_shards(tmp_path: Path) -> None:
+    image_id = min(IMAGENET_VAL)[0]
+    hub_shards(tmp_path, "validation", [(f"{image_id}.JPEG", jpeg(1)), (f"{image_id}.JPEG", jpeg(2))])
+    assert f"two files have the id {image_id!r}" in refused("imagenet1k", tmp_path)
+
+
+def test_a_corrupt_image_is_named_with_id_and_root(tmp_path: Path) -> None:
+    root = dtd(tmp_path)
+    image_id = min(DTD)[0]
+    path = root / f"images/{image_id}.jpg"
+    path.write_bytes(jpeg(1, (64, 64))[:-40])
+    source = open_source("dtd", root)
+    (raw,) = source.read([image_id])
+    assert source.check_image(raw)
+    with pytest.raises(errors.SourceError) as caught:
+        source.decode(raw, image_id)
+    assert f"dtd:{image_id}" in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+    assert "truncated" in str(caught.value)
+
+
+def test_no_root_says_how_to_give_one() -> None:
+    with raises(errors.SourceError, naming=("--root", "dtd", "WORDNET_SPLITS_ROOT_DTD")):
+        open_source("dtd", None)
+
+
+def test_an_unknown_source_offers_the_nearest() -> None:
+    with raises(errors.UnknownNameError, near="cifar100"):
+        open_source("cifar-100", Path("x"))
+
+
+def test_a_parameter_no_source_on_disk_takes(tmp_path: Path) -> None:
+    with raises(errors.SourceError, naming="seed"):
+        open_source("dtd", dtd(tmp_path), seed=1)
+
+
+def test_every_source_can_be_found() -> None:
+    for name in source_names():
+        cls = source_class(name)
+        assert cls.name == name
+        assert cls.splits
+        assert cls.looks_for or not cls.rooted
+        assert set(cls.expected()) == set(cls.splits)
+
+
+def test_a_sun_archive_that_is_cut_short_or_reaches_out_is_refused(tmp_path: Path) -> None:
+    whole = tar_bytes([("SUN397/a/abbey/sun_aaalbzqrimafwbiv.jpg", jpeg(1))])
+    archive = tmp_path / "SUN397.tar"
+    archive.write_bytes(whole[:700])
+    assert "the archive is truncated or corrupt" in refused("sun397", tmp_path)
+    archive.write_bytes(tar_bytes([("../a/abbey/sun_aaalbzqrimafwbiv.jpg", jpeg(1))]))
+    assert "lies outside the archive's folder" in refused("sun397", tmp_path, errors.UnsafeDataError)
+    twice = [("SUN397/a/abbey/sun_aaalbzqrimafwbiv.jpg", jpeg(n)) for n in (1, 2)]
+    archive.write_bytes(tar_bytes(twice))
+    assert "two members are named abbey/sun_aaalbzqrimafwbiv" in refused("sun397", tmp_path)
+
+
+def test_a_sun_archive_of_other_names_counts_them(tmp_path: Path) -> None:
+    names = ["SUN397/a/abbey/holiday.jpg", "SUN397/a/nowhere/sun_aaalbzqrimafwbiv.jpg"]
+    good = "SUN397/a/abbey/sun_aaalbzqrimafwbiv.jpg"
+    (tmp_path / "SUN397.tar").write_bytes(tar_bytes([(name, jpeg(1)) for name in (*names, good)]))
+    source = open_source("sun397", tmp_path)
+    assert [row["image_id"] for batch in source.scan() for row in batch.to_pylist()] == [
+        "abbey/sun_aaalbzqrimafwbiv"
+    ]
+    assert set(source.unexpected) == set(names)

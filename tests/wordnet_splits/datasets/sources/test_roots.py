@@ -1,0 +1,106 @@
+"""Roots: a flag wins over the environment, that over roots.toml; what is wrong is said with its place."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.raising import raises
+from wordnet_splits.base import errors
+from wordnet_splits.datasets.sources import roots
+
+
+@pytest.fixture(autouse=True)
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty config folder, and an environment without roots."""
+    monkeypatch.setattr("platformdirs.user_config_path", lambda name: tmp_path / name)
+    for key in [key for key in os.environ if key.startswith("WORDNET_SPLITS_ROOT_")]:
+        monkeypatch.delenv(key)
+    folder = tmp_path / "wordnet-splits"
+    folder.mkdir()
+    return folder
+
+
+def write(config: Path, text: str) -> None:
+    (config / "roots.toml").write_text(text, "utf-8")
+
+
+def test_nothing_configured_is_no_root() -> None:
+    assert roots.resolve_root("dtd") is None
+    assert roots.resolve_root("dtd", {"svhn": Path("/svhn")}) is None
+    assert roots.all_roots() == {}
+
+
+def test_the_order_is_flag_environment_file(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(config, 'tiny-imagenet = "/file"\n')
+    assert roots.resolve_root("tiny-imagenet") == Path("/file")
+    monkeypatch.setenv("WORDNET_SPLITS_ROOT_TINY_IMAGENET", "/environment")
+    assert roots.resolve_root("tiny-imagenet") == Path("/environment")
+    assert roots.resolve_root("tiny-imagenet", {"tiny-imagenet": Path("/flag")}) == Path("/flag")
+
+
+def test_an_empty_variable_is_none(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(config, 'dtd = "/file"\n')
+    monkeypatch.setenv("WORDNET_SPLITS_ROOT_DTD", "")
+    assert roots.resolve_root("dtd") == Path("/file")
+
+
+def test_home_and_relative_paths(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    write(config, 'dtd = "~/dtd"\nsvhn = "data/svhn"\n')
+    assert roots.resolve_root("dtd") == Path("/home/somebody/dtd")
+    assert roots.resolve_root("svhn") == config / "data" / "svhn"
+    assert roots.resolve_root("food101", {"food101": Path("~/food")}) == Path("/home/somebody/food")
+
+
+def test_all_roots_in_the_order_of_the_sources(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(config, 'svhn = "/svhn"\nimagenet1k = "/imagenet"\n')
+    monkeypatch.setenv("WORDNET_SPLITS_ROOT_CIFAR100", "/cifar")
+    found = roots.all_roots({"dtd": Path("/dtd")})
+    assert list(found) == ["imagenet1k", "cifar100", "svhn", "dtd"]
+    assert found["cifar100"] == Path("/cifar")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("dtd = /data", "not valid TOML"),
+        ('dtd = "/a"\ndtd = "/b"\n', "not valid TOML"),
+        ("dtd = 3\n", "root of dtd must be a path in quotes, not 3"),
+        ('dtd = ""\n', "must be a path in quotes"),
+        ('cifar-100 = "/c"\n', "did you mean 'cifar100'"),
+        ('[dtd]\nroot = "/d"\n', "must be a path in quotes"),
+        ('dtd = "~nobody-at-all/d"\n', "~nobody-at-all/d names the home folder of an unknown user"),
+    ],
+)
+def test_a_malformed_file_is_named(text: str, said: str, config: Path) -> None:
+    write(config, text)
+    for ask in (lambda: roots.resolve_root("dtd"), roots.all_roots):
+        with pytest.raises(errors.SplitsError) as caught:
+            ask()
+        assert said in str(caught.value)
+        assert str(config / "roots.toml") in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_no_text_is_named(config: Path) -> None:
+    (config / "roots.toml").write_bytes(b"\xff\xfe\x00")
+    with raises(errors.SourceError, where="roots.toml"):
+        roots.resolve_root("dtd")
+
+
+def test_unknown_names_are_refused_wherever_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    with raises(errors.UnknownNameError, near="places365"):
+        roots.resolve_root("places")
+    with raises(errors.UnknownNameError, where="--root", naming="places"):
+        roots.all_roots({"places": Path("/p")})
+    monkeypatch.setenv("WORDNET_SPLITS_ROOT_PLACES", "/p")
+    with raises(errors.UnknownNameError, where="WORDNET_SPLITS_ROOT_PLACES"):
+        roots.all_roots()
+
+
+def test_the_home_of_nobody_is_named() -> None:
+    with raises(errors.SourceError, where="--root", naming="~nobody-at-all/d"):
+        roots.resolve_root("dtd", {"dtd": Path("~nobody-at-all/d")})

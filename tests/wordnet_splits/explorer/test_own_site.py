@@ -1,0 +1,222 @@
+"""The site of an author's own benchmark: its pictures as far as licences allow, its download, its pages."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.wordnet_splits import own_pictures as own
+from tests.wordnet_splits.command import Command
+from tests.wordnet_splits.explorer.pages import read
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.explorer import make_site
+from wordnet_splits.explorer.sample_images import check_roots
+
+pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
+
+CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
+ROOT = ("--root", "mypics=pics")
+
+
+@pytest.fixture
+def splits(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    return Command(capsys, monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def make(splits: Command) -> Callable[[str], None]:
+    """A function that builds ``build/mine`` from pictures with more keys in their declaration."""
+
+    def build(more: str = "", about: str = "") -> None:
+        own.class_folders(Path("pics"), CLASSES, {"train": 1, "test": 3})
+        own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 1, "test": 3})
+        own.declare(Path("pics"), "mypics", "folders", more)
+        id_classes = "mypics:golden retriever,teapot"
+        assert splits("new", "mine", "--id", id_classes, "--near", "mypics", *ROOT).code == 0
+        recipe = Path("mine.toml").read_text("utf-8")
+        Path("mine.toml").write_text(f"{recipe}\n{about}", "utf-8")
+        assert splits("build", "mine.toml", *ROOT).code == 0
+
+    return build
+
+
+def test_the_site_of_one_benchmark_has_nothing_else(splits: Command, make: Callable[..., None]) -> None:
+    make()
+    made = splits("site", "./build/mine", "--out", "pages", *ROOT, "--pictures", 2)
+    assert made.out.startswith("1 benchmark, ")
+    assert made.err == ""
+    folder = Path("pages")
+    assert sorted(path.name for path in (folder / "data").iterdir()) == [
+        *("benchmark", "distances.js", "index.js", "search.js", "synsets.js")
+    ]
+    (about,) = read(folder, "index")["benchmarks"]
+    assert about["load"].splitlines()[:2] == [
+        "from wordnet_splits.torch import UnknownDetectionSet",
+        'test = UnknownDetectionSet("./mine", split="test", roots={"mypics": "DIR"})',
+    ]
+    assert [sentence[:23] for sentence in about["rules"].values()] == ["The classes of mypics t"] * 2, about[
+        "rules"
+    ]
+    assert all("{" not in sentence for sentence in read(folder, "benchmark/mine")["rules"])
+    page = read(folder, "benchmark/mine")
+    known = [row["role"] != "excluded" for row in load_manifest("./build/mine").classes.to_pylist()]
+    assert [len(files) for files in page["pictures"]] == [2 * taken for taken in known]
+    for file in page["pictures"][0]:
+        assert Image.open(folder / file).size == (64, 64)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.suffix != ".png")
+    assert size < 200_000
+    assert page["withheld"] == []
+
+
+def test_the_download_is_the_benchmark(splits: Command, make: Callable[..., None], tmp_path: Path) -> None:
+    make()
+    make_site("pages", ["./build/mine"])
+    (about,) = read(Path("pages"), "index")["benchmarks"]
+    file = Path("pages") / about["download"]["file"]
+    assert file.stat().st_size == about["download"]["bytes"]
+    before = file.read_bytes()
+    with zipfile.ZipFile(file) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    again = load_manifest(str(tmp_path / "unpacked" / "mine"))
+    assert again.fingerprint == load_manifest("./build/mine").fingerprint
+    assert list(again.declarations) == ["mypics"]
+    make_site("pages", ["./build/mine"])
+    assert file.read_bytes() == before
+    assert read(Path("pages"), "benchmark/mine")["pictures"] == [[]] * len(again.classes)
+    make_site("pages", ["digits"])
+    assert read(Path("pages"), "index")["benchmarks"][0]["download"] is None
+
+
+@pytest.mark.parametrize(
+    ("licence", "said"),
+    [
+        ("CC-BY-4.0", None),
+        ("MIT (the authors)", None),
+        (
+            "CC-BY-NC-ND-4.0",
+            "No pictures of mypics are shown: its licence (CC-BY-NC-ND-4.0) does not allow it.",
+        ),
+        ("CC BY 4.0, of pictures under other terms", "No pictures of mypics are shown: its licence"),
+    ],
+)
+def test_pictures_are_shown_as_the_licence_allows(
+    splits: Command, make: Callable[..., None], licence: str, said: str | None
+) -> None:
+    make(f"licence = {json.dumps(licence)}\n")
+    made = splits("site", "./build/mine", "--out", "pages", *ROOT)
+    page: dict[str, Any] = read(Path("pages"), "benchmark/mine")
+    assert made.err == "".join(f"note: {sentence}\n" for sentence in page["withheld"])
+    assert bool(list(Path("pages").rglob("*.png"))) == (said is None)
+    if said is None:
+        assert page["withheld"] == []
+        assert [credit["licence"] for credit in page["credits"]] == [licence]
+    else:
+        (sentence,) = page["withheld"]
+        assert sentence.startswith(said)
+        assert page["credits"] == []
+
+
+@pytest.mark.parametrize(
+    ("author", "terms", "shown"),
+    [
+        ("Ada Lovelace", 'licence = "CC-BY-NC-4.0"', True),
+        ("Charles Babbage", 'licence = "CC-BY-NC-4.0"', False),
+        ("Charles Babbage", "", False),
+        ("Charles Babbage", 'licence = "CC-BY-4.0"', True),
+    ],
+)
+def test_pictures_of_the_author_are_shown_under_any_licence(
+    splits: Command, make: Callable[..., None], author: str, terms: str, shown: bool
+) -> None:
+    make(
+        f'[about]\nauthors = [{{ name = "Ada Lovelace" }}]\n{terms}\n',
+        f'[about]\nauthors = [{{ name = "{author}" }}, {{ name = "Example Lab", organisation = true }}]\n',
+    )
+    assert splits("site", "./build/mine", "--out", "pages", *ROOT).code == 0
+    page = read(Path("pages"), "benchmark/mine")
+    assert [credit["authors"] for credit in page["credits"]] == ["Ada Lovelace"] * shown
+    assert len(page["withheld"]) == (not shown)
+    assert terms or page["withheld"] == ["No pictures of mypics are shown: it states no licence."]
+    (about,) = read(Path("pages"), "index")["benchmarks"]
+    assert [one["name"] for one in about["about"]["authors"]] == [author, "Example Lab"]
+
+
+def test_a_source_without_a_fitting_licence_is_said(splits: Command) -> None:
+    make_site("pages", ["rungs-cifar100", "digits"], pictures=1)
+    assert read(Path("pages"), "benchmark/rungs-cifar100")["withheld"] == [
+        "No pictures of cifar100 are shown: its licence (none stated; the publisher asks for citation of the "
+        "report) does not allow it."
+    ]
+    make_site("others", ["optimizers-fashion"], pictures=1)
+    assert read(Path("others"), "benchmark/optimizers-fashion")["withheld"][:2] == [
+        "No pictures of fashion-mnist are shown: its image ids are not known yet.",
+        "No pictures of omniglot are shown: its image ids are not known yet.",
+    ]
+    assert [credit["source"] for credit in read(Path("pages"), "benchmark/digits")["credits"]] == [
+        *("digits", "gaussian", "uniform")
+    ]
+
+
+def test_bad_names_roots_and_pictures_are_one_line(
+    splits: Command, make: Callable[..., None], tmp_path: Path
+) -> None:
+    make()
+    command = ("site", "./build/mine", "--out", "pages")
+    assert "did you mean 'digits'" in splits("site", "digit", "--out", "pages", *ROOT).error
+    assert "no benchmark of this site has images of mnist" in splits(*command, "--root", "mnist=pics").error
+    assert "'mypics' is not NAME=DIR" in splits(*command, "--root", "mypics").error
+    assert "nowhere" in splits(*command, "--root", "mypics=nowhere").error
+    own.class_folders(tmp_path / "cats", ["cat"], {"train": 1})
+    assert "cats" in splits(*command, "--root", "mypics=cats").error
+    (picture,) = (tmp_path / "pics" / "test" / "teapot").glob("picture 1.png")
+    own.picture(99).save(picture)
+    assert "is not the manifest's" in splits(*command, *ROOT).error
+    picture.unlink()
+    assert "is not there" in splits(*command, *ROOT).error
+    assert not (tmp_path / "pages").exists()
+
+
+def test_roots_of_the_sources_are_accepted() -> None:
+    check_roots({"cifar100": "anywhere"}, [load_manifest("rungs-cifar100")])
+
+
+def test_pictures_and_download_are_on_the_pages(
+    browser: Any, splits: Command, make: Callable[..., None], tmp_path: Path
+) -> None:
+    make()
+    assert splits("site", "./build/mine", "--out", "pages", *ROOT).code == 0
+    page = browser.new_page(viewport={"width": 390, "height": 900}, offline=True)
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+
+    def opens(route: str) -> None:
+        page.goto("about:blank")
+        page.goto(f"{(tmp_path / 'pages' / 'index.html').as_uri()}#/{route}")
+        page.wait_for_selector("main:not([aria-busy]) h1")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+    opens("")
+    assert "Here is 1 benchmark." in page.locator("main").text_content()
+    assert page.locator("main h2").all_text_contents() == ["Benchmarks"]
+    assert page.locator("nav a").all_text_contents() == ["Benchmarks", "Search", "Distances"]
+    opens("diff/mine/mine")
+    assert page.title().startswith("Not found")
+    opens("benchmark/mine")
+    assert page.locator("a[download]").get_attribute("href") == "download/mine.zip"
+    link = page.locator("a", has_text="teapot")
+    assert page.locator(".samples li", has=link).locator("img").count() == 4
+    page.locator(".samples a", has_text="teapot").click()
+    page.wait_for_selector("h1:text-is('teapot')")
+    page.wait_for_function(
+        "[...document.images].length == 4 && [...document.images].every(i => i.naturalWidth)"
+    )
+    assert page.get_by_alt_text("teapot, picture 2 of 4").count() == 1
+    assert "In other benchmarks" not in page.locator("main").text_content()
+    assert complaints == []
+    page.close()

@@ -1,0 +1,148 @@
+"""What a name and the way to a candidate say of it: kinds told by other words, plurals, counted senses."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tools.wndb_export import wndb_texts
+from wordnet_splits.linking import propose_synsets
+from wordnet_splits.linking.candidates import MOST_TOLD, sense_counts
+from wordnet_splits.linking.joint_reading import read_names
+from wordnet_splits.linking.pool import UNARY
+from wordnet_splits.wordnet.taxonomy import Taxonomy
+
+
+@pytest.fixture(scope="module")
+def taxonomy():
+    return Taxonomy.embedded()
+
+
+@pytest.fixture(scope="module")
+def found(taxonomy):
+    """Return the candidates of a name: synset -> kind, and a feature of each by name."""
+
+    def of(name):
+        pool = read_names([name], [""], taxonomy, supplemented=False).pool
+        names = [taxonomy.name(taxonomy.wnid(node)) for node in pool.node.tolist()]
+        kinds = dict(zip(names, [route.kind for route in pool.routes], strict=True))
+        features = {
+            n: dict(zip(UNARY, row, strict=True)) for n, row in zip(names, pool.unary.tolist(), strict=True)
+        }
+        return kinds, features
+
+    return of
+
+
+@pytest.mark.parametrize("name", ["maple tree", "maple_trees", "Maple-Tree"])
+def test_first_words_that_are_a_kind_of_the_last_are_the_noun(name):
+    row = propose_synsets([name]).rows()[0]
+    assert row["synset"] == "maple.n.02"
+    assert row["reason"].startswith("the name is 'maple' and what that is a kind of")
+
+
+@pytest.mark.parametrize("name", ["apple pie", "dog house", "tree maple"])
+def test_other_first_words_are_not(found, name):
+    kinds, _ = found(name)
+    assert "apposed" not in kinds.values()
+
+
+def test_other_words_tell_a_kind_of_the_noun(found):
+    kinds, _ = found("stadium/baseball")
+    assert kinds["ballpark.n.01"] == "told"
+    kinds, _ = found("stadium")
+    assert "ballpark.n.01" not in kinds
+
+
+def test_words_that_tell_many_kinds_tell_none(found, taxonomy):
+    dogs = taxonomy.descendants("n02084071")
+    small = [w for w in dogs if "small" in taxonomy.definition(w).split()]
+    assert len(small) > MOST_TOLD
+    kinds, _ = found("small dog")
+    assert "told" not in kinds.values()
+
+
+def test_a_plural_for_a_singular_is_marked(found):
+    _, features = found("diamond ring")
+    assert features["rings.n.01"]["plural"] == 1
+    assert features["hoop.n.02"]["plural"] == 0
+    _, features = found("rings")
+    assert features["rings.n.01"]["plural"] == 0
+
+
+def test_the_share_of_a_sense_in_tagged_texts(found):
+    counts = sense_counts()["park"]
+    assert counts == (13, 5, 2)
+    _, features = found("park")  # six senses
+    assert features["park.n.02"]["count share"] == pytest.approx(math.log(5.5 / 23))
+    _, features = found("walrus")
+    assert features["walrus.n.01"]["count share"] == 0  # its only sense
+
+
+def test_another_wordnet_has_no_counts():
+    toy = Taxonomy.from_edges(
+        {"n2": ["n1"], "n3": ["n1"]}, lemmas={"n1": ["thing"], "n2": ["park"], "n3": ["park"]}
+    )
+    pool = read_names(["park"], [""], toy).pool
+    assert pool.unary[:, UNARY.index("count share")] == pytest.approx([math.log(0.5)] * 2)
+
+
+def test_the_counts_agree_with_the_index_of_nouns(taxonomy):
+    """index.noun of WordNet 3.0 says how many senses of a lemma were tagged, and orders them by frequency."""
+    counts, index = sense_counts(), taxonomy.lemma_index()
+    tagged = {}
+    for line in wndb_texts()["index.noun"].decode().splitlines():
+        if not line.startswith(" "):
+            fields = line.split()
+            if int(fields[2]) > 1:
+                tagged[fields[0]] = int(fields[5 + int(fields[3])])
+    assert set(counts) <= set(tagged)
+    assert all(len(own) <= len(index[lemma]) for lemma, own in counts.items())
+    other = [lemma for lemma, n in tagged.items() if sum(c > 0 for c in counts.get(lemma, ())) != n]
+    assert len(other) == 10  # of 15,935: retagged between 3.0 and 3.1
+    falling = [lemma for lemma, own in counts.items() if list(own) == sorted(own, reverse=True)]
+    assert len(falling) == len(counts) - 4
+
+
+def test_a_lemma_that_holds_the_last_word_among_others_has_its_own_kind(found):
+    kinds, features = found("beef tartare")
+    assert kinds["steak_tartare.n.01"] == "holding"
+    assert features["beef.n.02"]["head first"] == 1  # tartare by itself is no noun
+    _, features = found("apple pie crust")
+    assert all(row["head first"] == 0 for row in features.values())
+
+
+def test_outdoors_means_a_building_rather_than_a_room(found):
+    _, features = found("cabin/outdoor")
+    assert (features["cabin.n.02"]["outdoors"], features["cabin.n.01"]["outdoors"]) == (1, -1)
+    _, features = found("library/exterior")
+    assert (features["library.n.05"]["outdoors"], features["library.n.01"]["outdoors"]) == (1, -1)
+    _, features = found("library/indoor")
+    assert all(row["outdoors"] == 0 for row in features.values())
+
+
+def test_an_aside_tells_unless_it_says_where_the_camera_stood(found):
+    _, features = found("stadium/baseball")
+    assert features["ballpark.n.01"]["aside tells"] == 1
+    kinds, features = found("plant/indoor")
+    assert kinds["houseplant.n.01"] == "told"
+    assert all(row["aside tells"] == 0 for row in features.values())
+
+
+def test_a_kind_of_the_other_words_counts_by_how_much_it_says(found):
+    _, features = found("airplane cabin")
+    assert features["cabin.n.03"]["kin context"] > features["cabin.n.01"]["kin context"] >= 0
+    assert 0.3 < features["cabin.n.03"]["kin context"] <= 1
+
+
+def test_words_that_wordnet_lacks_are_counted_where_it_lacks_the_name(found):
+    _, features = found("wxyzzy soup")
+    assert {row["strange"] for row in features.values()} == {0.5}
+    _, features = found("yo-yo")
+    assert {row["strange"] for row in features.values()} == {0}
+
+
+def test_a_word_in_ss_is_no_plural(found):
+    kinds, _ = found("stained glass")
+    assert kinds["stained-glass_window.n.01"] == "longer"

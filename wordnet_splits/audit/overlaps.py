@@ -1,0 +1,163 @@
+"""Audit a list of classes: which classes equal, are below or above, or share the name of, a known class.
+
+A class *equals* a known class if both have the same synset (and, if the catalogs map both to something wider
+than their names mean, the same name). It is *below* a known class that is one of its hypernyms: each of its
+pictures shows the known class, a leak. It is *above* a known class that is one of its hyponyms: a picture
+leaks only if it shows that hyponym. Nothing is below a class whose catalog maps it to something wider than
+its name. A class of none of these relations that has the name of a known class, or that WordNet defines by
+one, is a *namesake* (`wordnet_splits.audit.namesakes`).
+
+This is too strict for a wide class above a known one whose pictures show something else, and for words of
+WordNet that are wider than the pictures of the dataset. It is too lax if WordNet has two synsets for classes
+that look alike (ImageNet's sunglass and sunglasses are unrelated), if a picture shows a second object, or if
+a name was read in another sense. The report therefore has the nearness of every class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from wordnet_splits.audit.class_list import (
+    ClassListLike,
+    ListedClass,
+    is_group,
+    load_two_class_lists,
+)
+from wordnet_splits.audit.images import note_images
+from wordnet_splits.audit.namesakes import Namesake, namesakes
+from wordnet_splits.audit.report import LEAKS, NAMESAKE, Audit, AuditedClass, AuditedLists
+from wordnet_splits.audit.thresholds import nearest_classes
+from wordnet_splits.benchmark.manifest.loading import Check
+from wordnet_splits.benchmark.resolve import declarations_of
+from wordnet_splits.benchmark.rules.relations import Kin, KnownClasses
+from wordnet_splits.datasets.catalog.declarations import Declaration, using_sources
+from wordnet_splits.datasets.sources.roots import Roots, declare_roots
+from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+
+
+def audit_classes(
+    classes: ClassListLike,
+    against: ClassListLike = "imagenet1k",
+    *,
+    of: str | None = None,
+    column: str | None = None,
+    images: bool = False,
+    roots: Roots | None = None,
+    taxonomy: Taxonomy | None = None,
+    manifests: Path | None = None,
+) -> Audit:
+    """Compare each class of a list with known classes, by WordNet.
+
+    Parameters
+    ----------
+    classes, against : a source (``ssb-hard``), a shipped list of images, a group of a frozen benchmark
+        (``unknown-imagenet:food``, ``build/mine:food``), a file (text, TSV, CSV, JSON, or a catalog that
+        `make_catalog` wrote, with the synsets confirmed in it), or the entries themselves.
+    of : source of the class ids, names and indices in files; by default they are wnids and nouns.
+    column : column of a table, or key of a JSON object, that has the classes.
+    images : add leaks by digests of images, and the judgements of NINCO's authors.
+    roots : folder of each source, to declare users' datasets; the page of `Audit.write` shows its pictures.
+    taxonomy : default the embedded WordNet 3.0. manifests : folder of manifests, else the usual ones.
+
+    Raises
+    ------
+    UnknownNameError : no such list, or entries that name no class; similar names are suggested.
+    DataError : a file without a list of classes, or known classes without any synset.
+    TaxonomyError : a class and a known one have no common ancestor in a taxonomy of several roots.
+
+    Examples
+    --------
+    >>> report = audit_classes(["n02085936", "dog", "axolotl"])
+    >>> [(item.id, item.relation, item.other_name) for item in report.leaking]
+    [('n02085936', 'equal', 'Maltese dog'), ('dog', 'above', 'dalmatian'), ('axolotl', 'equal', 'axolotl')]
+    """
+    taxonomy = taxonomy or load()
+    declarations = declarations_of_lists(classes, against, manifests=manifests)
+    with using_sources(declarations):
+        declare_roots(roots)
+    check: Check = "all" if images else "classes"
+    every_listed, every_known = load_two_class_lists(
+        classes, against, taxonomy, of=of, column=column, manifests=manifests, check=check
+    )
+    listed, known_classes = every_listed.confirmed(), every_known.as_known()
+    known = KnownClasses(known_classes.by_id, taxonomy)
+    kin = {item.id: known.kin(item) for item in listed.classes}
+    namesakes_by_class = namesakes(
+        (item for item in listed.classes if not kin[item.id]), known_classes, taxonomy
+    )
+    nearest = nearest_classes("mean", listed.classes, known_classes, taxonomy)
+    distances = nearest_classes("distance", listed.classes, known_classes, taxonomy)
+    names = known_classes.names
+    rows = []
+    for item in listed.classes:
+        row = _row(item, kin[item.id], namesakes_by_class.get(item.id, ()), names, taxonomy)
+        if item.wnids:
+            near, mean = nearest[item.id]
+            row = replace(row, nearest=near, mean=mean, distance=int(distances[item.id][1]))
+        rows.append(row)
+    counts = {
+        "classes": len(rows),
+        **{name: sum(any(k.relation == name for k in kin[c.id]) for c in listed.classes) for name in LEAKS},
+        "leaking": sum(row.relation in LEAKS for row in rows),
+        "namesake": sum(row.relation == NAMESAKE for row in rows),
+        "by_definition": sum(row.by_definition for row in rows),
+        "without_synset": len(every_listed.without_synset),
+        "repeated": listed.repeated,
+    }
+    relations = {row.id: row.relation for row in rows}
+    return Audit(
+        listed.name,
+        known_classes.name,
+        len(known_classes.classes),
+        tuple(rows),
+        counts,
+        (*listed.first_sense, *known_classes.first_sense),
+        note_images(listed, known_classes, relations) if images else None,
+        listed.without_synset,
+        known_classes.without_synset,
+        AuditedLists(every_listed, every_known, taxonomy, roots or {}, declarations),
+    )
+
+
+def declarations_of_lists(*lists: ClassListLike, manifests: Path | None = None) -> dict[str, Declaration]:
+    """Return the datasets that the benchmarks of lists ``BENCHMARK:GROUP`` carry."""
+    names = (str(classes) for classes in lists if isinstance(classes, str | Path))
+    benchmarks = (name.rpartition(":")[0] for name in names if is_group(name, manifests))
+    return declarations_of(*benchmarks, manifests=manifests)
+
+
+def _row(
+    item: ListedClass,
+    kin: Sequence[Kin[str]],
+    namesakes_of_class: Sequence[Namesake],
+    names: Mapping[str, str],
+    taxonomy: Taxonomy,
+) -> AuditedClass:
+    path: tuple[str, ...] = ()
+    relation, known_id, by_definition = None, None, False
+    if kin:
+        closest = kin[0]
+        relation, known_id, path = closest.relation, closest.known, closest.path(taxonomy)
+    elif namesakes_of_class:
+        namesake = namesakes_of_class[0]
+        relation, known_id, path = NAMESAKE, namesake.known, namesake.path
+        by_definition = namesake.by_definition
+    wnids = path[:1] or item.wnids[:1]
+    return AuditedClass(
+        id=item.id,
+        name=item.name,
+        relation=relation,
+        other=known_id,
+        other_name=None if known_id is None else names[known_id],
+        edges=len(path) - 1 if path else None,
+        path=path,
+        kin=len({k.known for k in kin}),
+        by_definition=by_definition,
+        gloss=taxonomy.first_definition(wnids[0]) if wnids else "",
+        other_gloss=taxonomy.first_definition(path[-1]) if path else "",
+        nearest=None,
+        mean=None,
+        distance=None,
+    )

@@ -1,0 +1,251 @@
+"""Write a new recipe and build it without pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from wordnet_splits.base.errors import OutputError, RecipeError
+from wordnet_splits.base.files import write_text
+from wordnet_splits.base.names import counted
+from wordnet_splits.base.schemas import NAME_PATTERN
+from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.benchmark.construct import build_recipe
+from wordnet_splits.benchmark.construct.membership import Membership
+from wordnet_splits.benchmark.explain.margin import margin
+from wordnet_splits.benchmark.manifest import GroupRow
+from wordnet_splits.benchmark.manifest.metadata import LeakRow
+from wordnet_splits.benchmark.recipe import Group, Recipe, load_recipe, recipe_names
+from wordnet_splits.benchmark.recipe.drafting import DraftGroup, draft_recipe, parse_group
+from wordnet_splits.benchmark.rules import Key, Verdict
+from wordnet_splits.benchmark.rules.evidence import join_names, sentence
+from wordnet_splits.datasets.catalog import catalog_names
+from wordnet_splits.datasets.catalog.declarations import declared_sources, using_sources
+from wordnet_splits.datasets.sources.roots import Roots, declare_roots
+from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+
+LEFT_OUT = {
+    ("overlaps", True): "equal to an ID class, or above or below one",
+    ("similarity", False): "on the wrong side of the threshold",
+    ("below_parent_of", True): "at or below a parent of an ID class",
+    ("below_parent_of", False): "at or below no parent of an ID class",
+    ("draw", False): "not drawn",
+}
+"""Operator of a refusal, and whether it holds -> reason."""
+NO_GROUP = "refused by the rule"
+SHOWN_LEFT_OUT = 20
+REASONS = (*LEFT_OUT.values(), NO_GROUP)
+"""Order of reasons: of several groups' the first is given."""
+OVERLAPS = {"class": "equal classes", "ancestry": "classes one above the other", "digest": "equal pictures"}
+
+
+@dataclass(frozen=True)
+class NewRecipe:
+    """A new recipe and its result.
+
+    Attributes
+    ----------
+    evidence : evidence and margin of the classes nearest to and farthest from ID, of each group that is not
+        ID.
+    overlaps : sentences on what groups share, and on what was dropped for it.
+    left_out : sentences on classes with a synset that no group takes, by reason.
+    notes : sentences on users' datasets that the recipe cannot declare, and on classes left out because they
+        have no synset.
+    """
+
+    name: str
+    out: Path
+    groups: Sequence[GroupRow]
+    evidence: Sequence[Mapping[str, Any]]
+    overlaps: Sequence[str]
+    left_out: Sequence[str]
+    notes: Sequence[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what ``new --json`` prints."""
+        rows = [row.model_dump() for row in self.groups]
+        return {**vars(self), "out": str(self.out), "groups": rows}
+
+
+def new_recipe(
+    name: str,
+    out: str | Path,
+    *,
+    known: str,
+    near: Sequence[str] = (),
+    far: Sequence[str] = (),
+    external: Sequence[str] = (),
+    roots: Roots | None = None,
+    resume: bool = False,
+) -> NewRecipe:
+    """Write a recipe with comments, and build it without any picture.
+
+    Parameters
+    ----------
+    known, near, far, external : ``SOURCE``, ``SOURCE:CLASS,CLASS``, ``SOURCE:N`` to draw N classes; but for
+        ``known``, ``SOURCE:MEASURE=VALUE`` or ``SOURCE:MEASURE=VALUE,N`` to go by a threshold.
+    roots : folders where users' datasets are declared; no picture is read.
+    resume : accept an existing file that has exactly the text that would be written.
+
+    Raises
+    ------
+    UnknownNameError : there is no such source or class.
+    RecipeError : an invalid name, or a group without classes; nothing is written.
+    OutputError : the file exists already (with ``resume``: and differs), or cannot be written.
+    """
+    declare_roots(roots)
+    out = Path(out)
+    check_new_name(name)
+    if out.suffix != ".toml":
+        raise OutputError("a recipe's name ends in .toml", where=str(out), hint=f"--out {out}.toml")
+    if out.exists() and not resume:
+        raise OutputError("is there already", where=str(out), hint="remove it, or give --out")
+    if not (near or far):
+        raise RecipeError("no group is unknown", where="new", hint="give --near SOURCE or --far SOURCE")
+    id_group = parse_group(known, where="--id")
+    others = [
+        [parse_group(text, where=where) for text in texts]
+        for where, texts in (("--near", near), ("--far", far), ("--external", external))
+    ]
+    declarations, notes = _declared([id_group, *chain(*others)], out)
+    text, written = draft_recipe(name, id_group, *others, sources=declarations), not out.exists()
+    if not written and read_text(out) != text:
+        raise OutputError(
+            "is there already, and differs from what would be written now",
+            where=str(out),
+            hint=f"remove it to draft it anew, or keep it: wordnet-splits build {out}",
+        )
+    write_text(out, text)
+    try:
+        recipe = load_recipe(out)
+        with using_sources(recipe.declarations):
+            build = build_recipe(recipe, {})
+    except BaseException:
+        if written:  # it does not build
+            out.unlink(missing_ok=True)
+        raise
+    manifest, membership = build.manifest, build.membership
+    assert membership is not None
+    leaks = [leak for leak in manifest.data.leaks if leak.kind in OVERLAPS]
+    return NewRecipe(
+        name,
+        out,
+        manifest.groups,
+        _evidence(manifest.classes, recipe, load()),
+        [*(_overlap(leak) for leak in leaks), *_dropped(membership)],
+        _left_out(membership),
+        [*notes, *_without_synset(membership)],
+    )
+
+
+def check_new_name(name: str) -> None:
+    """Raise RecipeError for a name that no new benchmark can have."""
+    if not re.match(NAME_PATTERN, name):
+        raise RecipeError(
+            f"{name!r} cannot name a benchmark",
+            where="new",
+            hint="a-z, 0-9 and -, as in my-pets",
+        )
+    if name in recipe_names():
+        raise RecipeError(f"{name!r} is a shipped benchmark", where="new", hint="give another name")
+
+
+def _declared(groups: Sequence[DraftGroup], out: Path) -> tuple[list[str], list[str]]:
+    """Return the declarations of users' datasets for the recipe, and notes on those it cannot declare."""
+    folder = out.absolute().parent.resolve()
+    tables, notes = [], []
+    for name in sorted({group.source for group in groups} - set(catalog_names())):
+        declared = declared_sources()[name]
+        files = [declared.catalog_file.resolve(), declared.inventory_file.resolve()]
+        if all(file.is_relative_to(folder) for file in files):
+            catalog, inventory = (file.relative_to(folder).as_posix() for file in files)
+            tables.append(declared.as_toml(catalog, inventory if declared.inventory else None))
+        else:
+            notes.append(
+                f"{out} does not declare {name}, whose catalog is not below {folder}: "
+                f"it builds where {declared.file} is known"
+            )
+    return tables, notes
+
+
+def _without_synset(membership: Membership) -> list[str]:
+    """Return a sentence for each group whose rule left out classes because they have no synset."""
+    by_group: dict[str, list[str]] = {}
+    for (_, class_id), refusals in membership.refusals.items():
+        for group, verdict in refusals:
+            if verdict.undecided:
+                by_group.setdefault(group.name, []).append(class_id)
+    return [
+        f"{group}: {counted(len(left), 'class')} without a synset left out, such as {left[0]}: "
+        "a rule that reads WordNet takes only classes with one, and those that it lists by name"
+        for group, left in by_group.items()
+    ]
+
+
+def _overlap(leak: LeakRow) -> str:
+    between = f"within {leak.a}" if leak.a == leak.b else f"between {leak.a} and {leak.b}"
+    return f"{between}: {counted(leak.count, 'pair')} of {OVERLAPS[leak.kind]}"
+
+
+def _evidence(classes: pa.Table, recipe: Recipe, taxonomy: Taxonomy) -> list[dict[str, Any]]:
+    """Return the nearest and the farthest class of each group that is not ID."""
+    columns = ["group", "role", "source", "class_id", "evidence", "mean"]
+    rules = {group.name: group.classes for group in recipe.group}
+    of_group: dict[str, list[dict[str, Any]]] = {}
+    for row in classes.to_pylist():
+        if row["role"] not in ("id", "excluded"):
+            of_group.setdefault(row["group"], []).append(row)
+    examples = []
+    for rows in of_group.values():
+        rows.sort(key=lambda row: (-(row["mean"] or 0), row["class_id"]))
+        examples += rows[:1] if len(rows) == 1 else [rows[0], rows[-1]]
+    return [
+        {name: row[name] for name in columns} | {"margin": margin(row, [rules[row["group"]]], taxonomy)[0]}
+        for row in examples
+    ]
+
+
+def _left_out(membership: Membership) -> list[str]:
+    """Return a sentence for each reason for which no group takes classes with a synset, with an example."""
+    assert membership.context is not None
+    settled = {key for _, key in membership.verdicts} | membership.removed.keys()
+    by_reason: dict[tuple[tuple[str, ...], str], list[tuple[Key, str]]] = {}
+    for key, by_group in membership.refusals.items():
+        refusals = [(group, verdict) for group, verdict in by_group if group.role != "id"]
+        if key in settled or not refusals or any(verdict.undecided for _, verdict in refusals):
+            continue
+        groups = tuple(group.name for group, _ in refusals)
+        reason, (group, verdict) = min(map(_reason, refusals), key=lambda pair: REASONS.index(pair[0]))
+        why = sentence(verdict, source=key[0], class_id=key[1], group=group.name, context=membership.context)
+        by_reason.setdefault((groups, reason), []).append((key, why))
+    sentences = []
+    for (groups, reason), classes in by_reason.items():
+        ids = [class_id for (_, class_id), _ in classes]
+        more = f" and {len(ids) - SHOWN_LEFT_OUT:,} more" if len(ids) > SHOWN_LEFT_OUT else ""
+        left_out = f"{join_names(groups)}: {counted(len(ids), 'class')} left out, {reason}: "
+        sentences.append(f"{left_out}{', '.join(ids[:SHOWN_LEFT_OUT])}{more}; {ids[0]}: {classes[0][1]}")
+    return sentences
+
+
+def _reason(refusal: tuple[Group, Verdict]) -> tuple[str, tuple[Group, Verdict]]:
+    """Return the reason of a refusal, by what its last finding is, and the refusal."""
+    finding = refusal[1].findings[-1]
+    is_draw = bool(finding.via) and finding.via[0].relation == "draw"
+    operator = "draw" if is_draw else finding.expression.operator
+    return LEFT_OUT.get((operator, finding.holds), NO_GROUP), refusal
+
+
+def _dropped(membership: Membership) -> list[str]:
+    by_group: dict[str, list[str]] = {}
+    for (_, class_id), (group, reason) in membership.removed.items():
+        by_group.setdefault(group.name, []).append(f"{class_id}: {reason}")
+    return [
+        f"{group}: {counted(len(dropped), 'class')} dropped, such as {dropped[0]}"
+        for group, dropped in by_group.items()
+    ]

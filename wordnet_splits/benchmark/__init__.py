@@ -1,0 +1,1 @@
+"""Benchmarks: recipe, rules, construction, manifest, checks, and explanations of roles."""

@@ -1,0 +1,101 @@
+"""The benchmarks at hand, and how far each is frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wordnet_splits.base.schemas import COUNTED
+from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.benchmark.manifest import GroupRow, Manifest, read_manifest
+from wordnet_splits.benchmark.manifest.places import frozen_folders
+from wordnet_splits.benchmark.recipe import Recipe, awaited_lists, load_recipe, recipe_names
+
+
+def benchmark_folders(manifests: Path | None = None) -> dict[str, Path | None]:
+    """Return the frozen folder of each benchmark by name, sorted; None for a recipe that is not frozen.
+
+    An earlier version that `freeze` kept is ``NAME@v1``.
+    """
+    return dict(sorted({**dict.fromkeys(recipe_names()), **frozen_folders(manifests, earlier=True)}.items()))
+
+
+@dataclass(frozen=True)
+class ListedBenchmark:
+    """A benchmark; ``fingerprint`` is None if it is not frozen or a source is missing."""
+
+    name: str
+    version: int
+    title: str
+    paper: str
+    groups: tuple[GroupRow, ...]
+    fingerprint: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the benchmark as ``list --json`` prints it."""
+        return {**vars(self), "groups": [row.model_dump() for row in self.groups]}
+
+
+@dataclass(frozen=True)
+class Listing(Tabular):
+    """The benchmarks; a row is the classes or one split of a group."""
+
+    benchmarks: tuple[ListedBenchmark, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return benchmark, version and the fields of `GroupRow`."""
+        return [
+            {"benchmark": benchmark.name, "version": benchmark.version, **row.model_dump()}
+            for benchmark in self.benchmarks
+            for row in benchmark.groups
+        ]
+
+
+def list_benchmarks(manifests: Path | None = None) -> Listing:
+    """Return the shipped and frozen benchmarks, with the groups as their manifests state them.
+
+    Examples
+    --------
+    >>> [row["actual"] for row in list_benchmarks().rows() if row["group"] == "digits-6-9"]
+    [4, 714]
+    """
+    folders = benchmark_folders(manifests)
+    return Listing(
+        tuple(
+            _unfrozen(load_recipe(name)) if folder is None else _frozen(name, read_manifest(folder))
+            for name, folder in folders.items()
+        )
+    )
+
+
+def _frozen(name: str, manifest: Manifest) -> ListedBenchmark:
+    declared = manifest.data.recipe
+    groups = tuple(manifest.groups)
+    return ListedBenchmark(
+        name, manifest.version, declared.title, declared.paper, groups, manifest.fingerprint
+    )
+
+
+def _unfrozen(recipe: Recipe) -> ListedBenchmark:
+    status = "awaiting list" if awaited_lists(recipe) else "not frozen"
+    groups = tuple(
+        GroupRow(
+            group=group.name,
+            role=group.role,
+            source=group.source,
+            view=group.view,
+            split=split,
+            published=group.published.get(split),
+            expected=None,
+            actual=None,
+            status=status,
+            note=group.note,
+            reason="",
+            population=None,
+        )
+        for group in recipe.group
+        for split in COUNTED
+        if split == "classes" or split in group.images
+    )
+    return ListedBenchmark(recipe.name, recipe.version, recipe.title, recipe.paper, groups, None)

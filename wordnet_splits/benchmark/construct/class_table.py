@@ -1,0 +1,209 @@
+"""The class table: the classes of a recipe's sources with role, evidence and distance to ID."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from wordnet_splits.benchmark.construct.membership import Membership
+from wordnet_splits.benchmark.manifest.nearest_class import nearness_clauses
+from wordnet_splits.benchmark.manifest.tables import class_table
+from wordnet_splits.benchmark.recipe import Group
+from wordnet_splits.benchmark.rules import Key, Verdict, sentence
+from wordnet_splits.datasets.catalog import CatalogClass, load_catalog
+from wordnet_splits.wordnet.similarity import pairs as similarity
+from wordnet_splits.wordnet.taxonomy import Taxonomy
+
+MEASURES = {"distance": "distance", "path": "path", "wup": "wup_wn", "lch": "lch", "mean": "mean"}
+"""Similarity measure of each numeric distance column."""
+
+DISTANCE_COLUMNS = ("own_wnid", "nearest_wnid", "nearest_id", "lcs", *MEASURES)
+
+PAIRS = 512
+"""Pairs of synsets compared at a time; memory grows with the square."""
+
+
+Labels = Mapping[Key, int]
+"""Label of each class that the classifier has an output for."""
+
+
+def labels_of(membership: Membership) -> Labels:
+    """Return the labels of the classes of labelled ID groups and of ``csid`` groups, see `number_classes`."""
+    recipe = membership.recipe
+    id_groups = [group for group in recipe.groups_with_role("id") if group.labelled]
+    return number_classes(
+        [(group.source, membership.groups[group.name]) for group in id_groups],
+        [(group.source, membership.groups[group.name]) for group in recipe.groups_with_role("csid")],
+    )
+
+
+def number_classes(
+    id_groups: Iterable[tuple[str, Iterable[str]]], csid_groups: Iterable[tuple[str, Iterable[str]]]
+) -> Labels:
+    """Return the label of every class of some groups, each a source and its classes.
+
+    Labels are 0..K-1 in the publishers' order, groups in the given order. ``csid`` classes have the label of
+    the ID class with the same synset.
+    """
+    labels: dict[Key, int] = {}
+    by_wnid: dict[str, int] = {}
+    for source, classes in id_groups:
+        catalog = load_catalog(source)
+        for class_id in sorted(classes, key=lambda c: catalog[c].index):
+            labels.setdefault((source, class_id), len(labels))
+            for wnid in catalog[class_id].wnids:
+                by_wnid.setdefault(wnid, labels[source, class_id])
+    for source, classes in csid_groups:
+        catalog = load_catalog(source)
+        for class_id in classes:
+            id_labels = [by_wnid[w] for w in catalog[class_id].wnids if w in by_wnid]
+            if id_labels:
+                labels[source, class_id] = id_labels[0]
+    return labels
+
+
+def build_class_table(
+    membership: Membership, labels: Labels, taxonomy: Taxonomy, leaks: Mapping[Key, str] | None = None
+) -> pa.Table:
+    """Return the class table: every catalog class of every source of the recipe.
+
+    ``leaks`` are clauses about the leaks of classes, to be added to their evidence.
+    """
+    leaks = leaks or {}
+    id_keys = [
+        (g.source, c) for g in membership.recipe.groups_with_role("id") for c in membership.groups[g.name]
+    ]
+    rows: list[dict[str, object]] = []
+    placed: set[Key] = set()
+    for group in membership.recipe.group:
+        for class_id in membership.groups[group.name]:
+            key = (group.source, class_id)
+            placed.add(key)
+            verdict = membership.verdicts[group.name, key]
+            label = labels[key] if group.role in ("id", "csid") and key in labels else -1
+            rows.append(_row(key, group.role, group, label, verdict, membership))
+    for source in membership.recipe.sources:
+        for item in load_catalog(source):
+            key = (source, item.class_id)
+            if key in placed:
+                continue
+            refusals = [
+                _row(key, "excluded", g, -1, v, membership) for g, v in membership.refusals.get(key, ())
+            ]
+            if key in membership.removed:
+                group, reason = membership.removed[key]
+                refusals.append(
+                    _row(key, "excluded", group, -1, Verdict(False, ()), membership) | {"evidence": reason}
+                )
+            rows.append(_joined(refusals))
+    _add_distances(rows, id_keys, taxonomy)
+    for row, clause in zip(rows, nearness_clauses(rows, taxonomy), strict=True):
+        row["evidence"] = f"{row['evidence']}; {clause}"
+        leak = leaks.get((str(row["source"]), str(row["class_id"])))
+        if leak is not None and row["role"] != "excluded":
+            row["evidence"] = f"{row['evidence']}; {leak}"
+    return class_table(rows)
+
+
+def _joined(refusals: Sequence[dict[str, Any]]) -> dict[str, object]:
+    """Merge the rows of a class that several groups refused: all rules, sentences and evidence."""
+    row = dict(refusals[-1])
+    row["rule"] = "; ".join(dict.fromkeys(r["rule"] for r in refusals))
+    row["evidence"] = "; ".join(r["evidence"] for r in refusals)
+    row["via"] = [via for r in refusals for via in r["via"]]
+    return row
+
+
+def _row(
+    key: Key, role: str, group: Group, label: int, verdict: Verdict, membership: Membership
+) -> dict[str, object]:
+    item = load_catalog(key[0])[key[1]]
+    context = membership.context
+    assert context is not None
+    return {
+        "source": key[0],
+        "class_id": key[1],
+        "name": item.name,
+        "wnids": list(item.wnids),
+        "role": role,
+        "group": "" if role == "excluded" else group.name,
+        "label": label,
+        "rule": membership.rules[group.name],
+        "via": [via._asdict() for via in verdict.via],
+        "evidence": sentence(verdict, source=key[0], class_id=key[1], group=group.name, context=context),
+    }
+
+
+def _add_distances(rows: Sequence[dict[str, object]], id_keys: Sequence[Key], taxonomy: Taxonomy) -> None:
+    """Add the distance columns: those of the pair with the nearest other ID class."""
+    classes = {
+        (str(r["source"]), str(r["class_id"])): load_catalog(str(r["source"]))[str(r["class_id"])]
+        for r in rows
+    }
+    best = nearest_id_pairs(classes, id_keys, taxonomy)
+    for row in rows:
+        row |= best.get((str(row["source"]), str(row["class_id"])), dict.fromkeys(DISTANCE_COLUMNS))
+
+
+def nearest_id_pairs(
+    classes: Mapping[Key, CatalogClass], id_keys: Sequence[Key], taxonomy: Taxonomy
+) -> dict[Key, dict[str, object]]:
+    """Return the distance columns of each class that has a synset.
+
+    The pair is the one with the greatest ``mean`` over all synset pairs with an ID class other than
+    itself, ties to the smaller (nearest_id, own_wnid, nearest_wnid).
+    """
+    id_pairs = sorted({(k[1], wnid, k[0]) for k in id_keys for wnid in load_catalog(k[0])[k[1]].wnids})
+    wnids = sorted({w for item in classes.values() for w in item.wnids})
+    if not id_pairs or not wnids:
+        return {}
+    scores = similarity.similarity_matrix("mean", wnids, [wnid for _, wnid, _ in id_pairs], taxonomy)
+    nearest_columns = scores.argmax(axis=1)  # ties: the first, which has the smallest class, then synset
+    row_of = {w: n for n, w in enumerate(wnids)}
+    columns_of: dict[Key, list[int]] = {}
+    for column, (class_id, _, source) in enumerate(id_pairs):
+        columns_of.setdefault((source, class_id), []).append(column)
+    nearest_by_key: dict[Key, tuple[str, str, str]] = {}
+    for key, item in classes.items():
+        nearest = []
+        for wnid in item.wnids:
+            row, column = row_of[wnid], nearest_columns[row_of[wnid]]
+            score = scores[row, column]
+            if key in columns_of:
+                others = scores[row].copy()
+                others[columns_of[key]] = -1.0
+                column = others.argmax()
+                score = others[column]
+            nearest.append((-score, id_pairs[column][0], wnid, id_pairs[column][1]))
+        if nearest and min(nearest)[0] <= 0:
+            nearest_by_key[key] = min(nearest)[1:]
+    pairs = sorted({f[1:] for f in nearest_by_key.values()})
+    compared: dict[tuple[str, str], dict[str, object]] = {}
+    for start in range(0, len(pairs), PAIRS):
+        compared |= _compare_pairs(pairs[start : start + PAIRS], taxonomy)
+    return {
+        key: {
+            "own_wnid": class_wnid,
+            "nearest_wnid": nearest,
+            "nearest_id": nearest_id,
+            **compared[class_wnid, nearest],
+        }
+        for key, (nearest_id, class_wnid, nearest) in nearest_by_key.items()
+    }
+
+
+def _compare_pairs(
+    pairs: Sequence[tuple[str, str]], taxonomy: Taxonomy
+) -> dict[tuple[str, str], dict[str, object]]:
+    """Return the LCS and the measures of each pair of synsets, as of `similarity.compare`."""
+    (rows, row), (columns, column) = (
+        np.unique([pair[side] for pair in pairs], return_inverse=True) for side in (0, 1)
+    )
+    rows, columns, at = rows.tolist(), columns.tolist(), (row, column)
+    matrices = similarity.similarity_matrices((*MEASURES.values(), "lcs"), rows, columns, taxonomy)
+    values = {name: matrices[measure][at].tolist() for name, measure in MEASURES.items()}
+    values["lcs"] = [taxonomy.wnid(node) for node in matrices["lcs"][at].tolist()]
+    return {pair: {name: column[n] for name, column in values.items()} for n, pair in enumerate(pairs)}

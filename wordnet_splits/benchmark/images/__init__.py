@@ -1,0 +1,8 @@
+"""A benchmark's images as memory-mapped arrays."""
+
+from __future__ import annotations
+
+from wordnet_splits.benchmark.images.packed_part import part_paths
+from wordnet_splits.benchmark.images.store import check_store, open_store
+
+__all__ = ["check_store", "open_store", "part_paths"]

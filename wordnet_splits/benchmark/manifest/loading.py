@@ -1,0 +1,249 @@
+"""Reading a manifest from its folder, and comparing its tables with the fingerprints in ``manifest.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import pyarrow as pa
+
+from wordnet_splits.base.errors import ManifestError
+from wordnet_splits.base.files import FileId, file_id
+from wordnet_splits.base.parquet import read_table
+from wordnet_splits.base.text_formats import read_json
+from wordnet_splits.benchmark.manifest import fingerprint
+from wordnet_splits.benchmark.manifest.carried import carried_problems, carried_tables, read_carried
+from wordnet_splits.benchmark.manifest.fingerprint import ImagePrints
+from wordnet_splits.benchmark.manifest.metadata import GroupRow, ManifestData, PartRow, check_data
+from wordnet_splits.benchmark.manifest.packaged import with_digests
+from wordnet_splits.benchmark.manifest.parts import Manifest, Part, part_path
+from wordnet_splits.benchmark.manifest.tables import check_classes, check_images
+from wordnet_splits.datasets.catalog.declarations import Declaration
+
+Check = Literal["all", "classes", "none"]
+"""Comparison with the fingerprints when a manifest is read."""
+MAX_READS = 5
+"""Most times that a manifest is read again because a build has replaced it meanwhile."""
+T = TypeVar("T")
+
+
+def read_manifest(folder: Path, *, check: Check = "none", older: bool = False) -> Manifest:
+    """Read the manifest in a folder.
+
+    Parameters
+    ----------
+    check : ``"all"`` recomputes all fingerprints and counts in ``manifest.json``, now and when a table that
+        has changed since is read (1.3 million rows take about two seconds, once per process); ``"classes"``
+        recomputes the fingerprint of the classes and leaves the image tables unread; ``"none"`` compares
+        nothing (`altered` does).
+    older : also read a manifest that was frozen before evaluations had a fingerprint, and compute it.
+
+    Raises
+    ------
+    ManifestError : a file is absent or malformed, or a table is not the one that was fingerprinted.
+    """
+    if check == "all":
+        return while_steady(folder, partial(_read_and_check_all, folder, older))
+    if check == "classes":
+        return while_steady(folder, partial(_read_and_check_classes, folder, older))
+    return _read(folder, older)
+
+
+def read_declarations(folder: Path) -> dict[str, Declaration]:
+    """Return the datasets that the manifest in a folder carries, without reading its tables.
+
+    Raises
+    ------
+    ManifestError : ``manifest.json`` or a declaration is absent or malformed.
+    """
+    return read_carried(folder, [row.name for row in _read_data(folder, check_data).fingerprints.sources])
+
+
+def _read_data(folder: Path, check: Callable[[object, str], ManifestData]) -> ManifestData:
+    return check(read_json(folder / "manifest.json", error=ManifestError), f"{folder}/manifest.json")
+
+
+def _read(folder: Path, older: bool) -> Manifest:
+    identity = manifest_id(folder)
+    data = _read_data(folder, _check_older if older else check_data)
+    path = folder / "classes.parquet"
+    classes = check_classes(read_table(path, error=ManifestError), str(path))
+    rows = {(row.split, row.group): row for row in data.groups}
+    parts = [(row.split, row.group) for row in data.fingerprints.images]
+    images: dict[Part, Callable[[], pa.Table]] = {
+        p: partial(_images, rows[p], part_path(folder, p)) for p in parts
+    }
+    declarations = read_carried(folder, [row.name for row in data.fingerprints.sources])
+    tables = carried_tables(folder, data.fingerprints.pair_tables)
+    return Manifest(data, classes, images, folder, declarations, tables, identity)
+
+
+def _read_and_check_all(folder: Path, older: bool) -> Manifest:
+    manifest = _read(folder, older)
+    for problem in altered(manifest):
+        raise _altered(problem, str(folder))
+    for row in manifest.data.fingerprints.images:
+        part = (row.split, row.group)
+        manifest.parts[part] = partial(
+            _checked, manifest.parts[part], row, part_path(folder, part), folder, manifest.identity
+        )
+    return manifest
+
+
+def _read_and_check_classes(folder: Path, older: bool) -> Manifest:
+    manifest = _read(folder, older)
+    if manifest.data.fingerprints.classes != fingerprint.of_classes(manifest.classes):
+        raise _altered("the class table is not the one that was fingerprinted", str(folder))
+    for problem in altered_sources(manifest):
+        raise _altered(problem, str(folder))
+    for part in manifest.parts:
+        _file_id(part_path(folder, part))
+    return manifest
+
+
+def manifest_id(folder: Path) -> FileId | None:
+    """Return the identity of a folder's ``manifest.json``, which each build changes; None without one."""
+    try:
+        return file_id(folder / "manifest.json")
+    except OSError:
+        return None
+
+
+def read_again(manifest: Manifest) -> Manifest:
+    """Return a manifest, read again from its folder if a build has replaced it since it was read."""
+    folder = manifest.folder
+    if folder is None or manifest_id(folder) == manifest.identity:
+        return manifest
+    return read_manifest(folder)
+
+
+def while_steady(
+    folder: Path, read: Callable[[], T], *, suspect: Callable[[T], bool] = lambda result: False
+) -> T:
+    """Call ``read`` on a manifest's folder, again if a build replaced it meanwhile, and return the result.
+
+    Parameters
+    ----------
+    suspect : whether a result may come from tables of two builds; a ManifestError always may.
+
+    Raises
+    ------
+    ManifestError : raised by ``read`` about files that nobody replaced; or the folder is replaced each time.
+    """
+    for _ in range(MAX_READS):
+        before = manifest_id(folder)
+        try:
+            result = read()
+        except ManifestError:
+            if manifest_id(folder) == before:
+                raise
+        else:
+            if not suspect(result) or manifest_id(folder) == before:
+                return result
+    raise ManifestError("is being replaced all the time", where=str(folder), hint="wait until the builds end")
+
+
+def _check_older(data: object, where: str) -> ManifestData:
+    """Check the content of a ``manifest.json``; add the fingerprint of its evaluation if it has none."""
+    prints = data.get("fingerprints") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(prints, dict) or "evaluation" in prints:
+        return check_data(data, where)
+    checked = check_data({**data, "fingerprints": {**prints, "evaluation": "0" * 64}}, where)
+    filled = checked.fingerprints.model_copy(update={"evaluation": _evaluation(checked)})
+    return checked.model_copy(update={"fingerprints": filled})
+
+
+def altered(manifest: Manifest) -> list[str]:
+    """Return a sentence for each fingerprint or count that differs from that of the tables and files."""
+    stored = manifest.data.fingerprints
+    carried = [] if manifest.folder is None else altered_sources(manifest)
+    parts, whole = _prints(manifest)
+    compared: list[tuple[str, object, object]] = [
+        ("classes", stored.classes, fingerprint.of_classes(manifest.classes)),
+        ("explanation", stored.explanation, fingerprint.of_explanation(manifest.classes)),
+        ("evaluation", stored.evaluation, _evaluation(manifest.data)),
+    ]
+    counts = {(row.split, row.group): row.actual for row in manifest.groups}
+    for row, computed in zip(stored.images, parts, strict=True):
+        label = f"{row.split}/{row.group}"
+        compared += [
+            (f"actual {label}", counts[row.split, row.group], computed.rows),
+            (f"rows {label}", row.rows, computed.rows),
+            (f"images {label}", row.images, computed.images),
+            (f"pixels {label}", row.pixels, computed.pixels),
+        ]
+    if not manifest.data.awaiting:
+        compared += [
+            ("images in all", stored.images_in_all, whole.images),
+            ("pixels in all", stored.pixels_in_all, whole.pixels),
+        ]
+    return carried + [
+        f"{subject}: the table gives {computed}, manifest.json says {recorded}"
+        for subject, recorded, computed in compared
+        if recorded != computed
+    ]
+
+
+def _evaluation(data: ManifestData) -> str:
+    return fingerprint.of_evaluation(data.recipe.as_dict(), (row.model_dump() for row in data.groups))
+
+
+def altered_sources(manifest: Manifest) -> list[str]:
+    """Return a sentence for each problem of what a manifest in a folder carries."""
+    folder, prints = manifest.folder or Path(), manifest.data.fingerprints
+    return carried_problems(
+        folder, prints.sources, prints.pair_tables, manifest.declarations, manifest.classes
+    )
+
+
+_prints_of_file: dict[FileId, ImagePrints] = {}
+_prints_of_files: dict[tuple[FileId, ...], ImagePrints] = {}
+"""Fingerprints recomputed in this process, by the identity of the files."""
+
+
+def _prints(manifest: Manifest) -> tuple[list[ImagePrints], ImagePrints]:
+    if manifest.folder is None:
+        return fingerprint.of_parts(read_table() for read_table in manifest.parts.values())
+    files = tuple(_file_id(part_path(manifest.folder, part)) for part in manifest.parts)
+    if files not in _prints_of_files:
+        parts, _prints_of_files[files] = fingerprint.of_parts(
+            read_table() for read_table in manifest.parts.values()
+        )
+        _prints_of_file.update(zip(files, parts, strict=True))
+    return [_prints_of_file[file] for file in files], _prints_of_files[files]
+
+
+def _file_id(path: Path) -> FileId:
+    try:
+        return file_id(path)
+    except OSError as error:
+        raise ManifestError(f"cannot be read: {error.strerror}", where=str(path)) from None
+
+
+def _images(row: GroupRow, path: Path) -> pa.Table:
+    return check_images(with_digests(read_table(path, error=ManifestError), path), row, str(path))
+
+
+def _checked(
+    read_table: Callable[[], pa.Table], row: PartRow, path: Path, folder: Path, identity: FileId | None
+) -> pa.Table:
+    try:
+        file, table = _file_id(path), read_table()
+        prints = _prints_of_file.get(file) or fingerprint.of_images([table])
+        if prints != ImagePrints(row.rows, row.images, row.pixels):
+            raise _altered("it was altered since it was opened", str(path))
+    except ManifestError:
+        if manifest_id(folder) == identity:
+            raise
+        raise ManifestError(
+            "was built again since it was opened, and holds other images",
+            where=str(folder),
+            hint="open it again",
+        ) from None
+    return table
+
+
+def _altered(problem: str, where: str) -> ManifestError:
+    return ManifestError(problem, where=where, hint="fetch it or build it again")

@@ -1,0 +1,275 @@
+"""Reading of shipped recipes and recipe files: ``extends`` is resolved, and every name is checked.
+
+The error for a wrong key has its line and the nearest right key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from wordnet_splits.base.errors import DataError, ManifestError, RecipeError, SplitsError, unknown
+from wordnet_splits.base.schemas import validate
+from wordnet_splits.base.text_formats import LARGEST_TOML, parse_toml
+from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.recipe.schema import Origin, Recipe
+from wordnet_splits.benchmark.recipe.text import explain_validation, lines_below
+from wordnet_splits.benchmark.rules import lists_used
+from wordnet_splits.datasets.catalog import catalog_names
+from wordnet_splits.datasets.catalog.declarations import BESIDE, Declaration, read_declaration, using_sources
+from wordnet_splits.datasets.catalog.lists import available_lists
+
+BENCHMARKS, CLASS_SETS = "recipes", "class_sets"
+"""Folders of shipped recipes: benchmarks, and published lists of classes."""
+
+
+def recipe_names() -> tuple[str, ...]:
+    """Return the names of the shipped benchmarks, sorted."""
+    return _names_in(BENCHMARKS)
+
+
+def class_set_names() -> tuple[str, ...]:
+    """Return the names of the shipped class sets, which rebuild published class lists, sorted."""
+    return _names_in(CLASS_SETS)
+
+
+@cache
+def _names_in(folder: str) -> tuple[str, ...]:
+    paths = (files("wordnet_splits") / "data" / folder).iterdir()
+    return tuple(sorted(p.name.removesuffix(".toml") for p in paths if p.name.endswith(".toml")))
+
+
+def is_shipped(recipe: Recipe) -> bool:
+    """Return whether a recipe is one that is shipped: its name, and everything that it says."""
+    return recipe.name in recipe_names() and recipe == load_recipe(recipe.name)
+
+
+def awaited_lists(recipe: Recipe) -> tuple[str, ...]:
+    """Return the lists in a recipe that are not at hand, sorted."""
+    used = {r.list_ for g in recipe.group for r in g.images.values() if r.list_ is not None}
+    used |= {name for g in recipe.group for name in lists_used(g.classes)}
+    return tuple(sorted(used - set(available_lists(recipe.folder))))
+
+
+def buildable() -> tuple[str, ...]:
+    """Return the shipped benchmarks that ``--all`` builds: those whose lists are all at hand."""
+    return tuple(n for n in recipe_names() if not awaited_lists(load_recipe(n)))
+
+
+def load_recipe(recipe: Recipe | Manifest | str | Path) -> Recipe:
+    """Return a recipe: a shipped one, that of a TOML file or of a manifest; a `Recipe` is returned as it is.
+
+    Parameters
+    ----------
+    recipe : the name of a shipped benchmark or class set, the path of a TOML file, or a manifest. The names,
+        folders and addresses of manifests are those of `wordnet_splits.benchmark.resolve.load_manifest`.
+
+    Raises
+    ------
+    UnknownNameError : no such name; near names are offered.
+    RecipeError : the file is absent or malformed; the message has its line and the nearest right key.
+    ManifestError : the recipe in the manifest is malformed.
+    """
+    if isinstance(recipe, Recipe):
+        return recipe
+    if isinstance(recipe, Manifest):
+        return _from_manifest(recipe)
+    loaded = _read(recipe)
+    shipped = recipe in (*recipe_names(), *class_set_names())
+    with using_sources(loaded.declarations):
+        _check_names(loaded, _recipe_text(recipe)[1], lists_may_be_awaited=shipped)
+    return loaded
+
+
+def declared_by(recipe: Recipe | Manifest | str | Path | None) -> Mapping[str, Declaration]:
+    """Return the datasets that a recipe declares or a manifest carries, without further checks of these.
+
+    Parameters
+    ----------
+    recipe : as of `load_recipe`, or a ``dataset.toml``; None, or a file that does not exist, declares none.
+    """
+    if isinstance(recipe, Manifest):
+        return recipe.declarations
+    if isinstance(recipe, Recipe):
+        return recipe.declarations
+    if recipe is not None and str(recipe).endswith(".toml") and Path(recipe).exists():
+        if Path(recipe).name == BESIDE:
+            declaration = read_declaration(Path(recipe))
+            return {declaration.name: declaration}
+        return _read(recipe).declarations
+    return {}  # shipped recipes have shipped sources only
+
+
+def declaration_in(file: Path) -> Declaration:
+    """Return the only dataset that a ``dataset.toml`` or a recipe declares; DataError for none or several."""
+    declarations = declared_by(file)
+    if len(declarations) != 1:
+        message = f"declares {len(declarations)} datasets, not one"
+        raise DataError(message, where=str(file), hint="give a dataset.toml, or a recipe with one [[source]]")
+    return next(iter(declarations.values()))
+
+
+def _read(name: str | Path) -> Recipe:
+    """Read a shipped recipe or a TOML file, without checking the names in it."""
+    text, where = _recipe_text(name)
+    raw = parse_toml(text, where=where, error=RecipeError)
+    if "layout" in raw:
+        hint = f"rename it {BESIDE}, or write its keys below [[source]] of a recipe"
+        raise RecipeError("declares a dataset, and is not a recipe", where=where, hint=hint)
+    lines: dict[str, str] = {}
+    merged, inherited = _extended(raw, text, where, lines)
+    try:
+        recipe = Recipe.model_validate(merged)
+    except ValidationError as error:
+        raise explain_validation(error, text, where, Recipe) from None
+    is_file = name not in (*recipe_names(), *class_set_names())
+    declarations = {}
+    for number, declaration in enumerate(recipe.source):
+        file = Path(raw["extends"] if number < inherited else name).absolute()
+        declarations[declaration.name] = declaration.located(file)
+        _check_declaration(declarations[declaration.name], where)
+    folder = Path(name).absolute().parent if is_file else None
+    return recipe.read_at(Origin(folder, declarations, lines=lines))
+
+
+def _check_declaration(declaration: Declaration, where: str) -> None:
+    """Raise RecipeError if a ``[[source]]`` has a shipped source's name, or files outside of its folder."""
+    where = f"{where}: source {declaration.name!r}"
+    if declaration.name in catalog_names():
+        raise RecipeError("is the name of a shipped source", where=where, hint="choose another name")
+    try:
+        _ = declaration.catalog_file, declaration.inventory_file
+    except SplitsError as error:
+        raise RecipeError(error.what, where=where, hint="keep it in the recipe's folder") from None
+
+
+def _from_manifest(manifest: Manifest) -> Recipe:
+    where = f"{manifest.folder or manifest.name}: the recipe in manifest.json"
+    data = {**manifest.data.recipe.as_dict(), "about": manifest.data.about}
+    recipe = validate(Recipe, data, where=where, error=ManifestError, hint="build it again")
+    if recipe.table_names != list(manifest.pair_tables):
+        names = ", ".join(recipe.table_names) or "none"
+        message = f"the manifest does not carry the tables of pairs that the recipe names: {names}"
+        raise ManifestError(message, where=where, hint="build it again")
+    folder = None if manifest.folder is None else manifest.folder.absolute().parent
+    return recipe.read_at(Origin(folder, manifest.declarations, manifest.pair_tables))
+
+
+def _recipe_text(name: str | Path) -> tuple[str, str]:
+    if str(name).endswith(".toml"):
+        return read_text(Path(name), largest=LARGEST_TOML, error=RecipeError), str(name)
+    folders = {**dict.fromkeys(class_set_names(), CLASS_SETS), **dict.fromkeys(recipe_names(), BENCHMARKS)}
+    if name not in folders:
+        raise unknown("benchmark", str(name), folders)
+    path = files("wordnet_splits") / "data" / folders[str(name)] / f"{name}.toml"
+    return path.read_text(encoding="utf-8"), f"{name}.toml"
+
+
+def _extended(
+    raw: dict[str, Any], text: str, where: str, lines: dict[str, str]
+) -> tuple[dict[str, Any], int]:
+    """Resolve ``extends``: replace groups of the same name, append new ones, remove those in ``drop``.
+
+    ``lines`` is filled with the file and line of each group's rule. Returns the recipe, and the number of
+    sources of its base, which come first.
+    """
+    sources = _tables(raw.get("source", []), "source", where)
+    if "extends" not in raw:
+        lines |= _lines_of(raw, text, where)
+        return {"draw": raw.get("name"), **raw}, 0
+    if next(iter(raw)) != "extends":
+        raise RecipeError("`extends` must be the first key", where=where, hint="move it to the top")
+    raw = dict(raw)
+    base_name, dropped = raw.pop("extends"), raw.pop("drop", [])
+    if not isinstance(base_name, str):
+        raise RecipeError(
+            "`extends` is not the name of a recipe", where=where, hint='as in extends = "digits"'
+        )
+    base_text, base_where = _recipe_text(base_name)
+    base = parse_toml(base_text, where=base_where, error=RecipeError)
+    lines |= _lines_of(base, base_text, base_where) | _lines_of(raw, text, where)
+    base.pop("about", None)  # the authors, the licence and the DOI of a variant are its own
+    if "extends" in base:
+        raise RecipeError(
+            f"{base_name!r} is itself a variant; variants have one level", where=where, hint="extend its base"
+        )
+    base_groups = enumerate(_tables(base.get("group", []), "group", base_where))
+    groups: dict[str, dict[str, Any]] = {str(g.get("name", f"base #{n}")): g for n, g in base_groups}
+    if not isinstance(dropped, list):
+        raise RecipeError("`drop` is not a list of group names", where=where, hint='as in drop = ["svhn"]')
+    for name in map(str, dropped):
+        if name not in groups:
+            raise unknown("group to drop", name, groups, where=where)
+        del groups[name]
+    new_groups = enumerate(_tables(raw.pop("group", []), "group", where))
+    groups |= {str(g.get("name", f"#{n}")): g for n, g in new_groups}
+    leaks = _leaks_between(_tables(base.get("known_leak", []), "known_leak", base_where), groups)
+    leaks += _tables(raw.pop("known_leak", []), "known_leak", where)
+    base_sources = _tables(base.get("source", []), "source", base_where)
+    merged = {
+        "draw": base.get("name"),
+        **base,
+        **raw,
+        "source": [*base_sources, *sources],
+        "group": list(groups.values()),
+        "known_leak": leaks,
+    }
+    return merged, len(base_sources)
+
+
+def _lines_of(raw: dict[str, Any], text: str, where: str) -> dict[str, str]:
+    """Return the file and line of the rule of each group in a text."""
+    groups = _tables(raw.get("group", []), "group", where)
+    lines = lines_below(text, "group", "classes")
+    return {
+        str(group.get("name")): f"{where}, line {line}" for group, line in zip(groups, lines, strict=False)
+    }
+
+
+def _tables(value: Any, key: str, where: str) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
+        raise RecipeError(f"`{key}` is not a list of tables", where=where, hint=f"begin each with [[{key}]]")
+    return value
+
+
+def _leaks_between(leaks: list[dict[str, Any]], groups: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the known leaks of a base for which the variant still has both groups."""
+    sources = {f"source:{g.get('source')}" for g in groups.values()}
+
+    def exists(operand: Any) -> bool:
+        return str(operand).removeprefix("group:") in groups or operand in sources
+
+    return [leak for leak in leaks if exists(leak.get("a")) and exists(leak.get("b"))]
+
+
+def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> None:
+    from fix_resize.spec import spec_names
+    from wordnet_splits.datasets.catalog import known_sources
+    from wordnet_splits.datasets.catalog.declarations import unknown_source
+    from wordnet_splits.datasets.catalog.lists import unknown_list
+
+    lists = available_lists(recipe.folder)
+    groups = {g.name for g in recipe.group}
+    operands = {*(f"group:{g}" for g in groups), *(f"source:{s}" for s in recipe.sources)}
+    for group in recipe.group:
+        in_group = f"{where}: group {group.name!r}"
+        if group.source not in known_sources():
+            raise unknown_source(group.source, known_sources(), where=in_group)
+        if group.view not in ("raw", *spec_names()):
+            raise unknown("view", group.view, ("raw", *spec_names()), where=in_group)
+        for split, rule in group.images.items():
+            if rule.list_ is not None and rule.list_ not in lists and not lists_may_be_awaited:
+                raise unknown_list(rule.list_, recipe.folder, where=f"{in_group}, {split}")
+    for leak in recipe.known_leak:
+        for operand in (leak.a, leak.b):
+            if operand not in operands | groups:
+                raise unknown("group", operand, operands, where=f"{where}: known_leak")
+    for source in recipe.transforms:
+        if source not in known_sources():
+            raise unknown_source(source, known_sources(), where=f"{where}: transforms")

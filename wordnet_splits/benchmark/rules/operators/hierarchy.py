@@ -1,0 +1,362 @@
+"""Operators that read the hierarchy of synsets, and WordNet's parts and wholes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from wordnet_splits.base.names import counted
+from wordnet_splits.benchmark.rules.context import Candidates, ClassesBySynset
+from wordnet_splits.benchmark.rules.evidence import Names, join_names
+from wordnet_splits.benchmark.rules.registry import GRAPH, MEASURE, register_operator
+from wordnet_splits.benchmark.rules.relations import (
+    ABOVE,
+    BELOW,
+    EQUAL,
+    KnownClasses,
+    Mapped,
+    MappedClass,
+    synsets_alone,
+)
+from wordnet_splits.benchmark.rules.rule_values import Operand, OperandField
+from wordnet_splits.benchmark.rules.verdict import Finding, Key, Via
+from wordnet_splits.wordnet.similarity import similarity_matrix
+from wordnet_splits.wordnet.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from wordnet_splits.benchmark.rules.syntax import Expression
+
+StepUp = tuple[int, str]
+"""Edges up to a synset, and its wnid; sorted, the nearest is first, ties to the smaller wnid."""
+Evidence = Iterable[Via]
+"""Evidence of an operator for a class, the nearest first; empty where the operator is not true of it."""
+WHOLE, PART = "whole", "part"
+OVERLAPS = {
+    "equal": (EQUAL,),
+    "self-or-below": (EQUAL, BELOW),
+    "self-or-above": (EQUAL, ABOVE),
+    "ancestry": (EQUAL, BELOW, ABOVE),
+    "kin": (EQUAL, BELOW, ABOVE),
+}
+"""The relations of a class that each ``relation`` of ``overlaps`` counts."""
+VIA_OF = {EQUAL: "equal", BELOW: "ancestor", ABOVE: "descendant"}
+"""Relation of a class to a known class -> relation of the known class's synset to the class."""
+
+
+def _subtree_wording(finding: Finding, names: Names) -> str:
+    if not finding.holds:
+        return f"{names.it} is not at or below {names.any_of(finding.expression.value, finding.via)}"
+    via = finding.via[0]
+    verb = "is" if via.relation == "equal" else "lies below"
+    return f"{names.it} {verb} {names.synset(via.wnid)}"
+
+
+@register_operator(
+    "subtree",
+    value=OperandField,
+    meaning="at or below a synset",
+    reads=GRAPH,
+    wording=_subtree_wording,
+    clause="lie at or below {}",
+)
+def subtree(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
+    """True of the classes at or below any synset of the operand."""
+    roots = candidates.synsets(expression.value)
+
+    def evidence(class_id: str) -> Evidence:
+        for edges, wnid in all_above(candidates.wnids(class_id), roots, candidates.context.graph):
+            yield from _vias(
+                "equal" if edges == 0 else "ancestor", wnid, roots[wnid], candidates.key(class_id), edges
+            )
+
+    return _judge(expression, candidates, roots, evidence)
+
+
+def _below_one_wording(finding: Finding, names: Names) -> str:
+    if not finding.via or finding.via[0].relation == "unrelated":
+        return f"{names.it} is not at or below {names.any_of(finding.expression.value, finding.via)}"
+    synsets = join_names([names.synset(via.wnid) for via in finding.via])
+    if len(finding.via) > 1:
+        return f"{names.it} lies below several, {synsets}"
+    verb = "is" if finding.via[0].relation == "equal" else "lies below"
+    return f"of all synsets named {names.it} {verb} {synsets} alone"
+
+
+@register_operator(
+    "below_one",
+    value=OperandField,
+    meaning="at or below exactly one synset",
+    reads=GRAPH,
+    wording=_below_one_wording,
+    clause="lie at or below exactly one synset of {}",
+)
+def below_one(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
+    """True of the classes at or below exactly one synset of the operand (Ren et al. 2018: categories).
+
+    The evidence is that synset; of a class below several all of them, the nearest first.
+    """
+    roots = candidates.synsets(expression.value)
+
+    def evidence(class_id: str) -> tuple[Via, ...]:
+        above = all_above(candidates.wnids(class_id), roots, candidates.context.graph)
+        return tuple(
+            Via("ancestor" if edges else "equal", wnid, *roots[wnid][0], float(edges))
+            for edges, wnid in above
+        )
+
+    vias = {c: evidence(c) for c in candidates.class_ids}
+    nearest = unrelated([c for c, via in vias.items() if not via], roots, candidates)
+    return {c: Finding(expression, len(via) == 1, via or nearest[c]) for c, via in vias.items()}
+
+
+def _shares_parent_with_wording(finding: Finding, names: Names) -> str:
+    operand: Operand = finding.expression.value
+    if not finding.holds:
+        return f"{names.it} shares no parent with {names.any_of(operand, finding.via)}"
+    classes, parent = _nearest(finding, operand, names)
+    return f"{names.it} and {classes} share the parent {parent}"
+
+
+@register_operator(
+    "shares_parent_with",
+    value=OperandField,
+    meaning="a direct hypernym in common",
+    reads=GRAPH | {MEASURE},
+    wording=_shares_parent_with_wording,
+    clause="share a direct hypernym with {}",
+)
+def shares_parent_with(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
+    """True of the classes that have a direct hypernym in common with another class of the operand."""
+    graph = candidates.context.graph
+    synsets = candidates.synsets(expression.value)
+    parents = parents_of(synsets, graph)
+
+    def evidence(class_id: str) -> Evidence:
+        candidate = candidates.key(class_id)
+        for parent in sorted(
+            {p for w in candidates.wnids(class_id) for p in graph.parents(w) if p in parents}
+        ):
+            if siblings := [key for key in parents[parent] if key != candidate]:
+                yield from _vias("sibling", parent, siblings, candidate, 1)
+
+    return _judge(expression, candidates, synsets, evidence)
+
+
+def _below_parent_of_wording(finding: Finding, names: Names) -> str:
+    operand: Operand = finding.expression.value
+    if not finding.holds:
+        return f"{names.it} is not at or below a parent of {names.any_of(operand, finding.via)}"
+    relation = finding.via[0].relation
+    classes, parent = _nearest(finding, operand, names)
+    if relation == "sibling":
+        return f"{names.it} and {classes} share the parent {parent}"
+    return f"{names.it} {'is' if relation == 'equal' else 'lies below'} {parent}, a parent of {classes}"
+
+
+@register_operator(
+    "below_parent_of",
+    value=OperandField,
+    meaning="at or below a direct hypernym",
+    reads=GRAPH | {MEASURE},
+    wording=_below_parent_of_wording,
+    clause="lie at or below a direct hypernym of {}",
+)
+def below_parent_of(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
+    """True of the classes at or below any direct hypernym of a class of the operand.
+
+    This is the rule for near candidates of Kim et al. (2023), section 3.2. It is true of the operand's
+    classes themselves, too, which their own group has taken before.
+    """
+    graph = candidates.context.graph
+    synsets = candidates.synsets(expression.value)
+    parents = parents_of(synsets, graph)
+
+    def evidence(class_id: str) -> Evidence:
+        for edges, parent in all_above(candidates.wnids(class_id), parents, graph):
+            relation = {0: "equal", 1: "sibling"}.get(edges, "ancestor")
+            yield from _vias(relation, parent, parents[parent], candidates.key(class_id), edges)
+
+    return _judge(expression, candidates, synsets, evidence)
+
+
+def _overlaps_wording(finding: Finding, names: Names) -> str:
+    operand: Operand = finding.expression.value
+    stands_for = "a sense of the name of" if finding.expression.senses == "any" else "the synset of"
+    if not finding.holds:
+        where = {
+            "equal": "is not",
+            "self-or-above": "neither is nor lies above",
+            "ancestry": "neither is nor lies above or below",
+            "kin": "neither is nor lies above or below",
+        }.get(finding.expression.relation or "", "neither is nor lies below")
+        if finding.expression.relation == "kin":
+            return f"{names.it} {where} {names.any_of(operand, finding.via)}"
+        return f"{names.it} {where} {stands_for} {names.any_of(operand, finding.via)}"
+    classes, synset = _nearest(finding, operand, names)
+    verb = {"equal": "is", "ancestor": "lies below", "descendant": "lies above"}[finding.via[0].relation]
+    return f"{names.it} {verb} {synset}, {stands_for} {classes}"
+
+
+@register_operator(
+    "overlaps",
+    value=OperandField,
+    meaning="equal, above or below",
+    reads=GRAPH | {MEASURE},
+    wording=_overlaps_wording,
+    clause="equal, or lie above or below, {}",
+)
+def overlaps(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
+    """True of the classes whose synset equals, lies below or lies above a synset of an operand's class.
+
+    With ``senses = "any"`` the synsets of an operand's class are all noun senses of its name, as NLTK's
+    ``synsets(name)`` returns them; with ``"catalog"``, the default, those of its catalog. ``relation`` is
+    ``self-or-below`` by default. ``kin`` counts the relations of `thresholds` and `audit_classes`; the other
+    values do not distinguish a class from a synset wider than its name. Follows the full graph.
+    """
+    operand: Operand = expression.value
+    if expression.senses == "any":
+        classes = _any_sense(operand, candidates)
+    else:
+        classes = candidates.mapped_classes(operand)
+    relation = expression.relation or "self-or-below"
+    alone = relation != "kin"
+    known = KnownClasses(
+        {key: synsets_alone(item) if alone else item for key, item in classes.items()}, candidates.taxonomy
+    )
+    counted_relations = OVERLAPS[relation]
+
+    def evidence(class_id: str) -> Evidence:
+        item = candidates.mapped(class_id)
+        keys: dict[tuple[int, int, str], set[Key]] = {}
+        for kin in known.kin(synsets_alone(item) if alone else item):
+            if kin.relation in counted_relations:
+                step = counted_relations.index(kin.relation), kin.edges, kin.known_wnid
+                keys.setdefault(step, set()).add(kin.known)
+        for n, edges, wnid in sorted(keys) if alone else keys:  # else the closest first
+            relatives = keys[n, edges, wnid]
+            yield from _vias(VIA_OF[counted_relations[n]], wnid, relatives, candidates.key(class_id), edges)
+
+    synsets = candidates.by_synset((wnid, key) for key, item in classes.items() for wnid in item.wnids)
+    return _judge(expression, candidates, synsets, evidence)
+
+
+def _part_whole_with_wording(finding: Finding, names: Names) -> str:
+    operand = finding.expression.value
+    if not finding.holds:
+        return (
+            f"neither {names.it} nor a synset above it is part of {names.any_of(operand)}, or has one as part"
+        )
+    relation, edges = finding.via[0].relation, int(finding.via[0].value or 0)
+    above = f"{names.synset(finding.words[0])}, {counted(edges, 'edge')} above {names.it},"
+    verb = "is part, member or substance of" if relation == WHOLE else "has as part, member or substance"
+    classes, synset = _nearest(finding, operand, names)
+    return f"{above if edges else names.it} {verb} {synset}, the synset of {classes}"
+
+
+@register_operator(
+    "part_whole_with",
+    value=OperandField,
+    meaning="a part, member or substance, either way",
+    reads=GRAPH,
+    wording=_part_whole_with_wording,
+    clause="are a part, member or substance of {}, or have it as one",
+)
+def part_whole_with(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
+    """True of the classes that are part, member or substance of one of the operand, or have one as theirs.
+
+    A pointer counts between the other class's own synset and the candidate's or one above it: a four-poster
+    is a bed, and a bed is part of a bedroom. Follows the full graph.
+    """
+    taxonomy = candidates.taxonomy
+    synsets = candidates.synsets(expression.value)
+    findings = {}
+    for class_id in candidates.class_ids:
+        pointers: set[tuple[int, str, str, str]] = set()
+        for wnid in candidates.wnids(class_id):
+            for above, edges in taxonomy.ancestors(wnid).items():
+                pointers |= {(edges, above, WHOLE, w) for w in taxonomy.wholes(above) if w in synsets}
+                pointers |= {(edges, above, PART, w) for w in taxonomy.parts(above) if w in synsets}
+        via, words = [], []
+        for edges, above, relation, wnid in sorted(pointers):
+            for key in synsets[wnid]:
+                if key != candidates.key(class_id):
+                    via.append(Via(relation, wnid, *key, float(edges)))
+                    words.append(above)
+        findings[class_id] = Finding(expression, bool(via), tuple(via), tuple(words[:1]))
+    return findings
+
+
+def _nearest(finding: Finding, operand: Operand, names: Names) -> tuple[str, str]:
+    """Return the classes of the nearest synset of the evidence, and that synset."""
+    nearest = finding.via[0]
+    classes = names.others(operand, [v for v in finding.via if v[:2] == nearest[:2]])  # of that synset
+    return classes, names.synset(nearest.wnid)
+
+
+def all_above(wnids: Iterable[str], targets: ClassesBySynset, graph: Taxonomy) -> list[StepUp]:
+    """Return the targets at or above any of the wnids, each once, the nearest first."""
+    nearest: dict[str, int] = {}
+    for wnid in wnids:
+        for above, edges in graph.ancestors(wnid).items():
+            if above in targets:
+                nearest[above] = min(edges, nearest.get(above, edges))
+    return sorted((edges, wnid) for wnid, edges in nearest.items())
+
+
+def unrelated(
+    class_ids: Sequence[str], targets: ClassesBySynset, candidates: Candidates
+) -> dict[str, tuple[Via, ...]]:
+    """Return, for each class, the targets as evidence of no relation, the nearest first.
+
+    Edges are counted on the full graph, whatever hierarchy the rule follows.
+    """
+    columns, rows = sorted(targets), candidates.select(class_ids).all_wnids()
+    if not rows or not columns:
+        return dict.fromkeys(class_ids, ())
+    distances = similarity_matrix("distance", rows, columns, candidates.taxonomy)
+    row_of = {wnid: n for n, wnid in enumerate(rows)}
+
+    def evidence(class_id: str) -> Evidence:
+        if not (class_rows := [row_of[wnid] for wnid in candidates.wnids(class_id)]):
+            return
+        edges, key = distances[class_rows].min(axis=0), candidates.key(class_id)
+        for n in edges.argsort(kind="stable").tolist():
+            yield from _vias("unrelated", columns[n], targets[columns[n]], key, edges[n])
+
+    return {c: tuple(evidence(c)) for c in class_ids}
+
+
+def parents_of(synsets: ClassesBySynset, graph: Taxonomy) -> ClassesBySynset:
+    """Return the direct hypernyms of synsets, each with the classes whose parent it is."""
+    pairs = [
+        (parent, key) for wnid, keys in synsets.items() for parent in graph.parents(wnid) for key in keys
+    ]
+    return Candidates.by_synset(pairs)
+
+
+def _any_sense(operand: Operand, candidates: Candidates) -> dict[Key, MappedClass]:
+    """Return the classes of an operand with all noun senses of their names."""
+    senses = (
+        (key, item.name, candidates.taxonomy.senses(item.name.replace(" ", "_")))
+        for key, item in candidates.items(operand)
+    )
+    return {key: Mapped(name, wnids, wnids) for key, name, wnids in senses}
+
+
+def _vias(relation: str, wnid: str, keys: Iterable[Key], candidate: Key, edges: int) -> Iterator[Via]:
+    """Yield the evidence for every class of a synset, for the candidate itself only if it is the only one."""
+    for source, class_id in sorted(key for key in keys if key != candidate) or [candidate]:
+        yield Via(relation, wnid, source, class_id, float(edges))
+
+
+def _judge(
+    expression: Expression,
+    candidates: Candidates,
+    synsets: ClassesBySynset,
+    evidence: Callable[[str], Evidence],
+) -> dict[str, Finding]:
+    """Return a finding for each candidate: its evidence, or the nearest of the synsets in an array."""
+    vias = {c: tuple(evidence(c)) for c in candidates.class_ids}
+    refused = [c for c, via in vias.items() if not via] if expression.value.kind == "ids" else []
+    nearest = unrelated(refused, synsets, candidates)
+    return {c: Finding(expression, bool(via), via or nearest.get(c, ())) for c, via in vias.items()}

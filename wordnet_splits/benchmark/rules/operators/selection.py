@@ -1,0 +1,250 @@
+"""Operators that pick classes by name or position: listed, rest, slice, siblings."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from wordnet_splits.base.names import counted
+from wordnet_splits.benchmark.rules.context import WORDNET, Candidates
+from wordnet_splits.benchmark.rules.evidence import Names, join_names
+from wordnet_splits.benchmark.rules.operators.hierarchy import unrelated
+from wordnet_splits.benchmark.rules.registry import GRAPH, NOTHING, register_operator
+from wordnet_splits.benchmark.rules.rule_values import Half, Operand, OperandField, RuleTable, Synsets, Yes
+from wordnet_splits.benchmark.rules.verdict import Finding, Via
+
+if TYPE_CHECKING:
+    from wordnet_splits.benchmark.rules.syntax import Expression
+
+
+class Slice(RuleTable):
+    """Part of the sorted classes strictly below each root: one half, the first n, or some of every n.
+
+    Attributes
+    ----------
+    of : the roots: wnids, names such as ``dog.n.01``, or nouns.
+    half : the half to take.
+    first : the number of classes to take from the start.
+    every : the length of a period of classes, with ``at``.
+    at : the positions to take in every period, from 0.
+    """
+
+    of: Synsets
+    half: Half | None = None
+    first: Annotated[int, Field(ge=1, strict=True)] | None = None
+    every: Annotated[int, Field(ge=1)] | None = None
+    at: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Slice:
+        forms = [form for form in (self.half, self.first, self.every) if form is not None]
+        if len(forms) != 1 or (self.every is None) != (self.at is None):
+            raise ValueError("give one of half, first, or every and at")
+        if self.every is not None and self.at is not None and max(self.at) >= self.every:
+            raise ValueError(f"at counts from 0 to {self.every - 1} when every is {self.every}")
+        return self
+
+
+class Siblings(RuleTable):
+    """One half of each family, the classes of the same parents, in the order of their source.
+
+    Attributes
+    ----------
+    half : the half to take.
+    odd : the half of the middle class of an odd family; ``alternate`` gives it to the first half in the first
+        odd family, to the second in the next, and so on.
+    """
+
+    half: Half
+    odd: Literal["first", "second", "alternate"] = "second"
+
+
+def _listed_wording(finding: Finding, names: Names) -> str:
+    operand: Operand = finding.expression.value
+    place = {
+        "ids": "the rule",
+        "source": f"the source {operand.name}",
+        "split": f"the publisher's split {operand.name}",
+        "list": f"the published list {operand.name}",
+        "group": f"the group {operand.name}",
+    }[operand.kind]
+    return f"{names.it} is{'' if finding.holds else ' not'} named in {place}"
+
+
+@register_operator(
+    "listed", value=OperandField, meaning="the classes named", reads=NOTHING, wording=_listed_wording
+)
+def listed(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
+    """True of the classes that the operand names.
+
+    A class of another source counts by its class_id: within the ImageNet family that is the wnid.
+    """
+    source_of: dict[str, str] = {}
+    for source, class_id in candidates.classes(expression.value):
+        if source == candidates.source or class_id not in source_of:
+            source_of[class_id] = source
+    vias = {c: (Via("list", None, source_of[c], c),) if c in source_of else () for c in candidates.class_ids}
+    return {c: Finding(expression, bool(via), via) for c, via in vias.items()}
+
+
+def _rest_wording(finding: Finding, names: Names) -> str:
+    if not finding.words:
+        return f"every class of {names.subject[0]} is taken, {names.it} too"
+    group = "group" if len(finding.words) == 1 else "groups"
+    return f"{names.it} is in no earlier group of {names.subject[0]} ({group} {join_names(finding.words)})"
+
+
+@register_operator(
+    "rest",
+    value=Yes,
+    meaning="all that no earlier group took",
+    reads=NOTHING,
+    wording=_rest_wording,
+    clause="are in no earlier set",
+)
+def rest(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
+    """True of every class that no earlier group has taken."""
+    groups = candidates.context.groups.items()
+    earlier = tuple(name for name, keys in groups if any(source == candidates.source for source, _ in keys))
+    return {c: Finding(expression, True, words=earlier) for c in candidates.class_ids}
+
+
+def _slice_wording(finding: Finding, names: Names) -> str:
+    rule: Slice = finding.expression.value
+    if not finding.words:
+        return f"{names.it} is not below {names.any_of(Operand('ids', ids=rule.of), finding.via)}"
+    via = finding.via[0]
+    classes = counted(int(finding.words[0]), "class")
+    place = f"{names.it} is number {via.value:.0f}, from 0, of the {classes} below"
+    if rule.half is not None:
+        part = f"the {rule.half} half"
+    elif rule.first is not None:
+        part = f"the first {rule.first}"
+    else:
+        at = ", ".join(map(str, rule.at or ()))
+        part = f"number {at} of every {rule.every}"
+    return f"{place} {names.synset(via.wnid)}, {'in' if finding.holds else 'not in'} {part}"
+
+
+@register_operator(
+    "slice",
+    value=Slice,
+    meaning="a part of the sorted classes below a synset",
+    reads=GRAPH,
+    wording=_slice_wording,
+)
+def slice_(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
+    """True of some of the classes strictly below each root, by their position in the sorted whole catalog.
+
+    Positions count from 0 over the whole catalog, including classes of earlier groups, so that slices of one
+    set of roots fit together. The first half of n classes is floor(n/2) (Palechor et al. 2023, section 3).
+    """
+    rule: Slice = expression.value
+    replaced = [c for c in candidates.class_ids if candidates.has_replaced_synsets(c)]
+    findings: dict[str, Finding] = {}
+    for root in map(candidates.taxonomy.find, rule.of):
+        members, below = _strictly_below(root, candidates)
+        for class_id in sorted({*members, *replaced}):
+            if below.isdisjoint(candidates.wnids(class_id)):
+                continue
+            position = bisect_left(members, class_id)
+            if class_id not in findings or not findings[class_id].holds:
+                via = Via("ancestor", root, WORDNET, root, float(position))
+                holds = _in_slice(rule, position, len(members))
+                findings[class_id] = Finding(expression, holds, (via,), (str(len(members)),))
+    roots = candidates.synsets(Operand("ids", ids=rule.of))
+    nearest = unrelated([c for c in candidates.class_ids if c not in findings], roots, candidates)
+    return {c: findings.get(c) or Finding(expression, False, nearest[c]) for c in candidates.class_ids}
+
+
+def _in_slice(rule: Slice, position: int, members: int) -> bool:
+    if rule.half is not None:
+        return (position < members // 2) == (rule.half == "first")
+    if rule.first is not None:
+        return position < rule.first
+    assert rule.every is not None
+    assert rule.at is not None
+    return position % rule.every in rule.at
+
+
+def _strictly_below(root: str, candidates: Candidates) -> tuple[list[str], frozenset[str]]:
+    """Return the classes of the catalog strictly below a root, sorted, and all synsets there."""
+    below = candidates.context.graph.descendants(root) - {root}
+    members = sorted(item.class_id for item in candidates.catalog if not below.isdisjoint(item.wnids))
+    return members, below
+
+
+@dataclass(frozen=True)
+class Member:
+    """A class among its siblings; ``middle`` is the half that the middle class of its family belongs to."""
+
+    parents: tuple[str, ...]
+    family: int
+    position: int
+    size: int
+    middle: str
+
+    @property
+    def half(self) -> str:
+        """The half that the class belongs to."""
+        if self.size % 2 and self.position == self.size // 2:
+            return self.middle
+        return "first" if self.position < self.size // 2 else "second"
+
+
+def _siblings_wording(finding: Finding, names: Names) -> str:
+    if not finding.via:
+        return f"{names.it} has no parent and so no siblings"
+    size, half, _ = finding.words
+    parents = join_names([names.synset(via.wnid) for via in finding.via])
+    place = f"number {finding.via[0].value:.0f}, from 0, of {counted(int(size), 'class')} with the parent"
+    return f"{names.it} is {place}{'s' if len(finding.via) > 1 else ''} {parents}, in the {half} half"
+
+
+@register_operator(
+    "siblings",
+    value=Siblings,
+    meaning="one half of the classes of the same parents",
+    reads=GRAPH,
+    wording=_siblings_wording,
+)
+def siblings(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
+    """True of the classes in one half of their family (Noda et al. 2025: halves of siblings).
+
+    A family is the classes of the same parents in the hierarchy that the recipe names; families come in the
+    order of their first classes, the classes of each in the order of the source. As with `slice`, they
+    are counted over the whole catalog, including classes of earlier groups, so that the halves fit together.
+    A class without a parent is in no family.
+    """
+    rule: Siblings = expression.value
+    members = family_members(candidates, rule.odd)
+    findings = {}
+    for c in candidates.class_ids:
+        if (member := members.get(c)) is None:
+            findings[c] = Finding(expression, False)
+            continue
+        via = tuple(Via("ancestor", p, WORDNET, p, float(member.position)) for p in member.parents)
+        words = str(member.size), member.half, str(member.family)
+        findings[c] = Finding(expression, member.half == rule.half, via, words)
+    return findings
+
+
+def family_members(candidates: Candidates, odd: str) -> dict[str, Member]:
+    """Return every class of the catalog that has a parent, with its position in its family."""
+    graph = candidates.context.graph
+    families: dict[tuple[str, ...], list[str]] = {}
+    for item in sorted(candidates.catalog, key=lambda item: (item.index, item.class_id)):
+        parents = tuple(sorted({parent for wnid in item.wnids for parent in graph.parents(wnid)}))
+        if parents:
+            families.setdefault(parents, []).append(item.class_id)
+    members: dict[str, Member] = {}
+    odd_families = 0
+    for number, (parents, classes) in enumerate(families.items()):
+        middle = ("first", "second")[odd_families % 2] if odd == "alternate" else odd
+        odd_families += len(classes) % 2
+        for position, class_id in enumerate(classes):
+            members[class_id] = Member(parents, number, position, len(classes), middle)
+    return members

@@ -1,0 +1,100 @@
+"""The operator that measures: similarity to the nearest class of an operand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import model_validator
+
+from wordnet_splits.benchmark.rules.context import Candidates
+from wordnet_splits.benchmark.rules.evidence import Names
+from wordnet_splits.benchmark.rules.registry import GRAPH, MEASURE, register_operator
+from wordnet_splits.benchmark.rules.rule_values import Measure, OperandField, RuleTable
+from wordnet_splits.benchmark.rules.verdict import Finding, Key, Via
+from wordnet_splits.wordnet.similarity import similarity_matrix
+
+if TYPE_CHECKING:
+    from wordnet_splits.benchmark.rules.syntax import Expression
+
+
+class SimilarityBound(RuleTable):
+    """True where the similarity to the nearest class of ``to`` is at least ``above``, or less than ``below``.
+
+    Attributes
+    ----------
+    to : an operand.
+    measure : the measure of similarity.
+    above : the least value; or
+    below : the limit that the value must not reach.
+    """
+
+    to: OperandField
+    measure: Measure
+    above: float | None = None
+    below: float | None = None
+
+    @model_validator(mode="after")
+    def _one_bound(self) -> SimilarityBound:
+        if (self.above is None) == (self.below is None):
+            raise ValueError("give exactly one of above, below")
+        return self
+
+
+def _similarity_wording(finding: Finding, names: Names) -> str:
+    bounds: SimilarityBound = finding.expression.value
+    if not finding.via:
+        return f"{names.it} or {names.any_of(bounds.to)} has no synset, so that nothing can be measured"
+    via = finding.via[0]
+    bound = bounds.above if bounds.above is not None else bounds.below
+    side = "at least" if finding.holds == (bounds.above is not None) else "less than"
+    return (
+        f"the {bounds.measure} score of {names.it} and the nearest, {names.other(bounds.to, via)}, "
+        f"is {via.value:.4g}, {side} {bound:g}"
+    )
+
+
+@register_operator(
+    "similarity",
+    value=SimilarityBound,
+    meaning="alike enough, or unlike enough",
+    reads=GRAPH | {MEASURE},
+    wording=_similarity_wording,
+)
+def similarity(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
+    """True of the classes whose nearest other class of the operand is alike enough, or unlike enough.
+
+    The value of a class is the greatest over all pairs of its synsets with those of the operand's other
+    classes (for ``distance`` the smallest). ``above = t`` means value >= t, ``below = t`` value < t. Neither
+    is true of a class without synsets. Follows the full graph.
+    """
+    bounds: SimilarityBound = expression.value
+    targets = [(wnid, key) for wnid, keys in candidates.synsets(bounds.to).items() for key in keys]
+    targets.sort(key=lambda target: (target[1], target[0]))  # the first of equals is the smallest class
+    rows = {wnid: n for n, wnid in enumerate(candidates.all_wnids())}
+    if not targets or not rows:
+        return dict.fromkeys(candidates.class_ids, Finding(expression, False))
+    sign = -1.0 if bounds.measure == "distance" else 1.0
+    columns = [wnid for wnid, _ in targets]
+    scores = sign * similarity_matrix(bounds.measure, list(rows), columns, candidates.taxonomy).astype(
+        np.float64
+    )
+    columns_of: dict[Key, list[int]] = {}
+    for column, (_, key) in enumerate(targets):
+        columns_of.setdefault(key, []).append(column)
+    findings = {}
+    for class_id in candidates.class_ids:
+        eligible = np.ones(len(targets), np.bool_)
+        eligible[columns_of.get(candidates.key(class_id), [])] = False
+        if not (wnids := candidates.wnids(class_id)) or not eligible.any():
+            findings[class_id] = Finding(expression, False)
+            continue
+        best = np.where(eligible, scores[[rows[w] for w in wnids]].max(axis=0), -np.inf)
+        nearest = int(best.argmax())
+        wnid, (source, nearest_class) = targets[nearest]
+        value = float(sign * best[nearest])
+        holds = value >= bounds.above if bounds.above is not None else value < (bounds.below or 0.0)
+        findings[class_id] = Finding(
+            expression, holds, (Via("threshold", wnid, source, nearest_class, value),)
+        )
+    return findings

@@ -1,0 +1,1 @@
+"""Datasets: their classes, their layouts on disk, and how to fetch them."""

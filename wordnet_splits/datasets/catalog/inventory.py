@@ -1,0 +1,133 @@
+"""Inventories: every image of one split of a source, with its class and digest.
+
+An inventory is complete or absent: draws are made over it, so a part of one would change them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.files import FileId, file_id
+from wordnet_splits.base.parquet import read_table, schema_of
+from wordnet_splits.datasets.catalog.declarations import Declaration, declared_sources, unknown_source
+from wordnet_splits.datasets.catalog.table import catalog_names, known_sources, load_catalog
+
+DATA = Path(__file__).parent.parent.parent / "data"
+INVENTORY_SCHEMA = schema_of("image_id class_id split digest:sha256")
+MULTILABEL_SCHEMA = INVENTORY_SCHEMA.append(pa.field("also", pa.list_(pa.string())))
+"""Inventory of a declared dataset with several labels per image; ``also`` lists the additional classes."""
+
+
+def inventory_splits(source: str) -> tuple[str, ...]:
+    """Return the publisher's splits of ``source`` whose image ids are known without pixels, sorted.
+
+    Raises
+    ------
+    UnknownNameError : there is no such source.
+    DataError : the inventory of a declared dataset is damaged.
+    """
+    shipped = _shipped_splits(source)
+    return tuple(sorted(_declared_inventory(source))) if shipped is None else shipped
+
+
+@cache
+def _shipped_splits(source: str) -> tuple[str, ...] | None:
+    if source not in catalog_names():
+        return None
+    return tuple(sorted(path.stem for path in (DATA / "inventories" / source).glob("*.parquet")))
+
+
+def load_inventory(source: str, split: str) -> pa.Table | None:
+    """Return every image of one publisher's split, or None where the ids are not known.
+
+    Returns
+    -------
+    Columns image_id, class_id, split (all ``split``) and digest (32 bytes; of every image or of none, see
+    ``wordnet_splits.base.digests``), sorted by image_id, which is unique; where images show several classes,
+    ``also`` lists the additional ones.
+
+    Raises
+    ------
+    UnknownNameError : the publisher has no such source or split.
+    DataError : the table is damaged.
+    """
+    if split not in inventory_splits(source):
+        splits = load_catalog(source).splits
+        if split not in splits:
+            raise unknown("split", split, splits, where=source)
+        return None
+    if _shipped_splits(source) is None:
+        return _declared_inventory(source)[split]
+    return _load_shipped(source, split)
+
+
+@cache
+def _load_shipped(source: str, split: str) -> pa.Table:
+    path = DATA / "inventories" / source / f"{split}.parquet"
+    table = read_sorted_table(path, INVENTORY_SCHEMA, key=("image_id",))
+    if pc.unique(table["split"]).to_pylist() != [split]:
+        raise DataError(f"holds other splits than {split!r}", where=str(path))
+    if table["digest"].null_count not in (0, len(table)):
+        raise DataError("has digests of some images only", where=str(path))
+    return table
+
+
+def _declared_inventory(source: str) -> Mapping[str, pa.Table]:
+    declaration = declared_sources().get(source)
+    if declaration is None:
+        raise unknown_source(source, known_sources())
+    return load_declared_inventory(declaration)
+
+
+def load_declared_inventory(declaration: Declaration) -> Mapping[str, pa.Table]:
+    """Return the inventory of a declared dataset by split, {} before it is made; DataError if damaged."""
+    try:
+        return _read_inventory(file_id(declaration.inventory_file))
+    except OSError:
+        return {}
+
+
+@lru_cache(maxsize=8)
+def _read_inventory(file: FileId) -> Mapping[str, pa.Table]:
+    """Return the inventory in a file by split; every image has a digest."""
+    path = Path(file[0])
+    table = read_sorted_table(path, INVENTORY_SCHEMA, MULTILABEL_SCHEMA, key=("split", "image_id"))
+    if table["digest"].null_count:
+        raise DataError("has an empty digest", where=str(path), hint="make it again with `inventory make`")
+    splits = pc.unique(table["split"]).to_pylist()
+    return {split: table.filter(pc.equal(table["split"], split)) for split in splits}
+
+
+def read_sorted_table(path: Path, *schemas: pa.Schema, key: tuple[str, ...]) -> pa.Table:
+    """Read a table and check it: one of ``schemas``, no nulls but digests, sorted by a unique ``key``.
+
+    Raises DataError if the table cannot be read or fails the check.
+    """
+    table = read_table(path)
+    if not any(table.schema.equals(schema) for schema in schemas):
+        raise DataError(f"has columns {_columns(table.schema)}, not {_columns(schemas[0])}", where=str(path))
+    for name in table.schema.names:
+        if name != "digest" and table[name].null_count:
+            raise DataError(f"has an empty {name}", where=str(path))
+    if not _strictly_ascending(table.select(list(key)).combine_chunks()):
+        raise DataError(f"is not sorted by unique {', '.join(key)}", where=str(path))
+    return table
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)
+
+
+def _strictly_ascending(keys: pa.Table) -> bool:
+    pairs = max(len(keys) - 1, 0)
+    above = pa.repeat(False, pairs)
+    for name in reversed(keys.column_names):  # lexicographic: earlier columns decide, later ones break ties
+        previous, following = keys[name].slice(0, pairs), keys[name].slice(1)
+        above = pc.or_(pc.less(previous, following), pc.and_(pc.equal(previous, following), above))
+    return pc.all(above, min_count=0).as_py() is True

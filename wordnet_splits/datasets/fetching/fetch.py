@@ -1,0 +1,252 @@
+"""Fetch a dataset from its publisher or from the Hub, or tell how to get it."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, Final
+
+from wordnet_splits.base.errors import HubError, SourceError, UnsafeDataError, unknown
+from wordnet_splits.base.files import PART, write_text, writing
+from wordnet_splits.base.jsonable import Jsonable
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.base.untrusted import open_untrusted, path_below
+from wordnet_splits.datasets.fetching.download import LARGEST, download
+from wordnet_splits.datasets.sources import source_class
+from wordnet_splits.datasets.sources.info import Download, SourceInfo, source_info
+from wordnet_splits.remote.address import MAIN
+from wordnet_splits.remote.repository import Repository
+
+
+@dataclass(frozen=True)
+class FetchedFile:
+    """One file: its name, its size in bytes, and whether it was received now or there already."""
+
+    file: str
+    size: int
+    received: bool
+
+
+@dataclass(frozen=True)
+class FetchedDataset(Jsonable, Tabular):
+    """A fetched dataset: its files and its root.
+
+    Parameters
+    ----------
+    layout : the layout recognised under ``root``.
+    origin : the publisher's address, a mirror's, or the Hub repository with its commit.
+    """
+
+    source: str
+    root: Path
+    layout: str
+    origin: str
+    files: tuple[FetchedFile, ...]
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return one row a file."""
+        return [vars(file) for file in self.files]
+
+
+def downloads(
+    source: str, *, files: Collection[str] = (), mirror: str | None = None
+) -> tuple[tuple[Download, str], ...]:
+    """Return the publisher's files that `fetch_source` fetches, each with its address.
+
+    Parameters and errors are those of `fetch_source`.
+    """
+    info = source_info(source)
+    if not source_class(source).rooted:
+        raise SourceError(f"{source} is built in", hint=info.how)
+    by_name = {file.file: file for file in info.files}
+    for name in files:
+        if name not in by_name:
+            raise unknown("file", name, by_name, where=info.name)
+    selected = []
+    for file in info.files:
+        if file.file in files or (not files and file.wanted):
+            url = f"{mirror.rstrip('/')}/{file.file}" if mirror else file.url
+            if url is None or not (file.md5 or file.sha256):
+                raise _by_hand(info, file.file)
+            selected.append((file, url))
+    if not selected:
+        raise _by_hand(info, None)
+    return tuple(selected)
+
+
+def fetch_source(
+    source: str,
+    out: Path | str | None = None,
+    *,
+    files: Collection[str] = (),
+    mirror: str | None = None,
+    hub: bool = False,
+    progress: Progress | None = None,
+) -> FetchedDataset:
+    """Fetch a dataset from its publisher, or its copy on the Hub, compare checksums, and unpack it.
+
+    A second call continues where the first one stopped, and receives nothing if all files are there. Archives
+    are kept beside the unpacked files.
+
+    Parameters
+    ----------
+    source : a source's name.
+    out : the folder that becomes its root; ``data/<source>`` by default.
+    files : names of the publisher's files; by default those that the benchmarks need.
+    mirror : an address with the publisher's files under their names; they must have the same checksums.
+    hub : take the copy on the Hugging Face Hub (``pip install 'wordnet-splits[hub]'``).
+
+    Raises
+    ------
+    UnknownNameError : no such source, or no such file of it.
+    SourceError : it has no open download, with how to get it; the server fails; a checksum is wrong;
+        or the files are not the dataset.
+    OutputError : the folder cannot be written, has too little space, or holds another file of that name.
+    """
+    info = source_info(source)
+    selected = () if hub else downloads(source, files=files, mirror=mirror)
+    folder = Path(out) if out is not None else Path("data") / source
+    progress = progress or Silent()
+    if hub:
+        origin, fetched = _fetch_from_hub(info, folder, progress)
+    else:
+        origin = mirror or info.url
+        fetched = tuple(_fetch_file(file, url, folder, progress) for file, url in selected)
+    layout = source_class(source).detect(folder.resolve())
+    if layout is None:
+        raise SourceError(f"the fetched files are not {source}", where=str(folder), hint=info.how)
+    return FetchedDataset(source, folder, layout, origin, fetched)
+
+
+def _by_hand(info: SourceInfo, file: str | None) -> SourceError:
+    message = f"{file} has no open download" if file else "has no open download"
+    command = f"wordnet-splits sources fetch {info.name} --hub"
+    from_hub = f"; or `{command}`, with access to {info.hub.repo}" if info.hub else ""
+    hint = f"{info.how}{from_hub}; {info.url}; licence: {info.licence}"
+    return SourceError(message, where=info.name, hint=hint)
+
+
+def _fetch_file(file: Download, url: str, folder: Path, progress: Progress) -> FetchedFile:
+    path = folder / file.file
+    received = download(file, folder, url=url, progress=progress)
+    if file.unpack:
+        unpacked = folder / f".{file.file}.unpacked"
+        checksum = f"{file.sha256 or file.md5}\n"
+        if not (unpacked.is_file() and unpacked.read_text("utf-8", "replace") == checksum):
+            unpack(path, folder, progress=progress)
+            write_text(unpacked, checksum)
+    return FetchedFile(file.file, path.stat().st_size, received)
+
+
+def _fetch_from_hub(
+    info: SourceInfo, folder: Path, progress: Progress
+) -> tuple[str, tuple[FetchedFile, ...]]:
+    """Fetch the files of a source's Hub copy; return the repository with its commit, and the files.
+
+    Raises
+    ------
+    MissingPackageError : huggingface_hub is not installed.
+    SourceError : there is no copy.
+    HubError : no access or no connection, or a file is not the one that the Hub describes.
+    """
+    if info.hub is None:
+        hint = f"leave --hub out, or: {info.how}"
+        raise SourceError("no copy on the Hub is known that is read here", where=info.name, hint=hint)
+    repository = Repository(info.hub.repo)
+    commit = repository.resolve(MAIN)
+    if commit is None:
+        raise HubError("the Hub has no such dataset", where=repository.where(), hint=info.how)
+    files = [f for path, f in sorted(repository.files(commit).items()) if fnmatch(path, info.hub.files)]
+    if not files:
+        raise HubError(f"holds no {info.hub.files}", where=repository.where(commit=commit))
+    fetched = []
+    with progress.task(f"fetching {repository.name}", len(files)) as task:
+        for file in files:
+            was_there = file.is_at(path_below(folder, file.path))
+            repository.fetch(file, commit, folder)
+            fetched.append(FetchedFile(file.path, file.size, not was_there))
+            task.advance()
+    return repository.where(commit=commit), tuple(fetched)
+
+
+MOST_MEMBERS: Final = 5_000_000
+MOST_TIMES: Final = 20
+"""Largest ratio of unpacked to packed size; archives of pictures hardly expand."""
+
+_MIB: Final = 1 << 20
+# TypeError: raised by tarfile for a truncated gzip header
+_DAMAGED: Final = (tarfile.TarError, EOFError, TypeError, ValueError, zlib.error)
+
+
+def unpack(archive: Path, folder: Path, *, progress: Progress) -> None:
+    """Unpack a tar archive, compressed or not, into ``folder``, which gets its files only at the end.
+
+    Raises
+    ------
+    DataError : a member lies outside the folder. UnsafeDataError : a member is not a file or folder, or
+        there are too many members or bytes. SourceError : the archive is damaged. OutputError : ``folder``
+        cannot be written.
+    """
+    stage = folder / f".{archive.name}{PART}"
+    shutil.rmtree(stage, ignore_errors=True)
+    with writing(stage):
+        stage.mkdir(parents=True)
+    try:
+        _extract(archive, stage, progress)
+        with writing(folder):
+            for entry in sorted(stage.iterdir()):
+                _move(entry, folder / entry.name)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _extract(archive: Path, stage: Path, progress: Progress) -> None:
+    size = archive.stat().st_size
+    left = MOST_TIMES * size + _MIB
+    try:
+        with (
+            open_untrusted(archive, largest=LARGEST) as file,
+            tarfile.open(fileobj=file, mode="r|*") as tar,
+            progress.task(f"unpacking {archive.name}, in MiB", -(-size // _MIB)) as task,
+        ):
+            done = 0
+            for number, member in enumerate(tar):
+                left -= member.size
+                if left < 0 or number >= MOST_MEMBERS:
+                    raise UnsafeDataError("expands to more than such an archive holds", where=str(archive))
+                _write(tar, member, stage, archive)
+                task.advance(file.tell() // _MIB - done)
+                done = file.tell() // _MIB
+    except _DAMAGED as error:
+        reason = f"is damaged: {printable(error)}"
+        raise SourceError(reason, where=str(archive), hint="remove it and fetch it again") from None
+
+
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, stage: Path, archive: Path) -> None:
+    if member.isdir():
+        return
+    content = tar.extractfile(member) if member.isfile() else None
+    if content is None:
+        message = f"member {printable(member.name)!r} is neither file nor folder"
+        raise UnsafeDataError(message, where=str(archive))
+    path = path_below(stage, member.name)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as out:
+            shutil.copyfileobj(content, out, _MIB)
+
+
+def _move(entry: Path, target: Path) -> None:
+    """Move an unpacked file or folder; two archives may share a folder."""
+    if entry.is_dir() and target.is_dir():
+        for inner in sorted(entry.iterdir()):
+            _move(inner, target / inner.name)
+    else:
+        entry.rename(target)

@@ -1,0 +1,134 @@
+"""The datasets this package reads: shipped ones and declared ones, by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from wordnet_splits.base.digests import digest_file, digest_pixels
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.datasets.catalog.declarations import (
+    declared_sources,
+    register_declaration,
+    unknown_source,
+)
+from wordnet_splits.datasets.sources.info import (
+    SOURCES,
+    SourceInfo,
+    is_registered,
+    registered_sources,
+    shipped_module,
+    source_info,
+)
+from wordnet_splits.datasets.sources.layouts.layout import Raw
+from wordnet_splits.datasets.sources.layouts.walk import check_root
+from wordnet_splits.datasets.sources.source import SCAN_SCHEMA, Source, register_source
+
+__all__ = [
+    "SCAN_SCHEMA",
+    "Raw",
+    "Source",
+    "SourceInfo",
+    "check_source",
+    "digest_file",
+    "digest_pixels",
+    "open_source",
+    "recognise",
+    "register_source",
+    "root_variable",
+    "source_class",
+    "source_info",
+    "source_names",
+]
+
+VARIABLE_PREFIX = "WORDNET_SPLITS_ROOT_"
+
+
+def source_names() -> tuple[str, ...]:
+    """Return the names of all sources that can be opened: registered ones, then declared ones."""
+    return (*registered_sources(), *declared_sources())
+
+
+def source_class(name: str) -> type[Source]:
+    """Return the class that reads ``name``; an unknown name is refused with the nearest ones."""
+    if is_registered(name):
+        return SOURCES.find(name, module=shipped_module(name))
+    check_source(name)
+    from wordnet_splits.datasets.sources.declared import declared_class
+
+    return declared_class(declared_sources()[name])
+
+
+def check_source(name: str, root: Path | None = None, *, where: str | None = None) -> None:
+    """Refuse the name of an unknown source; a ``dataset.toml`` under ``root`` may declare it.
+
+    Raises
+    ------
+    UnknownNameError : no such source.
+    DataError : ``dataset.toml`` is malformed, or declares another dataset.
+    """
+    if is_registered(name):
+        return
+    if root is not None:
+        register_declaration(root, name)
+    if name not in declared_sources():
+        raise unknown_source(name, source_names(), where=where, root=root)
+
+
+def root_variable(name: str) -> str:
+    """Return the environment variable that holds a source's root: ``WORDNET_SPLITS_ROOT_TINY_IMAGENET``."""
+    return VARIABLE_PREFIX + name.upper().replace("-", "_")
+
+
+def open_source(name: str, root: Path | str | None = None, **params: Any) -> Source:
+    """Open a dataset under a root, in any of its known layouts.
+
+    Parameters
+    ----------
+    name : a source's name, one of :func:`source_names`.
+    root : the dataset's folder; None for embedded and generated sources.
+    params : parameters of a generated source (``shape``, ``seed``).
+
+    Raises
+    ------
+    UnknownNameError : no such source.
+    SourceError : the root is absent, empty, unreadable or of another dataset.
+    """
+    check_source(name, None if root is None else Path(root))
+    cls = source_class(name)
+    if not cls.rooted:
+        if root is not None:
+            raise SourceError(f"source {name} is built in and takes no root", where=str(root))
+        return cls.open(None, next(cls.layouts(Path())), **params)
+    if root is None:
+        hint = f"--root {name}=DIR, or {root_variable(name)}; {source_info(name).how}"
+        raise SourceError(f"no root given for source {name}", hint=hint)
+    folder = check_root(Path(root), name, hint=source_info(name).how)
+    layout = next(cls.layouts(folder), None)
+    if layout is None or not cls.certain(folder):
+        recognised = recognise(folder, besides=name)
+        if recognised or layout is None:
+            raise _not_this(cls, folder, recognised)
+    return cls.open(folder, layout, **params)
+
+
+def recognise(folder: Path, besides: str = "") -> str | None:
+    """Return a shipped source, ``besides`` excepted, whose layout a folder certainly has."""
+    for name in registered_sources():
+        if name == besides or not source_class(name).rooted:
+            continue
+        try:
+            if source_class(name).certain(folder):
+                return name
+        except SourceError:  # a folder another source cannot even walk is not that source
+            continue
+    return None
+
+
+def _not_this(cls: type[Source], folder: Path, recognised: str | None) -> SourceError:
+    looks_like = f"; it looks like {recognised}" if recognised else ""
+    return SourceError(
+        f"this is not {cls.name}: looked for {cls.looks_for}{looks_like}",
+        where=str(folder),
+        hint=source_info(cls.name).how,
+    )

@@ -1,0 +1,184 @@
+"""Any set of images, by row or by id: the images of a dataset, a folder or a benchmark."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from PIL import Image
+
+from fix_resize.decode import EXTENSIONS
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.datasets.sources import Source, recognise
+from wordnet_splits.datasets.sources.image_folder import ImageFolder
+from wordnet_splits.datasets.sources.stamps import stamps
+
+IMAGE_COLUMNS: Final = ("source", "split", "class_id", "image_id")
+ImageRow = tuple[str, str, str, str, str]
+"""Source, split, class_id, image_id and key of an image."""
+
+
+class Reader(Protocol):
+    """Reads images by their keys; picklable."""
+
+    def image(self, key: str) -> Image.Image:
+        """Return an RGB image. Raises SourceError or DataError if it cannot be read."""
+
+
+@dataclass(frozen=True)
+class SourceReader:
+    """Reads the images of a source by their ids."""
+
+    source: Source
+
+    def image(self, key: str) -> Image.Image:
+        """Return an RGB image."""
+        return self.source.decode(self.source.read([key])[0], key)
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """A set of images.
+
+    Attributes
+    ----------
+    name : the text that names the set.
+    table : columns `IMAGE_COLUMNS` and ``key``, by which ``reader`` reads an image; in a fixed order.
+    root : folder whose files, by size and time, show whether an image has changed; None if nothing can.
+    other_files : number of files in the folder that are not images by name.
+    """
+
+    name: str
+    table: pa.Table
+    reader: Reader
+    root: Path | None
+    other_files: int = 0
+
+    @classmethod
+    def from_rows(
+        cls, name: str, rows: Iterable[ImageRow], reader: Reader, root: Path | None, other_files: int = 0
+    ) -> ImageSet:
+        """Return the set of some images; SourceError if there are none."""
+        columns = [*zip(*rows, strict=True)]
+        if not columns:
+            raise SourceError("has no images", where=name)
+        names = (*IMAGE_COLUMNS, "key")
+        table = pa.table({n: pa.array(c, pa.string()) for n, c in zip(names, columns, strict=True)})
+        return cls(name, table, reader, root, other_files)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The id of each image; ``SOURCE/ID`` if images of two sources have the same id.
+
+        Raises
+        ------
+        SourceError : the set contains an image twice.
+        """
+        images = list(zip(*(self.table[c].to_pylist() for c in ("source", "image_id")), strict=True))
+        counts = Counter(image_id for _, image_id in images)
+        ids = tuple(i if counts[i] == 1 else f"{source}/{i}" for source, i in images)
+        if len(set(ids)) < len(ids):
+            ((twice, _),) = Counter(ids).most_common(1)
+            hint = "name a group, as in NAME:GROUP:SPLIT"
+            raise SourceError(f"image {twice!r} is in it twice", where=self.name, hint=hint)
+        return ids
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {image_id: row for row, image_id in enumerate(self.ids)}
+
+    def in_order(self, ids: Collection[str]) -> list[str]:
+        """Return some of `ids` in the order in which the images are read fastest."""
+        return sorted(ids, key=self._rows.__getitem__)
+
+    def image(self, image_id: str) -> Image.Image:
+        """Return an RGB image by its id. Raises SourceError or DataError if it cannot be read."""
+        return self.reader.image(self.table["key"][self._rows[image_id]].as_py())
+
+    def equals(self, other: ImageSet) -> bool:
+        """Return whether another set has the same images in the same folder."""
+        return self.root == other.root and self.table.equals(other.table)
+
+    def named_by_path(self) -> ImageSet:
+        """Return the set with its ``name`` as the source of every image."""
+        names = pa.array([self.name] * len(self), pa.string())
+        return replace(self, table=self.table.set_column(0, "source", names))
+
+    def part(self, number: int, count: int) -> ImageSet:
+        """Return part ``number``, from 1, of ``count`` parts of nearly equal size."""
+        start, end = ((n * len(self)) // count for n in (number - 1, number))
+        return replace(self, table=self.table.slice(start, end - start))
+
+    def row(self, number: int) -> dict[str, str]:
+        """Return the columns of an image."""
+        row: dict[str, str] = self.table.slice(number, 1).to_pylist()[0]
+        return row
+
+    def missing(self, images: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Return the (source, image_id) pairs that the set does not contain."""
+        ids = pa.array([image_id for _, image_id in images], pa.string())
+        rows = self.table.filter(pc.is_in(self.table["image_id"], value_set=ids))
+        return set(images) - set(zip(*(rows[c].to_pylist() for c in ("source", "image_id")), strict=True))
+
+    def digest(self, *, stamped: bool) -> bytes:
+        """Return the SHA-256 of the ids; with ``stamped`` also of sizes and times of the files."""
+        digest = hashlib.sha256()
+        for name in IMAGE_COLUMNS:
+            for value in self.table[name].to_pylist():
+                digest.update(value.encode("utf-8", "surrogateescape") + b"\0")
+        if stamped and self.root is not None:
+            digest.update(stamps(self.root, self.table["image_id"].combine_chunks()).tobytes())
+        return digest.digest()
+
+
+def source_images(label: str, source: Source, splits: Sequence[str] = ()) -> ImageSet:
+    """Return the images of a dataset, in the order of their ids: of some splits, or of all.
+
+    Raises
+    ------
+    SourceError : there is no image of these splits. UnknownNameError : no such split.
+    """
+    return ImageSet.from_rows(label, sorted(_scan(source, splits)), SourceReader(source), source.root)
+
+
+def folder_images(label: str, folder: Path) -> ImageSet:
+    """Return the image files below a folder; if there are none, those in its Parquet files.
+
+    Raises
+    ------
+    SourceError : the folder cannot be read, or has no images.
+    """
+    source = ImageFolder.open_folder(folder)
+    rows = list(_scan(source))
+    other_files = sum(source.unexpected.values())
+    if not rows and (in_parquet := source.in_parquet()) is not None:
+        source, rows = in_parquet, list(_scan(in_parquet))
+    if not rows:
+        name = recognise(folder.resolve())
+        endings = ", ".join(sorted(EXTENSIONS))
+        raise SourceError(
+            f"has no images, but {other_files:,} files of other kinds",
+            where=label,
+            hint=f"it looks like {name}: give {name}:SPLIT and --root {name}={folder}"
+            if name
+            else f"looked for files ending in {endings}, or Parquet with a column of images",
+        )
+    assert source.root is not None
+    rows = [(source.root.name, "", *rest) for _, _, *rest in rows]  # type: ignore[misc]
+    return ImageSet.from_rows(label, rows, SourceReader(source), source.root, other_files)
+
+
+def _scan(source: Source, splits: Sequence[str] = ()) -> Iterable[ImageRow]:
+    for batch in source.scan(splits or None):
+        columns = (batch.column(name).to_pylist() for name in ("split", "class_id", "image_id"))
+        yield from ((source.name, split, c, i, i) for split, c, i in zip(*columns, strict=True))

@@ -1,0 +1,151 @@
+"""The root of each source on this machine: a flag, an environment variable, or ``roots.toml``.
+
+``roots.toml`` is in the user's config folder (platformdirs) and holds one line per source::
+
+    imagenet1k = "/data/imagenet"
+    dtd = "~/datasets/dtd"
+
+Relative paths in it are relative to the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+
+import platformdirs
+
+from wordnet_splits.base.errors import SourceError, SplitsError
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.text_formats import read_toml
+from wordnet_splits.base.untrusted import expand_home
+from wordnet_splits.datasets.catalog.declarations import (
+    Declaration,
+    declared_name,
+    register_declaration,
+    unknown_source,
+    using_sources,
+)
+from wordnet_splits.datasets.sources import (
+    VARIABLE_PREFIX,
+    check_source,
+    root_variable,
+    source_class,
+    source_names,
+)
+
+Roots = Mapping[str, Path | str]
+"""The folder of each source, by the source's name."""
+
+
+def roots_file() -> Path:
+    """Return where ``roots.toml`` is looked for; it need not exist."""
+    return platformdirs.user_config_path("wordnet-splits") / "roots.toml"
+
+
+def resolve_root(name: str, roots: Roots | None = None) -> Path | None:
+    """Return the root of a source, or None where none is configured.
+
+    Parameters
+    ----------
+    name : the source.
+    roots : roots of the command line; they win over the environment, and that over ``roots.toml``.
+
+    Raises
+    ------
+    UnknownNameError : no such source, or ``roots.toml`` names one.
+    SourceError : ``roots.toml`` cannot be read or is malformed.
+
+    Nothing is opened: ``open_source`` finds out whether the folder exists and is the dataset.
+    """
+    if roots and name in roots:
+        root: Path | None = expand_home(roots[name], where="--root")
+    elif value := os.environ.get(root_variable(name)):
+        root = expand_home(value, where=root_variable(name))
+    else:
+        root = read_roots_file().get(name)
+    check_source(name, root)
+    return root
+
+
+def declare_roots(roots: Roots | None = None) -> None:
+    """Register the datasets that are declared under ``roots``, or a root in the environment or roots.toml.
+
+    Raises
+    ------
+    UnknownNameError : a root, or a line of ``roots.toml``, is of an unknown source.
+    SourceError, DataError : ``roots.toml`` or a ``dataset.toml`` is malformed.
+    """
+    for name, folder in (roots or {}).items():
+        check_source(name, expand_home(folder, where="--root"), where="--root")
+    for key, value in os.environ.items():
+        if key.startswith(VARIABLE_PREFIX) and value:
+            root = expand_home(value, where=key)
+            declared = declared_name(root)
+            # a root of the command line may be of another version of the dataset than the variable's
+            overridden = declared in (roots or {})
+            if declared is not None and root_variable(declared) == key and not overridden:
+                register_declaration(root, declared)
+    read_roots_file(overridden=roots or {})
+
+
+def all_roots(roots: Roots | None = None) -> dict[str, Path]:
+    """Return the root of every source that has one, in the order of ``source_names``.
+
+    Raises
+    ------
+    UnknownNameError : a flag, a variable or a line of ``roots.toml`` names an unknown source.
+    SourceError : ``roots.toml`` cannot be read or is malformed.
+    """
+    declare_roots(roots)
+    variables = {root_variable(name) for name in source_names()}
+    for key in sorted(key for key in os.environ if key.startswith(VARIABLE_PREFIX) and key not in variables):
+        raise unknown_source(key[len(VARIABLE_PREFIX) :].lower(), source_names(), where=f"variable {key}")
+    return {name: root for name in source_names() if (root := resolve_root(name, roots)) is not None}
+
+
+def read_roots_file(path: Path | None = None, *, overridden: Container[str] = ()) -> dict[str, Path]:
+    """Return the roots of ``roots.toml`` except of overridden sources, none if there is no such file."""
+    path = path or roots_file()
+    if not os.path.lexists(path):
+        return {}
+    table = read_toml(path, error=SourceError)
+    return {name: _root(name, value, path) for name, value in table.items() if name not in overridden}
+
+
+def _root(name: str, value: object, path: Path) -> Path:
+    if name not in source_names() and not isinstance(value, str):
+        raise unknown_source(name, source_names(), where=str(path))
+    if not isinstance(value, str) or not value:
+        message = f"the root of {name} must be a path in quotes, not {printable(value)}"
+        raise SourceError(message, where=str(path), hint='such as dtd = "/data/dtd"')
+    root = path.parent / expand_home(value, where=str(path))
+    check_source(name, root, where=str(path))
+    return root
+
+
+def parse_roots(
+    flags: Sequence[str], declarations: Mapping[str, Declaration] | None = None
+) -> dict[str, Path]:
+    """Return the folder of every source that has one: ``--root NAME=DIR``, environment, roots.toml.
+
+    Parameters
+    ----------
+    declarations : the datasets that a benchmark carries, which may have a root, too.
+
+    Raises
+    ------
+    SplitsError : a flag is not of that form, or of an unknown source.
+    """
+    folders: dict[str, Path] = {}
+    for text in flags:
+        name, equals, folder = text.partition("=")
+        if not equals or not folder:
+            hint = "as in --root cifar100=data/cifar"
+            raise SplitsError(f"{text!r} is not NAME=DIR", where="--root", hint=hint)
+        folders[name] = Path(folder)
+    with using_sources(declarations or {}):
+        declare_roots(folders)
+        roots = {name: root for name in source_names() if (root := resolve_root(name, folders)) is not None}
+        return {name: root for name, root in roots.items() if source_class(name).rooted}

@@ -1,0 +1,7 @@
+"""The explorer: benchmarks, classes, audits and results as a folder of pages that needs no server."""
+
+from __future__ import annotations
+
+from wordnet_splits.explorer.writing import Site, make_site
+
+__all__ = ["Site", "make_site"]

@@ -1,0 +1,222 @@
+"""Writing of the explorer: the files of the pages, and a file of data for each page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any, Final
+
+from wordnet_splits.base import files
+from wordnet_splits.base.errors import OutputError, SplitsError
+from wordnet_splits.base.jsonable import Jsonable
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.manifest.parts import manifest_files
+from wordnet_splits.benchmark.manifest.places import manifest_names, shipped_folder
+from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
+from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.sources.roots import Roots
+from wordnet_splits.explorer.benchmark_pages import ROLES, benchmark_page, index_entry, search_page
+from wordnet_splits.explorer.columns import SynsetNumbers
+from wordnet_splits.explorer.comparisons import audit_page, distances_page, fidelity_page, imagenet21k_page
+from wordnet_splits.explorer.leaderboard_page import leaderboard_page
+from wordnet_splits.explorer.sample_images import PICTURES_PER_CLASS, Samples, check_roots, write_samples
+from wordnet_splits.wordnet.taxonomy import load
+
+INDEX: Final = "data/index.js"
+"""File by which a folder is recognised as a site."""
+DOWNLOADS: Final = "download"
+
+
+@dataclass(frozen=True)
+class Site(Jsonable):
+    """A written site.
+
+    Attributes
+    ----------
+    pages : pages beside those of the benchmarks: ``distances``, ``audit``, ...
+    files, bytes : number of files, and their size.
+    withheld : a sentence for each source of which no pictures are shown, where pictures were asked for.
+    """
+
+    out: Path
+    benchmarks: tuple[str, ...]
+    pages: tuple[str, ...]
+    files: int
+    bytes: int
+    withheld: tuple[str, ...] = ()
+
+
+def make_site(
+    out: str | Path,
+    benchmarks: Sequence[str | Path] = (),
+    *,
+    manifests: Path | None = None,
+    results: Path | None = None,
+    audit: Path | None = None,
+    roots: Roots | None = None,
+    pictures: int | None = None,
+    progress: Progress | None = None,
+) -> Site:
+    """Write the explorer into a folder, which is replaced.
+
+    A site of named benchmarks has only what concerns them: no audit of published lists (unless ``audit``
+    is given), no fidelity to papers, no ImageNet-21K, and a leaderboard only if there are entries.
+
+    Parameters
+    ----------
+    out : the folder; new, or an earlier site.
+    benchmarks : names or folders; by default all frozen benchmarks.
+    manifests : folder of manifests, else the usual ones.
+    results : folder of leaderboard entries; by default ``manifests/results`` of a checkout, if there.
+    audit : the table of ``make audit``; by default ``docs/audit.parquet`` of a checkout, if there.
+    roots : folders of sources, for sample pictures of classes.
+    pictures : largest number of sample pictures of a class, 0 for none; by default 4 if ``roots`` are given.
+
+    Raises
+    ------
+    UnknownNameError : an unknown benchmark. ManifestError, DataError : an input is damaged.
+    OutputError : the folder has other contents, is the working folder, or cannot be written.
+    SplitsError : a benchmark is given twice, or a root is of a source that no benchmark has.
+    SourceError : a root is of another source, or an image is absent or altered.
+    """
+    progress = progress or Silent()
+    target = Path(out)
+    _check_folder(target)
+    with files.locked(target, busy="another site is being written here"):
+        files.restore(target)
+        if target.exists() and not (target / INDEX).is_file() and any(target.iterdir()):
+            raise OutputError("has other contents than a site", where=str(target), hint="give another --out")
+        with files.replacing_folder(target) as folder:
+            _copy_assets(folder)
+            loaded = [load_manifest(name, manifests) for name in benchmarks or manifest_names(manifests)]
+            _check_no_duplicates([manifest.name for manifest in loaded])
+            check_roots(roots, loaded)
+            per_class = (PICTURES_PER_CLASS if roots else 0) if pictures is None else pictures
+            synsets = SynsetNumbers(load())
+            index: list[dict[str, Any]] = []
+            withheld: dict[str, None] = {}  # in order, without repetition
+            with progress.task("benchmarks", total=len(loaded)) as task:
+                for manifest in loaded:
+                    samples = write_samples(manifest, folder, roots, per_class) if per_class else Samples()
+                    withheld.update(dict.fromkeys(samples.withheld))
+                    page = benchmark_page(manifest, synsets, samples)
+                    _write(folder, f"benchmark/{manifest.name}", page)
+                    index.append({**index_entry(manifest), "download": write_download(manifest, folder)})
+                    task.advance()
+            _write(folder, "search", search_page(loaded, synsets))
+            make_pages = _named_pages if benchmarks else _all_pages
+            pages = dict(make_pages(loaded, synsets, results, audit))
+            with progress.task("pages", total=len(pages)) as task:
+                for name, make_page in pages.items():
+                    _write(folder, name, make_page())
+                    task.advance()
+            _write(folder, "synsets", synsets.table())
+            about = {"version": version("wordnet-splits"), "roles": ROLES, "benchmarks": index}
+            _write(folder, "index", {**about, "has": list(pages)})
+            paths = [path for path in folder.rglob("*") if path.is_file()]
+            size = sum(path.stat().st_size for path in paths)
+    return Site(target, tuple(m.name for m in loaded), tuple(pages), len(paths), size, tuple(withheld))
+
+
+def _check_folder(target: Path) -> None:
+    """Raise OutputError for a file, and for a folder that contains the working folder."""
+    if target.exists() and not target.is_dir():
+        raise OutputError("is not a folder", where=str(target), hint="give another --out")
+    if Path.cwd().is_relative_to(target.resolve()):
+        message = "is, or contains, the working folder, and a site replaces its folder"
+        raise OutputError(message, where=str(target), hint="give another --out, such as pages")
+
+
+def _check_no_duplicates(names: Sequence[str]) -> None:
+    duplicates = sorted(name for name, count in Counter(names).items() if count > 1)
+    if duplicates:
+        raise SplitsError("this benchmark is given twice", where=duplicates[0], hint="give each once")
+
+
+Pages = Iterator[tuple[str, Callable[[], Any]]]
+
+
+def _named_pages(
+    loaded: Sequence[Manifest], synsets: SynsetNumbers, results: Path | None, audit: Path | None
+) -> Pages:
+    """Yield the other pages that concern the named benchmarks or that the user requested."""
+    shipped_entries = shipped_folder() / "results"
+    if results is not None:
+        yield "leaderboard", lambda: leaderboard_page(results, loaded)
+    elif shipped_entries.is_dir():
+        page = leaderboard_page(shipped_entries, loaded)
+        if page["entries"]:
+            yield "leaderboard", lambda: {**page, "elsewhere": 0}
+    if audit is not None:
+        yield "audit", lambda: audit_page(audit)
+    yield "distances", lambda: distances_page(loaded)
+
+
+def _all_pages(
+    loaded: Sequence[Manifest], synsets: SynsetNumbers, results: Path | None, audit: Path | None
+) -> Pages:
+    """Yield the pages beside all benchmarks; results and audits, which may be damaged, first."""
+    checkout = shipped_folder()
+    entries = results or checkout / "results"
+    if results is not None or entries.is_dir():
+        yield "leaderboard", lambda: leaderboard_page(entries, loaded)
+    audited = audit or checkout.parent / "docs" / "audit.parquet"
+    if audit is not None or audited.is_file():
+        yield "audit", lambda: audit_page(audited)
+    yield "distances", lambda: distances_page(loaded)
+    yield "fidelity", fidelity_page
+    yield "imagenet21k", lambda: imagenet21k_page(synsets)
+
+
+def write_download(manifest: Manifest, site: Path) -> dict[str, Any] | None:
+    """Write the files of a benchmark as one archive below a site, unless it comes with this program.
+
+    The archive depends on the files alone: its entries have no dates.
+
+    Returns
+    -------
+    Path below the site, bytes and SHA-256 of the archive, and None if there is none.
+    """
+    if is_shipped(load_recipe(manifest)) or manifest.folder is None:
+        return None
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in manifest_files(manifest.data):
+            entry = zipfile.ZipInfo(f"{manifest.name}/{name}")  # dated 1980-01-01
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, (manifest.folder / name).read_bytes(), zipfile.ZIP_DEFLATED)
+    content = buffer.getvalue()
+    file = f"{DOWNLOADS}/{manifest.name}.zip"
+    (site / DOWNLOADS).mkdir(exist_ok=True)
+    (site / file).write_bytes(content)
+    return {"file": file, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _copy_assets(folder: Path) -> None:
+    """Copy the files of the pages: ``index.html`` to the top, the others into ``assets/``."""
+    assets = package_files("wordnet_splits") / "data" / "site"
+    (folder / "assets").mkdir()
+    for asset in sorted(assets.iterdir(), key=lambda asset: asset.name):
+        target = folder if asset.name.endswith(".html") else folder / "assets"
+        (target / asset.name).write_bytes(asset.read_bytes())
+
+
+def _write(folder: Path, key: str, value: Any) -> None:
+    """Write data, compressed, as a script that passes it on: a page from a disk may load scripts only."""
+    path = folder / "data" / f"{key}.js"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    packed = zlib.compress(text.encode("utf-8", errors="backslashreplace"), 9)  # escapes lone surrogates
+    script = f'site.add({json.dumps(key)},"{base64.b64encode(packed).decode("ascii")}");\n'
+    path.write_text(script, "utf-8")

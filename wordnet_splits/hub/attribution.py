@@ -1,0 +1,126 @@
+"""Authors and terms of published benchmarks: those of ``[about]``, and this project's of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from wordnet_splits.base.about import ASKED_TO_PUBLISH, LICENCE_REF, About, Author, licences
+from wordnet_splits.base.errors import ManifestError
+from wordnet_splits.base.lazy import need
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
+
+CITATION: Final = "CITATION.cff"
+HOME: Final = "https://pypi.org/project/wordnet-splits"
+KEYWORDS: Final = ("out-of-distribution detection", "open-set recognition", "WordNet", "benchmark")
+PROJECT: Final = About(
+    authors=(Author(name="The wordnet-splits developers", organisation=True),),
+    licence="Apache-2.0",
+    url=HOME,
+    date="2026-11-20",
+)
+"""What is known about the benchmarks that are shipped."""
+
+
+def about_of(manifest: Manifest) -> About:
+    """Return the ``[about]`` of a benchmark; of a shipped one, which has none, that of this project."""
+    about = manifest.data.about
+    return PROJECT if not about.as_dict() and is_shipped(load_recipe(manifest)) else about
+
+
+def check_attributed(manifest: Manifest, metadata: Mapping[str, Any]) -> None:
+    """Raise ManifestError for a benchmark without licence or authors.
+
+    Parameters
+    ----------
+    metadata : of the ``README.md`` beside the benchmarks, whose ``license`` counts as the licence.
+    """
+    absent = [key for key in ASKED_TO_PUBLISH if key in about_of(manifest).absent]
+    if "license" in metadata and "licence" in absent:
+        absent.remove("licence")
+    if absent:
+        raise ManifestError(
+            f"its recipe has no {' and no '.join(absent)} in [about]",
+            where=str(manifest.folder or manifest.name),
+            hint='add them, as in licence = "CC-BY-4.0" and authors = [{ name = "Ada Lovelace" }], '
+            "and build again",
+        )
+
+
+def licence_address(licence: str) -> str:
+    """Return the address of a licence with an SPDX identifier, in any case; of another one the text."""
+    spdx = {name.lower(): name for name in licences()}.get(licence.lower())
+    return f"https://spdx.org/licenses/{spdx}.html" if spdx else licence
+
+
+def front_matter(manifests: Sequence[Manifest]) -> dict[str, Any]:
+    """Return what the metadata of a card says of the authors and terms of benchmarks, without doubles."""
+    abouts = [about_of(manifest) for manifest in manifests]
+    names = list(dict.fromkeys(about.licence for about in abouts if about.licence))
+    ids = list(dict.fromkeys((name in licences() and licences()[name].hub) or "other" for name in names))
+    metadata: dict[str, Any] = {}
+    if ids:
+        metadata["license"] = ids[0] if len(ids) == 1 else ids
+    if "other" in ids:
+        others = [name for name in names if name not in licences() or not licences()[name].hub]
+        metadata["license_name"] = ", ".join(name.removeprefix(LICENCE_REF).lower() for name in others)
+    authors = list(dict.fromkeys(author for about in abouts for author in about.authors))
+    if authors:
+        metadata["authors"] = [
+            {"name": author.full_name, **({"orcid": author.orcid} if author.orcid else {})}
+            for author in authors
+        ]
+    if dates := [about.date for about in abouts if about.date]:
+        metadata["date_published"] = max(dates)
+    return metadata
+
+
+def citation_cff(manifests: Sequence[Manifest], name: str, url: str | None) -> str:
+    """Return the text of ``CITATION.cff``: of one benchmark, or of a repository with a reference to each.
+
+    Parameters
+    ----------
+    name : of the repository.
+    url : where it is published, if that is known; a benchmark's own address takes precedence.
+    """
+    yaml = need("yaml", "hub", where=CITATION)
+    works = [_cff_work(manifest, url) for manifest in manifests]
+    message = "If you use this dataset, cite it and the sources that `wordnet-splits cite` prints."
+    head: dict[str, Any] = {"cff-version": "1.2.0", "message": message}
+    if len(works) == 1:
+        head |= works[0]
+    else:
+        authors = [author for work in works for author in work["authors"]]
+        unique = [author for n, author in enumerate(authors) if author not in authors[:n]]
+        head |= {"title": name, "type": "dataset", "authors": unique, "references": works}
+        head |= {"url": url} if url else {}
+    head["keywords"] = list(KEYWORDS)
+    text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=1000)
+    return str(text)
+
+
+def _cff_work(manifest: Manifest, url: str | None) -> dict[str, Any]:
+    about = about_of(manifest)
+    work = {
+        "title": load_recipe(manifest).title or manifest.name,
+        "type": "dataset",
+        "authors": [_cff_author(author) for author in about.authors],
+        "version": str(manifest.version),
+        "date-released": about.date,
+        "doi": about.doi,
+        "url": about.url or url,
+        "license": about.licence if about.licence in licences() else None,
+        "abstract": about.description,
+    }
+    return {key: value for key, value in work.items() if value}
+
+
+def _cff_author(author: Author) -> dict[str, str]:
+    if author.organisation:
+        return {"name": author.name}
+    family, given = author.family_and_given
+    keys = {"family-names": family, "given-names": given, "affiliation": author.affiliation}
+    if author.orcid:
+        keys["orcid"] = f"https://orcid.org/{author.orcid}"
+    return {key: value for key, value in keys.items() if value}

@@ -1,0 +1,245 @@
+"""Croissant metadata of a benchmark (MLCommons, with responsible-AI fields)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from wordnet_splits.base.about import Author
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.files import json_text
+from wordnet_splits.base.lazy import need
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import sha256_of
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.manifest.carried import carried_files
+from wordnet_splits.benchmark.manifest.packaged import whole_folder
+from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
+from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
+from wordnet_splits.benchmark.rules.phrases import rule_words
+from wordnet_splits.datasets.catalog.declarations import using_sources
+from wordnet_splits.datasets.sources import source_class, source_info
+from wordnet_splits.datasets.sources.noise import NoiseSource
+from wordnet_splits.hub.attribution import HOME, KEYWORDS, about_of, licence_address
+from wordnet_splits.hub.cite import cite_benchmark
+
+FILE: Final = "croissant.json"
+CONFORMS_TO: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")
+CONTEXT: Final = {
+    "arrayShape": "cr:arrayShape",
+    "containedIn": "cr:containedIn",
+    "description": {"@container": "@language"},
+    "isArray": "cr:isArray",
+    "name": {"@container": "@language"},
+    "prov": "http://www.w3.org/ns/prov#",
+}
+"""What the context of version 1.1 adds to that of version 1.0, and the namespace of provenance."""
+
+MAX_FILE_BYTES: Final = 1 << 40
+TYPES: Final = {
+    pa.string(): "TEXT",
+    pa.int16(): "INTEGER",
+    pa.int32(): "INTEGER",
+    pa.float64(): "FLOAT",
+}
+"""Croissant types of columns; it has none for nested evidence and digests."""
+
+FORMATS: Final = {
+    ".parquet": "application/x-parquet",
+    ".toml": "application/toml",
+    ".tsv": "text/tab-separated-values",
+}
+
+USES: Final = (
+    "Evaluation of misclassification, near-OOD, far-OOD and open-set detection by image classifiers.",
+    "Not for training on test groups, nor for choosing parameters on them.",
+)
+BIASES: Final = (
+    "Near and far are judged by WordNet's senses and hypernyms, of English nouns, not by how pictures look.",
+    "Classes and pictures are those that the publishers of the sources chose, with their biases.",
+)
+IMPACT: Final = "Classifiers that say what they do not know are safer to use; a good score here is no proof."
+FROZEN: Final = "A frozen value never changes under its version"
+PERSONAL: Final = ("No pixels and no personal data are here; pictures of the sources may show people.",)
+
+
+def croissant_of(
+    manifest: Manifest, *, metadata: Mapping[str, Any] | None = None, url: str | None = None
+) -> str:
+    """Return the text of ``croissant.json``, with addresses relative to the benchmark's folder.
+
+    Every file has its SHA-256. There is a record set of the classes, and one of the images of each part.
+
+    Parameters
+    ----------
+    metadata : of the card: ``license`` of the tables, and ``date_published`` (YYYY-MM-DD); they take
+        precedence over those of ``[about]``.
+    url : where the benchmark is published; the address in ``[about]`` takes precedence.
+
+    Raises
+    ------
+    MissingPackageError : mlcroissant is not installed.
+    """
+    with using_sources(manifest.declarations):
+        return _croissant_of(manifest, metadata or {}, url)
+
+
+def _croissant_of(manifest: Manifest, settings: Mapping[str, Any], url: str | None) -> str:
+    mlc = need("mlcroissant", "hub", where=FILE)
+    recipe = load_recipe(manifest)
+    folder = whole_folder(manifest)
+    paths = {"classes": "classes.parquet"}
+    paths |= {f"{split}-{group}": f"images/{split}/{group}.parquet" for split, group in manifest.parts}
+    prints = manifest.data.fingerprints
+    carried = [file.path for file in carried_files(prints.sources, prints.pair_tables)]
+    schemas = {name: CLASS_SCHEMA if name == "classes" else IMAGE_SCHEMA for name in paths}
+    about = about_of(manifest)
+    licence = settings.get("license", about.licence)
+    doi = about.doi and f"https://doi.org/{about.doi}"
+    creators = [_creator(mlc, author) for author in about.authors]
+    organisations = [creator for creator in creators if isinstance(creator, mlc.Organization)]
+    croissant = mlc.Metadata(
+        ctx=mlc.Context(conforms_to=CONFORMS_TO[0], rdf=mlc.Rdf(context={**mlc.Rdf().context, **CONTEXT})),
+        conforms_to=list(CONFORMS_TO),
+        creators=creators,
+        publisher=organisations or creators,
+        name=manifest.name,
+        description=_description(manifest),
+        version=f"{manifest.version}.0.0",
+        license=[licence_address(str(licence))] if licence else None,
+        date_published=_date(settings.get("date_published", about.date)),
+        url=(url or HOME) if is_shipped(recipe) else about.url or url or doi,
+        same_as=[doi] if doi else None,
+        cite_as="\n\n".join(entry.bibtex for entry in cite_benchmark(manifest).entries),
+        keywords=list(KEYWORDS),
+        distribution=[
+            *(_file(mlc, name, folder, path) for name, path in paths.items()),
+            *(_file(mlc, path.replace("/", "-"), folder, path) for path in carried),
+        ],
+        record_sets=[_records(mlc, name, schemas[name]) for name in paths],
+        data_collection=_collection(manifest),
+        data_collection_type=None if manifest.declarations else ["Secondary Data Analysis"],
+        data_collection_missing_data=_missing(manifest),
+        data_annotation_protocol=[f"{g.name}: {rule_words(g.classes, g.source)}" for g in recipe.group],
+        data_use_cases=list(USES),
+        data_biases=list(BIASES),
+        data_limitations=list(_limits(manifest)),
+        personal_sensitive_information=list(PERSONAL),
+        data_social_impact=IMPACT,
+        data_release_maintenance_plan=_maintenance(manifest),
+    )
+    written = json.loads(json.dumps(croissant.to_json(), default=str))
+    return json_text({**written, **_provenance(manifest)})
+
+
+def _creator(mlc: Any, author: Author) -> Any:
+    if author.organisation:
+        return mlc.Organization(name=author.name)
+    return mlc.Person(name=author.full_name, url=author.orcid and f"https://orcid.org/{author.orcid}")
+
+
+def _provenance(manifest: Manifest) -> dict[str, Any]:
+    """Return the keys that mlcroissant does not write: synthetic data, sources, recipe and program."""
+    recipe = load_recipe(manifest)
+    noise = {name for name in recipe.sources_named if issubclass(source_class(name), NoiseSource)}
+    sources = [source_info(name) for name in recipe.sources_named if name not in noise]
+    program = f"wordnet-splits {manifest.data.provenance.get('wordnet-splits', '')}".strip()
+    label = f"recipe of {manifest.name}, version {manifest.version}, seed {manifest.data.seed}"
+    return {
+        "rai:hasSyntheticData": not noise.isdisjoint(recipe.sources),
+        "prov:wasDerivedFrom": [
+            {
+                "@id": f"urn:dataset:{info.name}",
+                "@type": "prov:Entity",
+                "prov:label": info.title,
+                **({"prov:atLocation": info.url} if info.url else {}),
+            }
+            for info in sources
+        ],
+        "prov:wasGeneratedBy": {
+            "@type": "prov:Activity",
+            "prov:label": "Classes and images chosen by the rules of a recipe",
+            "prov:used": {"@type": ["prov:Entity", "prov:Plan"], "prov:label": label},
+            "prov:wasAssociatedWith": {
+                "@type": ["prov:Agent", "prov:SoftwareAgent"],
+                "prov:label": program,
+                "prov:atLocation": HOME,
+            },
+        },
+    }
+
+
+def _collection(manifest: Manifest) -> str:
+    kind = "datasets" if manifest.declarations else "published datasets"
+    return f"Chosen from {kind} by rules over WordNet, which the description gives."
+
+
+def _maintenance(manifest: Manifest) -> str:
+    if is_shipped(load_recipe(manifest)):
+        return f"{FROZEN}; every change has a changelog line."
+    contact = manifest.data.about.contact
+    return f"{FROZEN}." + (f" Contact: {contact}" if contact else "")
+
+
+def _date(value: object) -> datetime | None:
+    try:
+        return None if value is None else datetime.fromisoformat(str(value))
+    except ValueError:
+        raise DataError(
+            f"date_published: {printable(value)!r} is not an ISO date", where="README.md"
+        ) from None
+
+
+def _description(manifest: Manifest) -> str:
+    recipe = load_recipe(manifest)
+    licences = (f"{name}: {source_info(name).licence}" for name in recipe.sources_named)
+    counts = (f"{row.split} {row.group} ({row.role}) {row.actual:,}" for row in manifest.groups if row.actual)
+    return (
+        f"{recipe.title or manifest.name}. Counts: {'; '.join(counts)}. "
+        f"Fingerprint: {manifest.fingerprint or 'none until every source was at hand'}. "
+        f"Terms of the sources: {'; '.join(licences)}."
+    )
+
+
+def _missing(manifest: Manifest) -> str:
+    awaited = ", ".join(manifest.data.awaiting)
+    return f"Image ids of {awaited} are awaited." if awaited else "None."
+
+
+def _limits(manifest: Manifest) -> Iterator[str]:
+    yield "A digest is null where the pixels were not at hand when the table was frozen."
+    yield from dict.fromkeys(f"{row.group}: {row.note}" for row in manifest.groups if row.note)
+    for leak in manifest.data.leaks:
+        reason = f": {leak.reason}" if leak.reason else ""
+        yield f"Known {leak.kind} leak of {leak.count:,} between {leak.a} and {leak.b}{reason}"
+
+
+def _file(mlc: Any, name: str, folder: Path, path: str) -> Any:
+    return mlc.FileObject(
+        id=path,
+        name=name,
+        content_url=path,
+        content_size=f"{(folder / path).stat().st_size} B",
+        encoding_formats=[FORMATS[Path(path).suffix]],
+        sha256=sha256_of(folder / path, largest=MAX_FILE_BYTES),
+    )
+
+
+def _records(mlc: Any, name: str, schema: pa.Schema) -> Any:
+    path = "classes.parquet" if name == "classes" else "images/" + name.replace("-", "/", 1) + ".parquet"
+    fields = [
+        mlc.Field(
+            id=f"{name}/{column.name}",
+            name=column.name,
+            data_types=[getattr(mlc.DataType, TYPES[column.type])],
+            source=mlc.Source(file_object=path, extract=mlc.Extract(column=column.name)),
+        )
+        for column in schema
+        if column.type in TYPES
+    ]
+    return mlc.RecordSet(id=name, name=name, fields=fields)

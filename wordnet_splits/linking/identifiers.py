@@ -1,0 +1,220 @@
+"""Identifiers in place of class names: of wordnets and the ILI, and those that need a user's table."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.benchmark.rules.keywords import read_rows
+from wordnet_splits.linking.class_names import WNID, ParsedName, parse_name
+from wordnet_splits.wordnet.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy import embedded as shipped
+from wordnet_splits.wordnet.taxonomy.other_wordnets import sense_keys
+
+OF_WORDNET31 = files("wordnet_splits") / "data" / "wordnet" / "wordnet31.tsv"
+VERSION = "3.0"
+"""The version of WordNet whose wnids the schemes are joined to."""
+FIRST_ILI = 35545
+"""Number of the first noun in the Collaborative Interlingual Index, which numbers the nouns of WordNet 3.0 in
+the order of their offsets."""
+MOST_UNKNOWN = 0.5
+"""Share of names that are identifiers without a synset, above which a list is refused."""
+HINT = "give --ids MAP.tsv: on each line an identifier, a tab, and a wnid, an ILI or a synset's name"
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A scheme of identifiers: its name, the pattern of a whole identifier, and its lookup.
+
+    ``find`` returns the wnid in WordNet 3.0 for the first group of the pattern; it is None for a scheme that
+    only a user's table resolves, for which ``table`` says where one comes from.
+    """
+
+    name: str
+    pattern: re.Pattern[str]
+    find: Callable[[str, Taxonomy], str | None] | None = None
+    table: str = ""
+
+
+@dataclass(frozen=True)
+class Identified:
+    """A class name that is an identifier: its scheme, and its synset, ``""`` for none."""
+
+    scheme: str
+    wnid: str
+
+
+def _by_ili(number: str, taxonomy: Taxonomy) -> str | None:
+    node = int(number) - FIRST_ILI
+    return taxonomy.wnid(node) if 0 <= node < len(taxonomy) else None
+
+
+def _by_wordnet31(offset: str, taxonomy: Taxonomy) -> str | None:
+    firsts, shifts = _runs()
+    run = bisect_right(firsts, int(offset)) - 1
+    wnid = f"n{int(offset) + int(shifts[run]):08d}" if run >= 0 and shifts[run] else ""
+    return wnid if wnid in taxonomy else None
+
+
+def _by_offset(offset: str, taxonomy: Taxonomy) -> str | None:
+    return wnid if (wnid := f"n{offset}") in taxonomy else None
+
+
+def _by_sense_key(key: str, taxonomy: Taxonomy) -> str | None:
+    del taxonomy
+    return _keys().get(key.lower())
+
+
+SCHEMES = (
+    Scheme("ILI", re.compile(r"(?:ili:|cili\.)?i(\d{5,6})"), _by_ili),
+    Scheme("Open English WordNet", re.compile(r"o?ewn-(\d{8})-n"), _by_wordnet31),
+    Scheme("WordNet 3.1", re.compile(r"(?:omw-en31-|p?wn31[-:])(\d{8})-?n"), _by_wordnet31),
+    Scheme("OMW", re.compile(r"(?:omw-[a-z]+-|p?wn30[-:]|wn:)?(\d{8})-?n"), _by_offset),
+    Scheme("sense key", re.compile(r"(\S+%1:\d\d:\d\d::)"), _by_sense_key),
+    Scheme("Wikidata item", re.compile(r"(?:wd:)?(Q[1-9]\d*)"), table="Wikidata's P5063 is an item's ILI"),
+    Scheme(
+        "Open Images or Freebase MID",
+        re.compile(r"(/?[mg][/._][01][0-9a-z_]{2,})"),
+        table="Wikidata has MIDs as P646 and P2671, and the ILI of an item as P5063",
+    ),
+    Scheme(
+        "BabelNet synset",
+        re.compile(r"(bn:\d{8}[nvar])"),
+        table="BabelNet gives the WordNet offsets of its synsets",
+    ),
+    Scheme("wnid that WordNet 3.0 lacks", re.compile(r"(n\d{8})")),
+)
+"""The schemes, of which the first that matches counts."""
+
+
+def parse_names(
+    names: Sequence[str], taxonomy: Taxonomy, ids: Mapping[str, str] | None = None
+) -> list[tuple[ParsedName, Identified | None]]:
+    """Return the parts of all names of a list; those of an identifier have its synset, if any, and no words.
+
+    Wnids are read as WordNet 3.1's if one of the list is not in the taxonomy and all are in that.
+
+    Parameters
+    ----------
+    ids : name or identifier -> wnid, before all schemes.
+
+    Raises
+    ------
+    DataError : more than half of the names are identifiers without a synset.
+    """
+    held = {name: match[0] for name in names if (match := WNID.search(name))}
+    later: dict[str, str] = {}
+    if taxonomy.version == VERSION and any(wnid not in taxonomy for wnid in held.values()):
+        later = {name: _by_wordnet31(wnid[1:], taxonomy) or "" for name, wnid in held.items()}
+        later = later if all(later.values()) else {}
+    parsed: list[tuple[ParsedName, Identified | None]] = []
+    for name in names:
+        if wnid := later.get(name):
+            parsed.append((replace(parse_name(name), synset=wnid), Identified("WordNet 3.1", wnid)))
+        elif known := identify(name.strip(), taxonomy, ids or {}):
+            parsed.append((ParsedName(name, (), (), known.wnid, capital=False), known))
+        else:
+            parsed.append((parse_name(name), None))
+    unknown = [(name.name, known.scheme) for name, known in parsed if known and not known.wnid]
+    _check_known(unknown, len(names))
+    return parsed
+
+
+def identify(text: str, taxonomy: Taxonomy, ids: Mapping[str, str]) -> Identified | None:
+    """Return the scheme and the synset of a text that is an identifier, None for any other text."""
+    if text in ids:
+        return Identified("--ids", ids[text])
+    if text in taxonomy:
+        return None
+    for scheme in SCHEMES:
+        if match := scheme.pattern.fullmatch(text):
+            wnid = ids.get(_as_published(match[1]))
+            if wnid is None and scheme.find and taxonomy.version == VERSION:
+                wnid = scheme.find(match[1], taxonomy)
+            return Identified(scheme.name, wnid or "")
+    return None
+
+
+def _as_published(identifier: str) -> str:
+    """Return an identifier as its publisher writes it; folders cannot have the slashes of a MID."""
+    return re.sub(r"^/?([mg])[/._]", r"/\1/", identifier)
+
+
+def _check_known(unknown: Sequence[tuple[str, str]], names: int) -> None:
+    if len(unknown) <= MOST_UNKNOWN * names:
+        return
+    scheme, _ = Counter(scheme for _, scheme in unknown).most_common(1)[0]
+    example = next(name for name, of in unknown if of == scheme)
+    table = next((each.table for each in SCHEMES if each.name == scheme and each.table), "")
+    raise DataError(
+        f"{len(unknown):,} of {names:,} names are identifiers without a known synset ({scheme}, such as "
+        f"{printable(example)!r})",
+        where="names",
+        hint="; ".join(filter(None, (HINT, table))),
+    )
+
+
+def read_ids(path: Path, taxonomy: Taxonomy) -> dict[str, str]:
+    """Return identifier -> wnid of a table of two columns, separated by a tab.
+
+    The second column holds a wnid, a synset's name (``dog.n.01``) or an identifier of `SCHEMES`; rows of
+    verbs, adjectives and adverbs (``00001740-a``) are passed over, and so are comments and a heading in the
+    first line. An identifier of several synsets has none, ``""``: which of them is meant is not known.
+
+    Raises
+    ------
+    DataError : absent, malformed, or a synset is not in the taxonomy.
+    """
+    ids: dict[str, str] = {}
+    first = True
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        identifier, *cells = (cell.strip() for cell in line.split("\t"))
+        synset = cells[0] if cells else ""
+        where = f"{path}, line {number}"
+        if len(cells) != 1 or not identifier:
+            raise DataError("has no two columns", where=where, hint="an identifier, a tab, and a wnid")
+        if re.fullmatch(r"\d{8}-[vars]", synset):
+            continue
+        is_heading, first = first and not re.search(r"\d", synset), False
+        wnid = _synset(synset, taxonomy)
+        if wnid is not None:
+            ids[identifier] = wnid if ids.get(identifier, wnid) == wnid else ""
+        elif not is_heading:
+            raise DataError(f"{printable(synset)!r} is not a noun of WordNet {taxonomy.version}", where=where)
+    if not ids:
+        raise DataError("names no synset", where=str(path), hint="an identifier, a tab, and a wnid")
+    return ids
+
+
+def _synset(text: str, taxonomy: Taxonomy) -> str | None:
+    if text in taxonomy:
+        return text
+    lemma, dot, number = text.lower().rpartition(".n.")
+    senses = taxonomy.lemma_index().get(lemma, ()) if dot else ()
+    if number.isdigit() and 0 < int(number) <= len(senses):
+        return senses[int(number) - 1]
+    known = identify(text, taxonomy, {})
+    return known.wnid or None if known else None
+
+
+@cache
+def _runs() -> tuple[list[int], list[str]]:
+    """Return the runs of offsets of WordNet 3.1: the first of each, and the way from there to 3.0's."""
+    rows = read_rows(OF_WORDNET31)
+    return [int(first) for first, _ in rows], [shift for _, shift in rows]
+
+
+@cache
+def _keys() -> dict[str, str]:
+    return sense_keys(shipped.ShippedTexts()["data.noun"])

@@ -1,0 +1,118 @@
+"""Why a synset is proposed for a name, in a sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wordnet_splits.wordnet.taxonomy import Taxonomy
+
+NO_NOUN = "no word of the name is a noun of WordNet"
+COMMON = "common"
+"""Kind of a candidate that comes from the other classes instead of the name."""
+
+_ROUTES = {
+    "synset": "the name holds the synset",
+    "exact": "the name is the noun {lemma!r}",
+    "variant": "the name is a form of {lemma!r}",
+    "qualified": "the name and its qualifier are {lemma!r}",
+    "related": "WordNet lacks the name and has {lemma!r}, which begins as it does",
+    "within": "WordNet lacks the name and has {lemma!r}, which holds its words",
+    "apposed": "the name is {lemma!r} and what that is a kind of",
+    "head": "WordNet lacks the name; its head noun is {lemma!r}",
+    "holding": "WordNet lacks the name and its last word; {lemma!r} holds that",
+    "told": "its definition or lemma {lemma!r} holds the other words of the name",
+    "part": "WordNet lacks the name, which ends in {lemma!r}",
+    "modifier": "WordNet lacks the name and its last word; before it stands {lemma!r}",
+    "aside": "WordNet lacks the name; its qualifier is {lemma!r}",
+    "spelling": "WordNet lacks the name; one letter changed it is {lemma!r}",
+    "longer": "WordNet has {lemma!r}, which holds the name",
+}
+"""Kind of route -> its explanation."""
+_ADDED = "our supplement to WordNet files it here"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A synset that a name may mean: its share of the name's vote, and the route from the name to it.
+
+    ``kind`` is one of `wordnet_splits.linking.candidates.KINDS`, or `COMMON` with a share of 0; ``sense``
+    counts from 1 among the ``senses`` of ``lemma``. ``added`` if the supplement to WordNet gives the lemma
+    this sense.
+    """
+
+    wnid: str
+    share: float
+    kind: str
+    lemma: str
+    sense: int
+    senses: int
+    added: bool = False
+
+
+class Explainer:
+    """Explains proposals; ``wnids`` are those of all names, ``""`` for none.
+
+    ``lexicon`` is that of names in another language, whose translation the reasons give; ``""`` for English.
+    """
+
+    def __init__(self, taxonomy: Taxonomy, wnids: Sequence[str], lexicon: str = "") -> None:
+        self._taxonomy = taxonomy
+        self._lexicon = lexicon
+        self._below: Counter[str] = Counter()
+        self._same = Counter(wnids)
+        self._kin_of: dict[str, str] = {}
+        for wnid, count in self._same.items():
+            if wnid:
+                self._below.update(dict.fromkeys(taxonomy.ancestors(wnid), count))
+
+    def reason(self, choice: Candidate | None) -> str:
+        """Return the reason for the proposal ``choice``."""
+        if choice is None or choice.kind == COMMON:
+            among = self._among(choice.wnid) if choice else ""
+            return self._in_lexicon("; ".join(filter(None, (NO_NOUN, among))))
+        parts = [self._in_lexicon(_ROUTES[choice.kind].format(lemma=choice.lemma.replace("_", " ")))]
+        if self._lexicon and choice.kind != "synset":
+            words = ", ".join(lemma.replace("_", " ") for lemma in self._taxonomy.lemmas(choice.wnid))
+            parts.append(f"in English {words} ({self._taxonomy.name(choice.wnid)})")
+        if choice.added:
+            parts.append(_ADDED)
+        elif choice.kind != "synset":
+            which = f"sense {choice.sense} of {choice.senses}"
+            parts.append("its only sense" if choice.senses == 1 else which)
+        parts += [text for text in (self._kin(choice.wnid), self._twins(choice.wnid)) if text]
+        return "; ".join(parts)
+
+    def _in_lexicon(self, text: str) -> str:
+        """Return a text about WordNet with the lexicon of another language in its place."""
+        return text.replace("WordNet", self._lexicon) if self._lexicon else text
+
+    def _among(self, wnid: str) -> str:
+        """Return the number of names below a synset, for a name that does not lead to it."""
+        word = self._taxonomy.lemmas(wnid)[0].replace("_", " ")
+        return f"{self._below[wnid]} other classes are below {word!r}"
+
+    def _kin(self, wnid: str) -> str:
+        """Return the nearest synset above that other names share, with their number."""
+        if wnid not in self._kin_of:
+            self._kin_of[wnid] = self._find_kin(wnid)
+        return self._kin_of[wnid]
+
+    def _find_kin(self, wnid: str) -> str:
+        same = self._same[wnid]
+        shared = {
+            w: n for w in self._taxonomy.ancestors(wnid) if (n := self._below[w] - same) > 0 and w != wnid
+        }
+        if not shared:
+            return ""
+        nearest = max(shared, key=lambda w: (self._taxonomy.max_depth(w), w))
+        count = shared[nearest]
+        if not self._taxonomy.max_depth(nearest):
+            return ""
+        word = self._taxonomy.lemmas(nearest)[0].replace("_", " ")
+        return f"{count} other class{'es are' if count > 1 else ' is'} below {word!r}, too"
+
+    def _twins(self, wnid: str) -> str:
+        count = self._same[wnid] - 1
+        return f"{count} other class{'es have' if count > 1 else ' has'} this synset" if count else ""

@@ -1,0 +1,1 @@
+"""Negative words of zero-shot detectors: mining, and an audit of published lists."""

@@ -1,8 +1,0 @@
-"""A benchmark's images as memory-mapped arrays."""
-
-from __future__ import annotations
-
-from wordnet_splits.packed.images import part_paths
-from wordnet_splits.packed.store import check_store, open_store
-
-__all__ = ["check_store", "open_store", "part_paths"]

@@ -1,0 +1,1 @@
+"""The Hugging Face Hub as a client: addresses, requests, repositories."""

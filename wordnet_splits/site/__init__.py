@@ -1,7 +1,0 @@
-"""The explorer: benchmarks, classes, audits and results as a folder of pages that needs no server."""
-
-from __future__ import annotations
-
-from wordnet_splits.site.writing import Site, make_site
-
-__all__ = ["Site", "make_site"]

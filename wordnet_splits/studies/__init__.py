@@ -1,0 +1,1 @@
+"""Studies of the shipped benchmarks: robustness of roles, fidelity to papers, class sets."""

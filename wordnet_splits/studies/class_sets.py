@@ -1,0 +1,281 @@
+"""Class sets: published lists of classes that shipped recipes rebuild, and their differences."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from wordnet_splits.base.errors import DataError, RecipeError, unknown
+from wordnet_splits.base.tabular import Records, Tabular
+from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.benchmark.construct.membership import Membership, decide_membership
+from wordnet_splits.benchmark.recipe import PublishedList, Recipe, class_set_names, load_recipe
+from wordnet_splits.benchmark.rules import Verdict, sentence
+from wordnet_splits.benchmark.rules.verdict import Finding
+from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+
+HEADERS = {
+    "group": ("group", "role", "split", "set", "dataset", "category"),
+    "superclass": ("superclass", "superclass_wnid", "superclass_node", "category"),
+    "class_id": ("class_id", "wnid"),
+}
+"""Column -> its names in published files, in the order of preference."""
+
+Line = tuple[str, ...]
+"""The published columns of a class."""
+
+
+@dataclass(frozen=True)
+class SetClass:
+    """A class of a set: its ``place`` in the group, the ``superclass`` by which the rule took it, and why."""
+
+    group: str
+    place: int
+    superclass: str
+    source: str
+    class_id: str
+    name: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A class with other columns in a published list than here; "" if it is absent from one of them."""
+
+    class_id: str
+    name: str
+    published: str
+    ours: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class ClassSet(Tabular):
+    """The classes that a recipe takes, in the order of its groups and rules.
+
+    ``refused`` has the reason why the last rule, or one with a synset above the class, refused a class.
+    """
+
+    recipe: Recipe
+    classes: tuple[SetClass, ...]
+    refused: Mapping[str, str]
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return the classes."""
+        return [vars(item) for item in self.classes]
+
+    @property
+    def published(self) -> PublishedList:
+        """The published list; RecipeError if the recipe names none."""
+        if self.recipe.published_list is None:
+            raise RecipeError("rebuilds no published list", where=self.recipe.name)
+        return self.recipe.published_list
+
+    def lines(self) -> list[Line]:
+        """Return the published columns of the classes in published groups."""
+        published_list = self.published
+        listed_classes = [
+            item
+            for item in self.classes
+            if published_list.groups is None or item.group in published_list.groups
+        ]
+        return [
+            tuple(str(getattr(item, column)) for column in published_list.columns) for item in listed_classes
+        ]
+
+    @property
+    def same(self) -> bool:
+        """Whether the SHA-256 of the list equals that of the published list."""
+        return list_sha256(self.lines(), ordered=self.published.ordered) == self.published.sha256
+
+    def differences(self, published: Iterable[Line]) -> Records[Difference]:
+        """Return the differences from a published list, sorted by class."""
+        published_lines, rebuilt_lines = self._by_class(published), self._by_class(self.lines())
+        classes_by_id = {item.class_id: item for item in self.classes}
+        rows = []
+        for class_id in sorted(
+            c
+            for c in published_lines.keys() | rebuilt_lines.keys()
+            if published_lines.get(c) != rebuilt_lines.get(c)
+        ):
+            name = classes_by_id[class_id].name if class_id in classes_by_id else self._name(class_id)
+            why = (
+                classes_by_id[class_id].evidence
+                if class_id in classes_by_id
+                else self.refused.get(class_id, self._absent)
+            )
+            rows.append(
+                Difference(
+                    class_id, name, published_lines.get(class_id, ""), rebuilt_lines.get(class_id, ""), why
+                )
+            )
+        return Records(rows)
+
+    def _by_class(self, lines: Iterable[Line]) -> dict[str, str]:
+        """Return class -> its other published columns, ``listed`` if there are none."""
+        at = self.published.columns.index("class_id")
+        return {line[at]: " ".join(line[:at] + line[at + 1 :]) or "listed" for line in lines}
+
+    @property
+    def _absent(self) -> str:
+        return f"no class of {' or '.join(self.recipe.sources)}"
+
+    def _name(self, class_id: str) -> str:
+        from wordnet_splits.datasets.catalog import load_catalog
+
+        catalogs = (load_catalog(source) for source in self.recipe.sources)
+        return next((catalog[class_id].name for catalog in catalogs if class_id in catalog), "")
+
+
+@dataclass(frozen=True)
+class SetRow:
+    """One set in the table of all: our classes, and how many differ from what is published.
+
+    ``checked`` is ``same`` where the SHA-256 of our list is that of the published one, ``differs`` where it
+    is not; how many differ is then what the recipe says, and `ClassSet.differences` shows them.
+    """
+
+    name: str
+    paper: str
+    groups: int
+    classes: int
+    only_published: int
+    only_ours: int
+    elsewhere: int
+    checked: Literal["same", "differs"]
+    note: str
+
+    @property
+    def as_declared(self) -> bool:
+        """Whether the list equals the published one if and only if the recipe declares no differences."""
+        return (self.checked == "same") == (not self.only_published + self.only_ours + self.elsewhere)
+
+
+def class_set(name: str | Path | Recipe, taxonomy: Taxonomy | None = None) -> ClassSet:
+    """Return the classes of a recipe.
+
+    Examples
+    --------
+    >>> [item.name for item in class_set("imagenette").classes[:2]]
+    ['tench', 'English springer']
+    """
+    recipe = load_recipe(name)
+    membership = decide_membership(recipe, recipe.seed, taxonomy or load())
+    refused = {
+        (source, class_id): max(reversed(verdicts), key=lambda each: bool(_superclass(each[1])))
+        for (source, class_id), verdicts in membership.refusals.items()
+    }
+    why = {
+        class_id: _evidence(verdict, source, class_id, group.name, membership)
+        for (source, class_id), (group, verdict) in refused.items()
+    }
+    return ClassSet(recipe, tuple(_classes(recipe, membership)), why)
+
+
+def class_sets(taxonomy: Taxonomy | None = None) -> Records[SetRow]:
+    """Return every shipped class set with its published numbers."""
+    taxonomy = taxonomy or load()
+    return Records(_row(class_set(name, taxonomy)) for name in class_set_names())
+
+
+def read_published(path: Path, rebuilt: ClassSet) -> list[Line]:
+    """Read a published list from a TSV file with a header; ``#`` starts a comment.
+
+    Lines of groups that the set does not have are left out.
+
+    Raises
+    ------
+    DataError : not such a file. UnknownNameError : a column is missing.
+    """
+    text = [line for line in read_text(path).splitlines() if line.strip() and line[0] != "#"]
+    try:
+        head, *rows = csv.reader(text, delimiter="\t", quoting=csv.QUOTE_NONE)
+    except (csv.Error, ValueError):
+        raise DataError("is not a TSV file with a header", where=str(path)) from None
+    indices = [_column_index(column, head, path) for column in rebuilt.published.columns]
+    if any(len(row) != len(head) for row in rows):
+        raise DataError("has rows of other lengths than its header", where=str(path))
+    lines = [tuple(row[index] for index in indices) for row in rows]
+    if "group" not in rebuilt.published.columns:
+        return lines
+    at = rebuilt.published.columns.index("group")
+    lines = [(*line[:at], line[at].replace("_", "-").lower(), *line[at + 1 :]) for line in lines]
+    group_names = {group.name for group in rebuilt.recipe.group}
+    return [line for line in lines if line[at] in group_names]
+
+
+def list_sha256(lines: Iterable[Line], *, ordered: bool) -> str:
+    """Return the SHA-256 of a list's lines, their columns joined by tabs, sorted unless ``ordered``."""
+    text = ["\t".join(line) + "\n" for line in lines]
+    return hashlib.sha256("".join(text if ordered else sorted(text)).encode()).hexdigest()
+
+
+def _column_index(column: str, head: Sequence[str], path: Path) -> int:
+    for name in HEADERS[column]:
+        if name in head:
+            return list(head).index(name)
+    raise unknown("column", column, head, where=str(path))
+
+
+def _classes(recipe: Recipe, membership: Membership) -> Iterator[SetClass]:
+    from wordnet_splits.datasets.catalog import load_catalog
+
+    for group in recipe.group:
+        catalog = load_catalog(group.source)
+        verdicts = {
+            c: membership.verdicts[group.name, (group.source, c)] for c in membership.groups[group.name]
+        }
+        ordered = sorted(verdicts, key=lambda c: (_rank(c, verdicts[c]), catalog[c].index, c))
+        for position, c in enumerate(ordered):
+            evidence = _evidence(verdicts[c], group.source, c, group.name, membership)
+            yield SetClass(
+                group.name, position, _superclass(verdicts[c]), group.source, c, catalog[c].name, evidence
+            )
+
+
+def _evidence(verdict: Verdict, source: str, class_id: str, group: str, membership: Membership) -> str:
+    assert membership.context is not None
+    return sentence(verdict, source=source, class_id=class_id, group=group, context=membership.context)
+
+
+def _superclass(verdict: Verdict) -> str:
+    """Return the synset at or below which the rule took a class, "" if there is none."""
+    return next((via.wnid or "" for via in verdict.via if via.relation in ("equal", "ancestor")), "")
+
+
+def _rank(class_id: str, verdict: Verdict) -> int:
+    """Return the rank that the rule gives a class; ties are in the order of the source."""
+    ranks = [
+        RANKS[f.expression.operator](class_id, f) for f in verdict.findings if f.expression.operator in RANKS
+    ]
+    return ranks[0] if ranks else 0
+
+
+def _as_listed(class_id: str, finding: Finding) -> int:
+    ids: tuple[str, ...] = finding.expression.value.ids
+    return ids.index(class_id) if class_id in ids else 0
+
+
+RANKS: dict[str, Callable[[str, Finding], int]] = {
+    "listed": _as_listed,  # the order of the array is that of the labels
+    "siblings": lambda _, finding: int(finding.words[2]),  # family after family
+}
+
+
+def _row(rebuilt: ClassSet) -> SetRow:
+    published_list = rebuilt.published
+    return SetRow(
+        rebuilt.recipe.name,
+        rebuilt.recipe.paper,
+        len(rebuilt.recipe.group),
+        len(rebuilt.classes),
+        published_list.only_published,
+        published_list.only_ours,
+        published_list.elsewhere,
+        "same" if rebuilt.same else "differs",
+        published_list.note,
+    )

@@ -1,0 +1,1 @@
+"""The WordNet noun graph, and distances in it."""

@@ -1,0 +1,6 @@
+"""Distances between synsets, of pairs and of whole class sets."""
+
+from __future__ import annotations
+
+from wordnet_splits.wordnet.similarity.pairs import compare as compare
+from wordnet_splits.wordnet.similarity.pairs import similarity_matrix as similarity_matrix

@@ -1,0 +1,250 @@
+"""The similarity measures: their formulas, and their values over lists of synsets, tile by tile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from wordnet_splits.base.errors import TaxonomyError
+from wordnet_splits.wordnet.similarity import allpairs
+from wordnet_splits.wordnet.similarity.allpairs import AncestorTable, Block, RowIndices, Tile
+from wordnet_splits.wordnet.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy.graph import Ints
+
+Array = npt.NDArray[Any]
+
+
+def path(distance: int) -> float:
+    """Return 1 / (D + 1), in (0, 1]."""
+    return 1.0 / (distance + 1)
+
+
+def lch(distance: int, height: int) -> float:
+    """Return -ln((D + 1) / 2H), at most ln 2H."""
+    return -math.log((distance + 1) / (2.0 * height))
+
+
+def wup(detour: int, depth: int) -> float:
+    """Return 2k / (detour + 2k), in (0, 1]; the detour is D(x, s) + D(y, s)."""
+    return (2.0 * depth) / (detour + 2 * depth)
+
+
+class Terms(Protocol):
+    """Terms of the measures: numbers for one pair, arrays for a tile of pairs."""
+
+    @property
+    def distance(self) -> Any:
+        """D."""
+
+    def over_distance(self, name: str) -> Any:
+        """Return the formula of that name in ``OF_DISTANCE``."""
+
+    def wup(self, reading: str) -> Any:
+        """Return Wu-Palmer in one of the ``READINGS``."""
+
+
+OF_DISTANCE: dict[str, Callable[[int, int], float]] = {
+    "path": lambda distance, height: path(distance),
+    "lch": lch,
+    "lch_perl": lambda distance, height: lch(distance, height + 1),
+    "lch_unit": lambda distance, height: lch(distance, height) / lch(0, height),
+}
+"""Functions of D and the height H of the taxonomy."""
+
+
+FORMULAS: dict[str, Callable[[Terms], Any]] = {
+    "distance": lambda t: t.distance,
+    "path": lambda t: t.over_distance("path"),
+    "lch": lambda t: t.over_distance("lch"),
+    "lch_perl": lambda t: t.over_distance("lch_perl"),
+    "wup": lambda t: t.wup("nltk"),
+    "wup_wn": lambda t: t.wup("wn"),
+    "wup_perl": lambda t: t.wup("perl"),
+    "mean": lambda t: (t.over_distance("path") + t.wup("wn") + t.over_distance("lch_unit")) / 3,
+    "mean_nltk": lambda t: (t.over_distance("path") + t.wup("nltk") + t.over_distance("lch_unit")) / 3,
+    "mean2": lambda t: (t.over_distance("path") + t.wup("wn")) / 2,
+}
+
+MEASURES: tuple[str, ...] = tuple(FORMULAS)
+"""Names of the measures."""
+
+BEYOND_ONE = ("distance", "lch", "lch_perl")
+"""Measures whose values are not limited to 0..1."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One reading of Wu-Palmer.
+
+    Parameters
+    ----------
+    subsumer_depth : the depth that selects the subsumer, ``max_depths`` or ``min_depths``.
+    depth : the depth of the subsumer in the formula.
+    offset : number added to that depth to give k.
+    by_name : ties go to the first of NLTK's names instead of the smaller wnid.
+    prefers_x : x wins every tie.
+    """
+
+    subsumer_depth: str
+    depth: str
+    offset: int
+    by_name: bool = False
+    prefers_x: bool = False
+
+
+READINGS = {
+    "wn": Reading("max_depths", "max_depths", 1),
+    "nltk": Reading("min_depths", "max_depths", 1, by_name=True, prefers_x=True),
+    "perl": Reading("min_depths", "min_depths", 2),
+}
+
+
+class Tables:
+    """The formulas as tables over the integers that occur in a taxonomy of height ``top``."""
+
+    def __init__(self, top: int) -> None:
+        self.over_distance = {
+            name: np.array([formula(distance, top) for distance in range(2 * top + 1)])
+            for name, formula in OF_DISTANCE.items()
+        }
+        self.wup = np.array(
+            [[wup(detour, max(k, 1)) for detour in range(4 * top + 1)] for k in range(top + 3)]
+        )
+
+
+tables = lru_cache(maxsize=8)(Tables)
+
+
+class RowBlock:
+    """A block of rows with the tables and subsumer orders that its tiles share."""
+
+    def __init__(self, taxonomy: Taxonomy, block: Block) -> None:
+        self.taxonomy = taxonomy
+        self.tables = tables(height(taxonomy))
+        self.block = block
+        self._orders: dict[str, RowIndices] = {}
+
+    def best_last(self, reading: str) -> RowIndices:
+        """Return the rows of U from the worst subsumer of that reading to the best."""
+        if reading not in self._orders:
+            variant, nodes = READINGS[reading], self.block.nodes
+            tie = _name_ranks(self.taxonomy, nodes) if variant.by_name else nodes
+            depths = getattr(self.taxonomy.graph, variant.subsumer_depth)[nodes]
+            self._orders[reading] = np.lexsort((-tie, depths))
+        return self._orders[reading]
+
+
+def _name_ranks(taxonomy: Taxonomy, nodes: Ints) -> Ints:
+    """Return the rank of each node by NLTK's name."""
+    names = [taxonomy.name(taxonomy.wnid(node)) for node in nodes.tolist()]
+    ranks = np.empty(len(names), np.int32)
+    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names), dtype=np.int32)
+    return ranks
+
+
+class TileTerms:
+    """The terms of a tile of pairs."""
+
+    def __init__(self, rows: RowBlock, tile: Tile) -> None:
+        self.rows = rows
+        self.tile = tile
+        self.tables = rows.tables
+        self._subsumers: dict[str, RowIndices] = {}
+        self._wups: dict[str, Array] = {}
+
+    @cached_property
+    def distance(self) -> Array:
+        """(rows, columns): D."""
+        return self.tile.distance
+
+    def over_distance(self, name: str) -> Array:
+        """Return the formula of that name over the distances."""
+        return np.take(self.tables.over_distance[name], self.distance)
+
+    @property
+    def lcs(self) -> Ints:
+        """(rows, columns): nodes of the LCS of wup_wn."""
+        return self.rows.block.nodes[self.subsumers("wn")]
+
+    def subsumers(self, reading: str) -> RowIndices:
+        """Return (rows, columns) rows of U: the subsumer of that reading for each pair."""
+        if reading not in self._subsumers:
+            variant, block, taxonomy = READINGS[reading], self.rows.block, self.rows.taxonomy
+            subsumers = self.tile.subsumers(self.rows.best_last(reading))
+            if variant.prefers_x:
+                self.tile.prefer_rows(subsumers, getattr(taxonomy.graph, variant.subsumer_depth)[block.nodes])
+            self._subsumers[reading] = subsumers
+        return self._subsumers[reading]
+
+    def wup(self, reading: str) -> Array:
+        """Return Wu-Palmer in that reading."""
+        if reading not in self._wups:
+            variant, nodes = READINGS[reading], self.rows.block.nodes
+            depths = getattr(self.rows.taxonomy.graph, variant.depth)[nodes].astype(np.int64) + variant.offset
+            self._wups[reading] = self.tile.look_up(self.subsumers(reading), depths, self.tables.wup)
+        return self._wups[reading]
+
+
+def row_blocks(
+    a: Sequence[str], b: Sequence[str] | None, taxonomy: Taxonomy, size: int
+) -> Iterator[tuple[slice, Iterator[TileTerms]]]:
+    """Yield all pairs in blocks of ``size`` rows, each with its tiles from left to right."""
+    rows = _nodes_of(taxonomy, a)
+    columns = rows if b is None else _nodes_of(taxonomy, b)
+    row_ancestors = allpairs.ancestors_of(taxonomy.graph, rows)
+    column_ancestors = row_ancestors if b is None else allpairs.ancestors_of(taxonomy.graph, columns)
+    for start in range(0, len(rows), size):
+        part = slice(start, min(start + size, len(rows)))
+        block = Block(taxonomy.graph, rows[part], row_ancestors.select(part))
+        yield part, _tiles(RowBlock(taxonomy, block), column_ancestors, rows[part], columns)
+
+
+def _tiles(block: RowBlock, ancestors: AncestorTable, rows: Ints, columns: Ints) -> Iterator[TileTerms]:
+    for tile in block.block.tiles(ancestors):
+        terms = TileTerms(block, tile)
+        if len(block.taxonomy.graph.roots) > 1:
+            _check_connected(terms, block.taxonomy, rows, columns[tile.columns])
+        yield terms
+
+
+def _check_connected(terms: TileTerms, taxonomy: Taxonomy, rows: Ints, columns: Ints) -> None:
+    row, column = np.nonzero(terms.distance >= terms.tile.block.far)
+    if len(row):
+        raise no_common_ancestor(
+            taxonomy, taxonomy.wnid(int(rows[row[0]])), taxonomy.wnid(int(columns[column[0]]))
+        )
+
+
+def _nodes_of(taxonomy: Taxonomy, synsets: Sequence[str]) -> Ints:
+    """Return the nodes of wnids, names or nouns, whose depth in the taxonomy is known."""
+    wnids = [taxonomy.find(synset) for synset in synsets]
+    nodes = taxonomy.indices(wnids)
+    if taxonomy.graph.unresolved is not None:
+        for wnid in wnids:
+            taxonomy.max_depth(wnid)  # raises for a synset whose parent is not decided
+    return nodes
+
+
+def height(taxonomy: Taxonomy) -> int:
+    """Return H of a taxonomy that has edges."""
+    height = allpairs.height_of(taxonomy.graph)
+    if height == 0:
+        raise TaxonomyError("a taxonomy without edges has no similarities", where=repr(taxonomy))
+    return height
+
+
+def no_common_ancestor(taxonomy: Taxonomy, a: str, b: str) -> TaxonomyError:
+    """Return the error for two synsets under different roots."""
+    projected = taxonomy.graph.unresolved is not None
+    return TaxonomyError(
+        f"{a} ({taxonomy.name(a)}) and {b} ({taxonomy.name(b)}) have no common ancestor",
+        hint="instance hypernyms are not in the tree; use the full hierarchy"
+        if projected
+        else f"this taxonomy has {len(taxonomy.graph.roots)} roots; compare synsets below the same one",
+    )
