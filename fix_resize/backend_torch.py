@@ -35,25 +35,23 @@ BLOCK_BYTES: Final = 256 << 20
 
 
 def default_device() -> torch.device:
-    """Return the first CUDA device, or the CPU if there is none."""
+    """Return the first CUDA device, else the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def apply_batch(spec: ResizeSpec, pictures: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Resize (n, h, w, 3) pictures of one size; returns (n, side, side, 3)."""
-    batch = torch.from_numpy(np.ascontiguousarray(pictures)).to(default_device())
+def apply_batch(spec: ResizeSpec, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Resize (n, h, w, 3) images of equal size; returns (n, side, side, 3)."""
+    batch = torch.from_numpy(np.ascontiguousarray(images)).to(default_device())
     out: npt.NDArray[np.uint8] = resize_batch(spec, batch).cpu().numpy()
     return out
 
 
-def resize_batch(
-    spec: ResizeSpec, pictures: torch.Tensor, method: ResizeMethod | None = None
-) -> torch.Tensor:
-    """Resize pictures on their device.
+def resize_batch(spec: ResizeSpec, images: torch.Tensor, method: ResizeMethod | None = None) -> torch.Tensor:
+    """Resize images on their device.
 
     Parameters
     ----------
-    pictures : (n, h, w, 3) uint8, on any device.
+    images : (n, h, w, 3) uint8, on any device.
     method : by default ``matrix`` on CUDA and ``gather`` elsewhere.
 
     Returns
@@ -62,15 +60,15 @@ def resize_batch(
 
     Raises
     ------
-    DataError : the pictures are not uint8 (n, h, w, 3).
+    DataError : the images are not uint8 (n, h, w, 3).
     """
-    if pictures.dtype != torch.uint8 or pictures.ndim != 4 or pictures.shape[3] != 3:
-        raise DataError(f"a batch must be uint8 (n, h, w, 3), not {pictures.dtype} {tuple(pictures.shape)}")
-    height, width = pictures.shape[1:3]
-    method = method or ("matrix" if pictures.is_cuda else "gather")
-    steps = [_on_device(step, pictures.device, method) for step in plan(spec, height, width)]
+    if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[3] != 3:
+        raise DataError(f"a batch must be uint8 (n, h, w, 3), not {images.dtype} {tuple(images.shape)}")
+    height, width = images.shape[1:3]
+    method = method or ("matrix" if images.is_cuda else "gather")
+    steps = [_on_device(step, images.device, method) for step in plan(spec, height, width)]
     block = max(1, BLOCK_BYTES // (height * width * 3 * 8))
-    out = [reduce(_resize_planes, steps, part.permute(0, 3, 1, 2)) for part in pictures.split(block)]
+    out = [reduce(_resize_planes, steps, part.permute(0, 3, 1, 2)) for part in images.split(block)]
     return torch.cat(out).permute(0, 2, 3, 1).contiguous()
 
 

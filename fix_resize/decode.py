@@ -28,7 +28,7 @@ from PIL import (
 
 from wordnet_splits.base.errors import SourceError, SplitsError
 
-MAX_PIXELS = 89_478_485  # where Pillow begins to warn; ImageNet's largest picture has 61 million
+MAX_PIXELS = 89_478_485  # where Pillow begins to warn; ImageNet's largest image has 61 million
 
 # Formats of image datasets, without those that Pillow hands to another program (EPS, to Ghostscript).
 Image.preinit()  # registers the common formats; WebP and TIFF register when imported
@@ -37,7 +37,7 @@ FORMATS: Final = (
     WebPImagePlugin.WebPImageFile.format,
     TiffImagePlugin.TiffImageFile.format,
 )
-"""Pillow's readers that may open a file; none of them starts another program."""
+"""Pillow's readers that may open a file. They never start another program."""
 
 EXTENSIONS: Final = frozenset(
     ("bmp", "gif", "jfif", "jpe", "jpeg", "jpg", "pbm", "pgm", "png", "pnm", "ppm", "tif", "tiff", "webp")
@@ -61,8 +61,8 @@ REASONS: Final[Mapping[str, Reason]] = {
         "not an image file, or its header is corrupt, or its format is not read",
         f"fetch this image again; formats read: {', '.join(FORMATS)}",
     ),
-    "lfs": Reason("a Git LFS pointer is in its place (git lfs pull)", "fetch the pictures"),
-    "annex": Reason("a git-annex pointer is in its place (git annex get)", "fetch the pictures"),
+    "lfs": Reason("a Git LFS pointer is in its place (git lfs pull)", "fetch the images"),
+    "annex": Reason("a git-annex pointer is in its place (git annex get)", "fetch the images"),
     "truncated": Reason("the image is truncated", "fetch this image again"),
     "corrupt": Reason("the image is corrupt", "fetch this image again"),
     "bomb": Reason(
@@ -130,9 +130,9 @@ class Rule(NamedTuple):
     ----------
     stored : the kind, in words.
     becomes : the result, in words.
-    modes : Pillow's modes of such files; none where the rule is not about colour.
-    convert : a decoded image of one of the modes -> RGB; None where the rule is not about colour.
-    note : the word of `Decoded.notes` for it, "" where nothing is noted.
+    modes : Pillow's modes of these files; empty if the rule is not about colour.
+    convert : function from a decoded image to RGB; None if the rule is not about colour.
+    note : the word for it in `Decoded.notes`; "" if the conversion is not noted.
     """
 
     stored: str
@@ -279,7 +279,7 @@ def check_bytes(data: bytes) -> str | None:
 
 
 def size_of(data: bytes) -> tuple[int, int] | None:
-    """Return width and height in a file's header, None if it has none."""
+    """Return width and height in a file's header, None for a file without a header."""
     with suppress(UndecodableImageError), _reading(data), _opened(data) as image:
         return image.size
     return None
@@ -376,7 +376,7 @@ def _rule(image: Image.Image, layout: str) -> Rule:
 
 
 def _is_scaled(image: Image.Image) -> bool:
-    """Say whether a file, not decoded yet, is a PPM or PGM whose values Pillow scales to 255 or 65,535."""
+    """Return whether a file, before decoding, is a PPM or PGM whose values Pillow scales to 255 or 65,535."""
     if not isinstance(image, PpmImagePlugin.PpmImageFile) or image.mode == "1":
         return False
     settings = image.tile[0].args  # of a decoder that scales: the mode and the highest value

@@ -2,7 +2,7 @@
 
 The compiler vectorises the pass along columns, a plain loop, by itself. It cannot vectorise the pass along
 rows, because the three channels of neighbouring pixels are interleaved and every output pixel has its own
-window. The row pass therefore processes five pixels at a time: 15 bytes and one more, widened to sixteen
+window. The row pass therefore processes five pixels at a time: 15 bytes and a 16th, widened to sixteen
 32-bit lanes, times weights that are repeated three times each and zero in the last lane; at the end the five
 lanes of each channel are added. `_weigh_window` is LLVM vector code for this, which runs on every CPU that
 numba supports.
@@ -48,7 +48,7 @@ def _weigh_window(
     Parameters
     ----------
     line : (bytes,) uint8 with at least 16 bytes after the last group of the window, which starts at ``at``.
-    weights : (groups, 16) int32; those of the window are the ``groups`` rows from ``row``.
+    weights : (groups, 16) int32; the window has the ``groups`` rows from ``row``.
     out : (bytes,) uint8; three bytes at ``to`` are written, and the next byte is overwritten.
     """
 
@@ -150,29 +150,29 @@ def _grouped(step: Step) -> _Grouped | None:
     return _Grouped(horizontal.starts * CHANNELS, groups, lanes[used])
 
 
-def resample_step(picture: Pixels, step: Step) -> Pixels:
-    """Resize and crop a C-contiguous (h, w, 3) picture by one step."""
+def resample_step(image: Pixels, step: Step) -> Pixels:
+    """Resize and crop a C-contiguous (h, w, 3) image by one step."""
     input_rows, input_columns, _, vertical = passes(step)
     horizontal = _grouped(step)
-    picture = picture[input_rows]
-    height = len(picture)
+    image = image[input_rows]
+    height = len(image)
     if horizontal is None:
-        picture = np.ascontiguousarray(picture[:, input_columns])
+        image = np.ascontiguousarray(image[:, input_columns])
     else:
         width = len(horizontal.starts)
         resized = np.empty(height * width * CHANNELS + 1, np.uint8)
         _along_rows(
-            picture.reshape(height, -1), horizontal.starts, horizontal.groups, horizontal.weights, resized
+            image.reshape(height, -1), horizontal.starts, horizontal.groups, horizontal.weights, resized
         )
-        picture = resized[:-1].reshape(height, width, CHANNELS)
+        image = resized[:-1].reshape(height, width, CHANNELS)
     if vertical is None:
-        return picture
-    resized = np.empty((len(vertical.starts), picture.shape[1] * CHANNELS), np.uint8)
-    _down_columns(picture.reshape(height, -1), vertical.starts, vertical.counts, vertical.weights, resized)
+        return image
+    resized = np.empty((len(vertical.starts), image.shape[1] * CHANNELS), np.uint8)
+    _down_columns(image.reshape(height, -1), vertical.starts, vertical.counts, vertical.weights, resized)
     return resized.reshape(len(resized), -1, CHANNELS)
 
 
-def apply_batch(spec: ResizeSpec, pictures: Pixels) -> Pixels:
-    """Resize (n, h, w, 3) pictures of one size; returns (n, side, side, 3)."""
-    steps = plan(spec, *pictures.shape[1:3])
-    return np.stack([reduce(resample_step, steps, picture) for picture in np.ascontiguousarray(pictures)])
+def apply_batch(spec: ResizeSpec, images: Pixels) -> Pixels:
+    """Resize (n, h, w, 3) images of equal size; returns (n, side, side, 3)."""
+    steps = plan(spec, *images.shape[1:3])
+    return np.stack([reduce(resample_step, steps, image) for image in np.ascontiguousarray(images)])

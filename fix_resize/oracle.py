@@ -37,7 +37,7 @@ def resample(pixels: Pixels, size: Size, filter_name: str, start_axis: Axis = "h
     pixels : (h, w, channels) uint8.
     size : (height, width) of the output.
     filter_name : a key of `fix_resize.windows.FILTERS`.
-    start_axis : axis of the first pass (`fix_resize.windows.first_axis` returns that of a Pillow version).
+    start_axis : axis of the first pass, which depends on Pillow's version (`fix_resize.windows.first_axis`).
     """
     for axis in AXES[start_axis]:
         if pixels.shape[axis] != size[axis]:
@@ -52,7 +52,7 @@ def resample_step(pixels: Pixels, step: Step) -> Pixels:
     return np.ascontiguousarray(resized[top : top + height, left : left + width])
 
 
-def apply_batch(spec: ResizeSpec, pictures: Pixels) -> Pixels:
-    """Resize (n, h, w, 3) pictures of one size; returns (n, side, side, 3)."""
-    steps = plan(spec, *pictures.shape[1:3])
-    return np.stack([reduce(resample_step, steps, picture) for picture in pictures])
+def apply_batch(spec: ResizeSpec, images: Pixels) -> Pixels:
+    """Resize (n, h, w, 3) images of equal size; returns (n, side, side, 3)."""
+    steps = plan(spec, *images.shape[1:3])
+    return np.stack([reduce(resample_step, steps, image) for image in images])

@@ -66,7 +66,7 @@ class Description(StrictModel):
 
     Attributes
     ----------
-    name : the set, with ``@local`` if it was drawn from a root that is or may be incomplete.
+    name : the set, with ``@local`` if it was drawn from a root that may be incomplete.
     spec : description of the resize spec, with the versions of decoding and resizing libraries.
     format : ``png`` for a tree of files, or ``parquet`` for shards.
     images, quarantined, missing : numbers of rows of the three tables.
@@ -180,7 +180,7 @@ class Output:
         return pixels
 
     def stored_images(self, file: str) -> Iterator[tuple[Mapping[str, object], bytes]]:
-        """Yield the images of one file, unchecked: columns stored with each in a shard, and its PNG file.
+        """Yield each image of a file, unchecked: the columns stored with it in a shard, and its PNG file.
 
         Raises
         ------
@@ -196,7 +196,7 @@ class Output:
                     yield {**row, "path": image["path"]}, image["bytes"] or b""
 
     def _stored_image(self, file: str, row: int) -> bytes:
-        """Return the PNG file of one image; in a shard, its row group is cached."""
+        """Return the PNG file of an image; the row group of a shard is cached."""
         path = untrusted.path_below(self.folder, file)
         if self.about.format == "png":
             return untrusted.read_bytes(path, largest=MAX_PNG_BYTES)

@@ -22,7 +22,7 @@ from wordnet_splits.base.names import printable
 Engine = Callable[[Image.Image, Step], Image.Image]
 
 BATCH: Final = 64
-"""Pictures of one size in a call of a backend, which bounds its memory."""
+"""Largest number of images in a call of a backend, which bounds its memory."""
 
 _RESAMPLING: Final = {name: Image.Resampling[name.upper()] for name in FILTERS}
 
@@ -66,14 +66,14 @@ ENGINES: Final[dict[EngineName, Engine]] = {
     "opencv": broken.opencv,
     "tensor": broken.tensor,
 }
-"""The arithmetic of a stage; backends other than Pillow reproduce that of ``pillow`` only."""
+"""The arithmetic of a stage; backends other than Pillow reproduce ``pillow`` only."""
 
 BACKENDS: Final[dict[str, tuple[str, str]]] = {
     "numpy": ("fix_resize.oracle", ""),
     "numba": ("fix_resize.kernel", "fast"),
     "torch": ("fix_resize.backend_torch", "torch"),
 }
-"""Module of each backend besides Pillow, imported on request, and the extra that it requires."""
+"""Module of each backend other than Pillow, imported on request, and the extra that it requires."""
 
 
 def backend_names() -> tuple[str, ...]:
@@ -90,7 +90,9 @@ def apply(spec: ResizeSpec, image: Image.Image) -> Pixels:
     UndecodableImageError : the image is so long and thin that a stage would have too many pixels.
     """
     if image.mode != "RGB":
-        raise DataError(f"an image must be RGB, not {image.mode}", hint="use fix_resize.decode first")
+        raise DataError(
+            f"an image must be RGB, not {image.mode}", hint="decode it with fix_resize.decode.decode"
+        )
     image = apply_colour_rule(spec, image)
     for step in plan(spec, image.height, image.width):
         image = ENGINES[step.stage.engine](image, step)
@@ -101,7 +103,7 @@ def apply(spec: ResizeSpec, image: Image.Image) -> Pixels:
 
 
 def apply_colour_rule(spec: ResizeSpec, image: Image.Image) -> Image.Image:
-    """Return an RGB image, inverted if the spec's colour rule says so."""
+    """Return an RGB image, inverted if the colour rule of the spec requires it."""
     return ImageOps.invert(image) if spec.colour == INVERTED_RULE else image
 
 
@@ -113,7 +115,7 @@ def apply_many(
     Parameters
     ----------
     images : RGB images, or uint8 arrays (h, w, 3), or one array (n, h, w, 3).
-    backend : ``pillow``, ``numpy``, ``numba`` (extra ``fast``) or ``torch``: equal bytes from each.
+    backend : ``pillow``, ``numpy``, ``numba`` (extra ``fast``) or ``torch``; all give equal bytes.
 
     Raises
     ------
@@ -147,7 +149,7 @@ def _as_rgb_array(image: Image.Image | Pixels) -> Pixels:
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
         raise DataError(
             f"an image must be 8-bit RGB, (h, w, 3) uint8, not {pixels.dtype} {pixels.shape}",
-            hint="use fix_resize.decode first",
+            hint="decode it with fix_resize.decode.decode",
         )
     return pixels
 

@@ -1,8 +1,8 @@
 """Resize specs: stages, filters, crop and colour rule, the id they hash to, and the shipped specs.
 
 A spec states everything that determines the pixels, so specs with the same id give equal pixels. Versions of
-libraries are recorded beside the id and are not part of it. The order of passes is part of the recipe because
-Pillow 13 resizes some pictures (more than twice as tall as wide, or one axis shrinking while the other grows)
+libraries are recorded next to the id and do not enter it. The order of passes is part of the recipe because
+Pillow 13 resizes some images (more than twice as tall as wide, or one axis shrinking while the other grows)
 vertically first; a spec always means horizontally first.
 """
 
@@ -40,7 +40,7 @@ ID_LENGTH: Final = 12
 
 @dataclass(frozen=True)
 class Resize:
-    """A stage that scales the picture, preserving its proportions.
+    """A stage that scales the image, preserving its proportions.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ _OPERATIONS: Final[dict[str, type[Resize] | type[CenterCrop]]] = {s.op: s for s 
 
 
 class Step(NamedTuple):
-    """A resize of a picture of known size, and the crop that follows it.
+    """A resize of an image of known size, and the crop that follows it.
 
     Attributes
     ----------
@@ -110,14 +110,14 @@ class ResizeSpec:
 
     Attributes
     ----------
-    name : name in views, command lines and metadata; not part of the id.
+    name : name in views, command lines and metadata; it does not enter the id.
     stages : resizes and crops, in order; a crop follows a resize, and the output is a square.
-    about : one sentence for tables and help.
+    about : a sentence for tables and help.
     study_only : whether the spec is broken, and exists for comparison only.
     colour : rule by which a decoded file becomes 8-bit RGB (`COLOUR_RULE` or
         ``INVERTED_RULE``).
     passes : the axis that is resized first; pixels are rounded to uint8 between the passes.
-    file_format : how the pixels are stored; lossless, so not part of the id.
+    file_format : how the pixels are stored; as it is lossless, it does not enter the id.
     """
 
     name: str
@@ -214,11 +214,11 @@ def _read_stage(stage: Mapping[str, Any]) -> Stage:
 
 @lru_cache(maxsize=4096)
 def plan(spec: ResizeSpec, height: int, width: int) -> tuple[Step, ...]:
-    """Return the steps that resize a picture of (height, width) as a spec describes.
+    """Return the steps that resize an image of (height, width) as a spec describes.
 
     Raises
     ------
-    UndecodableImageError : a stage would have too many pixels, because the picture is long and thin.
+    UndecodableImageError : a stage would have too many pixels, because the image is long and thin.
     """
     steps: list[Step] = []
     size = (height, width)
@@ -236,12 +236,12 @@ def plan(spec: ResizeSpec, height: int, width: int) -> tuple[Step, ...]:
 
 
 _PACKAGES: Final[dict[str, tuple[str, ...]]] = {"opencv": ("opencv-python", "opencv-python-headless")}
-"""Packages of engines, besides Pillow."""
+"""Packages that an engine needs in addition to Pillow."""
 
 
 @lru_cache(maxsize=8)
 def libraries(spec: ResizeSpec) -> dict[str, str]:
-    """Return the versions of libraries that decode and resize; recorded beside the id, never part of it."""
+    """Return the versions of libraries that decode and resize, for the record; they do not enter the id."""
     engines = {stage.engine for stage in spec.stages if isinstance(stage, Resize)}
     packages = ["pillow", *(package for engine in sorted(engines) for package in _PACKAGES.get(engine, ()))]
     decoders = {name: features.version(name) for name in ("libjpeg_turbo", "webp", "zlib", "libtiff")}
@@ -302,7 +302,7 @@ def spec_names(*, broken: bool = True) -> tuple[str, ...]:
 
 
 def get_spec(name: str) -> ResizeSpec:
-    """Return the spec called ``name``; UnknownNameError if there is none."""
+    """Return a spec by its name; UnknownNameError for an unknown name."""
     if name not in SPECS:
         raise unknown("resize spec", name, SPECS)
     return SPECS[name]

@@ -10,16 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fix_resize.output import OUTPUT, open_output
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.benchmark.images import open_store
-from wordnet_splits.benchmark.images.raw_images import (
-    RAW_VIEW,
-    PartImages,
-    ResizedImages,
-    is_resized,
-    open_resized,
-    spec_id,
-)
+from wordnet_splits.benchmark.images.raw_images import RAW_VIEW, PartImages, ResizedImages, spec_id
 from wordnet_splits.benchmark.manifest import Manifest, Part
 
 
@@ -50,7 +44,7 @@ def open_folder(path: Path) -> Folder:
     SourceError : it holds no prepared images.
     DataError : its description cannot be read.
     """
-    return ResizedFolder(path) if is_resized(path) else PackedFolder(path)
+    return ResizedFolder(path) if (path / OUTPUT).is_file() else PackedFolder(path)
 
 
 class PackedFolder:
@@ -75,7 +69,7 @@ class ResizedFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._output = open_resized(path)
+        self._output = open_output(path)
 
     def find(self, manifest: Manifest, part: Part, table: pa.Table) -> FolderImages | None:
         """Return the images of a part in the output, by their ids."""

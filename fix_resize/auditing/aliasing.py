@@ -65,7 +65,7 @@ class Pair(NamedTuple):
 
 
 class Original:
-    """An image at its original size, with which its small renderings are compared.
+    """An image at its original size, to compare with its small renderings.
 
     Parameters
     ----------

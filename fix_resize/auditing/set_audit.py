@@ -163,7 +163,7 @@ def audit_images(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Compare a set with a reference, and with the `fix` rendering of its originals, if any.
+    """Compare a set with a reference and, if originals are given, with their `fix` rendering.
 
     Parameters
     ----------

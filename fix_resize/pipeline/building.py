@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +26,9 @@ from fix_resize.pipeline.selection import Identify, Selection
 from fix_resize.pipeline.shards import (
     ShardJob,
     ShardOutcome,
-    is_finished,
-    marker_of,
+    finished_outcome,
     read_marker,
     run_shard,
-    table_of,
 )
 from fix_resize.pipeline.writing import RESUME_HINT, UNFINISHED, WORK_FOLDER, BuildItem
 from fix_resize.spec import ResizeSpec
@@ -141,15 +138,16 @@ def build(selection: Selection, out: Path, settings: PipelineSettings) -> BuildR
         available = selection.available()
         if not available.any():
             raise _nothing_available(selection)
-        not_under_root = [_missing_row(selection, row) for row in np.flatnonzero(~available).tolist()]
+        not_under_root = _missing_rows(selection, available)
         if not_under_root and not settings.allow_missing:
             raise _missing_error(not_under_root, selection.name)
         spans = list(_spans(selection.table["split"], settings.shard_size))
         job_of = _job_factory(selection, available, out, settings)
-        todo = _unfinished(spans, job_of, settings.progress)
+        finished = _finished(map(job_of, spans), len(spans), settings.progress)
+        todo = [span for span in spans if span.name not in finished]
         images = sum(int(available[span.rows].sum()) for span in todo)
-        _run(map(job_of, todo), images, selection.name, settings)
-        outcomes = [_outcome_of(out / marker_of(span.name)) for span in spans]
+        built = _run(map(job_of, todo), images, selection.name, settings)
+        outcomes = [(finished | built)[span.name] for span in spans]
         unreadable = [row for outcome in outcomes for row in outcome.missing]
         if unreadable and not settings.allow_missing:
             raise _missing_error(unreadable, selection.name)
@@ -171,13 +169,6 @@ def _unfinished_files_removed(out: Path) -> Iterator[None]:
     shutil.rmtree(out / UNFINISHED, ignore_errors=True)
     yield
     shutil.rmtree(out / UNFINISHED, ignore_errors=True)
-
-
-def _outcome_of(marker: Path) -> ShardOutcome:
-    outcome = read_marker(marker)
-    if outcome is None:  # written by this build
-        raise OutputError("was changed during the build", where=str(marker), hint="run it again")
-    return outcome
 
 
 def _claim_folder(out: Path, selection: Selection, settings: PipelineSettings) -> None:
@@ -233,10 +224,10 @@ def _existing_record(out: Path) -> dict[str, Any]:
     return {}
 
 
-def _missing_row(selection: Selection, row: int) -> dict[str, str]:
-    item = selection.table.select(files.KEY_COLUMNS).slice(row, 1).to_pylist()[0]
-    root = selection.sources[item["group"]].root
-    return {**item, "kind": "missing", "detail": files.as_utf8(f"not under {root}")}
+def _missing_rows(selection: Selection, available: npt.NDArray[np.bool_]) -> list[dict[str, str]]:
+    rows = selection.table.select(files.KEY_COLUMNS).filter(pa.array(~available)).to_pylist()
+    details = {group: files.as_utf8(f"not under {s.root}") for group, s in selection.sources.items()}
+    return [{**row, "kind": "missing", "detail": details[row["group"]]} for row in rows]
 
 
 def _nothing_available(selection: Selection) -> MissingImageError:
@@ -274,7 +265,7 @@ def _spans(splits: pa.ChunkedArray, size: int) -> Iterator[_Span]:
 def _job_factory(
     selection: Selection, available: npt.NDArray[np.bool_], out: Path, settings: PipelineSettings
 ) -> Callable[[_Span], ShardJob]:
-    run, stamps = uuid4().hex, selection.stamps(settings.identify, settings.progress)
+    stamps = selection.stamps(settings.identify, settings.progress)
 
     def job_of(span: _Span) -> ShardJob:
         mask = available[span.rows]
@@ -284,7 +275,6 @@ def _job_factory(
             for row, stamp in zip(rows, stamps[span.rows][mask].tolist(), strict=True)
         )
         return ShardJob(
-            run=run,
             name=span.name,
             out=out,
             spec=settings.spec,
@@ -297,21 +287,22 @@ def _job_factory(
     return job_of
 
 
-def _unfinished(
-    spans: Sequence[_Span], job_of: Callable[[_Span], ShardJob], progress: Progress
-) -> list[_Span]:
-    """Return the shards that are still to be built: without a marker, or with wrong checksums."""
-    todo = []
-    with progress.task("looking for finished shards", len(spans)) as task:
-        for span in spans:
-            if not is_finished(job_of(span)):
-                todo.append(span)
+def _finished(jobs: Iterable[ShardJob], count: int, progress: Progress) -> dict[str, ShardOutcome]:
+    """Return the outcomes of the shards that an earlier call finished, by name."""
+    outcomes = {}
+    with progress.task("looking for finished shards", count) as task:
+        for job in jobs:
+            if (outcome := finished_outcome(job)) is not None:
+                outcomes[job.name] = outcome
             task.advance()
-    return todo
+    return outcomes
 
 
-def _run(jobs: Iterable[ShardJob], images: int, name: str, settings: PipelineSettings) -> None:
-    """Run the shards, locally or on a cluster."""
+def _run(
+    jobs: Iterable[ShardJob], images: int, name: str, settings: PipelineSettings
+) -> dict[str, ShardOutcome]:
+    """Run the shards, locally or on a cluster; return their outcomes by name."""
+    outcomes = {}
     if settings.scheduler is not None:
         results = on_dask(jobs, settings.scheduler)
     else:
@@ -325,7 +316,9 @@ def _run(jobs: Iterable[ShardJob], images: int, name: str, settings: PipelineSet
                     where=str(job.out),
                     hint="give an --out that all workers reach under the same path",
                 )
+            outcomes[job.name] = outcome
             task.advance(len(job.items))
+    return outcomes
 
 
 def _write_output(
@@ -378,7 +371,7 @@ def _joined(out: Path, outcomes: Iterable[ShardOutcome]) -> Iterator[pa.Table]:
     """Yield the tables of the shards, joined to row groups."""
     group: list[pa.Table] = []
     for outcome in outcomes:
-        group.append(read_table(out / table_of(outcome.shard), error=OutputError).cast(IMAGE_SCHEMA))
+        group.append(read_table(out / outcome.table_file, error=OutputError).cast(IMAGE_SCHEMA))
         if sum(map(len, group)) >= _ROWS:
             yield pa.concat_tables(group).combine_chunks()
             group = []

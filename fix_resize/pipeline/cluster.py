@@ -77,7 +77,7 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
 
 @contextmanager
 def _silenced(*names: str) -> Iterator[None]:
-    """Silence loggers that would print, some with a traceback, what is raised here as a SplitsError."""
+    """Silence loggers that would print an error that is raised here as a SplitsError."""
     levels = {logging.getLogger(name): logging.getLogger(name).level for name in names}
     for logger in levels:
         logger.setLevel(logging.CRITICAL + 1)
@@ -128,7 +128,7 @@ def check_address(address: str) -> str | None:
     if parts.scheme in ENCRYPTED_SCHEMES or _loopback(parts.hostname):
         return None
     return (
-        f"warning: {address} is neither on this machine nor tls://: "
+        f"warning: {address} is not encrypted (tls://) and not on this machine: "
         "anyone who reaches it can run code on its workers and change what they build"
     )
 

@@ -1,6 +1,6 @@
-"""Draw the images of a group from a root, for groups whose image ids are not in the manifest.
+"""Draw the images of a group from a root if their ids are not in the manifest.
 
-The draw is the one that ``wordnet-splits build`` makes for the group.
+``wordnet-splits build`` draws the same images.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class GroupDraw:
     images : image ids by split and class.
     shortfalls : classes with fewer images than required.
     population : number of images from which each class was drawn.
-    local : whether the root is incomplete, or may be.
+    local : whether the root may be incomplete.
     """
 
     images: Mapping[str, Mapping[str, Sequence[str]]]
@@ -45,19 +45,19 @@ def draw_group(
     per_class: int | None = None,
     allow_short: bool = False,
 ) -> GroupDraw:
-    """Draw the images of one group from a root.
+    """Draw the images of a group from a root.
 
     Parameters
     ----------
     splits : splits of the group to draw.
     local : accept a root whose counts are unknown or differ from the publisher's.
-    per_class : number of images per class, instead of the recipe's; a smaller number draws a subset of what a
-        larger number draws.
+    per_class : number of images per class, instead of the recipe's; a smaller number draws a subset of a
+        larger draw.
     allow_short : accept classes with too few images, and record them in ``shortfalls``.
 
     Raises
     ------
-    SourceError : the root is incomplete, or may be, and ``local`` is false.
+    SourceError : the root may be incomplete, and ``local`` is false.
     MissingImageError : a class has too few images, and ``allow_short`` is false.
     """
     recipe = load_recipe(manifest)

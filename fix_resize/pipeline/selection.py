@@ -1,7 +1,7 @@
 """Select the images to build, from a manifest or a folder, and name their outputs.
 
-The images of a manifest are its frozen rows, or a draw if the ids await a copy of the source. A selection is
-one table in a fixed order, so that shards are the same on every machine.
+The images of a manifest are its frozen rows, or a draw if their ids depend on a copy of the source. A
+selection is a table in a fixed order, so that shards are the same on every machine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.datasets.sources.stamps import Stamps, stamps
 
 SELECTION_SCHEMA: Final = schema_of("source image_id class_id group split label:int32 digest:sha256 path")
-"""``digest`` is that of the source image, null if unknown before reading; ``path`` is that of the output."""
+"""``digest`` identifies the source image, null if unknown before reading; ``path`` locates the output."""
 
 FOLDER_SPLIT: Final = "images"
 """Split of a folder's images (`datasets` reserves the word ``all``)."""
@@ -68,10 +68,10 @@ class Selection:
 
     Attributes
     ----------
-    name : name of the set, with ``@local`` if it was drawn from a root that is or may be incomplete.
+    name : name of the set, with ``@local`` if it was drawn from a root that may be incomplete.
     table : `SELECTION_SCHEMA`, sorted by `ORDER`.
     sources : the opened source of each group.
-    fully_drawn : groups whose images were all drawn from a scan of their root, so that none can be missing.
+    fully_drawn : groups whose images were all drawn from a scan of their root, and therefore exist there.
     views : views of the groups, raw or names of resize specs.
     shortfalls : classes with fewer images than the draw requires.
     population : number of images from which each class of a local draw was drawn, by group.
@@ -208,7 +208,7 @@ def select_manifest(
     benchmark : name or folder of a manifest.
     roots : folder of each source.
     groups, splits : groups and splits to build; by default all groups with a resize view, and all splits.
-    local : draw awaited images from a root even if it is or may be incomplete.
+    local : draw awaited images from a root even if it may be incomplete.
     per_class : number of awaited images to draw per class, instead of the recipe's.
     allow_missing : accept classes with fewer images than the draw requires.
 

@@ -46,30 +46,18 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 """Addresses of objects in Pillow's errors, which differ in every run."""
 
 
-def marker_of(shard: str) -> str:
-    """Return the file that marks a shard as finished."""
-    return f"{WORK_FOLDER}/{shard}.json"
-
-
-def table_of(shard: str) -> str:
-    """Return the file with a shard's part of the table of images."""
-    return f"{WORK_FOLDER}/{shard}.parquet"
-
-
 @dataclass(frozen=True)
 class ShardJob:
     """A shard to build.
 
     Attributes
     ----------
-    run : id of the run; a process opens each source once per run.
     name : name of the shard and of its files.
     out : the output folder, absolute.
     items : the images, in order.
     sources : the opened source of each group among them.
     """
 
-    run: str
     name: str
     out: Path
     spec: ResizeSpec
@@ -93,12 +81,12 @@ class ShardJob:
     @property
     def marker(self) -> str:
         """File that marks the shard as finished."""
-        return marker_of(self.name)
+        return f"{WORK_FOLDER}/{self.name}.json"
 
     @property
     def table(self) -> str:
         """File with the shard's part of the table of images."""
-        return table_of(self.name)
+        return f"{WORK_FOLDER}/{self.name}.parquet"
 
 
 class ShardOutcome(StrictModel):
@@ -123,6 +111,11 @@ class ShardOutcome(StrictModel):
     data: str
     libraries: dict[str, str]
 
+    @property
+    def table_file(self) -> str:
+        """File with the shard's part of the table of images."""
+        return f"{WORK_FOLDER}/{self.shard}.parquet"
+
 
 _LOCK: Final = threading.Lock()
 """A process has one handle of a source, which the threads of a Dask worker must not use at once."""
@@ -140,18 +133,18 @@ def run_shard(job: ShardJob) -> ShardOutcome:
         return _build(job)
 
 
-def is_finished(job: ShardJob) -> bool:
-    """Return whether a shard is built and unaltered, without missing or quarantined images."""
+def finished_outcome(job: ShardJob) -> ShardOutcome | None:
+    """Return the outcome of a finished, unaltered shard without missing or quarantined images, else None."""
     outcome = read_marker(job.out / job.marker)
     if outcome is None or outcome.key != job.key or outcome.missing or outcome.quarantined:
-        return False  # unreadable images may have been repaired since
+        return None  # unreadable images may have been repaired since
     if checksum(job.out, [job.table]) != outcome.table:
-        return False
+        return None
     try:
         files = read_table(job.out / job.table, ["file"])["file"].to_pylist()
     except DataError:
-        return False
-    return checksum(job.out, files) == outcome.data
+        return None
+    return outcome if checksum(job.out, files) == outcome.data else None
 
 
 def read_marker(marker: Path) -> ShardOutcome | None:
@@ -164,6 +157,7 @@ def read_marker(marker: Path) -> ShardOutcome | None:
 
 def _build(job: ShardJob) -> ShardOutcome:
     (job.out / job.marker).unlink(missing_ok=True)
+    sources = {group: _reopened(source) for group, source in job.sources.items()}
     rows: list[dict[str, Any]] = []
     quarantined: list[dict[str, str]] = []
     missing: list[dict[str, str]] = []
@@ -171,7 +165,7 @@ def _build(job: ShardJob) -> ShardOutcome:
     def images() -> Iterator[tuple[BuildItem, bytes]]:
         for item in job.items:
             try:
-                pixels, columns = _resized(job, item)
+                pixels, columns = _resized(job, item, sources[item.group])
             except UndecodableImageError as error:
                 detail = as_utf8(_ADDRESS.sub("", error.detail))
                 quarantined.append({**item.key_columns(), "reason": error.reason, "detail": detail})
@@ -211,9 +205,13 @@ class _UnreadableError(Exception):
         self.kind, self.detail = kind, detail
 
 
-def _resized(job: ShardJob, item: BuildItem) -> tuple[Pixels, dict[str, Any]]:
+def _reopened(source: Source) -> Source:
+    """Return a source; a memory-mapped source anew, whose pages count as used memory until it is closed."""
+    return open_source(source.name, source.root) if source.layout == "lmdb" else source
+
+
+def _resized(job: ShardJob, item: BuildItem, source: Source) -> tuple[Pixels, dict[str, Any]]:
     """Return a resized image, and its columns in the table of images."""
-    source = _open_in_process(job, item.group)
     where = f"{item.source}:{item.image_id}"
     try:
         raw = source.read([item.image_id])[0]
@@ -250,24 +248,6 @@ def _decoded(raw: Raw, where: str, spec: ResizeSpec) -> Decoded:
         return decode(raw, where, admit=partial(plan, spec))
     except MemoryError:
         raise SplitsError("not enough memory to decode it", where=where, hint="use fewer workers") from None
-
-
-_OPEN_SOURCES: dict[tuple[str, str], Source] = {}
-
-_MAPPED: Final = frozenset({"lmdb"})
-"""Layouts with memory-mapped files, whose pages count as used memory until they are closed."""
-
-
-def _open_in_process(job: ShardJob, group: str) -> Source:
-    """Return this process's handle of a source in this run; a memory-mapped source is reopened per shard."""
-    mapped = job.sources[group].layout in _MAPPED
-    key = (f"{job.run} {job.name}" if mapped else job.run, group)
-    if key not in _OPEN_SOURCES:
-        for old in [old for old in _OPEN_SOURCES if old[0] not in (job.run, key[0])]:
-            del _OPEN_SOURCES[old]
-        source = job.sources[group]
-        _OPEN_SOURCES[key] = open_source(source.name, source.root) if mapped else source
-    return _OPEN_SOURCES[key]
 
 
 @lru_cache(maxsize=16)

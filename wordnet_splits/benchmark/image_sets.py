@@ -1,4 +1,4 @@
-"""Open any set of images by name: of a dataset, a benchmark, a packed store or a folder.
+"""Open any set of images by name: a dataset, benchmark, packed store or folder.
 
 ====================  ===================================================================================
 ``NAME:SPLIT,SPLIT``  a dataset as its publisher lays it out, under its root
@@ -74,7 +74,7 @@ def open_images(text: str, roots: Roots | None = None, *, as_stored: bool = Fals
     if folder is None:
         if is_path(name):
             raise SourceError(
-                "there is no such folder", where=text, hint="give a folder, benchmark or dataset"
+                "the folder does not exist", where=text, hint="give a folder, benchmark or dataset"
             )
         raise unknown("folder, benchmark or dataset", name, {*manifest_names(), *source_names()})
     if (folder / "manifest.json").is_file():

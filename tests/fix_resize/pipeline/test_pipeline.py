@@ -298,7 +298,7 @@ def test_an_image_with_another_digest_is_not_taken_for_the_frozen_one(tmp_path: 
         BuildItem("digits", i, "0", "known", "test", 0, digest, f"test/0/{i}.png")
         for i, digest in zip(ids, [source.digest(source.read(["3"])[0]), b"\0" * 32], strict=True)
     )
-    job = ShardJob("run", "test-00000-of-00001", tmp_path, FIX, "png", "pillow", items, {"known": source})
+    job = ShardJob("test-00000-of-00001", tmp_path, FIX, "png", "pillow", items, {"known": source})
     (tmp_path / UNFINISHED).mkdir(parents=True)
     outcome = run_shard(job)
     assert outcome.images == 1

@@ -10,7 +10,7 @@ import io
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ import pyarrow.compute as pc
 from PIL import Image
 
 from fix_resize.decode import as_rgb
+from fix_resize.output import Output
+from fix_resize.resize import apply
+from fix_resize.spec import get_spec
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.benchmark.manifest import Manifest, Part
@@ -32,9 +35,6 @@ from wordnet_splits.datasets.sources import (
     source_class,
 )
 from wordnet_splits.datasets.sources.roots import Roots, resolve_root
-
-if TYPE_CHECKING:
-    from fix_resize.output import Output
 
 RowNumbers = npt.NDArray[np.int64]
 RAW_VIEW = "raw"
@@ -132,9 +132,7 @@ class RawImages(PartImages):
         image = self.source.decode(raw, image_id)
         if self.view == RAW_VIEW:
             return image
-        from fix_resize import resize, spec
-
-        return Image.fromarray(resize.apply(spec.get_spec(self.view), image))
+        return Image.fromarray(apply(get_spec(self.view), image))
 
     def _read(self, rows: RowNumbers) -> Iterator[tuple[Raw, str]]:
         """Yield images as stored, and their ids, in batches that a source may read in storage order."""
@@ -175,11 +173,7 @@ class AlteredImageError(SourceError):
 
 def spec_id(view: str) -> str | None:
     """Return the id of a view's resize spec, None for ``raw``; UnknownNameError for an unknown view."""
-    if view == RAW_VIEW:
-        return None
-    from fix_resize.spec import get_spec
-
-    return get_spec(view).id
+    return None if view == RAW_VIEW else get_spec(view).id
 
 
 def open_sources(
@@ -287,21 +281,6 @@ FILE_EXTENSIONS = tuple(dict.fromkeys(_MAGIC.values()))
 def file_extension(data: bytes) -> str:
     """Return the extension that fits an image file's first bytes, "" for another format."""
     return next((ext for magic, ext in _MAGIC.items() if data.startswith(magic)), "")
-
-
-DESCRIPTION = "output.json"
-
-
-def is_resized(folder: Path) -> bool:
-    """Return whether a folder is a finished output of ``fix-resize``."""
-    return (folder / DESCRIPTION).is_file()
-
-
-def open_resized(folder: Path) -> Output:
-    """Open an output of ``fix-resize``; OutputError or DataError where it cannot be read."""
-    from fix_resize.output import open_output
-
-    return open_output(folder)
 
 
 class ResizedImages(PartImages):

@@ -51,7 +51,7 @@ class ImageSet:
     ----------
     name : the text that names the set.
     table : columns `IMAGE_COLUMNS` and ``key``, by which ``reader`` reads an image; in a fixed order.
-    root : folder whose files, by size and time, show whether an image has changed; None if nothing can.
+    root : folder of the files whose sizes and times show whether an image has changed; None if unknown.
     other_files : number of files in the folder that are not images by name.
     """
 
@@ -65,7 +65,7 @@ class ImageSet:
     def from_rows(
         cls, name: str, rows: Iterable[ImageRow], reader: Reader, root: Path | None, other_files: int = 0
     ) -> ImageSet:
-        """Return the set of some images; SourceError if there are none."""
+        """Return a set of images by its rows; SourceError for an empty set."""
         columns = [*zip(*rows, strict=True)]
         if not columns:
             raise SourceError("has no images", where=name)
@@ -98,7 +98,7 @@ class ImageSet:
         return {image_id: row for row, image_id in enumerate(self.ids)}
 
     def in_order(self, ids: Collection[str]) -> list[str]:
-        """Return some of `ids` in the order in which the images are read fastest."""
+        """Return ids of images in their fastest order of reading."""
         return sorted(ids, key=self._rows.__getitem__)
 
     def image(self, image_id: str) -> Image.Image:
@@ -142,17 +142,17 @@ class ImageSet:
 
 
 def source_images(label: str, source: Source, splits: Sequence[str] = ()) -> ImageSet:
-    """Return the images of a dataset, in the order of their ids: of some splits, or of all.
+    """Return the images of a dataset in some splits, by default all, in the order of their ids.
 
     Raises
     ------
-    SourceError : there is no image of these splits. UnknownNameError : no such split.
+    SourceError : these splits have no images. UnknownNameError : no such split.
     """
     return ImageSet.from_rows(label, sorted(_scan(source, splits)), SourceReader(source), source.root)
 
 
 def folder_images(label: str, folder: Path) -> ImageSet:
-    """Return the image files below a folder; if there are none, those in its Parquet files.
+    """Return the image files below a folder, or else the images in its Parquet files.
 
     Raises
     ------
