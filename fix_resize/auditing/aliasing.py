@@ -82,7 +82,7 @@ class Original:
     def compare(self, pixels: Pixels) -> Pair:
         """Compare a rendering of this image, (side, side, 3) uint8, with `fix`."""
         change = pixels.astype(np.float64) - self.fix
-        difference = _rms(change)
+        difference = float(np.sqrt((change**2).mean()))
         if difference <= SAME_WITHIN:
             return Pair(difference, 0.0, 0.0, "clean")
         if len(self.fix) < 4 * _MARGIN + 4:  # too few pixels to fit a filter
@@ -165,7 +165,3 @@ def _neighbours(image: npt.NDArray[np.generic], radius: int) -> list[Floats]:
     values = image.astype(np.float64)
     ends = [(_MARGIN + by, len(values) - _MARGIN + by) for by in range(-radius, radius + 1)]
     return [values[top:bottom, left:right].ravel() for top, bottom in ends for left, right in ends]
-
-
-def _rms(values: Floats) -> float:
-    return float(np.sqrt((values**2).mean()))

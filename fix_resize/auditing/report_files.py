@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fix_resize.auditing.set_audit import LEFT_OUT_SCHEMA, Report, fix_at
@@ -132,10 +131,12 @@ def save_histograms(
     MissingPackageError : matplotlib is not installed.
     OutputError : the file cannot be written.
     """
-    edges = _edges([reference, *(histogram.variation for histogram in histograms)])
+    sets = [reference, *(histogram.variation for histogram in histograms)]
+    top = max(float(np.quantile(scores, TAIL)) for scores in sets)
+    edges = np.linspace(0, top or 1.0, BINS + 1)
 
     def line(name: str, scores: Floats, colour: str, *, filled: bool = False, dashed: bool = False) -> Line:
-        shares = _shares(scores, edges)
+        shares = np.histogram(np.minimum(scores, edges[-1]), edges)[0] / len(scores)  # the rest in the last
         return Line(name, edges, shares, colour=colour, filled=filled, dashed=dashed)
 
     panels = []
@@ -150,17 +151,6 @@ def save_histograms(
         panels.append(Lines(histogram.title, *labels, tuple(lines), steps="post"))
     plot = plotting.Plot("Total variation of images", tuple(panels), columns=columns)
     plotting.save_plot(plot, path, salt=SALT)
-
-
-def _edges(sets: Sequence[Floats]) -> npt.NDArray[np.float64]:
-    """Return the edges of the bins, from zero to a bound of nearly all images of every set."""
-    top = max(float(np.quantile(scores, TAIL)) for scores in sets)
-    return np.linspace(0, top or 1.0, BINS + 1)
-
-
-def _shares(scores: Floats, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the share of the images in each bin; the last bin includes images beyond its edge."""
-    return np.histogram(np.minimum(scores, edges[-1]), edges)[0] / len(scores)
 
 
 def save_grid(

@@ -1,9 +1,9 @@
 """The exact search for pairs of close hashes, by multi-index hashing.
 
-The 128 bits are cut into one block more than the threshold. Two hashes within the threshold differ in at most
-as many blocks, so that they agree in one. For each block both sides are sorted by its value, and only hashes
-of equal values are compared. A value that many hashes share is cut again, by the remaining bits. A pair is
-reported for its first equal block only.
+The 128 bits are cut into threshold + 1 blocks. Two hashes within the threshold differ in at most threshold
+blocks, so that they agree in at least one block. For each block both sides are sorted by its value, and only
+hashes of equal values are compared. If many hashes share a value, they are cut again by the remaining bits. A
+pair is reported for its first equal block only.
 
 After Norouzi, Punjani and Fleet, Fast Exact Search in Hamming Space with Multi-Index Hashing, 2014.
 """
@@ -23,7 +23,7 @@ MAX_PAIRS = 200_000
 DENSE_PAIRS = 1 << 26
 """Largest number of pairs that are compared one by one rather than cut again."""
 FEW_PAIRS = 1 << 12
-"""Largest number of pairs of one value that are compared together with those of other values."""
+"""Largest number of pairs with equal value that are compared together with pairs of other values."""
 BATCH_PAIRS = 1 << 20
 TILE = 1 << 17
 """Pairs that are compared at once; their differences stay in a core's cache."""
@@ -33,7 +33,7 @@ LONGEST_BLOCK = 16
 SHORTEST_BLOCK = 8
 """Shortest block, in bits, that is worth a sort: fewer values separate too few hashes."""
 ONE_WORD = 24
-"""Largest threshold at which the first 64 bits rule out most pairs."""
+"""Largest threshold at which 64 bits rule out most pairs."""
 
 Rows = NDArray[np.intp]
 Words = NDArray[np.uint64]
@@ -49,7 +49,7 @@ def close_pairs(
     most: int = MAX_PAIRS,
     advance: Callable[[float], object] = lambda share: None,
 ) -> Iterator[Pairs]:
-    """Yield all pairs of rows whose hashes are within ``threshold`` bits, each once, in no useful order.
+    """Yield all pairs of rows whose hashes are within ``threshold`` bits, each once, in any order.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def close_pairs(
     threshold : greatest distance in bits, 0 to 128. Up to about 10, blocks are long enough to save work;
         beyond, every pair is compared.
     most : greatest number of pairs.
-    advance : function that is called with the share of the work just done; the shares add up to 1.
+    advance : called with the share of the work just done; the shares add up to 1.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def too_many(most: int, threshold: int) -> SplitsError:
 
 
 class _Distinct:
-    """The distinct hashes of one side in sorted order, and the rows of each."""
+    """The distinct hashes of a side in sorted order, and the rows of each hash."""
 
     def __init__(self, hashes: Hashes) -> None:
         words = np.ascontiguousarray(hashes).view(np.uint64)
@@ -173,7 +173,7 @@ def _expand(sizes_a: Rows, sizes_b: Rows) -> tuple[Rows, Rows, Rows]:
 def _close(
     a: Words, b: Words, rows_a: Rows, rows_b: Rows, threshold: int, earlier: Sequence[Words] = ()
 ) -> Iterator[Pairs]:
-    """Yield those of some pairs that are close and do not agree in an ``earlier`` block."""
+    """Yield the pairs that are close and do not agree in an ``earlier`` block."""
     differences = a[rows_a] ^ b[rows_b]
     distance = _count_bits(differences).sum(axis=1, dtype=np.uint8)
     close = np.flatnonzero(distance <= threshold)
@@ -183,7 +183,7 @@ def _close(
 
 
 def _varying_bits(a: Words, b: Words) -> set[int]:
-    """Return the bits in which not all hashes of both sides agree."""
+    """Return the bits that differ between any hashes of both sides."""
     differing = np.bitwise_or.reduce(a ^ a[0], axis=0) | np.bitwise_or.reduce(b ^ a[0], axis=0)
     return set(np.flatnonzero(np.unpackbits(differing.view(np.uint8))).tolist())
 
@@ -196,14 +196,14 @@ def _differ_in_each(differences: Words, masks: Sequence[Words]) -> NDArray[np.bo
 
 
 def _mask(bits: Sequence[int]) -> Words:
-    """Return the words in which only ``bits`` are set."""
+    """Return the words whose only set bits are ``bits``."""
     flags = np.zeros(BITS, np.uint8)
     flags[list(bits)] = 1
     return np.packbits(flags).view(np.uint64)
 
 
 def _values(words: Words, bits: Sequence[int]) -> NDArray[np.uint16]:
-    """Return the value of a block of each hash, of 16 bits at most: such numbers are sorted fastest."""
+    """Return the value of a block in each hash, at most 16 bits: NumPy sorts them fastest."""
     rows = words.view(np.uint8).reshape(-1, BITS // 8)
     values = np.zeros(len(rows), np.uint16)
     for bit in bits:
@@ -244,7 +244,7 @@ def _counts() -> NDArray[np.uint8]:
 
 
 def _count_bits(words: Words) -> NDArray[np.uint8]:
-    """Return the number of set bits of each word; numpy before 2.0 counts none itself, and is slower."""
+    """Return the number of set bits of each word; before NumPy 2.0 by a table, which is slower."""
     if hasattr(np, "bitwise_count"):
         counts: NDArray[np.uint8] = np.bitwise_count(words)
         return counts

@@ -1,4 +1,4 @@
-"""Find near-duplicates of one set of images in another, in shards, with a page on which a person judges them.
+"""Find near-duplicates between two sets of images, in shards, and make a page to judge them.
 
 The folder of a comparison contains ``comparison.json`` (its settings), ``*.hashes`` (the hashes of the second
 set and of each shard of the first), ``pairs-1-of-4.tsv`` (the pairs of a shard) and, once all shards are
@@ -61,7 +61,7 @@ class DuplicateReport(Jsonable):
 
     Attributes
     ----------
-    images_a, images_b : number of images in the shard of ``a``, and in ``b``.
+    images_a, images_b : number of images in this shard of ``a`` and in ``b``.
     pairs : number of pairs in the shard.
     shards_missing : numbers of the shards that have not been compared; until then, ``table`` and ``page`` are
         None.
@@ -181,7 +181,7 @@ def _check_set(images: ImageSet, out: Path) -> None:
 
 
 def _folder_name(images: ImageSet) -> str:
-    """Return the name by which the images of a folder are listed; "" for a set that is not a folder."""
+    """Return the source name of the images in a folder; "" for a set that is not a folder."""
     is_folder = isinstance(images.reader, SourceReader) and isinstance(images.reader.source, ImageFolder)
     return str(images.table["source"][0].as_py()) if is_folder else ""
 

@@ -1,12 +1,12 @@
 """Find images of different groups that look alike (recompressed, scaled, recoloured, retouched).
 
 Identical images are found by digest when a benchmark is built (`making.leaks`). Near-duplicates need
-pixels, hence roots, and are only candidates, with their distance in bits, for a person to judge.
+pixels, and therefore roots; they are candidates, with their distance in bits, for a person to judge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -125,12 +125,14 @@ def find_near_duplicates(
     report = NearReport(threshold)
     with using_sources(manifest.declarations):
         sets = _sets_at_hand(manifest, roots, report)
-        names = sorted({s for table in sets.values() for s in _values(table, "source")})
-        opened = [open_source(n, roots.get(n) if source_class(n).rooted else None) for n in names]
+        ids: dict[str, set[str]] = {}
+        for table in sets.values():
+            for name, image_id in zip(_values(table, "source"), _values(table, "image_id"), strict=True):
+                ids.setdefault(name, set()).add(image_id)
+        opened = {n: open_source(n, roots.get(n) if source_class(n).rooted else None) for n in sorted(ids)}
     hashes: dict[str, dict[str, bytes]] = {}
-    for name, source in zip(names, opened, strict=True):
-        ids = {i for table in sets.values() for i in _of_source(table, name)}
-        hashes[name], problems = hash_images(source, sorted(ids), workers=workers, progress=progress)
+    for name, source in opened.items():
+        hashes[name], problems = hash_images(source, sorted(ids[name]), workers=workers, progress=progress)
         report.problems += problems
     arranged = [_arrange(part, table, hashes, report) for part, table in sets.items()]
     report.pairs = search(
@@ -183,7 +185,9 @@ def search(
     progress: Progress | None = None,
 ) -> list[NearPair]:
     """Return all close pairs between every two sets, sorted; ``order`` lists the groups."""
-    jobs = [(a, b, top) for a, b in _couples(sets, order) for top in range(0, len(a.rows), ROWS_PER_JOB)]
+    in_order = sorted(sets, key=lambda s: (order.index(s.group), s.split))
+    couples = combinations(in_order, 2)
+    jobs = [(a, b, top) for a, b in couples for top in range(0, len(a.rows), ROWS_PER_JOB)]
     total = sum(len(a.hashes[top : top + ROWS_PER_JOB]) * len(b.hashes) for a, b, top in jobs)
     pairs_found: list[NearPair] = []
     with (
@@ -203,11 +207,6 @@ def search(
             raise
     group_order = {group: n for n, group in enumerate(order)}
     return sorted(pairs_found, key=lambda p: _rank(p, group_order))
-
-
-def _couples(sets: Sequence[HashedSet], order: Sequence[str]) -> list[tuple[HashedSet, HashedSet]]:
-    in_order = sorted(sets, key=lambda s: (order.index(s.group), s.split))
-    return list(combinations(in_order, 2))
 
 
 def _strip(job: tuple[HashedSet, HashedSet, int], threshold: int) -> list[NearPair]:
@@ -274,9 +273,3 @@ def _arrange(
 def _values(table: pa.Table, column: str) -> list[str]:
     values: list[str] = table.column(column).to_pylist()
     return values
-
-
-def _of_source(table: pa.Table, name: str) -> Iterator[str]:
-    for source, image_id in zip(_values(table, "source"), _values(table, "image_id"), strict=True):
-        if source == name:
-            yield image_id

@@ -1,16 +1,17 @@
 """A perceptual hash of 128 bits.
 
-The hash, called ``dct-128``: Pillow's grey picture (ITU-R 601-2), averaged over the areas of a 32 x 32 grid,
-its discrete cosine transform (type II), the 128 lowest frequencies but the mean, ordered by u + v and then u;
-a bit is set where the coefficient exceeds the lower median of the 128. Brightness and contrast do not change
-it, scaling and recompression hardly do; mirrored and rotated pictures have other hashes.
+The hash is called ``dct-128``. Pillow converts the image to grey (ITU-R 601-2), which is averaged over the
+areas of a 32 x 32 grid and transformed by the discrete cosine transform (type II). Each of the 128 lowest
+frequencies except the mean, ordered by u + v and then u, gives a bit: whether its coefficient exceeds the
+lower median of the 128. Brightness and contrast do not change the hash, scaling and recompression change few
+bits; mirrored and rotated images have different hashes.
 
 Every step is exact: sums and products are whole numbers below 2**53, so that the same pixels give the same
 bits on every machine, with any linear algebra library and number of threads.
 
 After Zauner, Implementation and Benchmarking of Perceptual Image Hash Functions, 2010, section 3.2 (there
-64 bits of an 8 x 8 block). On CIFAR-100, pictures of one scene lie up to about 24 bits apart, where a
-difference hash of as many bits already mixes in skies and seas at 12.
+64 bits of an 8 x 8 block). On CIFAR-100, images of the same scene are up to about 24 bits apart; a
+difference hash of 128 bits already confuses skies and seas at 12 bits.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ CELL_SCALE = 256  # cells keep 8 bits of fraction
 COSINE_SCALE = 4096  # cosines keep 12: 255 * 256 * (32 * 4096)**2 < 2**53
 
 Hashes = NDArray[np.uint8]
-"""(n, 16): one row of packed bits a picture."""
+"""(n, 16): a row of packed bits per image."""
 Grid = NDArray[np.float64]
 
 
 def perceptual_hash(image: Image.Image) -> bytes:
-    """Return the 16 bytes of one picture, of any mode and size."""
+    """Return the 16 bytes of the hash of an image with any mode and size."""
     return hash_cells(cells(image)[None]).tobytes()
 
 
 def cells(image: Image.Image) -> Grid:
     """Return the mean grey of the areas of a 32 x 32 grid, (32, 32), whole numbers in 0..65280.
 
-    An area's edge may cut pixels: they count by the part inside. Smaller pictures are stretched likewise.
+    A pixel on the edge of an area counts by its part inside. Smaller images are stretched in the same way.
     """
     grey = np.asarray(image.convert("L"), dtype=np.float64)
     height, width = grey.shape
@@ -58,7 +59,7 @@ def hash_cells(grids: Grid) -> Hashes:
 
 
 def low_frequencies(grids: Grid) -> Grid:
-    """Return the 128 lowest coefficients but the mean, (n, 128), of (n, 32, 32) grids of `cells`."""
+    """Return the 128 lowest coefficients except the mean, (n, 128), of (n, 32, 32) grids of `cells`."""
     cosines = _cosines()
     u, v = frequencies()
     coefficients: Grid = (cosines @ grids @ cosines.T)[:, u, v]
