@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from wordnet_splits.benchmark.manifest import packaged, read_manifest
-from wordnet_splits.benchmark.manifest.packaged import whole_folder
+from wordnet_splits.benchmark.manifest import places as folders
+from wordnet_splits.benchmark.manifest import read_manifest
 from wordnet_splits.benchmark.manifest.parts import manifest_files
-from wordnet_splits.benchmark.manifest.places import manifest_names
+from wordnet_splits.benchmark.manifest.places import manifest_names, whole_folder
 from wordnet_splits.benchmark.resolve import load_manifest
 
 pytest.importorskip("hatchling", reason="hatchling, which builds the wheel, is not installed")
@@ -83,10 +83,10 @@ def test_benchmarks_that_share_tables_are_the_same_in_a_wheel(
 def assert_same_in_package(package: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest = load_manifest(name, package)  # every fingerprint is recomputed, pixels among them
     assert manifest.images().equals(load_manifest(name, MANIFESTS).images())
-    monkeypatch.setattr(packaged, "shipped_folders", lambda: (package,))
+    monkeypatch.setattr(folders, "shipped_folders", lambda: (package,))
     copy = whole_folder(manifest)
     for part in manifest.parts:
         path = Path("images", part[0], f"{part[1]}.parquet")
-        assert "digest" in packaged.read_table(copy / path).column_names  # type: ignore[attr-defined]
+        assert "digest" in folders.read_table(copy / path).column_names  # type: ignore[attr-defined]
     assert read_manifest(copy, check="all").fingerprint == manifest.fingerprint
     assert whole_folder(read_manifest(MANIFESTS / name)) == MANIFESTS / name

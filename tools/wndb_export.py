@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from wordnet_splits.wordnet.taxonomy.embedded import ShippedTexts
-from wordnet_splits.wordnet.taxonomy.wndb import FILES, records
+from wordnet_splits.wordnet.taxonomy.wndb import FILES, ShippedTexts, records
 
 INDEX: Final = "index.noun"
 INDEX_SHA256: Final = "a490d99d93d017bf4822fe2f0ffa51fd73911ce271dc7535fade21f8814b5a04"

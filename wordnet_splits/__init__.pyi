@@ -27,7 +27,7 @@ from .datasets.catalog import catalog_names as catalog_names
 from .datasets.catalog import load_catalog as load_catalog
 from .datasets.catalog.check import check_catalogs as check_catalogs
 from .datasets.catalog.inventory import load_inventory as load_inventory
-from .datasets.catalog.lists import load_list as load_list
+from .datasets.catalog.inventory import load_list as load_list
 from .datasets.fetching.fetch import fetch_source as fetch_source
 from .datasets.sources import open_source as open_source
 from .datasets.sources import source_info as source_info

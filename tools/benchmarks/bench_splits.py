@@ -12,8 +12,7 @@ from pathlib import Path
 from tools.benchmarks.rows import Row, fastest
 from wordnet_splits.base import sampling
 from wordnet_splits.base.parquet import write_table
-from wordnet_splits.benchmark.construct.class_table import build_class_table, labels_of
-from wordnet_splits.benchmark.construct.membership import decide_membership
+from wordnet_splits.benchmark.construct.classes import build_class_table, decide_membership, labels_of
 from wordnet_splits.benchmark.manifest import fingerprint
 from wordnet_splits.benchmark.manifest.tables import image_table
 from wordnet_splits.benchmark.recipe import buildable, load_recipe

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tools.facts.openood import openood_file
 from tools.facts.published import Published
 from wordnet_splits.base.parquet import read_table, write_table
-from wordnet_splits.datasets.catalog.lists import LIST_SCHEMA
+from wordnet_splits.datasets.catalog.inventory import LIST_SCHEMA
 
 OPENSET = ("p1_val", "p1_test", "p2_train", "p2_val", "p2_test", "p3_val", "p3_test")
 

@@ -18,7 +18,7 @@ import numpy as np
 from tools.wndb_export import INDEX, INDEX_FILE, INDEX_SHA256
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.wordnet.taxonomy import wndb
-from wordnet_splits.wordnet.taxonomy.embedded import ARRAYS, SHA256, folder
+from wordnet_splits.wordnet.taxonomy.wndb import ARRAYS, SHA256, shipped_folder
 
 
 def pack(nouns: wndb.Nouns) -> dict[str, np.ndarray]:
@@ -70,7 +70,7 @@ def shipped_files(directory: Path) -> dict[str, bytes]:
 
 def main(arguments: list[str]) -> None:
     """Write the files into the package that runs, and ``index.noun`` into ``tools``."""
-    package = Path(str(folder()))
+    package = Path(str(shipped_folder()))
     for name, content in shipped_files(Path(arguments[0])).items():
         path = INDEX_FILE if name == INDEX_FILE.name else package / name
         path.write_bytes(content)

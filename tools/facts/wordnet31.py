@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wordnet_splits.linking.identifiers import OF_WORDNET31
-from wordnet_splits.wordnet.taxonomy import embedded as shipped
+from wordnet_splits.wordnet.taxonomy import wndb
 from wordnet_splits.wordnet.taxonomy.other_wordnets import sense_keys
 
 ABOUT = (
@@ -38,5 +38,5 @@ def lines(keys31: Mapping[str, str], keys30: Mapping[str, str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    texts = ((Path(sys.argv[1]) / "data.noun").read_bytes(), shipped.ShippedTexts()["data.noun"])
+    texts = ((Path(sys.argv[1]) / "data.noun").read_bytes(), wndb.ShippedTexts()["data.noun"])
     Path(str(OF_WORDNET31)).write_text("\n".join(lines(*map(sense_keys, texts))) + "\n", encoding="utf-8")

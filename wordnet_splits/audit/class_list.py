@@ -11,14 +11,14 @@ from wordnet_splits.audit.list_files import MAX_EXAMPLES, Entries, one_line, rea
 from wordnet_splits.base.errors import LONGEST_SHOWN, DataError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.names import printable, same_spelling
 from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.benchmark.construct.membership import decide_membership
+from wordnet_splits.benchmark.construct.classes import decide_membership
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import Check
 from wordnet_splits.benchmark.manifest.places import frozen_folder, manifest_names
 from wordnet_splits.benchmark.recipe import class_set_names, load_recipe
 from wordnet_splits.benchmark.resolve import is_path, load_manifest
 from wordnet_splits.datasets.catalog import FIXED_COLUMNS, CatalogClass, load_catalog, read_catalog
-from wordnet_splits.datasets.catalog.lists import available_lists, find_list
+from wordnet_splits.datasets.catalog.inventory import available_lists, find_list
 from wordnet_splits.datasets.catalog.table import covered, known_sources, load_declared_catalog
 from wordnet_splits.linking.identifiers import identify
 from wordnet_splits.linking.weights import is_unconfirmed

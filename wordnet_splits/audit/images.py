@@ -19,8 +19,14 @@ from wordnet_splits.audit.class_list import ClassList
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog
-from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.datasets.catalog.lists import available_lists, find_list, list_names, load_list
+from wordnet_splits.datasets.catalog.inventory import (
+    available_lists,
+    find_list,
+    inventory_splits,
+    list_names,
+    load_inventory,
+    load_list,
+)
 from wordnet_splits.datasets.catalog.table import known_sources
 
 LOOKED_AT = "ninco/"

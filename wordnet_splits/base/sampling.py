@@ -32,30 +32,6 @@ def order_images(draw: str, seed: int, source: str, class_id: str, image_ids: It
     return sorted(image_ids, key=sort_key)
 
 
-class FirstImages:
-    """The first image ids of one class in the order of a draw, from ids that come in batches.
-
-    Parameters
-    ----------
-    most : number of ids to keep, None for all; memory holds up to about twice as many.
-    """
-
-    def __init__(self, draw: str, seed: int, source: str, class_id: str, most: int | None) -> None:
-        self._class = (draw, seed, source, class_id)
-        self._most = most
-        self._ids: list[str] = []
-
-    def add(self, image_ids: Iterable[str]) -> None:
-        """Add ids of the class."""
-        self._ids += image_ids
-        if self._most is not None and len(self._ids) > 2 * self._most + 64:
-            self._ids = self.ids()
-
-    def ids(self) -> list[str]:
-        """Return the first ids in the order of the draw; all ids, where all are kept, as they were added."""
-        return self._ids if self._most is None else order_images(*self._class, self._ids)[: self._most]
-
-
 def order_classes(draw: str, seed: int, source: str, class_ids: Iterable[str]) -> list[str]:
     """Return class ids in the order in which a draw takes them."""
     return sorted(class_ids, key=lambda c: (sampling_key(draw, seed, source, c), c))

@@ -22,7 +22,9 @@ from wordnet_splits.benchmark.manifest.places import (
 )
 from wordnet_splits.benchmark.recipe import Recipe, class_set_names, declared_by, load_recipe, recipe_names
 from wordnet_splits.datasets.catalog.declarations import Declaration, merge_declarations
-from wordnet_splits.remote.address import SCHEME, is_address, parse_address
+
+HUB = "hf://"
+"""Beginning of an address on the Hub."""
 
 
 def is_path(name: str | Path) -> bool:
@@ -42,7 +44,7 @@ def find_manifest(name: str | Path, manifests: Path | None = None) -> Path:
     UnknownNameError : no such manifest; near names are offered.
     HubError : it is not pulled yet, and cannot be now.
     """
-    if is_address(name):
+    if str(name).startswith(HUB):
         return _pulled_folder(str(name))
     if is_path(name):
         path = Path(name)
@@ -68,6 +70,8 @@ def _pulled_folder(text: str) -> Path:
     A benchmark pulled from a tag needs no connection; one from a branch stays at the commit it was pulled at
     until ``wordnet-splits hub pull`` is run again.
     """
+    from wordnet_splits.remote.address import SCHEME, parse_address
+
     address = parse_address(text, where="benchmark")
     if address.benchmark is None:
         hint = f"as in {SCHEME}ORG/NAME@v1/unknown-cifar"
@@ -191,5 +195,5 @@ def _names_recipe(benchmark: Recipe | Manifest | str | Path) -> bool:
 def has_manifest(name: str | Path, manifests: Path | None) -> bool:
     """Say whether a benchmark is frozen under this name, lies at this path, or is at this address."""
     if is_path(name):
-        return is_address(name) or (Path(name) / "manifest.json").is_file()
+        return str(name).startswith(HUB) or (Path(name) / "manifest.json").is_file()
     return frozen_folder(str(name), manifests) is not None

@@ -16,7 +16,7 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.base.text_formats import toml_table
 from wordnet_splits.benchmark.construct import build_benchmark
-from wordnet_splits.benchmark.construct.class_table import number_classes
+from wordnet_splits.benchmark.construct.classes import number_classes
 from wordnet_splits.benchmark.images.raw_images import RAW_VIEW
 from wordnet_splits.benchmark.manifest.carried import FOLDER as SOURCES
 from wordnet_splits.benchmark.manifest.carried import source_rows, write_carried
@@ -24,7 +24,7 @@ from wordnet_splits.benchmark.manifest.tables import CUT_ORDER, ROLES
 from wordnet_splits.benchmark.recipe import Recipe, load_recipe
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog
 from wordnet_splits.datasets.catalog.declarations import declared_sources
-from wordnet_splits.datasets.catalog.lists import FOLDER, LIST_SCHEMA
+from wordnet_splits.datasets.catalog.inventory import FOLDER, LIST_SCHEMA
 from wordnet_splits.datasets.sources import source_class
 from wordnet_splits.datasets.sources.noise import NoiseId, NoiseSource
 from wordnet_splits.exchange.entries import ListEntry, slug

@@ -18,7 +18,7 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.carried import carried_files
-from wordnet_splits.benchmark.manifest.packaged import whole_folder
+from wordnet_splits.benchmark.manifest.places import whole_folder
 from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
 from wordnet_splits.benchmark.rules.phrases import rule_words

@@ -16,8 +16,7 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.rules.keywords import read_rows
 from wordnet_splits.linking.class_names import WNID, ParsedName, parse_name
-from wordnet_splits.wordnet.taxonomy import Taxonomy
-from wordnet_splits.wordnet.taxonomy import embedded as shipped
+from wordnet_splits.wordnet.taxonomy import Taxonomy, wndb
 from wordnet_splits.wordnet.taxonomy.other_wordnets import sense_keys
 
 OF_WORDNET31 = files("wordnet_splits") / "data" / "wordnet" / "wordnet31.tsv"
@@ -217,4 +216,4 @@ def _runs() -> tuple[list[int], list[str]]:
 
 @cache
 def _keys() -> dict[str, str]:
-    return sense_keys(shipped.ShippedTexts()["data.noun"])
+    return sense_keys(wndb.ShippedTexts()["data.noun"])

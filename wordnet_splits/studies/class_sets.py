@@ -12,10 +12,10 @@ from typing import Any, Literal
 from wordnet_splits.base.errors import DataError, RecipeError, unknown
 from wordnet_splits.base.tabular import Records, Tabular
 from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.benchmark.construct.membership import Membership, decide_membership
+from wordnet_splits.benchmark.construct.classes import Membership, decide_membership
 from wordnet_splits.benchmark.recipe import PublishedList, Recipe, class_set_names, load_recipe
 from wordnet_splits.benchmark.rules import Verdict, sentence
-from wordnet_splits.benchmark.rules.verdict import Finding
+from wordnet_splits.benchmark.rules.registry import Finding
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
 HEADERS = {

@@ -21,7 +21,7 @@ from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog import load_catalog
-from wordnet_splits.datasets.catalog.lists import load_list
+from wordnet_splits.datasets.catalog.inventory import load_list
 from wordnet_splits.wordnet.similarity import pairs as similarity
 
 ANIMAL = "n00015388"

@@ -13,7 +13,7 @@ from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
 from wordnet_splits.audit.overlaps import audit_classes
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.datasets.catalog.lists import load_list
+from wordnet_splits.datasets.catalog.inventory import load_list
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.wordnet_splits.recipes import HEAD, group, write_recipe
 from wordnet_splits.audit.overlaps import audit_classes
 from wordnet_splits.audit.report import LEAKS
 from wordnet_splits.audit.thresholds import SCHEMA, Thresholds, thresholds
-from wordnet_splits.benchmark.construct.membership import decide_membership
+from wordnet_splits.benchmark.construct.classes import decide_membership
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.wordnet.similarity import pairs as similarity

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.raising import raises
 from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import RecipeError
+from wordnet_splits.benchmark.construct.population import FirstImages
 
 IDS = st.lists(st.text(min_size=1, max_size=12), unique=True, max_size=40)
 
@@ -41,7 +42,7 @@ def test_order_is_by_key_then_id(ids):
 @given(IDS, st.integers(0, 5), st.integers(1, 40))
 def test_of_ids_that_stream_past_the_first_are_kept(ids, most, step):
     ids = sorted({*ids, *map(str, range(150))})
-    first = sampling.FirstImages("d", 0, "s", "c", most)
+    first = FirstImages("d", 0, "s", "c", most)
     for n in range(0, len(ids), step):
         first.add(ids[n : n + step])
     assert first.ids() == sampling.order_images("d", 0, "s", "c", ids)[:most]

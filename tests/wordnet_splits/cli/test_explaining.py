@@ -22,7 +22,7 @@ from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.base.terminal.output import print_json
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.explain.explain import explain_class, find_class
-from wordnet_splits.benchmark.explain.margin import margin as margin_of
+from wordnet_splits.benchmark.explain.explain import margin as margin_of
 from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.benchmark.rules import ClassRule

@@ -10,8 +10,7 @@ from tests.raising import raises
 from tools.facts.lists import OPENOOD, OPENSET
 from tools.facts.published import Published
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.datasets.catalog.inventory import load_inventory
-from wordnet_splits.datasets.catalog.lists import LIST_SCHEMA, find_list, load_list
+from wordnet_splits.datasets.catalog.inventory import LIST_SCHEMA, find_list, load_inventory, load_list
 from wordnet_splits.exchange import export_benchmark, import_benchmark
 from wordnet_splits.exchange.paths import find_image, official_path
 

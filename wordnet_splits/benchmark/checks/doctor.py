@@ -29,8 +29,7 @@ from wordnet_splits.benchmark.manifest import Manifest, Part, read_manifest
 from wordnet_splits.benchmark.recipe import Group, ImageRule, Recipe, awaited_lists, load_recipe
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.declarations import Declaration, merge_declarations, using_sources
-from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.datasets.catalog.lists import list_names, load_list
+from wordnet_splits.datasets.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
 from wordnet_splits.datasets.sources import Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.datasets.sources.roots import Roots, all_roots, roots_file
 

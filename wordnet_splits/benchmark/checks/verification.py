@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Final
 
-from wordnet_splits.base.errors import Problem
+from wordnet_splits.base.errors import ManifestError, Problem, SplitsError
 from wordnet_splits.base.jsonable import Jsonable
+from wordnet_splits.base.parquet import LARGEST_TABLE
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.benchmark.manifest import GroupRow, Manifest, Part
+from wordnet_splits.base.text_formats import read_json
+from wordnet_splits.base.untrusted import sha256_of
+from wordnet_splits.benchmark.manifest import GroupRow, Manifest, Part, altered
+from wordnet_splits.benchmark.manifest.diff import diff_manifests
+from wordnet_splits.benchmark.manifest.parts import companions, manifest_files
 
 IMAGE_PROBLEMS = ("image-not-by-rule", "image-changed")
 """Kinds of problems of images that a manifest holds and the rules do not give."""
@@ -125,3 +131,106 @@ def count_checks(
             )
         )
     return checks
+
+
+CROISSANT: Final = "croissant.json"
+EXPLANATION_DIFFERS: Final = "manifest.json says fingerprints.explanation is "
+"""Beginning of the problem that evidence or distances differ from those of a fresh build."""
+
+
+def of_whole(kind: str, detail: str) -> LocatedProblem:
+    """Return a problem of the whole manifest."""
+    return LocatedProblem(Problem(kind, "", None, None, detail))
+
+
+def folder_problems(manifest: Manifest) -> Iterator[LocatedProblem]:
+    """Yield the problems of a manifest's folder: its name, stray files, unreadable tables, stale metadata."""
+    folder = manifest.folder
+    assert folder is not None
+    if folder.resolve().name not in (manifest.name, f"{manifest.name}@v{manifest.version}"):
+        yield of_whole("name", f"the folder {folder.name} holds the manifest of {manifest.name}")
+    files = manifest_files(manifest.data)
+    expected = [*files, *(path.relative_to(folder).as_posix() for path in companions(folder))]
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder).as_posix()
+        is_parent = path.is_dir() and any(name.startswith(f"{relative}/") for name in expected)
+        if relative not in expected and not is_parent:
+            yield of_whole("stray-file", f"{relative} belongs to no manifest")
+    for kind, detail in _stale_metadata(folder, files):
+        yield of_whole(kind, detail)
+    for part, read_table in manifest.parts.items():
+        try:
+            read_table()
+        except ManifestError as error:
+            yield LocatedProblem(Problem("unreadable-table", "", None, None, error.line()), part)
+
+
+def _stale_metadata(folder: Path, files: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield a problem if ``croissant.json`` is malformed or describes other files than those beside it."""
+    path = folder / CROISSANT
+    if not path.is_file():
+        return
+    try:
+        described = read_json(path, error=ManifestError)
+        sums = {item.get("contentUrl"): item.get("sha256") for item in described["distribution"]}
+        digests = {name: sha256_of(folder / name, largest=LARGEST_TABLE) for name in files if name in sums}
+    except (SplitsError, AttributeError, KeyError, TypeError):
+        yield "stale-file", f"{CROISSANT} cannot be read: `wordnet-splits hub croissant` writes it"
+        return
+    for name in sorted(digests):
+        if sums[name] != digests[name]:
+            again = "`wordnet-splits hub croissant` writes it again"
+            yield "stale-file", f"{CROISSANT} describes another {name}: {again}"
+
+
+def differences(frozen: Manifest, fresh: Manifest) -> list[LocatedProblem]:
+    """Return a problem for each difference of a manifest from its fingerprints and from a fresh build."""
+    fingerprints = [of_whole("fingerprint", text) for text in altered(frozen)]
+    return [*fingerprints, *_row_problems(frozen, fresh), *_field_problems(frozen, fresh)]
+
+
+def _row_problems(frozen: Manifest, fresh: Manifest) -> Iterator[LocatedProblem]:
+    """Yield a problem for each class and image that differs from the fresh build."""
+    difference = diff_manifests(frozen, fresh)
+    for table, changes in (("class", difference.classes), ("image", difference.images)):
+        kinds = {
+            "not-by-rule": changes.only_a,
+            "not-frozen": changes.only_b,
+            "changed": [{**row["a"], "by rule": row["b"]} for row in changes.changed],
+        }
+        for kind, rows in kinds.items():
+            for row in rows:
+                ids = row["source"], row["class_id"], row.get("image_id")
+                problem = Problem(f"{table}-{kind}", *ids, _row_words(row))
+                yield LocatedProblem(problem, (row.get("split", "classes"), row["group"]))
+
+
+def _row_words(row: Mapping[str, Any]) -> str:
+    text = ", ".join(f"{k} {row[k]}" for k in ("role", "group", "split", "label") if k in row)
+    return text + (f"; by rule {_row_words(row['by rule'])}" if "by rule" in row else "")
+
+
+def _field_problems(frozen: Manifest, fresh: Manifest) -> Iterator[LocatedProblem]:
+    """Yield a problem for each field of ``manifest.json`` that has another value in the fresh build."""
+    stored, computed = ({**m.data.as_dict(), "provenance": None} for m in (frozen, fresh))
+    groups = [(row.split, row.group) for row in frozen.groups]
+    parts = list(frozen.parts)
+    for path, recorded, by_rule in _unequal(stored, computed):
+        rows = groups if path[0] == "groups" else parts if path[:2] == ("fingerprints", "images") else []
+        index = next((step for step in path if isinstance(step, int)), None)
+        part = rows[index] if index is not None and index < len(rows) else None
+        where = ".".join(map(str, path))
+        detail = f"manifest.json says {where} is {recorded}, by rule {by_rule}"
+        yield LocatedProblem(Problem("field", "", None, None, detail), part)
+
+
+def _unequal(a: Any, b: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any, Any]]:
+    """Yield the path of each leaf that differs, or of the list or object whose keys do, with both values."""
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        for key in a:
+            yield from _unequal(a[key], b[key], (*path, key))
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for n, (item_a, item_b) in enumerate(zip(a, b, strict=True)):
+            yield from _unequal(item_a, item_b, (*path, n))
+    elif a != b or type(a) is not type(b):
+        yield path, a, b

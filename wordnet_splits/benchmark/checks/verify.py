@@ -9,17 +9,15 @@ from pathlib import Path
 from wordnet_splits.base.errors import ManifestError, Problem
 from wordnet_splits.base.files import locked, restore
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.benchmark.checks.differences import (
-    EXPLANATION_DIFFERS,
-    differences,
-    folder_problems,
-    of_whole,
-)
 from wordnet_splits.benchmark.checks.verification import (
+    EXPLANATION_DIFFERS,
     CheckedGroup,
     LocatedProblem,
     Verification,
     count_checks,
+    differences,
+    folder_problems,
+    of_whole,
 )
 from wordnet_splits.benchmark.construct import build_recipe
 from wordnet_splits.benchmark.manifest import Manifest, Part, write_manifest

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from wordnet_splits.base.errors import Problem
 from wordnet_splits.base.names import counted
-from wordnet_splits.benchmark.construct.class_table import Labels, build_class_table, labels_of
+from wordnet_splits.benchmark.construct.classes import Labels, Membership, build_class_table, labels_of
 from wordnet_splits.benchmark.construct.copies import (
     check_once,
     digest_leaks,
@@ -23,13 +23,11 @@ from wordnet_splits.benchmark.construct.copies import (
     near_duplicate_pairs,
 )
 from wordnet_splits.benchmark.construct.leak_kinds import Leak, leak_evidence, set_severities
-from wordnet_splits.benchmark.construct.membership import Membership
 from wordnet_splits.benchmark.construct.selection import Selection
 from wordnet_splits.benchmark.manifest import Manifest, Part, fingerprint
 from wordnet_splits.benchmark.manifest.carried import pair_table_rows, source_rows
 from wordnet_splits.benchmark.manifest.metadata import SCHEMA, check_data
-from wordnet_splits.benchmark.manifest.nearest_class import NEARNESS, inversions
-from wordnet_splits.benchmark.manifest.tables import SPLITS, image_table
+from wordnet_splits.benchmark.manifest.tables import NEARNESS, SPLITS, image_table, inversions
 from wordnet_splits.benchmark.recipe import Recipe
 from wordnet_splits.datasets.catalog.declarations import Declaration, declared_sources
 from wordnet_splits.datasets.catalog.table import catalog_names

@@ -20,7 +20,7 @@ from itertools import combinations, islice
 
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.base.names import counted
-from wordnet_splits.benchmark.construct.membership import Membership, decide_membership
+from wordnet_splits.benchmark.construct.classes import Membership, decide_membership
 from wordnet_splits.benchmark.recipe import Group, KnownLeak, Recipe, recipe_names
 from wordnet_splits.benchmark.rules import Key
 from wordnet_splits.benchmark.rules.evidence import NAMED, join_names

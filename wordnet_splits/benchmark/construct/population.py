@@ -55,6 +55,32 @@ Most = Mapping[str, Mapping[str, Mapping[str, int | None]]]
 """Largest number of drawn images of each class, by source and publisher's split; None for all."""
 
 
+class FirstImages:
+    """The first image ids of one class in the order of a draw, from ids that come in batches.
+
+    Parameters
+    ----------
+    most : number of ids to keep, None for all; memory holds up to about twice as many.
+    """
+
+    def __init__(self, draw: str, seed: int, source: str, class_id: str, most: int | None) -> None:
+        self._class = (draw, seed, source, class_id)
+        self._most = most
+        self._ids: list[str] = []
+
+    def add(self, image_ids: Iterable[str]) -> None:
+        """Add ids of the class."""
+        self._ids += image_ids
+        if self._most is not None and len(self._ids) > 2 * self._most + 64:
+            self._ids = self.ids()
+
+    def ids(self) -> list[str]:
+        """Return the first ids in the order of the draw, or all as they were added."""
+        return (
+            self._ids if self._most is None else sampling.order_images(*self._class, self._ids)[: self._most]
+        )
+
+
 class Populations:
     """Populations of every source of a build, loaded once each.
 
@@ -141,7 +167,7 @@ class Populations:
         if source not in self._scans:
             scanned_splits = [s for s in self._most[source] if s not in inventory_splits(source)]
             draws = {
-                (s, c): sampling.FirstImages(self._draw, self._seed, source, c, most)
+                (s, c): FirstImages(self._draw, self._seed, source, c, most)
                 for s in scanned_splits
                 for c, most in self._most[source][s].items()
             }

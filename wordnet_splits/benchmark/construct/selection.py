@@ -18,7 +18,7 @@ from wordnet_splits.benchmark.manifest import Part
 from wordnet_splits.benchmark.manifest.tables import CUT_ORDER
 from wordnet_splits.benchmark.recipe import Group, ImageRule, Recipe
 from wordnet_splits.datasets.catalog import load_catalog
-from wordnet_splits.datasets.catalog.lists import find_list
+from wordnet_splits.datasets.catalog.inventory import find_list
 from wordnet_splits.datasets.catalog.picture_pairs import PairRow, duplicate_pictures, read_pairs
 from wordnet_splits.datasets.sources import Source, source_class
 from wordnet_splits.datasets.sources.noise import noise_ids

@@ -17,8 +17,8 @@ from wordnet_splits.benchmark.manifest import fingerprint
 from wordnet_splits.benchmark.manifest.carried import carried_problems, carried_tables, read_carried
 from wordnet_splits.benchmark.manifest.fingerprint import ImagePrints
 from wordnet_splits.benchmark.manifest.metadata import GroupRow, ManifestData, PartRow, check_data
-from wordnet_splits.benchmark.manifest.packaged import with_digests
 from wordnet_splits.benchmark.manifest.parts import Manifest, Part, part_path
+from wordnet_splits.benchmark.manifest.places import with_digests
 from wordnet_splits.benchmark.manifest.tables import check_classes, check_images
 from wordnet_splits.datasets.catalog.declarations import Declaration
 

@@ -1,13 +1,20 @@
-"""The class table and the image tables of a manifest: Arrow schemas and row order."""
+"""The class table and the image tables of a manifest: Arrow schemas, row order, nearness to ID."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
 
 import pyarrow as pa
 
 from wordnet_splits.base.errors import ManifestError
+from wordnet_splits.base.names import counted
 from wordnet_splits.benchmark.manifest.metadata import GroupRow
+from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 ROLES = ("id", "near", "far", "external", "csid", "excluded")
 SPLITS = ("train", "val", "test")
@@ -144,3 +151,115 @@ def _check(table: pa.Table, schema: pa.Schema, filled: Sequence[str], where: str
 
 def _rebuild(reason: str, where: str) -> ManifestError:
     return ManifestError(reason, where=where, hint="rebuild the manifest")
+
+
+OOD_ROLES = ("near", "far")
+"""Roles of the classes among which the nearness of a class is ranked."""
+
+TableRow = Mapping[str, Any]
+NEARNESS = "mean"
+"""Column of the class table by which the nearest ID class is found; greater is nearer."""
+
+
+def nearer_ood_classes(rows: Sequence[TableRow]) -> tuple[list[int | None], int]:
+    """Return the number of OOD classes nearer to ID for each row of a class table, and of all OOD classes.
+
+    Nearness is the column ``mean``; a class without it has None, and never counts as nearer.
+    """
+    scores = sorted(r[NEARNESS] for r in rows if r["role"] in OOD_ROLES and r[NEARNESS] is not None)
+    nearer = [None if r[NEARNESS] is None else len(scores) - bisect_right(scores, r[NEARNESS]) for r in rows]
+    return nearer, sum(r["role"] in OOD_ROLES for r in rows)
+
+
+def nearness_clauses(rows: Sequence[TableRow], taxonomy: Taxonomy) -> list[str]:
+    """Return a clause for each row about its nearest ID class and its rank among the OOD classes."""
+    names = {r["class_id"]: str(r["name"]).replace("_", " ") for r in rows if r["role"] == "id"}
+    nearer, ood = nearer_ood_classes(rows)
+    meeting_points: dict[str, str] = {}
+    clauses = []
+    for row, nearer_count in zip(rows, nearer, strict=True):
+        if nearer_count is None:
+            has_none = "no other ID class has a synset" if row["wnids"] else "it has no synset"
+            clauses.append(f"{has_none}, so that it has no distance to ID")
+            continue
+        lcs = row["lcs"]
+        if lcs not in meeting_points:
+            meeting_points[lcs] = (
+                f"{taxonomy.lemmas(lcs)[0].replace('_', ' ')} ({lcs}{_quoted(lcs, taxonomy)})"
+            )
+        nearest = names[row["nearest_id"]]
+        qualifier = "other " if row["role"] == "id" else ""
+        clauses.append(
+            f"the nearest {qualifier}ID class is {nearest}, {counted(row['distance'], 'edge')} "
+            f"away through {meeting_points[lcs]}; {_rank(row['role'], nearer_count, ood)}"
+        )
+    return clauses
+
+
+def _rank(role: str, nearer_count: int, ood: int) -> str:
+    share = f"{nearer_count / ood:.0%}" if ood else "0%"
+    if role in OOD_ROLES:
+        return f"number {nearer_count + 1:,} of {counted(ood, 'OOD class')} by nearness, {share} are nearer"
+    verb = "is" if nearer_count == 1 else "are"
+    return f"{nearer_count:,} of {counted(ood, 'OOD class')} {verb} nearer ({share})"
+
+
+def _quoted(wnid: str, taxonomy: Taxonomy) -> str:
+    definition = taxonomy.first_definition(wnid)
+    return f": {definition}" if definition else ""
+
+
+@dataclass(frozen=True)
+class Inversion:
+    """A far group with classes nearer to ID than the median class of a near group of the same source.
+
+    Attributes
+    ----------
+    far, near : the groups.
+    nearer : number of classes of the far group that are nearer.
+    classes : number of its classes that have a distance.
+    median : nearness of the near group's median class, in 0..1.
+    nearest, value : the far group's nearest class, and its nearness.
+    """
+
+    far: str
+    near: str
+    nearer: int
+    classes: int
+    median: float
+    nearest: str
+    value: float
+
+    def sentence(self) -> str:
+        """Return the inversion in words, with the far group as subject."""
+        verb = "is" if self.nearer == 1 else "are"
+        return (
+            f"{self.nearer:,} of {self.classes:,} classes {verb} nearer to ID than the median of the near "
+            f"group {self.near} ({NEARNESS} {self.median:.3f}), the nearest {self.nearest} ({self.value:.3f})"
+        )
+
+
+def inversions(rows: Iterable[TableRow]) -> list[Inversion]:
+    """Return the inversions among the rows of a class table, in the order of groups' names.
+
+    Classes without a distance count on neither side.
+    """
+    near: dict[tuple[str, str], list[float]] = defaultdict(list)
+    far: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
+    for row in rows:
+        group = str(row["source"]), str(row["group"])
+        if row[NEARNESS] is not None and row["role"] == "near":
+            near[group].append(row[NEARNESS])
+        elif row[NEARNESS] is not None and row["role"] == "far":
+            far[group].append((row[NEARNESS], str(row["class_id"])))
+    inverted = []
+    for (source, far_group), classes in sorted(far.items()):
+        for (near_source, near_group), values in sorted(near.items()):
+            middle = median(values)
+            nearer = sum(value > middle for value, _ in classes)
+            if near_source == source and nearer:
+                value, class_id = max(classes)
+                inverted.append(
+                    Inversion(far_group, near_group, nearer, len(classes), middle, class_id, value)
+                )
+    return inverted

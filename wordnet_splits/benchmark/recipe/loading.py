@@ -23,7 +23,7 @@ from wordnet_splits.benchmark.recipe.text import explain_validation, lines_below
 from wordnet_splits.benchmark.rules import lists_used
 from wordnet_splits.datasets.catalog import catalog_names
 from wordnet_splits.datasets.catalog.declarations import BESIDE, Declaration, read_declaration, using_sources
-from wordnet_splits.datasets.catalog.lists import available_lists
+from wordnet_splits.datasets.catalog.inventory import available_lists
 
 BENCHMARKS, CLASS_SETS = "recipes", "class_sets"
 """Folders of shipped recipes: benchmarks, and published lists of classes."""
@@ -252,7 +252,7 @@ def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> N
     from fix_resize.spec import spec_names
     from wordnet_splits.datasets.catalog import known_sources
     from wordnet_splits.datasets.catalog.declarations import unknown_source
-    from wordnet_splits.datasets.catalog.lists import unknown_list
+    from wordnet_splits.datasets.catalog.inventory import unknown_list
 
     lists = available_lists(recipe.folder)
     groups = {g.name for g in recipe.group}

@@ -3,6 +3,10 @@
 from wordnet_splits.benchmark.rules.context import Context as Context
 from wordnet_splits.benchmark.rules.engine import decide as decide
 from wordnet_splits.benchmark.rules.evidence import sentence as sentence
+from wordnet_splits.benchmark.rules.registry import Finding as Finding
+from wordnet_splits.benchmark.rules.registry import Verdict as Verdict
+from wordnet_splits.benchmark.rules.registry import Via as Via
+from wordnet_splits.benchmark.rules.rule_values import Key as Key
 from wordnet_splits.benchmark.rules.rule_values import Operand as Operand
 from wordnet_splits.benchmark.rules.syntax import ClassRule as ClassRule
 from wordnet_splits.benchmark.rules.syntax import Expression as Expression
@@ -10,7 +14,3 @@ from wordnet_splits.benchmark.rules.syntax import known_keys as known_keys
 from wordnet_splits.benchmark.rules.syntax import lists_used as lists_used
 from wordnet_splits.benchmark.rules.syntax import operands as operands
 from wordnet_splits.benchmark.rules.syntax import rule_text as rule_text
-from wordnet_splits.benchmark.rules.verdict import Finding as Finding
-from wordnet_splits.benchmark.rules.verdict import Key as Key
-from wordnet_splits.benchmark.rules.verdict import Verdict as Verdict
-from wordnet_splits.benchmark.rules.verdict import Via as Via

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from wordnet_splits.base.errors import TaxonomyError, unknown
 from wordnet_splits.benchmark.rules.relations import Mapped, MappedClass
-from wordnet_splits.benchmark.rules.rule_values import Hierarchy, Operand
-from wordnet_splits.benchmark.rules.verdict import Key
+from wordnet_splits.benchmark.rules.rule_values import Hierarchy, Key, Operand
 from wordnet_splits.datasets.catalog import Catalog, CatalogClass, load_catalog
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ WORDNET = "wordnet"
 
 
 def _load_list(name: str) -> pa.Table:
-    from wordnet_splits.datasets.catalog.lists import load_list
+    from wordnet_splits.datasets.catalog.inventory import load_list
 
     return load_list(name)
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.benchmark.rules.context import Candidates, Context
-from wordnet_splits.benchmark.rules.registry import OPERATORS
+from wordnet_splits.benchmark.rules.registry import OPERATORS, Finding, Verdict, Via
 from wordnet_splits.benchmark.rules.syntax import ClassRule, Expression, expand_clear_of
-from wordnet_splits.benchmark.rules.verdict import Finding, Verdict, Via
 
 Verdicts = dict[str, Verdict]
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from wordnet_splits.base.names import counted
 from wordnet_splits.benchmark.rules.context import WORDNET, Context
-from wordnet_splits.benchmark.rules.registry import OPERATORS
-from wordnet_splits.benchmark.rules.rule_values import Operand
-from wordnet_splits.benchmark.rules.verdict import Finding, Key, Verdict, Via
+from wordnet_splits.benchmark.rules.registry import OPERATORS, Finding, Verdict, Via
+from wordnet_splits.benchmark.rules.rule_values import Key, Operand
 
 if TYPE_CHECKING:
     from wordnet_splits.benchmark.rules.syntax import ClassRule

@@ -11,10 +11,9 @@ from wordnet_splits.benchmark.rules.operators.hierarchy import parents_of
 from wordnet_splits.benchmark.rules.operators.holding_out import HeldOut
 from wordnet_splits.benchmark.rules.operators.selection import Siblings, Slice
 from wordnet_splits.benchmark.rules.operators.similarity import SimilarityBound
-from wordnet_splits.benchmark.rules.registry import OPERATORS
+from wordnet_splits.benchmark.rules.registry import OPERATORS, Verdict
 from wordnet_splits.benchmark.rules.rule_values import KeywordOverlap, Operand
 from wordnet_splits.benchmark.rules.syntax import MEANINGS, ClassRule, Expression
-from wordnet_splits.benchmark.rules.verdict import Verdict
 
 NAMED: Final = 12
 """Most classes that a rule in words names."""

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, PlainValidator
 
+Key = tuple[str, str]
+"""A class: (source, class_id)."""
 OPERANDS = ("group", "source", "split", "list")
 Hierarchy = Literal["wordnet", "imagenet-tree"]
 Half = Literal["first", "second"]

@@ -18,9 +18,9 @@ from wordnet_splits.base.files import write_text
 from wordnet_splits.base.tabular import csv_cell, from_csv_cell
 from wordnet_splits.base.text_formats import csv_rows
 
-SIDES: Final = ("source", "split", "class_id", "image_id")
 COLUMNS: Final = (
-    *(f"{name}_{side}" for side in "ab" for name in SIDES),
+    *("source_a", "split_a", "class_id_a", "image_id_a"),
+    *("source_b", "split_b", "class_id_b", "image_id_b"),
     *("distance", "verdict", "reviewer", "note"),
 )
 BITS: Final = 128

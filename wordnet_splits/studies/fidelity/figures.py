@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.base.tabular import Records
-from wordnet_splits.benchmark.construct.membership import Membership, decide_membership
+from wordnet_splits.benchmark.construct.classes import Membership, decide_membership
 from wordnet_splits.benchmark.construct.selection import select_images
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.benchmark.rules import ClassRule, Context, decide
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.check import naive_sense
-from wordnet_splits.datasets.catalog.lists import load_list
+from wordnet_splits.datasets.catalog.inventory import load_list
 from wordnet_splits.studies.fidelity.keyword_switches import SWITCHES, keyword_switches
 from wordnet_splits.wordnet.similarity import pairs as similarity
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load

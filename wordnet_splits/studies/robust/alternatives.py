@@ -20,7 +20,7 @@ from wordnet_splits.benchmark.rules.relations import KnownClasses
 from wordnet_splits.benchmark.rules.rule_values import Hierarchy
 from wordnet_splits.benchmark.rules.syntax import expand_clear_of, operands
 from wordnet_splits.datasets.catalog import Catalog, CatalogClass, load_catalog
-from wordnet_splits.datasets.catalog.lists import find_list
+from wordnet_splits.datasets.catalog.inventory import find_list
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 from wordnet_splits.wordnet.taxonomy.other_wordnets import OtherWordNet
 

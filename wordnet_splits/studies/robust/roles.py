@@ -17,7 +17,7 @@ import pyarrow as pa
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.base.parquet import schema_of, write_table
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.benchmark.construct.membership import decide_membership
+from wordnet_splits.benchmark.construct.classes import decide_membership
 from wordnet_splits.benchmark.recipe import Recipe, buildable
 from wordnet_splits.benchmark.resolve import find_recipe
 from wordnet_splits.benchmark.rules import Key

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.base.lazy import need
-from wordnet_splits.wordnet.taxonomy import embedded as shipped
 from wordnet_splits.wordnet.taxonomy import wndb
 from wordnet_splits.wordnet.taxonomy.synsets import Taxonomy
 
@@ -74,7 +73,7 @@ def load_other_wordnet(location: str | Path) -> OtherWordNet:
     else:
         hint = "a folder that holds data.noun and index.noun, or a lexicon of wn such as oewn:2024"
         raise TaxonomyError(f"{str(location)!r} is not a WordNet", where="--wordnet", hint=hint)
-    exceptions = {} if "noun.exc" in texts else {"noun.exc": shipped.ShippedTexts()["noun.exc"]}
+    exceptions = {} if "noun.exc" in texts else {"noun.exc": wndb.ShippedTexts()["noun.exc"]}
     taxonomy = Taxonomy.from_texts({**texts, **exceptions}, str(location))
     return OtherWordNet(name or f"wordnet-{taxonomy.version}", taxonomy, keys)
 
@@ -93,7 +92,7 @@ def sense_keys(text: bytes) -> dict[str, str]:
 def _wordnet30_keys() -> dict[str, tuple[str, ...]]:
     """Return the sense keys of each synset of WordNet 3.0, in the order of its words."""
     keys_of: dict[str, list[str]] = {}
-    for key, wnid in sense_keys(shipped.ShippedTexts()["data.noun"]).items():
+    for key, wnid in sense_keys(wndb.ShippedTexts()["data.noun"]).items():
         keys_of.setdefault(wnid, []).append(key)
     return {wnid: tuple(keys) for wnid, keys in keys_of.items()}
 

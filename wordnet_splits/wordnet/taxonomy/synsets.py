@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.base.errors import TaxonomyError
-from wordnet_splits.wordnet.taxonomy import embedded as shipped
 from wordnet_splits.wordnet.taxonomy import graph, lexicon, wndb
 from wordnet_splits.wordnet.taxonomy.graph import NO_PARTS, Graph, Ints, PartGraph
 from wordnet_splits.wordnet.taxonomy.lexicon import LemmaIndex, Lexicon
@@ -370,7 +369,7 @@ class Taxonomy:
 
 @cache
 def _embedded() -> Taxonomy:
-    nouns, texts = shipped.load(), shipped.ShippedTexts()
+    nouns, texts = wndb.load_shipped(), wndb.ShippedTexts()
     return Taxonomy(
         nouns.version,
         nouns.offsets,

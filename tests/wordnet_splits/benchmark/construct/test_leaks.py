@@ -13,8 +13,8 @@ from tests.raising import raises
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.benchmark.construct import build_benchmark, copies
 from wordnet_splits.benchmark.construct import leak_kinds as leaks
+from wordnet_splits.benchmark.construct.classes import decide_membership
 from wordnet_splits.benchmark.construct.leak_kinds import _remedy, class_leaks
-from wordnet_splits.benchmark.construct.membership import decide_membership
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.places import manifest_names
 from wordnet_splits.benchmark.manifest.tables import image_table

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from wordnet_splits.benchmark.construct.class_table import build_class_table, labels_of
-from wordnet_splits.benchmark.construct.membership import decide_membership
+from wordnet_splits.benchmark.construct.classes import build_class_table, decide_membership, labels_of
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 

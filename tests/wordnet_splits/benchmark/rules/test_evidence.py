@@ -8,7 +8,7 @@ from tests.wordnet_splits.benchmark.rules.toy import PETS, context, judge, load
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.sampling import sampling_key as sampling_key
 from wordnet_splits.benchmark.rules import ClassRule, sentence
-from wordnet_splits.benchmark.rules.verdict import RELATIONS, Finding, Verdict, Via
+from wordnet_splits.benchmark.rules.registry import RELATIONS, Finding, Verdict, Via
 
 GROUPS: dict[str, Any] = {"groups": {"id": [("pets", "pug")]}, "roles": {"id": "id"}}
 

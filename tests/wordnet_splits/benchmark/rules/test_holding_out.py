@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.wordnet_splits.benchmark.rules.test_families import Parents, above, accepted, judged, worlds
 from tests.wordnet_splits.benchmark.rules.toy import taken
-from wordnet_splits.benchmark.construct.membership import decide_membership
+from wordnet_splits.benchmark.construct.classes import decide_membership
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.hierarchy import ClassHierarchy

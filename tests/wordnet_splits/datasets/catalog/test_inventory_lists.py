@@ -12,9 +12,14 @@ import pytest
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.parquet import write_table
-from wordnet_splits.datasets.catalog import lists, load_catalog
-from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.datasets.catalog.lists import LIST_SCHEMA, list_names, load_list
+from wordnet_splits.datasets.catalog import inventory, load_catalog
+from wordnet_splits.datasets.catalog.inventory import (
+    LIST_SCHEMA,
+    inventory_splits,
+    list_names,
+    load_inventory,
+    load_list,
+)
 
 # Palechor et al., table 1: known, negative, unknown images, and the classes of each
 OPENSET = {
@@ -211,7 +216,7 @@ def test_a_damaged_list_is_refused(
     (tmp_path / "lists" / "f").mkdir(parents=True)
     columns = [[s for s, _ in rows], [i for _, i in rows], ["c", "c"], [0, 0]]
     write_table(pa.table(columns, schema=LIST_SCHEMA), tmp_path / "lists/f/n.parquet", metadata=metadata)
-    monkeypatch.setattr(lists, "DATA", tmp_path)
-    monkeypatch.setattr(lists, "list_names", lambda: ("f/n",))
+    monkeypatch.setattr(inventory, "DATA", tmp_path)
+    monkeypatch.setattr(inventory, "list_names", lambda: ("f/n",))
     with raises(DataError, where="n.parquet", naming=named):
         load_list.__wrapped__("f/n")

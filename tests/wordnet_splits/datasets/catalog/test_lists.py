@@ -11,7 +11,7 @@ from tests.raising import raises
 from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.benchmark.checks.verify import verify_benchmark
 from wordnet_splits.benchmark.manifest import read_manifest
-from wordnet_splits.datasets.catalog.lists import ENVIRONMENT, find_list
+from wordnet_splits.datasets.catalog.inventory import ENVIRONMENT, find_list
 from wordnet_splits.exchange import import_benchmark
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from wordnet_splits.base.errors import TaxonomyError
-from wordnet_splits.wordnet.taxonomy import Taxonomy
-from wordnet_splits.wordnet.taxonomy import embedded as shipped
+from wordnet_splits.wordnet.taxonomy import Taxonomy, wndb
 from wordnet_splits.wordnet.taxonomy.other_wordnets import load_other_wordnet, sense_keys
 
 from ...small_lexicon import SYNSETS
@@ -39,7 +38,7 @@ def test_a_lexicon_of_wn_is_a_taxonomy_mapped_by_sense_keys(lexicon: str, wordne
 
 @pytest.mark.oracle
 def test_the_keys_are_nltks(nltk_wordnet: Any) -> None:
-    keys = sense_keys(shipped.ShippedTexts()["data.noun"])
+    keys = sense_keys(wndb.ShippedTexts()["data.noun"])
     for word in ("dog", "crane", "Polish_monetary_unit", "Band_Aid", "1530s", "ice_cream"):
         for synset in nltk_wordnet.synsets(word, "n"):
             for lemma in synset.lemmas():

@@ -338,7 +338,7 @@ def test_load_names_a_taxonomy(wordnet: Taxonomy, tmp_path: Path) -> None:
 
 def test_importing_the_engine_imports_no_heavy_library() -> None:
     code = (
-        "import sys; from wordnet_splits import similarity, taxonomy; t = taxonomy.load(); "
+        "import sys; from wordnet_splits.wordnet import similarity, taxonomy; t = taxonomy.load(); "
         "similarity.compare('n02084071', 'n02121620'); t.senses('dogs'); "
         "print([m for m in ('nltk', 'pandas', 'torch', 'scipy', 'datasets') if m in sys.modules])"
     )

@@ -24,7 +24,6 @@ from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.base.lazy import MissingPackageError
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog
 from wordnet_splits.wordnet.taxonomy import Taxonomy, wndb
-from wordnet_splits.wordnet.taxonomy import embedded as shipped_wordnet
 from wordnet_splits.wordnet.taxonomy.lexicon import LemmaIndex
 
 ENDINGS = ("s", "es", "ses", "ves", "xes", "zes", "ches", "shes", "men", "ies")
@@ -60,7 +59,7 @@ FROZEN = {
 def forms(wordnet: Taxonomy) -> list[str]:
     """Every lemma and exception, odd words, and lemmas with every ending that may be taken off."""
     index = wordnet.lemma_index()
-    exceptions = shipped_wordnet.ShippedTexts()["noun.exc"].decode().split()
+    exceptions = wndb.ShippedTexts()["noun.exc"].decode().split()
     forms = [*index, *exceptions, *ODD_WORDS]
     forms += [lemma + ending for at, lemma in enumerate(index) if at % 7 == 0 for ending in ENDINGS]
     forms += [lemma[:-1] + "ies" for lemma in index if lemma.endswith("y")]
@@ -134,7 +133,7 @@ def test_names(wordnet: Taxonomy) -> None:
 
 def test_export_restores_the_database_byte_for_byte(tmp_path: Path) -> None:
     export_wndb(tmp_path)
-    for name, expected in shipped_wordnet.SHA256.items():
+    for name, expected in wndb.SHA256.items():
         assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == expected
     assert (tmp_path / "lexnames").read_text().splitlines()[5] == "05\tnoun.animal\t1"
     assert len((tmp_path / "lexnames").read_text().splitlines()) == 45
@@ -153,7 +152,7 @@ def test_shipped_arrays_equal_those_rebuilt_from_the_text() -> None:
     texts = wndb_texts()
     rebuilt = pack(wndb.read(texts, "shipped"))
     with (
-        (shipped_wordnet.folder() / shipped_wordnet.ARRAYS).open("rb") as file,
+        (wndb.shipped_folder() / wndb.ARRAYS).open("rb") as file,
         np.load(file, allow_pickle=False) as shipped,
     ):
         assert sorted(shipped.files) == sorted(rebuilt)
@@ -163,9 +162,9 @@ def test_shipped_arrays_equal_those_rebuilt_from_the_text() -> None:
 
 
 def test_shipped_files_stay_small() -> None:
-    sizes = [len(path.read_bytes()) for path in shipped_wordnet.folder().iterdir()]
+    sizes = [len(path.read_bytes()) for path in wndb.shipped_folder().iterdir()]
     assert sum(sizes) <= 12e6
-    assert "Princeton" in (shipped_wordnet.folder() / "LICENSE").read_text()
+    assert "Princeton" in (wndb.shipped_folder() / "LICENSE").read_text()
 
 
 @pytest.mark.oracle
@@ -175,8 +174,8 @@ def test_the_builder_writes_what_is_shipped(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(lzma, "compress", lambda text, preset: text)  # 15 s, and no news
     built = shipped_files(tmp_path)
     made, shipped = (
-        np.load(io.BytesIO(built[shipped_wordnet.ARRAYS])),
-        np.load(shipped_wordnet.folder() / shipped_wordnet.ARRAYS),
+        np.load(io.BytesIO(built[wndb.ARRAYS])),
+        np.load(wndb.shipped_folder() / wndb.ARRAYS),
     )
     assert made.files == shipped.files  # the zip around them differs between numpy's versions
     for name in made.files:

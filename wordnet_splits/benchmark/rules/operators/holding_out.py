@@ -10,9 +10,8 @@ from wordnet_splits.base.names import counted
 from wordnet_splits.base.sampling import order_classes
 from wordnet_splits.benchmark.rules.context import WORDNET, Candidates
 from wordnet_splits.benchmark.rules.evidence import Names
-from wordnet_splits.benchmark.rules.registry import GRAPH, register_operator
-from wordnet_splits.benchmark.rules.rule_values import OperandField, RuleTable
-from wordnet_splits.benchmark.rules.verdict import Finding, Key, Via
+from wordnet_splits.benchmark.rules.registry import GRAPH, Finding, Via, register_operator
+from wordnet_splits.benchmark.rules.rule_values import Key, OperandField, RuleTable
 
 if TYPE_CHECKING:
     from wordnet_splits.benchmark.rules.syntax import Expression

@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING
 from wordnet_splits.benchmark.rules.context import Candidates, ClassesBySynset
 from wordnet_splits.benchmark.rules.evidence import Names
 from wordnet_splits.benchmark.rules.keywords import Match, matches, stopwords
-from wordnet_splits.benchmark.rules.registry import HIERARCHY, MEASURE, SENSE, WORDNET, register_operator
-from wordnet_splits.benchmark.rules.rule_values import KeywordOverlap, OperandField
-from wordnet_splits.benchmark.rules.verdict import Finding, Key, Via
+from wordnet_splits.benchmark.rules.registry import (
+    HIERARCHY,
+    MEASURE,
+    SENSE,
+    WORDNET,
+    Finding,
+    Via,
+    register_operator,
+)
+from wordnet_splits.benchmark.rules.rule_values import Key, KeywordOverlap, OperandField
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 if TYPE_CHECKING:

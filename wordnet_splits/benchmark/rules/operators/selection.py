@@ -12,9 +12,8 @@ from wordnet_splits.base.names import counted
 from wordnet_splits.benchmark.rules.context import WORDNET, Candidates
 from wordnet_splits.benchmark.rules.evidence import Names, join_names
 from wordnet_splits.benchmark.rules.operators.hierarchy import unrelated
-from wordnet_splits.benchmark.rules.registry import GRAPH, NOTHING, register_operator
+from wordnet_splits.benchmark.rules.registry import GRAPH, NOTHING, Finding, Via, register_operator
 from wordnet_splits.benchmark.rules.rule_values import Half, Operand, OperandField, RuleTable, Synsets, Yes
-from wordnet_splits.benchmark.rules.verdict import Finding, Via
 
 if TYPE_CHECKING:
     from wordnet_splits.benchmark.rules.syntax import Expression
