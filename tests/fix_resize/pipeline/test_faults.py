@@ -164,7 +164,7 @@ def test_ctrl_c(root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, byt
 def test_kill_9_of_a_worker(root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]]) -> None:
     out = tmp_path / "out"
     main = "fix_resize.cli.main"
-    done = run_killed_once(tmp_path, "fix_resize.pipeline.shards", "_picture", main, *build(root, out))
+    done = run_killed_once(tmp_path, "fix_resize.pipeline.shards", "_resized", main, *build(root, out))
     assert done.returncode == 0, done.stderr
     assert tree(out) == undisturbed["png"]
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from fix_resize.pipeline.cluster import check_address
 from tests.fix_resize.sets import COMMAND, make_folder
 
 pytestmark = [
@@ -128,3 +129,13 @@ def test_the_commands_for_several_machines_build_over_tls(tmp_path: Path) -> Non
     assert "certificate" in refused.stderr
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "fixed" / "output.json").exists()
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "tcp://[::1]:1", "localhost:1", "tls://10.0.0.7:1"])
+def test_a_scheduler_here_or_with_tls_needs_no_warning(address: str) -> None:
+    assert check_address(address) is None
+
+
+@pytest.mark.parametrize("address", ["tcp://10.0.0.7:8786", "ws://cluster:80"])
+def test_a_scheduler_elsewhere_needs_a_warning(address: str) -> None:
+    assert address in (check_address(address) or "")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import PIL
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageOps
 
 from fix_resize import oracle
 from fix_resize.resize import BACKENDS, apply, apply_many, backend_names, pillow_resize
@@ -21,6 +22,7 @@ from tests.fix_resize.cases import Case, Pixels, random_cases, random_picture
 from tests.imported import Imported
 from tests.raising import raises
 from tests.selection import cases
+from tools.golden_tables import FOLDER, TABLES, Row, combined, compute, frozen
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 
 kernel = Imported("fix_resize.kernel")
@@ -209,3 +211,47 @@ def test_fast_libraries_are_imported_on_request_only() -> None:
     code = "import sys, fix_resize.resize; print({'torch', 'numba', 'cv2'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("backend", ["pillow", "numpy", "numba", "torch"])
+def test_every_backend_gives_what_pillow_gives_of_the_inverted_drawing(backend: str) -> None:
+    if backend in ("numba", "torch"):
+        pytest.importorskip(backend)
+    drawings = np.random.default_rng(0).integers(0, 2, (3, 105, 105, 1), dtype=np.uint8) * np.uint8(255)
+    pixels = np.repeat(drawings, 3, axis=3)
+    made = apply_many(get_spec("inverted-28"), pixels, backend)
+    images = [ImageOps.invert(Image.fromarray(one)) for one in pixels]
+    wanted = [np.asarray(image.resize((28, 28), Image.Resampling.BILINEAR)) for image in images]
+    assert np.array_equal(made, np.stack(wanted))
+    assert np.array_equal(made[0], apply(get_spec("inverted-28"), Image.fromarray(pixels[0])))
+
+
+def test_white_paper_becomes_black() -> None:
+    paper = Image.new("RGB", (105, 105), "white")
+    assert not apply(get_spec("inverted-28"), paper).any()
+
+
+IMAGES = {"imagenet": 200, "dtd": 60, "tiny-imagenet-val": 10_000}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.oracle if n == "tiny-imagenet-val" else ()) for n in sorted(TABLES)],
+)
+def test_real_images_decode_and_resize_to_the_frozen_pixels(name: str, real_data: Path) -> None:
+    assert compute(name, real_data) == frozen(name)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_frozen_tables_are_whole(name: str) -> None:
+    *rows, last = frozen(name)
+    assert last.images == sum(row.images for row in rows) == IMAGES[name]
+    assert last == combined("all", rows)
+    assert get_spec("fix").id in (FOLDER / f"{name}.tsv").read_text(encoding="utf-8").splitlines()[0]
+
+
+def test_a_combined_hash_sees_every_change_and_no_order() -> None:
+    rows = [Row("a", 1, "00", "01"), Row("b", 1, "02", "03")]
+    assert combined("all", rows) == combined("all", rows[::-1])
+    for changed in (Row("b", 1, "02", "04"), Row("c", 1, "02", "03")):
+        assert combined("all", [rows[0], changed]).fix != combined("all", rows).fix

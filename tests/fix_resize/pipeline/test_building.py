@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +25,7 @@ from tests.fix_resize.sets import finished_shards, jpeg, make_folder, tree
 from tests.raising import raises
 from tools.golden_tables import frozen
 from wordnet_splits.base.digests import digest_file, digest_pixels
-from wordnet_splits.base.errors import DataError, MissingImageError, OutputError
+from wordnet_splits.base.errors import MissingImageError, OutputError
 from wordnet_splits.datasets.sources import open_source
 
 FIX = get_spec("fix")
@@ -306,33 +305,6 @@ def test_an_image_with_another_digest_is_not_taken_for_the_frozen_one(tmp_path: 
     assert pq.read_schema(tmp_path / job.table).names == IMAGE_SCHEMA.names
 
 
-def test_an_output_is_picklable_and_says_what_it_lacks(pictures: Path, tmp_path: Path) -> None:
-    made(pictures, tmp_path / "out", file_format="parquet")
-    output = open_output(tmp_path / "out")
-    assert "class-0/picture 000" in output
-    copy = pickle.loads(pickle.dumps(output))
-    np.testing.assert_array_equal(copy.pixels("class-2/picture 002"), output.pixels("class-2/picture 002"))
-    with raises(MissingImageError, where="out", naming="class-0/x"):
-        output.pixels("class-0/x")
-    with pytest.raises(MissingImageError):
-        output.pixels("class-2/picture 002", source="lsun")
-    with raises(OutputError, where="pictures"):
-        open_output(pictures)
-    assert output.table.schema.equals(IMAGE_SCHEMA)
-
-
-def test_changed_pixels_are_not_handed_out(pictures: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    made(pictures, out)
-    shutil.copy(out / "class-1" / "picture 001.png", out / "class-0" / "picture 000.png")
-    (out / "class-0" / "picture 003.png").write_bytes(b"")
-    output = open_output(out)
-    with raises(DataError, where="000.png"):
-        output.pixels("class-0/picture 000")
-    with raises(DataError, where="003.png"):
-        output.pixels("class-0/picture 003")
-
-
 def test_shards_load_as_images_with_datasets(pictures: Path, tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     made(pictures, tmp_path / "out", file_format="parquet")
@@ -354,16 +326,40 @@ def test_parquet_bytes_do_not_depend_on_when_they_are_written(pictures: Path, tm
     assert pa.types.is_struct(pq.read_schema(next((tmp_path / "a" / "data").iterdir())).field("image").type)
 
 
-def test_a_folder_of_the_same_name_that_was_built_anew_is_read_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def replace_image(root: Path) -> None:
+    shutil.copy(root / "class-1" / "picture 001.jpg", root / "class-0" / "picture 000.jpg")
+
+
+def link_image(root: Path) -> None:
+    (root / "class-0" / "picture 000.jpg").unlink()
+    (root / "class-0" / "picture 000.jpg").symlink_to(root / "class-1" / "picture 001.jpg")
+
+
+def mend_image(root: Path) -> None:
+    (root / "class-0" / "cut.jpg").write_bytes(jpeg(1))
+
+
+@pytest.mark.parametrize("change", [replace_image, link_image, mend_image], ids=lambda c: c.__name__)
+def test_a_changed_image_is_built_again(
+    pictures: Path, tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
-    for place in ("here", "there", "here"):
-        (tmp_path / place).mkdir(exist_ok=True)
-        monkeypatch.chdir(tmp_path / place)
-        shutil.rmtree("pictures", ignore_errors=True)
-        Path("pictures").mkdir()
-        noise = np.random.default_rng(len(list(tmp_path.rglob("*")))).integers(0, 256, (40, 40, 3), np.uint8)
-        Image.fromarray(noise).save("pictures/a.png")
-        made(Path("pictures"), Path("out"), file_format="parquet")
-        expected = apply(FIX, Image.fromarray(noise))
-        np.testing.assert_array_equal(open_output(Path("out")).pixels("a"), expected)
+    (pictures / "class-0" / "cut.jpg").write_bytes(jpeg(1)[:-200])
+    first = made(pictures, tmp_path / "out")
+    change(pictures)
+    again = made(pictures, tmp_path / "out")
+    fresh = made(pictures, tmp_path / "fresh")
+    assert again.built_shards == 1
+    assert again.fingerprint == fresh.fingerprint != first.fingerprint
+    assert again.quarantined == fresh.quarantined
+
+
+def test_other_images_of_the_same_names_under_another_root(pictures: Path, tmp_path: Path) -> None:
+    other = tmp_path / "others"
+    for number, path in enumerate(sorted(pictures.rglob("*.jpg"))):
+        target = other / path.relative_to(pictures)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(jpeg(number + 70))
+    first = made(pictures, tmp_path / "out")
+    second = made(other, tmp_path / "out")
+    assert second.reused_shards == 0
+    assert second.fingerprint == made(other, tmp_path / "fresh").fingerprint != first.fingerprint
