@@ -289,13 +289,6 @@ def test_freezing_an_incomplete_build_is_refused(command, tmp_path):
 # -- the program as a whole ------------------------------------------------------------------------------
 
 
-def test_without_arguments_it_helps(command):
-    done = command()
-    assert (done.code, done.out) == (2, "")
-    assert "Usage: wordnet-splits" in done.err
-    assert command("build", "--help").code == 0
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
