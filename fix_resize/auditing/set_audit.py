@@ -37,6 +37,9 @@ SCHEMA: Final = schema_of(
 )
 """Scores of each image (`smoothness`), the name of its original, and their differences (`Pair`), if any."""
 
+PURPOSE: Final = "histograms and grids of images"
+"""Purpose of matplotlib, for the error without it."""
+
 LEFT_OUT_SCHEMA: Final = schema_of("image_id reason detail")
 
 
@@ -149,7 +152,7 @@ def audit(
 
 def check_out(out: Path, sets: Iterable[str]) -> None:
     """Raise OutputError if ``out`` is inside a set; MissingPackageError without matplotlib."""
-    require_plots("histograms and grids of images")
+    require_plots(PURPOSE)
     for folder in map(Path, sets):
         if folder.is_dir() and out.resolve().is_relative_to(folder.resolve()):
             raise OutputError("is inside an audited set", where=str(out), hint="give a folder outside it")

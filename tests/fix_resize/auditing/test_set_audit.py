@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from fix_resize.auditing.measurements import measure, sample_ids
-from fix_resize.auditing.report_files import Histogram, save_grid, save_histograms
+from fix_resize.auditing.report_files import save_grid, write_report
 from fix_resize.auditing.set_audit import audit_images, fix_at, match_names
 from fix_resize.auditing.smoothness import total_variation
 from fix_resize.pipeline.building import PipelineSettings, build
@@ -119,31 +119,25 @@ def test_an_output_of_a_build_passes(file_format: str, tmp_path: Path) -> None:
     assert report.scores["difference"].to_pylist() == [0, 0, 0]
 
 
-def test_a_panel_of_each_histogram_and_no_date(tmp_path: Path) -> None:
-    rng = np.random.default_rng(61)
-    reference = rng.gamma(9, 5, 300)
-    histograms = [
-        Histogram(title, "$label", rng.gamma(9, 5, 50), alarmed=alarmed, fix_variation=reference)
-        for alarmed in (False, True)
-        for title in ("one", "two", "$three")
-    ]
-    save_histograms(histograms, "reference", reference, tmp_path / "x.svg")
-    first = (tmp_path / "x.svg").read_bytes()
-    save_histograms(histograms, "reference", reference, tmp_path / "x.svg")
-    assert (tmp_path / "x.svg").read_bytes() == first
-    assert b"<dc:date>" not in first
-    assert first.count(b'<g id="axes_') == 6
+def test_the_files_of_an_audit_are_the_same_every_time(tmp_path: Path) -> None:
+    folder = save(tmp_path / "$set", {f"{n}": photo(n, 32, 32) for n in range(6)})
+    images = open_images(str(folder))
+    written = []
+    for out in (tmp_path / "a", tmp_path / "b"):
+        paths = write_report(audit_images(images, images, images), images, images, out)
+        written.append({path.name: path.read_bytes() for path in paths})
+    assert written[0] == written[1]
+    assert set(written[0]) == {"scores.parquet", "audit.json", "histogram.svg", "suspicious.png"}
+    assert b"<dc:date>" not in written[0]["histogram.svg"]
     with pytest.raises(OutputError):
-        save_histograms(histograms, "reference", reference, tmp_path / "x.jpg")
-    with pytest.raises(OutputError):
-        save_histograms(histograms, "reference", reference, tmp_path / "x.svg" / "x.svg")
+        write_report(audit_images(images, images), images, None, folder / "0.png")
 
 
 def test_a_grid_shows_every_image_in_its_own_colours(tmp_path: Path) -> None:
     colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (200, 0, 200), (0, 200, 200), (90, 90, 0)]
     images = [np.full((8, 8, 3), colour, np.uint8) for colour in colours]
     rows = [(f"row {n} " + "long " * 30, images[2 * n : 2 * n + 2]) for n in range(3)]
-    save_grid(rows, ("left", "right-of-it, at length"), tmp_path / "g.png", wrap=2)
+    save_grid(rows, tmp_path / "g.png")
     with Image.open(tmp_path / "g.png") as picture:
         drawn = np.asarray(picture.convert("RGB")).reshape(-1, 3)
         assert "Software" not in picture.info

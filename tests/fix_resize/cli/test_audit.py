@@ -96,15 +96,6 @@ def test_json_and_files(command: Command, sets: Path, tmp_path: Path) -> None:
     assert kept == {key: value for key, value in found.items() if key != "files"}
 
 
-def test_files_are_the_same_bytes_every_time(command: Command, sets: Path, tmp_path: Path) -> None:
-    written = []
-    for name in ("one", "two"):
-        command("audit", sets / "nearest", "--reference", sets / "reference", "--out", tmp_path / name)
-        written.append({f.name: f.read_bytes() for f in (tmp_path / name).iterdir()})
-    assert written[0] == written[1]
-    assert len(written[0]) == 4
-
-
 def test_awkward_names(
     command: Command, sets: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
