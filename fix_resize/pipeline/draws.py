@@ -102,7 +102,7 @@ def _with_count(rule: ImageRule, per_class: int | None) -> ImageRule:
 def _check_drawable(recipe: Recipe, group: Group, rules: Mapping[str, ImageRule], name: str) -> None:
     """Raise SourceError if the draw depends on lists, other groups or overlapping pools."""
     pools = {rule.from_ for rule in rules.values()}
-    splits = [s for pool in pools for s in expand(group.source, pool or ())]
+    splits = [s for pool in pools for s in expand(group.source, pool or (), recipe.datasets)]
     reused = any(g.reuse for g in recipe.group if g.source == group.source)
     if None in pools or reused or len(splits) != len(set(splits)):
         raise SourceError(

@@ -32,7 +32,7 @@ from wordnet_splits.audit.thresholds import nearest_classes
 from wordnet_splits.benchmark.manifest.loading import Check
 from wordnet_splits.benchmark.resolve import declarations_of
 from wordnet_splits.benchmark.rules.relations import Kin, KnownClasses
-from wordnet_splits.datasets.catalog.declarations import Declaration, using_sources
+from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
 from wordnet_splits.datasets.sources.roots import Roots, declare_roots
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
@@ -75,8 +75,7 @@ def audit_classes(
     """
     taxonomy = taxonomy or load()
     declarations = declarations_of_lists(classes, against, manifests=manifests)
-    with using_sources(declarations):
-        declare_roots(roots)
+    declare_roots(roots, Sources.of(declarations))
     check: Check = "all" if images else "classes"
     every_listed, every_known = load_two_class_lists(
         classes, against, taxonomy, of=of, column=column, manifests=manifests, check=check

@@ -34,13 +34,13 @@ from wordnet_splits.benchmark.resolve import is_path, load_manifest
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog, read_catalog
 from wordnet_splits.datasets.catalog.declarations import (
     BESIDE,
+    LOCAL,
     Declaration,
+    declare,
     declared_name,
-    declared_sources,
     parse_declaration,
     read_declaration,
     register_declaration,
-    using_sources,
 )
 from wordnet_splits.datasets.catalog.table import known_sources
 from wordnet_splits.datasets.sources.roots import Roots
@@ -169,15 +169,16 @@ def make_benchmark(
         beside = None
         register_declaration(folder, dataset_name)
     dataset_name = dataset_name or name
-    with using_sources({} if beside is None else {dataset_name: read_declaration(beside)}):
-        dataset = declared_sources()[dataset_name]
-        unsure = _catalog(folder, dataset, beside, ask, accept, language, ids, steps)
-        if unsure and not accept:
-            return FolderBenchmark(name, out, steps.steps, unsure)
-        known_classes = _KnownClasses.parse(known, file, source)
-        of_known = {n: r for n, r in (roots or {}).items() if n == known_classes.source}
-        used_roots: dict[str, Path | str] = {**of_known, dataset.name: folder}
-        return _make(name, out, dataset, beside, known_classes, used_roots, unsure, steps, workers, progress)
+    if beside is not None:
+        declare(read_declaration(beside))
+    dataset = LOCAL.by_name[dataset_name]
+    unsure = _catalog(folder, dataset, beside, ask, accept, language, ids, steps)
+    if unsure and not accept:
+        return FolderBenchmark(name, out, steps.steps, unsure)
+    known_classes = _KnownClasses.parse(known, file, source)
+    of_known = {n: r for n, r in (roots or {}).items() if n == known_classes.source}
+    used_roots: dict[str, Path | str] = {**of_known, dataset.name: folder}
+    return _make(name, out, dataset, beside, known_classes, used_roots, unsure, steps, workers, progress)
 
 
 def _make(
@@ -267,8 +268,8 @@ def _copy_declaration(declaration: Declaration, folder: Path, out: Path, steps: 
         return file
     text = declaration.as_toml(f"{declaration.name}.tsv")
     if not file.exists():
-        with using_sources({declaration.name: declaration}):
-            classes_below(folder, declaration.name)  # as in `_declare`
+        declare(declaration)
+        classes_below(folder, declaration.name)  # as in `_declare`
         copy = parse_declaration(parse_toml(text, where=str(file)), str(file)).located(file)
         for path, target in (
             (declaration.catalog_file, copy.catalog_file),

@@ -18,8 +18,7 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.benchmark.construct.digesting import read_digests
 from wordnet_splits.benchmark.construct.population import count_difference
 from wordnet_splits.benchmark.recipe import declared_by
-from wordnet_splits.datasets.catalog import load_catalog
-from wordnet_splits.datasets.catalog.declarations import declared_sources, using_sources
+from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.catalog.inventory import INVENTORY_SCHEMA, MULTILABEL_SCHEMA
 from wordnet_splits.datasets.sources import check_source, open_source
 from wordnet_splits.datasets.sources.roots import Roots, resolve_root
@@ -60,30 +59,27 @@ def make_inventory(
     MissingImageError : an image cannot be opened; inventories are always complete.
     OutputError : another inventory is frozen there, or it cannot be written.
     """
-    with using_sources(declared_by(declared)):
-        root = resolve_root(name, roots)
-        check_source(name, root)
-        return _make(name, root, workers, progress)
-
-
-def _make(name: str, root: Path | None, workers: int, progress: Progress | None) -> MadeInventory:
-    declared = declared_sources().get(name)
-    if declared is None:
+    datasets = Sources.of(declared_by(declared))
+    root = resolve_root(name, roots, datasets)
+    check_source(name, root, datasets)
+    declaration = datasets.find(name)
+    if declaration is None:
         raise SourceError(
             f"{name} is not a dataset of your own: the ids of shipped sources that can be known are shipped"
         )
-    source = open_source(name, root)
+    source = open_source(name, root, datasets)
     rows = sorted((s, i, c) for batch in source.scan() for i, c, s in zip(*_columns(batch), strict=True))
-    catalog = load_catalog(name)
+    catalog = source.catalog()
     for split in source.splits:
         counts = Counter(class_id for of_split, _, class_id in rows if of_split == split)
         if (difference := count_difference(catalog, split, counts)) is not None:
             raise SourceError(
                 difference,
                 where=str(source.root),
-                hint=f"count anew: wordnet-splits catalog make --root {source.root} --out {declared.catalog}",
+                hint="count anew: wordnet-splits catalog make "
+                f"--root {source.root} --out {declaration.catalog}",
             )
-    out = declared.inventory_file
+    out = declaration.inventory_file
     with locked(out, busy="another `inventory make` is writing here"):
         classes = {image_id: class_id for _, image_id, class_id in rows}
         if len(classes) < len(rows):

@@ -26,7 +26,7 @@ from wordnet_splits.benchmark.recipe.drafting import DraftGroup, draft_recipe, p
 from wordnet_splits.benchmark.rules import Key, Verdict
 from wordnet_splits.benchmark.rules.evidence import join_names, sentence
 from wordnet_splits.datasets.catalog import catalog_names
-from wordnet_splits.datasets.catalog.declarations import declared_sources, using_sources
+from wordnet_splits.datasets.catalog.declarations import LOCAL
 from wordnet_splits.datasets.sources.roots import Roots, declare_roots
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
@@ -124,8 +124,7 @@ def new_recipe(
     write_text(out, text)
     try:
         recipe = load_recipe(out)
-        with using_sources(recipe.declarations):
-            build = build_recipe(recipe, {})
+        build = build_recipe(recipe, {})
     except BaseException:
         if written:  # it does not build
             out.unlink(missing_ok=True)
@@ -161,7 +160,7 @@ def _declared(groups: Sequence[DraftGroup], out: Path) -> tuple[list[str], list[
     folder = out.absolute().parent.resolve()
     tables, notes = [], []
     for name in sorted({group.source for group in groups} - set(catalog_names())):
-        declared = declared_sources()[name]
+        declared = LOCAL.by_name[name]
         files = [declared.catalog_file.resolve(), declared.inventory_file.resolve()]
         if all(file.is_relative_to(folder) for file in files):
             catalog, inventory = (file.relative_to(folder).as_posix() for file in files)

@@ -265,12 +265,12 @@ def show_thresholds(
     """Count the classes that are near, far, below or above known ones, threshold by threshold."""
     from wordnet_splits.audit.thresholds import thresholds
     from wordnet_splits.benchmark.recipe import declared_by
-    from wordnet_splits.datasets.catalog.declarations import using_sources
+    from wordnet_splits.datasets.catalog.declarations import declare
 
     check_outputs(out, plot, inputs=(classes, against))
-    with using_sources(declared_by(declared)):
-        parse_roots(root or [])
-        counts = thresholds(classes, against, measure=measure, of=of, column=column, manifests=manifests)
+    declare(*declared_by(declared).values())
+    parse_roots(root or [])
+    counts = thresholds(classes, against, measure=measure, of=of, column=column, manifests=manifests)
     if out is not None:
         counts.write(out)
         to_stderr(f"written to {out}")

@@ -152,7 +152,7 @@ def _read_classes(
     """Return the classes, and a description of their origin."""
     from wordnet_splits.base.names import printable
     from wordnet_splits.benchmark.recipe import declaration_in
-    from wordnet_splits.datasets.catalog.declarations import using_sources
+    from wordnet_splits.datasets.catalog.declarations import declare
     from wordnet_splits.linking.classes import classes_below, listed_classes, origin_of, read_names
 
     if [bool(name), root is not None, names is not None].count(True) != 1:
@@ -163,8 +163,8 @@ def _read_classes(
         if declared is None:
             return classes_below(root), origin_of(root)
         declaration = declaration_in(declared)
-        with using_sources({declaration.name: declaration}):
-            return classes_below(root, declaration.name), origin_of(root, declaration.name)
+        declare(declaration)
+        return classes_below(root, declaration.name), origin_of(root, declaration.name)
     if names is not None:
         return read_names(names), f"the names in {printable(names.name)}"
     return listed_classes(name or []), "names given"

@@ -83,14 +83,14 @@ def new_recipe(
     """Write a commented recipe, and print its classes, images, evidence and overlaps."""
     from wordnet_splits.authoring.new_recipe import new_recipe
     from wordnet_splits.benchmark.recipe import declared_by
-    from wordnet_splits.datasets.catalog.declarations import using_sources
+    from wordnet_splits.datasets.catalog.declarations import declare
 
     path = out or Path(f"{name}.toml")
-    with using_sources(declared_by(declared)):
-        roots = parse_roots(root or [])
-        recipe = new_recipe(
-            name, path, known=id_, near=near or (), far=far or (), external=external or (), roots=roots
-        )
+    declare(*declared_by(declared).values())
+    roots = parse_roots(root or [])
+    recipe = new_recipe(
+        name, path, known=id_, near=near or (), far=far or (), external=external or (), roots=roots
+    )
     for note in recipe.notes:
         to_stderr(note)
     print_result(recipe, json, lambda: _print_recipe(recipe, root or []))

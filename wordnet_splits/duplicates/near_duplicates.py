@@ -21,7 +21,6 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.benchmark.construct.leak_kinds import TRAINING_ROLES
 from wordnet_splits.benchmark.manifest import Manifest, Part
-from wordnet_splits.datasets.catalog.declarations import using_sources
 from wordnet_splits.datasets.sources import Source, open_source, source_class
 from wordnet_splits.datasets.sources.image_set import SourceReader
 from wordnet_splits.datasets.sources.roots import Roots
@@ -123,13 +122,14 @@ def find_near_duplicates(
     if not 0 <= threshold <= MAX_THRESHOLD:
         raise SplitsError(f"the threshold must be 0 to {MAX_THRESHOLD} bits, not {threshold}")
     report = NearReport(threshold)
-    with using_sources(manifest.declarations):
-        sets = _sets_at_hand(manifest, roots, report)
-        ids: dict[str, set[str]] = {}
-        for table in sets.values():
-            for name, image_id in zip(_values(table, "source"), _values(table, "image_id"), strict=True):
-                ids.setdefault(name, set()).add(image_id)
-        opened = {n: open_source(n, roots.get(n) if source_class(n).rooted else None) for n in sorted(ids)}
+    datasets = manifest.datasets
+    sets = _sets_at_hand(manifest, roots, report)
+    ids: dict[str, set[str]] = {}
+    for table in sets.values():
+        for name, image_id in zip(_values(table, "source"), _values(table, "image_id"), strict=True):
+            ids.setdefault(name, set()).add(image_id)
+    rooted = {n for n in ids if source_class(n, datasets).rooted}
+    opened = {n: open_source(n, roots.get(n) if n in rooted else None, datasets) for n in sorted(ids)}
     hashes: dict[str, dict[str, bytes]] = {}
     for name, source in opened.items():
         hashes[name], problems = hash_images(source, sorted(ids[name]), workers=workers, progress=progress)
@@ -249,7 +249,7 @@ def _sets_at_hand(manifest: Manifest, roots: Roots, report: NearReport) -> dict[
             continue
         table = manifest.parts[part]()
         compared_set.images = table.num_rows
-        if source_class(row.source).rooted and row.source not in roots:
+        if source_class(row.source, manifest.datasets).rooted and row.source not in roots:
             compared_set.why = f"no root of {row.source}"
         else:
             sets[part] = table

@@ -21,7 +21,6 @@ from wordnet_splits.benchmark.images.raw_images import (
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.carried import write_carried
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.datasets.catalog.declarations import using_sources
 from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.exchange.formats.registry import FORMATS
 from wordnet_splits.exchange.paths import PATHS
@@ -98,8 +97,7 @@ def export_benchmark(
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise OutputError("is there already", where=str(out), hint="give --out a new or empty folder")
         with replacing_folder(out) as folder:
-            with using_sources(manifest.declarations):
-                exchange_format.write(task, folder)
+            exchange_format.write(task, folder)
             exported = set(manifest.classes["source"].to_pylist())
             carried = [row for row in manifest.data.fingerprints.sources if row.name in exported]
             write_carried(manifest.declarations, carried, folder)

@@ -12,7 +12,7 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.benchmark.manifest.carried import carried_names, read_carried
 from wordnet_splits.benchmark.manifest.tables import ROLES, SPLITS
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.datasets.catalog.declarations import Declaration, using_sources
+from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
 from wordnet_splits.datasets.sources import source_names
 from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.exchange.archives.kim_archive import import_archive
@@ -71,21 +71,20 @@ def import_benchmark(
         overlap = count_overlap(load_manifest(imported.like), imported.manifest)
         return replace(imported, in_common=overlap)
     exchange_format = FORMATS.find(format, near=get_close_matches(format, [ARCHIVE]))()
-    with using_sources(declarations_beside(path)):
-        _check(split, roles or {}, [*(sources or {}).values(), *([source] if source else [])])
-        entries = exchange_format.read(ImportTask(path, split))
-        disk_paths = DiskPaths(options.roots, format)
-        resolved = resolve(entries, format, sources or {}, fallback=source, disk_paths=disk_paths)
-        if resolved.unmatched and not allow_missing:
-            hint = "say --source GROUP=NAME, or leave them out with --allow-missing"
-            raise DataError(unmatched_message(resolved), where=str(path), hint=hint)
-        if not resolved.images:
-            raise DataError("lists no image", where=str(path))
-        _check_groups({*(roles or {}), *(sources or {})}, resolved)
-        imported = benchmark_from_lists(
-            resolved.images, path, out, name=name, roles=roles or {}, options=options
-        )
-        return replace(imported, unmatched=[*resolved.unmatched, *imported.unmatched])
+    datasets = Sources.of(declarations_beside(path))
+    options = replace(options, datasets=datasets)
+    _check(split, roles or {}, [*(sources or {}).values(), *([source] if source else [])], datasets)
+    entries = exchange_format.read(ImportTask(path, split, datasets))
+    disk_paths = DiskPaths(options.roots, format, datasets)
+    resolved = resolve(entries, format, sources or {}, datasets, fallback=source, disk_paths=disk_paths)
+    if resolved.unmatched and not allow_missing:
+        hint = "say --source GROUP=NAME, or leave them out with --allow-missing"
+        raise DataError(unmatched_message(resolved), where=str(path), hint=hint)
+    if not resolved.images:
+        raise DataError("lists no image", where=str(path))
+    _check_groups({*(roles or {}), *(sources or {})}, resolved)
+    imported = benchmark_from_lists(resolved.images, path, out, name=name, roles=roles or {}, options=options)
+    return replace(imported, unmatched=[*resolved.unmatched, *imported.unmatched])
 
 
 def declarations_beside(path: Path) -> dict[str, Declaration]:
@@ -94,15 +93,15 @@ def declarations_beside(path: Path) -> dict[str, Declaration]:
     return read_carried(folder, carried_names(folder))
 
 
-def _check(split: str, roles: Mapping[str, str], sources: list[str]) -> None:
+def _check(split: str, roles: Mapping[str, str], sources: list[str], datasets: Sources) -> None:
     if split not in SPLITS:
         raise unknown("split", split, SPLITS)
     for role in roles.values():
         if role not in ROLES or role == "excluded":
             raise unknown("role", role, [r for r in ROLES if r != "excluded"])
     for name in sources:
-        if name not in source_names():
-            raise unknown("source", name, source_names())
+        if name not in source_names(datasets):
+            raise unknown("source", name, source_names(datasets))
 
 
 def _check_groups(named: Collection[str], resolved: Resolved) -> None:

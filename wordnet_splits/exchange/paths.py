@@ -26,6 +26,7 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.manifest.tables import SPLITS
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog
+from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.sources import Source, open_source
 from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.exchange.entries import slug
@@ -276,8 +277,8 @@ def encoded_path(path: str, format_name: str) -> str:
 class DiskPaths:
     """Images by their paths on disk, from a scan of the root of each source whose paths occur."""
 
-    def __init__(self, roots: Roots, format_name: str) -> None:
-        self._roots, self._format = roots, format_name
+    def __init__(self, roots: Roots, format_name: str, datasets: Sources) -> None:
+        self._roots, self._format, self._datasets = roots, format_name, datasets
         self._ids: dict[str, dict[str, str]] = {}
 
     def find(self, path: str, source: str | None = None) -> tuple[str, str] | None:
@@ -297,7 +298,7 @@ class DiskPaths:
         if not slash or name not in self._roots:
             return None
         if name not in self._ids:
-            source = open_source(name, self._roots[name])
+            source = open_source(name, self._roots[name], self._datasets)
             paths = ((disk_path(source, image_id), image_id) for image_id, _, _ in source.rows(source.splits))
             self._ids[name] = {encoded_path(p, self._format): image_id for p, image_id in paths if p}
         image_id = self._ids[name].get(path)

@@ -23,7 +23,7 @@ from wordnet_splits.benchmark.manifest.carried import source_rows, write_carried
 from wordnet_splits.benchmark.manifest.tables import CUT_ORDER, ROLES
 from wordnet_splits.benchmark.recipe import Recipe, load_recipe
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog
-from wordnet_splits.datasets.catalog.declarations import declared_sources
+from wordnet_splits.datasets.catalog.declarations import LOCAL, Sources
 from wordnet_splits.datasets.catalog.inventory import FOLDER, LIST_SCHEMA
 from wordnet_splits.datasets.sources import source_class
 from wordnet_splits.datasets.sources.noise import NoiseId, NoiseSource
@@ -40,6 +40,7 @@ class _Group:
     source: str
     role: str
     view: str
+    datasets: Sources = LOCAL
     splits: dict[str, list[ListEntry]] = field(default_factory=lambda: defaultdict(list))
 
     @property
@@ -54,7 +55,7 @@ class _Group:
     @property
     def rules(self) -> dict[str, object]:
         """Image rules by split if only classes are listed: all test images."""
-        splits = load_catalog(self.source).splits
+        splits = load_catalog(self.source, self.datasets).splits
         split_name = next((split for split in ("test", "val") if split in splits), splits[-1])
         return {"test": {"from": split_name, "all": True}}
 
@@ -90,7 +91,7 @@ def benchmark_from_lists(
     RecipeError : the recipe builds nothing, such as one without training classes.
     """
     name = slug(name or path.stem)
-    groups = sorted(_groups(images, roles), key=lambda g: (ROLES.index(g.role), g.name))
+    groups = sorted(_groups(images, roles, options.datasets), key=lambda g: (ROLES.index(g.role), g.name))
     bare = [g for g in groups if g.role != "id" and not g.listed] if any(g.listed for g in groups) else []
     if bare and not options.allow_missing:
         reason = (
@@ -98,8 +99,8 @@ def benchmark_from_lists(
         )
         raise DataError(reason, where=printable(path), hint="leave out such groups with --allow-missing")
     groups = [group for group in groups if group not in bare]
-    _check_labels(groups)
-    declared = {n: d for n, d in declared_sources().items() if n not in catalog_names()}
+    _check_labels(groups, options.datasets)
+    declared = {n: d for n, d in options.datasets.by_name.items() if n not in catalog_names()}
     own = {g.source: declared[g.source] for g in groups if g.source in declared}
     recipe = out / f"{name}.toml"
     if recipe.exists():
@@ -125,7 +126,7 @@ def benchmark_from_lists(
     return replace(imported, recipe=recipe, manifest=build.manifest, problems=build.problems)
 
 
-def _groups(images: Sequence[ListEntry], roles: Mapping[str, str]) -> list[_Group]:
+def _groups(images: Sequence[ListEntry], roles: Mapping[str, str], datasets: Sources) -> list[_Group]:
     """Collect images by group; a group with several sources becomes several groups."""
     sources: dict[str, set[str]] = defaultdict(set)
     for entry in images:
@@ -138,7 +139,7 @@ def _groups(images: Sequence[ListEntry], roles: Mapping[str, str]) -> list[_Grou
         key = (entry.group, entry.source or "")
         if key not in groups:
             name = slug(entry.group if len(sources[entry.group]) == 1 else f"{entry.group}-{entry.source}")
-            groups[key] = _Group(name, key[1], "", RAW_VIEW)
+            groups[key] = _Group(name, key[1], "", RAW_VIEW, datasets)
         groups[key].splits[entry.split].append(entry)
         views[key].add(entry.view)
         declared_roles[key].add(entry.role)
@@ -160,13 +161,13 @@ def _groups(images: Sequence[ListEntry], roles: Mapping[str, str]) -> list[_Grou
     return list(groups.values())
 
 
-def _check_labels(groups: Sequence[_Group]) -> None:
+def _check_labels(groups: Sequence[_Group], datasets: Sources) -> None:
     """Raise DataError where an image of an ID class has another label than its class in the benchmark."""
     of_role = {
         role: [(group.source, group.classes) for group in groups if group.role == role]
         for role in ("id", "csid")
     }
-    labels = number_classes(of_role["id"], of_role["csid"])
+    labels = number_classes(of_role["id"], of_role["csid"], datasets)
     for group in groups:
         for entry in group.entries:
             label = labels.get((group.source, entry.class_id or ""), -1)
@@ -223,7 +224,7 @@ def _recipe_text(name: str, groups: Sequence[_Group], like: Recipe | None) -> st
     for group in groups:
         table: dict[str, object] = {"name": group.name, "role": group.role}
         table |= {"source": group.source, "view": group.view}
-        if not group.listed and issubclass(source_class(group.source), NoiseSource):
+        if not group.listed and issubclass(source_class(group.source, group.datasets), NoiseSource):
             hint = "leave the group out, or import a format that names images"
             raise DataError("classes of noise have no image size", where=f"group {group.name}", hint=hint)
         if noise := NoiseId.parse(next(iter(group.entries)).image_id or ""):

@@ -9,6 +9,7 @@ from functools import cache
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog
+from wordnet_splits.datasets.catalog.declarations import LOCAL, Sources
 from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.datasets.sources import source_class, source_names
 from wordnet_splits.exchange.entries import MAX_ENTRIES, ListEntry
@@ -31,6 +32,7 @@ def resolve(
     entries: Iterable[ListEntry],
     format_name: str,
     sources: Mapping[str, str],
+    datasets: Sources = LOCAL,
     *,
     fallback: str | None = None,
     disk_paths: DiskPaths | None = None,
@@ -40,6 +42,7 @@ def resolve(
     Parameters
     ----------
     sources : source of each group whose paths do not tell it.
+    datasets : the users' datasets that may be named.
     fallback : source of the other groups.
     disk_paths : images by their paths on disk.
 
@@ -49,7 +52,8 @@ def resolve(
     """
     resolved = Resolved()
     listed_keys: set[tuple[str, str, str, str]] = set()
-    classes_of = cache(lambda source: ImageClasses(source) if source in source_names() else None)
+    names = source_names(datasets)
+    classes_of = cache(lambda source: ImageClasses(source, datasets) if source in names else None)
     for number, entry in enumerate(entries):
         if number >= MAX_ENTRIES:
             raise DataError(f"more than {MAX_ENTRIES:,} images", hint="import it in parts")
@@ -101,12 +105,13 @@ def _image(
 class ImageClasses:
     """Classes of a source's images by image id; catalog and inventories are loaded once."""
 
-    def __init__(self, source: str) -> None:
-        self.catalog = load_catalog(source)
-        self._source = source
-        read = _shipped_classes if source in catalog_names() else _read_classes
-        self._inventory = read(source)
-        self._complete = bool(self._inventory) and set(inventory_splits(source)) == set(self.catalog.splits)
+    def __init__(self, source: str, datasets: Sources = LOCAL) -> None:
+        self.catalog = load_catalog(source, datasets)
+        self._class = source_class(source, datasets)
+        is_shipped = source in catalog_names()
+        self._inventory = _shipped_classes(source) if is_shipped else _read_classes(source, datasets)
+        listed = inventory_splits(source, datasets)
+        self._complete = bool(self._inventory) and set(listed) == set(self.catalog.splits)
 
     def of(self, image_id: str, folder: str | None = None) -> str | None:
         """Return the class of an image, None if the source cannot have an image of that id.
@@ -121,7 +126,7 @@ class ImageClasses:
             return None
         if class_id is None:
             try:
-                class_id = source_class(self._source).class_of(image_id)
+                class_id = self._class.class_of(image_id)
             except KeyError:
                 return None
         if class_id is None:
@@ -133,11 +138,11 @@ class ImageClasses:
         return class_id if folder in (None, "", class_id, class_id.replace("/", "-")) else None
 
 
-def _read_classes(source: str) -> dict[str, str]:
+def _read_classes(source: str, datasets: Sources = LOCAL) -> dict[str, str]:
     """Return the class of every image in the inventories of a source."""
     classes: dict[str, str] = {}
-    for split in inventory_splits(source):
-        table = load_inventory(source, split)
+    for split in inventory_splits(source, datasets):
+        table = load_inventory(source, split, datasets)
         assert table is not None
         names = [sys.intern(name) for name in table["class_id"].to_pylist()]
         classes.update(zip(table["image_id"].to_pylist(), names, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -25,6 +26,7 @@ from wordnet_splits.benchmark.images.raw_images import (
     no_root,
 )
 from wordnet_splits.benchmark.manifest import Manifest, Part
+from wordnet_splits.datasets.catalog.declarations import LOCAL, Sources
 from wordnet_splits.datasets.sources import Source, source_class
 from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.exchange.paths import CaseClashes, disk_path, encoded_path, official_path, tree_path
@@ -51,19 +53,27 @@ class ImportTask:
     Attributes
     ----------
     split : split of a file whose name does not tell it.
+    datasets : the users' datasets that may be named.
     """
 
     path: Path
     split: str = "test"
+    datasets: Sources = LOCAL
 
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """Roots to read images from, whether missing images are left out, and where progress is reported."""
+    """Roots to read images from, whether missing images are left out, and where progress is reported.
+
+    Attributes
+    ----------
+    datasets : the users' datasets that may be named.
+    """
 
     roots: Roots
     allow_missing: bool
     progress: Progress | None
+    datasets: Sources = LOCAL
 
 
 class Picture(NamedTuple):
@@ -112,6 +122,11 @@ class ExportTask:
     problems: list[Problem] = field(default_factory=list)
     images: int = 0
     _case_clashes: dict[Part, CaseClashes] = field(default_factory=dict)
+
+    @cached_property
+    def _classes_of_sources(self) -> Mapping[str, type[Source]]:
+        names = set(self.manifest.classes["source"].to_pylist())
+        return {name: source_class(name, self.manifest.datasets) for name in names}
 
     def tables(self) -> Iterator[tuple[Part, pa.Table]]:
         """Yield the image table of each (split, group)."""
@@ -169,7 +184,7 @@ class ExportTask:
     def _disk_path(self, row: ImageRow) -> str | None:
         """Return the path of an image on disk as the format holds it, None if it has no file of its own."""
         source = self.sources.get(row["source"])
-        if source is None and source_class(row["source"]).rooted:
+        if source is None and self._classes_of_sources[row["source"]].rooted:
             raise no_root(row["source"], row["group"])
         raw = source is not None and row["view"] == RAW_VIEW
         path = disk_path(source, row["image_id"]) if source is not None and raw else None
@@ -191,7 +206,7 @@ class ExportTask:
 
     def _extension(self, row: ImageRow) -> str:
         """Return the extension of an image in our tree, "" if its format is unknown."""
-        if row["view"] != RAW_VIEW or source_class(row["source"]).lossless:
+        if row["view"] != RAW_VIEW or self._classes_of_sources[row["source"]].lossless:
             return ".png"
         source = self.sources.get(row["source"])
         with suppress(KeyError, OSError):  # lists can be written without the picture

@@ -11,7 +11,6 @@ from wordnet_splits.base.schemas import Role
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.recipe import Group, is_shipped, load_recipe
 from wordnet_splits.benchmark.rules.phrases import rule_words
-from wordnet_splits.datasets.catalog.declarations import using_sources
 from wordnet_splits.datasets.sources import source_class
 from wordnet_splits.datasets.sources.citation import paper_title
 from wordnet_splits.explorer.columns import SynsetNumbers, to_columns
@@ -33,8 +32,7 @@ def index_entry(manifest: Manifest) -> dict[str, Any]:
     Benchmarks of one ``family`` build the same paper; those of one ``draw`` are variants of one benchmark.
     """
     recipe = load_recipe(manifest)
-    with using_sources(manifest.declarations):
-        rooted = sorted(name for name in recipe.sources if source_class(name).rooted)
+    rooted = sorted(name for name in recipe.sources if source_class(name, recipe.datasets).rooted)
     path = manifest.name if is_shipped(recipe) else f"./{manifest.name}"
     roots = "".join(f" --root {name}=DIR" for name in rooted)
     groups = ({name: getattr(row, name) for name in GROUP} for row in manifest.groups)

@@ -16,7 +16,7 @@ from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.sampling import order_images
 from wordnet_splits.benchmark.images.raw_images import RawImages, open_sources, png
 from wordnet_splits.benchmark.manifest import Manifest
-from wordnet_splits.datasets.catalog.declarations import Declaration, using_sources
+from wordnet_splits.datasets.catalog.declarations import Declaration
 from wordnet_splits.datasets.sources import Source, SourceInfo, source_info
 from wordnet_splits.datasets.sources.roots import Roots
 
@@ -84,26 +84,23 @@ def write_samples(manifest: Manifest, site: Path, roots: Roots | None, per_class
     for name in sorted({row.source for row in manifest.groups}.difference(sources)):
         samples.withheld.append(f"No pictures of {name} are shown: its image ids are not known yet.")
     relevant = {name: root for name, root in (roots or {}).items() if name in sources}
-    with using_sources(manifest.declarations):
-        infos = {name: source_info(name) for name in sources}
-        authors = manifest.data.about.authors
-        shown = {
-            name for name, info in infos.items() if _may_show(info, manifest.declarations.get(name), authors)
-        }
-        opened = open_sources(sorted(shown | set(relevant)), relevant, manifest.declarations)
-        for name, info in infos.items():
-            if name not in shown:
-                terms = (
-                    f"its licence ({info.licence}) does not allow it"
-                    if info.licence
-                    else "it states no licence"
-                )
-                samples.withheld.append(f"No pictures of {name} are shown: {terms}.")
-            elif name not in opened:
-                samples.withheld.append(f"No pictures of {name} are shown: its files were not at hand.")
-            else:
-                samples.files.update(_write_source(manifest, opened[name], site, per_class))
-                samples.credits.append(_credit(info, manifest.declarations.get(name)))
+    infos = {name: source_info(name, manifest.datasets) for name in sources}
+    authors = manifest.data.about.authors
+    shown = {
+        name for name, info in infos.items() if _may_show(info, manifest.declarations.get(name), authors)
+    }
+    opened = open_sources(sorted(shown | set(relevant)), relevant, manifest.declarations)
+    for name, info in infos.items():
+        if name not in shown:
+            terms = (
+                f"its licence ({info.licence}) does not allow it" if info.licence else "it states no licence"
+            )
+            samples.withheld.append(f"No pictures of {name} are shown: {terms}.")
+        elif name not in opened:
+            samples.withheld.append(f"No pictures of {name} are shown: its files were not at hand.")
+        else:
+            samples.files.update(_write_source(manifest, opened[name], site, per_class))
+            samples.credits.append(_credit(info, manifest.declarations.get(name)))
     return samples
 
 

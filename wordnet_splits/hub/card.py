@@ -14,7 +14,7 @@ from wordnet_splits.benchmark.checks.freeze import changes_of
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest
 from wordnet_splits.benchmark.recipe import load_recipe, recipe_names
 from wordnet_splits.benchmark.rules.phrases import rule_words
-from wordnet_splits.datasets.catalog.declarations import merge_declarations, using_sources
+from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.fetching.published import SUMS
 from wordnet_splits.datasets.sources import source_class, source_info
 from wordnet_splits.hub.attribution import front_matter
@@ -39,11 +39,6 @@ def card_of(release: Release, address: Address | None) -> str:
 
     It starts with the metadata (licence, tags) and the text of the release's own ``README.md``.
     """
-    with using_sources(merge_declarations(manifest.declarations for manifest in release.benchmarks)):
-        return _card_of(release, address)
-
-
-def _card_of(release: Release, address: Address | None) -> str:
     name = address.repo.partition("/")[2] if address else release.title
     head: dict[str, Any] = {"pretty_name": name, "task_categories": ["image-classification"]}
     head |= {**front_matter(release.benchmarks), **release.metadata}
@@ -83,8 +78,7 @@ def _example(release: Release) -> tuple[Manifest, str, str]:
 def _rooted_sources(manifest: Manifest) -> list[str]:
     """Return the sources of a benchmark whose pictures are read from the user's folders, sorted."""
     recipe = load_recipe(manifest)
-    with using_sources(manifest.declarations):
-        return sorted(source for source in recipe.sources if source_class(source).rooted)
+    return sorted(source for source in recipe.sources if source_class(source, recipe.datasets).rooted)
 
 
 def _reading(release: Release, address: Address | None) -> str:
@@ -202,7 +196,8 @@ def _number(value: int | None, form: str = "{:,}") -> str:
 def _sources(release: Release) -> str:
     names = sorted({name for m in release.benchmarks for name in load_recipe(m).sources_named})
     intro = "## Sources\n\nThe pictures are their publishers', under their terms; none is here.\n\n"
-    infos = [source_info(name) for name in names]
+    datasets = Sources.of(*(manifest.declarations for manifest in release.benchmarks))
+    infos = [source_info(name, datasets) for name in names]
     rows = [(name, i.title, i.licence, i.url) for name, i in zip(names, infos, strict=True)]
     return (intro + markdown_table(("source", "what", "licence", "where"), rows)).rstrip()
 

@@ -22,7 +22,6 @@ from wordnet_splits.benchmark.manifest.places import whole_folder
 from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
 from wordnet_splits.benchmark.rules.phrases import rule_words
-from wordnet_splits.datasets.catalog.declarations import using_sources
 from wordnet_splits.datasets.sources import source_class, source_info
 from wordnet_splits.datasets.sources.noise import NoiseSource
 from wordnet_splits.hub.attribution import HOME, KEYWORDS, about_of, licence_address
@@ -85,12 +84,8 @@ def croissant_of(
     ------
     MissingPackageError : mlcroissant is not installed.
     """
-    with using_sources(manifest.declarations):
-        return _croissant_of(manifest, metadata or {}, url)
-
-
-def _croissant_of(manifest: Manifest, settings: Mapping[str, Any], url: str | None) -> str:
     mlc = need("mlcroissant", "hub", where=FILE)
+    settings = metadata or {}
     recipe = load_recipe(manifest)
     folder = whole_folder(manifest)
     paths = {"classes": "classes.parquet"}
@@ -145,9 +140,9 @@ def _creator(mlc: Any, author: Author) -> Any:
 
 def _provenance(manifest: Manifest) -> dict[str, Any]:
     """Return the keys that mlcroissant does not write: synthetic data, sources, recipe and program."""
-    recipe = load_recipe(manifest)
-    noise = {name for name in recipe.sources_named if issubclass(source_class(name), NoiseSource)}
-    sources = [source_info(name) for name in recipe.sources_named if name not in noise]
+    recipe, datasets = load_recipe(manifest), manifest.datasets
+    noise = {name for name in recipe.sources_named if issubclass(source_class(name, datasets), NoiseSource)}
+    sources = [source_info(name, datasets) for name in recipe.sources_named if name not in noise]
     program = f"wordnet-splits {manifest.data.provenance.get('wordnet-splits', '')}".strip()
     label = f"recipe of {manifest.name}, version {manifest.version}, seed {manifest.data.seed}"
     return {
@@ -197,7 +192,7 @@ def _date(value: object) -> datetime | None:
 
 def _description(manifest: Manifest) -> str:
     recipe = load_recipe(manifest)
-    licences = (f"{name}: {source_info(name).licence}" for name in recipe.sources_named)
+    licences = (f"{name}: {source_info(name, manifest.datasets).licence}" for name in recipe.sources_named)
     counts = (f"{row.split} {row.group} ({row.role}) {row.actual:,}" for row in manifest.groups if row.actual)
     return (
         f"{recipe.title or manifest.name}. Counts: {'; '.join(counts)}. "

@@ -15,7 +15,7 @@ from pathlib import Path
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import check_name, counted, listed, printable, same_spelling
 from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.datasets.catalog.declarations import declared_name, declared_sources, register_declaration
+from wordnet_splits.datasets.catalog.declarations import LOCAL, declared_name, register_declaration
 from wordnet_splits.datasets.sources.layouts import open_layout
 from wordnet_splits.datasets.sources.layouts.folder_tree import Parts
 from wordnet_splits.datasets.sources.layouts.folders import Folders, class_folders, picture_names
@@ -166,7 +166,7 @@ def declared_classes(name: str, root: Path) -> DatasetClasses:
     """
     folder = check_root(root, name)
     register_declaration(folder, name)
-    declaration = declared_sources()[name]
+    declaration = LOCAL.by_name[name]
     layout = open_layout(folder, declaration)
     if isinstance(layout, Folders):
         return folder_classes(root, declaration.splits)

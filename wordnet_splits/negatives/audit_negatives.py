@@ -26,7 +26,6 @@ from wordnet_splits.audit.class_list import (
     load_class_list,
 )
 from wordnet_splits.audit.images import image_counts
-from wordnet_splits.audit.overlaps import declarations_of_lists
 from wordnet_splits.audit.report import NAMESAKE
 from wordnet_splits.base.errors import DataError, ManifestError
 from wordnet_splits.base.text_formats import read_json
@@ -36,7 +35,6 @@ from wordnet_splits.benchmark.manifest.places import frozen_folders
 from wordnet_splits.benchmark.resolve import has_manifest, load_manifest
 from wordnet_splits.benchmark.rules.keywords import folded_name
 from wordnet_splits.benchmark.rules.relations import Kin, KnownClasses
-from wordnet_splits.datasets.catalog.declarations import using_sources
 from wordnet_splits.negatives.negative_words import Word, read_words
 from wordnet_splits.negatives.negatives_report import NamedClass, NegativesAudit, NegativeWord, OodSetCount
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
@@ -79,13 +77,12 @@ def audit_negatives(
     taxonomy = taxonomy or load()
     ood = [ood] if isinstance(ood, str) else ood
     word_list = read_words(words, column)
-    with using_sources(declarations_of_lists(known, *(ood or ()), manifests=manifests)):
-        known_classes = load_class_list(known, taxonomy, manifests=manifests).as_known()
-        if ood is None:
-            ood_sets = _usual_ood_sets(known_classes, manifests)
-        else:
-            ood_sets = _by_name(_ood_sets(ood, taxonomy, manifests))
-        test_indices = [_NameIndex(ood_set, taxonomy, image_counts(ood_set)) for ood_set in ood_sets]
+    known_classes = load_class_list(known, taxonomy, manifests=manifests).as_known()
+    if ood is None:
+        ood_sets = _usual_ood_sets(known_classes, manifests)
+    else:
+        ood_sets = _by_name(_ood_sets(ood, taxonomy, manifests))
+    test_indices = [_NameIndex(ood_set, taxonomy, image_counts(ood_set)) for ood_set in ood_sets]
     senses = [
         taxonomy.senses(word.text.replace(" ", "_")) if word.is_noun else () for word in word_list.words
     ]

@@ -12,7 +12,6 @@ from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.datasets.catalog.declarations import using_sources
 from wordnet_splits.datasets.sources import source_class, source_info
 from wordnet_splits.datasets.sources.citation import citation_of
 
@@ -176,9 +175,8 @@ def _sources(about: About) -> list[str]:
         manifest = load_manifest(about.benchmark)
     except SplitsError:
         return []
-    with using_sources(manifest.declarations):
-        names = sorted({row.source for row in manifest.groups})
-        return [name for name in names if source_class(name).rooted]
+    names = sorted({row.source for row in manifest.groups})
+    return [name for name in names if source_class(name, manifest.datasets).rooted]
 
 
 def _placeholder(name: str) -> str:
@@ -302,11 +300,10 @@ def licences_table(manifest: Manifest) -> Table:
     for row in manifest.groups:
         if row.split != "classes":
             groups.setdefault(row.source, {})[row.group] = None
-    with using_sources(manifest.declarations):
-        rows = []
-        for name, of_source in sorted(groups.items()):
-            info = source_info(name)
-            rows.append((name, info.title, ", ".join(of_source), info.licence or "not stated", info.url))
+    rows = []
+    for name, of_source in sorted(groups.items()):
+        info = source_info(name, manifest.datasets)
+        rows.append((name, info.title, ", ".join(of_source), info.licence or "not stated", info.url))
     return Table("Sources of the images", ("source", "title", "sets", "licence", "address"), tuple(rows))
 
 

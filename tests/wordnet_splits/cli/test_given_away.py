@@ -17,7 +17,7 @@ from wordnet_splits.base.errors import DataError, ManifestError
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.cli.main import app, run
-from wordnet_splits.datasets.catalog.declarations import declared_sources
+from wordnet_splits.datasets.catalog.declarations import LOCAL
 from wordnet_splits.datasets.sources.layouts import layout
 from wordnet_splits.explorer.benchmark_pages import index_entry
 
@@ -92,7 +92,7 @@ def test_the_recipe_needs_no_other_declaration(author: Command) -> None:
     assert (folder / "mypics.toml").read_text("utf-8") == (
         'name = "mypics"\nlayout = "folders"\ncatalog = "mypics.tsv"\n' + ABOUT
     )
-    assert declared_sources() == {}, "nothing stays known when the command is done"
+    assert LOCAL.by_name == {}, "nothing stays known when the command is done"
 
 
 def test_a_stranger_verifies_it_with_the_pictures_and_without(stranger: Command) -> None:
@@ -128,7 +128,7 @@ def test_a_stranger_does_all_else_with_it(stranger: Command) -> None:
     assert stranger("freeze", "mine", "--built", ".", "--manifests", "frozen").code == 0
     assert stranger("diff", "./mine", "frozen/mine").code == 0
     assert stranger("verify", "--manifests", "frozen").code == 0
-    assert declared_sources() == {}
+    assert LOCAL.by_name == {}
 
 
 def test_a_stranger_describes_it_in_croissant(stranger: Command) -> None:
@@ -149,7 +149,7 @@ def test_an_opened_source_asks_nobody_what_its_name_means(stranger: Command, wor
     from loaders import UnknownDetectionSet
 
     data = UnknownDetectionSet("./mine", role="near", roots={"mypics": "pics"}, allow_missing=True)
-    assert declared_sources() == {}
+    assert LOCAL.by_name == {}
     assert (len(data), data.classes) == (4, ["golden retriever", "teapot"])
     elsewhere = pickle.loads(pickle.dumps(data))  # which a worker does in a process of its own
     loader = torch.utils.data.DataLoader(

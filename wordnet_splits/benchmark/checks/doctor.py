@@ -27,8 +27,8 @@ from wordnet_splits.benchmark.checks.listing import benchmark_folders
 from wordnet_splits.benchmark.construct.population import NO_POSITIONS, count_difference, expand
 from wordnet_splits.benchmark.manifest import Manifest, Part, read_manifest
 from wordnet_splits.benchmark.recipe import Group, ImageRule, Recipe, awaited_lists, load_recipe
-from wordnet_splits.datasets.catalog import load_catalog
-from wordnet_splits.datasets.catalog.declarations import Declaration, merge_declarations, using_sources
+from wordnet_splits.datasets.catalog import Catalog, load_catalog
+from wordnet_splits.datasets.catalog.declarations import LOCAL, Declaration, Sources, merge_declarations
 from wordnet_splits.datasets.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
 from wordnet_splits.datasets.sources import Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.datasets.sources.roots import Roots, all_roots, roots_file
@@ -155,8 +155,8 @@ def carried_declarations(benchmarks: Benchmarks) -> dict[str, Declaration]:
     declarations: dict[str, Declaration] = {}
     for benchmark in benchmarks.values():
         if isinstance(benchmark, Manifest):
-            with contextlib.suppress(SplitsError), using_sources(benchmark.declarations):
-                declarations = merge_declarations([declarations, benchmark.declarations])
+            with contextlib.suppress(SplitsError):
+                declarations = dict(Sources.of(declarations, benchmark.declarations).declared)
     return declarations
 
 
@@ -180,16 +180,21 @@ def check_sources(
     """
     options = roots or {}
     benchmarks = read_benchmarks() if benchmarks is None else benchmarks
-    declarations = carried_declarations(benchmarks)
-    with using_sources(declarations):
-        every_root = all_roots(options)
-        states = {n: source_state(n, every_root.get(n), options, progress) for n in source_names()}
-        rows = [_benchmark_state(name, b, states, declarations) for name, b in benchmarks.items()]
+    datasets = Sources(carried_declarations(benchmarks))
+    every_root = all_roots(options, datasets)
+    states = {
+        n: source_state(n, every_root.get(n), options, datasets, progress) for n in source_names(datasets)
+    }
+    rows = [_benchmark_state(name, b, states, datasets) for name, b in benchmarks.items()]
     return Diagnosis(list(states.values()), rows)
 
 
 def source_state(
-    name: str, root: Path | None, options: Roots | None = None, progress: Progress | None = None
+    name: str,
+    root: Path | None,
+    options: Roots | None = None,
+    datasets: Sources = LOCAL,
+    progress: Progress | None = None,
 ) -> SourceState:
     """Scan the root of a source and compare its counts with the publisher's.
 
@@ -197,7 +202,7 @@ def source_state(
     ----------
     options : the roots given by ``--root``, to report where ``root`` was set.
     """
-    cls = source_class(name)
+    cls = source_class(name, datasets)
     expected = cls.expected()
     if not cls.rooted:
         splits = [SplitState(s, n, n) for s, n in expected.items()]
@@ -209,7 +214,7 @@ def source_state(
     with contextlib.suppress(OSError):  # opening a root that does not exist gives the error
         state.free = shutil.disk_usage(root).free
     try:
-        source = open_source(name, root)
+        source = open_source(name, root, datasets)
         state.layout, state.order = source.layout, source.order
         counts = _count(source, sum(n or 0 for n in expected.values()), progress or Silent())
     except SplitsError as error:
@@ -222,7 +227,7 @@ def source_state(
         state.error = reason.as_dict()
         return state
     for split in state.splits:
-        _fill(split, name, counts)
+        _fill(split, name, counts, cls.catalog())
     state.unexpected = dict(sorted(source.unexpected.items()))
     whole = all(s.held == s.expected for s in state.splits if s.expected is not None)
     state.state = COMPLETE if whole and any(s.held for s in state.splits) else INCOMPLETE
@@ -247,8 +252,7 @@ def _count(source: Source, expected: int, progress: Progress) -> Counter[tuple[s
     return counts
 
 
-def _fill(split: SplitState, source: str, counts: Counter[tuple[str, str]]) -> None:
-    catalog = load_catalog(source)
+def _fill(split: SplitState, source: str, counts: Counter[tuple[str, str]], catalog: Catalog) -> None:
     split.held = sum(n for (name, _), n in counts.items() if name == split.split)
     if split.split not in catalog.splits:
         split.difference = f"how many {split.split} images {source} has is not published"
@@ -261,7 +265,7 @@ def _benchmark_state(
     name: str,
     benchmark: Manifest | Recipe | SplitsError,
     states: Mapping[str, SourceState],
-    declarations: Mapping[str, Declaration],
+    datasets: Sources,
 ) -> BenchmarkState:
     manifest = benchmark if isinstance(benchmark, Manifest) else None
     state = BenchmarkState(name, frozen=not isinstance(benchmark, Recipe))
@@ -270,10 +274,9 @@ def _benchmark_state(
             raise benchmark
         recipe = load_recipe(benchmark)
         # a state is that of the first dataset of its name
-        merge_declarations([declarations, recipe.declarations])
-        with using_sources(recipe.declarations):
-            state.awaits = list(_awaits(recipe, manifest, states))
-            state.pixels = {s: _pixels(s, recipe, states) for s in recipe.sources}
+        merge_declarations([datasets.declared, recipe.declarations])
+        state.awaits = list(_awaits(recipe, manifest, states))
+        state.pixels = {s: _pixels(s, recipe, states) for s in recipe.sources}
     except SplitsError as error:
         state.error = error.as_dict()
     return state
@@ -292,16 +295,17 @@ def _awaits(
         for split, rule in group.images.items():
             if (split, group.name) in frozen or rule.from_ is None:
                 continue
-            for publisher in _unlisted_splits(group, rule):
+            for publisher in _unlisted_splits(group, rule, recipe.datasets):
                 state = states[group.source]
                 split_state = state.split(publisher)
                 ready, reason = _readiness(state, split_state)
                 yield Awaited(group.name, split, f"{group.source} {publisher}", ready, reason)
 
 
-def _unlisted_splits(group: Group, rule: ImageRule) -> list[str]:
+def _unlisted_splits(group: Group, rule: ImageRule, datasets: Sources) -> list[str]:
     """Return the publisher's splits that a rule draws from and that have no inventory."""
-    return [s for s in expand(group.source, rule.from_ or ()) if s not in inventory_splits(group.source)]
+    listed = inventory_splits(group.source, datasets)
+    return [s for s in expand(group.source, rule.from_ or (), datasets) if s not in listed]
 
 
 def _readiness(state: SourceState, split_state: SplitState) -> tuple[bool, str]:
@@ -353,7 +357,7 @@ def _splits_used(recipe: Recipe, source: str) -> tuple[str, ...]:
             if rule.list_ is not None:
                 used |= _splits_listed(rule.list_, source)
             elif rule.from_ is not None:
-                used |= set(expand(source, rule.from_))
+                used |= set(expand(source, rule.from_, recipe.datasets))
     return tuple(sorted(used))
 
 

@@ -17,7 +17,7 @@ from wordnet_splits.benchmark.manifest import Manifest, Part, altered, read_mani
 from wordnet_splits.benchmark.manifest.diff import changed_values, diff_manifests
 from wordnet_splits.benchmark.manifest.places import CHANGELOG
 from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
-from wordnet_splits.datasets.catalog.declarations import declared_sources
+from wordnet_splits.datasets.catalog.declarations import LOCAL
 from wordnet_splits.datasets.catalog.table import CatalogClass, load_declared_catalog
 from wordnet_splits.linking.weights import is_unconfirmed
 
@@ -182,7 +182,7 @@ def check_confirmed(manifest: Manifest, *, never: str) -> None:
     """
     for name, classes in unconfirmed_classes(manifest).items():
         # the catalog to edit is that of the dataset, if it is known here, not the copy in the manifest
-        declared = declared_sources().get(name)
+        declared = LOCAL.find(name)
         catalog = "this catalog" if declared else f"your {name}.tsv, of which this is the copy in the build,"
         raise ManifestError(
             f"{manifest.name} is never {never} while nobody has confirmed the synsets proposed for "

@@ -19,7 +19,6 @@ from wordnet_splits.benchmark.construct.leak_kinds import Leak, class_leaks
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.metadata import LeakRow
 from wordnet_splits.benchmark.recipe import Recipe, load_recipe
-from wordnet_splits.datasets.catalog.declarations import using_sources
 from wordnet_splits.wordnet.taxonomy import load
 
 AS_RECORDED, NEW, CHANGED, GONE = "as recorded", "not recorded", "count differs", "recorded, not found"
@@ -106,11 +105,10 @@ def report_leaks(manifest: Manifest) -> LeakReport:
     RecipeError, DataError : the table of near-duplicates is absent or malformed.
     """
     recipe = load_recipe(manifest)
-    with using_sources(manifest.declarations):
-        leaks_now = class_leaks(_membership(manifest, recipe), load())
-        tables = [read_table() for read_table in manifest.parts.values()]
-        leaks_now += digest_leaks(recipe, tables)
-        leaks_now += near_duplicate_leaks(recipe, near_duplicate_pairs(recipe), tables)
+    leaks_now = class_leaks(_membership(manifest, recipe), load())
+    tables = [read_table() for read_table in manifest.parts.values()]
+    leaks_now += digest_leaks(recipe, tables)
+    leaks_now += near_duplicate_leaks(recipe, near_duplicate_pairs(recipe), tables)
     recorded: dict[tuple[str, str, str], LeakRow] = {
         (row.kind, row.a.removeprefix("group:"), row.b.removeprefix("group:")): row
         for row in manifest.data.leaks

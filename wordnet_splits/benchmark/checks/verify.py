@@ -23,7 +23,6 @@ from wordnet_splits.benchmark.construct import build_recipe
 from wordnet_splits.benchmark.manifest import Manifest, Part, write_manifest
 from wordnet_splits.benchmark.manifest.loading import altered_sources, read_again, while_steady
 from wordnet_splits.benchmark.recipe import Recipe, awaited_lists, load_recipe, recipe_names
-from wordnet_splits.datasets.catalog.declarations import using_sources
 from wordnet_splits.datasets.sources.roots import Roots, declare_roots
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
@@ -118,21 +117,20 @@ def _verify(
 ) -> Verification:
     if carried := altered_sources(frozen):
         return _verification(frozen, [of_whole("fingerprint", text) for text in carried])
-    with using_sources(frozen.declarations):
-        declare_roots(roots)
-        problems = list(folder_problems(frozen))
-        if any(located.part for located in problems):
-            return _verification(frozen, problems)
-        build = build_recipe(
-            recipe_for(frozen),
-            roots,
-            given=frozen,
-            seed=frozen.data.seed if "@seed=" in frozen.name else None,
-            local=frozen.name.endswith("@local"),
-            workers=workers,
-            taxonomy=taxonomy,
-            progress=progress,
-        )
+    declare_roots(roots, frozen.datasets)
+    problems = list(folder_problems(frozen))
+    if any(located.part for located in problems):
+        return _verification(frozen, problems)
+    build = build_recipe(
+        recipe_for(frozen),
+        roots,
+        given=frozen,
+        seed=frozen.data.seed if "@seed=" in frozen.name else None,
+        local=frozen.name.endswith("@local"),
+        workers=workers,
+        taxonomy=taxonomy,
+        progress=progress,
+    )
     if out is not None:
         with locked(out / build.manifest.name, busy="another build is writing here"):
             restore(out / build.manifest.name)

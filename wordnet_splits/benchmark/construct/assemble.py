@@ -29,8 +29,7 @@ from wordnet_splits.benchmark.manifest.carried import pair_table_rows, source_ro
 from wordnet_splits.benchmark.manifest.metadata import SCHEMA, check_data
 from wordnet_splits.benchmark.manifest.tables import NEARNESS, SPLITS, image_table, inversions
 from wordnet_splits.benchmark.recipe import Recipe
-from wordnet_splits.datasets.catalog.declarations import Declaration, declared_sources
-from wordnet_splits.datasets.catalog.table import catalog_names
+from wordnet_splits.datasets.catalog.declarations import Declaration
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 
@@ -73,8 +72,8 @@ def assemble(
     local = any(s.local for s in selections)
     name = recipe.name + (f"@seed={seed}" if resampled else "") + ("@local" if local else "")
     awaiting = sorted({s.awaiting.source for s in selections if s.awaiting is not None})
-    sources = declared_sources()
-    declarations = {n: sources[n] for n in recipe.sources_named if n in sources and n not in catalog_names()}
+    declared_datasets = recipe.datasets.by_name
+    declarations = {n: declared_datasets[n] for n in recipe.sources_named if n in declared_datasets}
     pair_tables = {n: recipe.table_path(n, recipe.name) for n in recipe.table_names}
     declared, groups = recipe.as_data(), group_rows(recipe, membership, selections, _inverted(classes))
     evaluation = fingerprint.of_evaluation(declared, groups)

@@ -21,6 +21,7 @@ from wordnet_splits.benchmark.rules import Context, Key, Verdict, decide, senten
 from wordnet_splits.benchmark.rules.phrases import explain_refusals
 from wordnet_splits.benchmark.rules.syntax import ids_listed, rule_text
 from wordnet_splits.datasets.catalog import CatalogClass, load_catalog
+from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.catalog.inventory import find_list
 from wordnet_splits.wordnet.similarity import pairs as similarity
 from wordnet_splits.wordnet.taxonomy import Taxonomy
@@ -59,18 +60,20 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
     RecipeError : a rule refers to a later group, a group takes no class, or a draw asks for too many.
     """
     membership = Membership(recipe)
+    find_catalog = partial(load_catalog, sources=recipe.datasets)
     context = Context(
         taxonomy=taxonomy,
         hierarchy=recipe.hierarchy,
         roles={g.name: g.role for g in recipe.group},
         draw=recipe.draw,
         seed=seed,
+        catalog=find_catalog,
         published=partial(find_list, beside=recipe.folder),
     )
     membership.context = context
     taken_keys: set[Key] = set()
     for group in recipe.group:
-        catalog = load_catalog(group.source)
+        catalog = find_catalog(group.source)
         offered = [c.class_id for c in catalog if group.reuse or (group.source, c.class_id) not in taken_keys]
         try:
             verdicts = decide(group.classes, group.source, offered, context)
@@ -124,11 +127,14 @@ def labels_of(membership: Membership) -> Labels:
     return number_classes(
         [(group.source, membership.groups[group.name]) for group in id_groups],
         [(group.source, membership.groups[group.name]) for group in recipe.groups_with_role("csid")],
+        recipe.datasets,
     )
 
 
 def number_classes(
-    id_groups: Iterable[tuple[str, Iterable[str]]], csid_groups: Iterable[tuple[str, Iterable[str]]]
+    id_groups: Iterable[tuple[str, Iterable[str]]],
+    csid_groups: Iterable[tuple[str, Iterable[str]]],
+    datasets: Sources,
 ) -> Labels:
     """Return the label of every class of some groups, each a source and its classes.
 
@@ -138,13 +144,13 @@ def number_classes(
     labels: dict[Key, int] = {}
     by_wnid: dict[str, int] = {}
     for source, classes in id_groups:
-        catalog = load_catalog(source)
+        catalog = load_catalog(source, datasets)
         for class_id in sorted(classes, key=lambda c: catalog[c].index):
             labels.setdefault((source, class_id), len(labels))
             for wnid in catalog[class_id].wnids:
                 by_wnid.setdefault(wnid, labels[source, class_id])
     for source, classes in csid_groups:
-        catalog = load_catalog(source)
+        catalog = load_catalog(source, datasets)
         for class_id in classes:
             id_labels = [by_wnid[w] for w in catalog[class_id].wnids if w in by_wnid]
             if id_labels:
@@ -159,7 +165,7 @@ def build_class_table(
 
     ``leaks`` are clauses about the leaks of classes, to be added to their evidence.
     """
-    leaks = leaks or {}
+    leaks, datasets = leaks or {}, membership.recipe.datasets
     id_keys = [
         (g.source, c) for g in membership.recipe.groups_with_role("id") for c in membership.groups[g.name]
     ]
@@ -173,7 +179,7 @@ def build_class_table(
             label = labels[key] if group.role in ("id", "csid") and key in labels else -1
             rows.append(_row(key, group.role, group, label, verdict, membership))
     for source in membership.recipe.sources:
-        for item in load_catalog(source):
+        for item in load_catalog(source, datasets):
             key = (source, item.class_id)
             if key in placed:
                 continue
@@ -186,7 +192,7 @@ def build_class_table(
                     _row(key, "excluded", group, -1, Verdict(False, ()), membership) | {"evidence": reason}
                 )
             rows.append(_joined(refusals))
-    _add_distances(rows, id_keys, taxonomy)
+    _add_distances(rows, id_keys, taxonomy, datasets)
     for row, clause in zip(rows, nearness_clauses(rows, taxonomy), strict=True):
         row["evidence"] = f"{row['evidence']}; {clause}"
         leak = leaks.get((str(row["source"]), str(row["class_id"])))
@@ -207,9 +213,9 @@ def _joined(refusals: Sequence[dict[str, Any]]) -> dict[str, object]:
 def _row(
     key: Key, role: str, group: Group, label: int, verdict: Verdict, membership: Membership
 ) -> dict[str, object]:
-    item = load_catalog(key[0])[key[1]]
     context = membership.context
     assert context is not None
+    item = context.catalog(key[0])[key[1]]
     return {
         "source": key[0],
         "class_id": key[1],
@@ -224,26 +230,29 @@ def _row(
     }
 
 
-def _add_distances(rows: Sequence[dict[str, object]], id_keys: Sequence[Key], taxonomy: Taxonomy) -> None:
+def _add_distances(
+    rows: Sequence[dict[str, object]], id_keys: Sequence[Key], taxonomy: Taxonomy, datasets: Sources
+) -> None:
     """Add the distance columns: those of the pair with the nearest other ID class."""
     classes = {
-        (str(r["source"]), str(r["class_id"])): load_catalog(str(r["source"]))[str(r["class_id"])]
+        (str(r["source"]), str(r["class_id"])): load_catalog(str(r["source"]), datasets)[str(r["class_id"])]
         for r in rows
     }
-    best = nearest_id_pairs(classes, id_keys, taxonomy)
+    best = nearest_id_pairs(classes, id_keys, taxonomy, datasets)
     for row in rows:
         row |= best.get((str(row["source"]), str(row["class_id"])), dict.fromkeys(DISTANCE_COLUMNS))
 
 
 def nearest_id_pairs(
-    classes: Mapping[Key, CatalogClass], id_keys: Sequence[Key], taxonomy: Taxonomy
+    classes: Mapping[Key, CatalogClass], id_keys: Sequence[Key], taxonomy: Taxonomy, datasets: Sources
 ) -> dict[Key, dict[str, object]]:
     """Return the distance columns of each class that has a synset.
 
     The pair is the one with the greatest ``mean`` over all synset pairs with an ID class other than
     itself, ties to the smaller (nearest_id, own_wnid, nearest_wnid).
     """
-    id_pairs = sorted({(k[1], wnid, k[0]) for k in id_keys for wnid in load_catalog(k[0])[k[1]].wnids})
+    catalogs = {source: load_catalog(source, datasets) for source, _ in id_keys}
+    id_pairs = sorted({(c, wnid, source) for source, c in id_keys for wnid in catalogs[source][c].wnids})
     wnids = sorted({w for item in classes.values() for w in item.wnids})
     if not id_pairs or not wnids:
         return {}

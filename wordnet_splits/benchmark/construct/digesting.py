@@ -24,6 +24,7 @@ from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.benchmark.construct.population import NO_POSITIONS
 from wordnet_splits.benchmark.construct.selection import Selection
 from wordnet_splits.benchmark.recipe import Group
+from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.sources import Source, open_source, source_class
 from wordnet_splits.datasets.sources.stamps import stamps
 
@@ -63,6 +64,7 @@ def unreadable_by_position(
 def read_pixels(
     selections: Sequence[Selection],
     sources: Mapping[str, Source],
+    datasets: Sources,
     *,
     keep: bool = False,
     workers: int = 1,
@@ -84,7 +86,7 @@ def read_pixels(
     batches: dict[str, tuple[Source, list[Selection]]] = {}
     for selection in selections:
         name = selection.group.source
-        source = sources.get(name) or generated_source(selection.group)
+        source = sources.get(name) or generated_source(selection.group, datasets)
         if source is not None and selection.awaiting is None:
             key = name if selection.group.noise is None else f"{name}-{selection.group.name}"
             batches.setdefault(key, (source, []))[1].append(selection)
@@ -117,9 +119,9 @@ def read_pixels(
     return problems
 
 
-def generated_source(group: Group) -> Source | None:
+def generated_source(group: Group, datasets: Sources) -> Source | None:
     """Return the opened source of a group that needs no root, else None."""
-    if source_class(group.source).rooted:
+    if source_class(group.source, datasets).rooted:
         return None
     if group.noise is None:
         return open_source(group.source)

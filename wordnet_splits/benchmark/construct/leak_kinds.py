@@ -105,16 +105,17 @@ class ClassSet:
 def class_sets(membership: Membership) -> list[ClassSet]:
     """Return the groups in file order, then the remaining classes of the sources of ID and far groups."""
     recipe = membership.recipe
-    sets = [_class_set(g.name, g.role, g.source, membership.groups[g.name]) for g in recipe.group]
+    catalogs = {source: load_catalog(source, recipe.datasets) for source in recipe.sources}
+
+    def class_set(name: str, role: str, source: str, classes: Iterable[str]) -> ClassSet:
+        return ClassSet(name, role, source, {c: catalogs[source][c] for c in classes})
+
+    sets = [class_set(g.name, g.role, g.source, membership.groups[g.name]) for g in recipe.group]
     for source in sorted({g.source for g in recipe.group if g.role in ("id", "far")}):
         grouped = {c for g in recipe.group if g.source == source for c in membership.groups[g.name]}
-        left = [item.class_id for item in load_catalog(source) if item.class_id not in grouped]
-        sets.append(_class_set(f"source:{source}", "excluded", source, left))
+        left = [item.class_id for item in catalogs[source] if item.class_id not in grouped]
+        sets.append(class_set(f"source:{source}", "excluded", source, left))
     return sets
-
-
-def _class_set(name: str, role: str, source: str, classes: Iterable[str]) -> ClassSet:
-    return ClassSet(name, role, source, {c: load_catalog(source)[c] for c in classes})
 
 
 def assign_classes(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> tuple[Membership, list[Leak]]:
@@ -222,7 +223,7 @@ def drop_leaking(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxono
     for _, kind, keeps, goes, kept_id, dropped_id in sorted(pairs, key=lambda pair: pair[0]):
         if kept_id not in dropped[keeps.name]:
             relation = _relation(kind, members[goes.name][dropped_id], members[keeps.name][kept_id], taxonomy)
-            name = load_catalog(keeps.source)[kept_id].name.replace("_", " ")
+            name = load_catalog(keeps.source, membership.recipe.datasets)[kept_id].name.replace("_", " ")
             role = "ID" if keeps.role == "id" else keeps.role
             dropped[goes.name].setdefault(dropped_id, f"it {relation} the {role} class {name}")
     for group in membership.recipe.group:

@@ -20,6 +20,7 @@ from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.datasets.catalog import Catalog, load_catalog
+from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.datasets.sources import Source
 
@@ -89,6 +90,7 @@ class Populations:
     sources : opened sources with a root, by name.
     draw, seed, most : parameters of the draws, which limit the ids stored of a scan.
     roles : roles of the classes, to find images of several classes that are mixed.
+    datasets : the declared datasets that may be drawn from.
     local : accept the images of a root if its counts are unknown or differ, or if it lacks images of an
         inventory.
     """
@@ -100,10 +102,12 @@ class Populations:
         seed: int,
         most: Most,
         roles: Roles,
+        datasets: Sources,
         *,
         local: bool = False,
         progress: Progress | None = None,
     ) -> None:
+        self.datasets = datasets
         self._sources = sources
         self._draw, self._seed, self._most = draw, seed, most
         self._roles = roles
@@ -134,7 +138,11 @@ class Populations:
 
     def listed_elsewhere(self, source: str, pool: Collection[str]) -> set[str]:
         """Return the image ids that inventories give to publishers' splits outside ``pool``."""
-        others = (load_inventory(source, s) for s in inventory_splits(source) if s not in pool)
+        others = (
+            load_inventory(source, s, self.datasets)
+            for s in inventory_splits(source, self.datasets)
+            if s not in pool
+        )
         return {i for table in others if table is not None for i in table.column("image_id").to_pylist()}
 
     def _of_split(self, source: str, split: str) -> Population | Awaiting:
@@ -144,8 +152,8 @@ class Populations:
         return self._cache[at]
 
     def _find(self, source: str, split: str) -> Population | Awaiting:
-        if split in inventory_splits(source):
-            table = load_inventory(source, split)
+        if split in inventory_splits(source, self.datasets):
+            table = load_inventory(source, split, self.datasets)
             assert table is not None
             opened = self._sources.get(source)
             # without the publisher's order, the positions in a root are not the ids of the inventory
@@ -155,7 +163,9 @@ class Populations:
         if source not in self._sources:
             return Awaiting(source, f"the image ids of {source} {split} are not known without the dataset")
         scanned = self._scan(source)[split]
-        difference = count_difference(load_catalog(source), split, scanned.counts + scanned.mixed)
+        difference = count_difference(
+            load_catalog(source, self.datasets), split, scanned.counts + scanned.mixed
+        )
         if difference is None and self._sources[source].order == "published":
             return scanned
         if self._local and scanned.counts:
@@ -165,7 +175,9 @@ class Populations:
     def _scan(self, source: str) -> dict[str, Population]:
         """Scan the splits of a root that are drawn from and have no inventory."""
         if source not in self._scans:
-            scanned_splits = [s for s in self._most[source] if s not in inventory_splits(source)]
+            scanned_splits = [
+                s for s in self._most[source] if s not in inventory_splits(source, self.datasets)
+            ]
             draws = {
                 (s, c): FirstImages(self._draw, self._seed, source, c, most)
                 for s in scanned_splits
@@ -211,7 +223,7 @@ class Populations:
     def _root_ids(self, source: str) -> frozenset[str]:
         """Return the image ids of a root in the splits that are drawn from."""
         if source not in self._ids:
-            listed_splits = [s for s in self._most[source] if s in inventory_splits(source)]
+            listed_splits = [s for s in self._most[source] if s in inventory_splits(source, self.datasets)]
             opened = self._sources[source]
             published = sum(n or 0 for s, n in opened.expected().items() if s in listed_splits)
             image_ids: set[str] = set()
@@ -244,9 +256,9 @@ class Populations:
         return any(self._roles.get((source, further_class), none) != class_roles for further_class in also)
 
 
-def expand(source: str, splits: Iterable[str]) -> tuple[str, ...]:
+def expand(source: str, splits: Iterable[str], datasets: Sources) -> tuple[str, ...]:
     """Return publishers' splits with ``all`` resolved. Raises RecipeError for an unknown split."""
-    published_splits = load_catalog(source).splits
+    published_splits = load_catalog(source, datasets).splits
     requested = tuple(splits)
     if requested == ("all",):
         return tuple(published_splits)

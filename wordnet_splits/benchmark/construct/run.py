@@ -24,7 +24,7 @@ from wordnet_splits.benchmark.construct.leak_kinds import Leak, assign_classes
 from wordnet_splits.benchmark.construct.selection import Selection, select_images
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest, Part, read_manifest, write_manifest
 from wordnet_splits.benchmark.recipe import Recipe, declared_by, load_recipe
-from wordnet_splits.datasets.catalog.declarations import using_sources
+from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.sources import Source, open_source
 from wordnet_splits.datasets.sources.roots import Roots, declare_roots
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
@@ -86,35 +86,34 @@ def build_benchmark(
     RecipeError, SourceError, OutputError : see the message.
     MissingImageError : images are absent, damaged or altered under a root, without ``allow_missing``.
     """
-    with using_sources(declared_by(recipe)):
-        declare_roots(roots)  # a root may declare a dataset of the recipe
-        loaded = load_recipe(recipe)
-        build = partial(
-            build_recipe,
-            loaded,
-            roots or {},
-            seed=seed,
-            allow_missing=allow_missing,
-            local=local,
-            workers=workers,
-            taxonomy=taxonomy,
-            progress=progress,
-        )
-        if out is None:
-            return replace(build(), membership=None)
-        label = loaded.name if seed is None else f"{loaded.name}@seed={seed}"
-        folder = as_path(out, where="out")
-        with locked(
-            folder / label, busy="another build is writing here", hint="wait for it, or give another --out"
-        ):
-            restore(folder / label)
-            journal = folder / f".{label}.journal"
-            result = replace(build(journal=journal), membership=None)  # it may be sent to another process
-            result.folder = write_manifest(result.manifest, folder)
-            result.manifest = read_manifest(result.folder)  # reads image tables on demand
-            # after any error the journal stays, and the next build continues from it
-            shutil.rmtree(journal, ignore_errors=True)
-        return result
+    declare_roots(roots, Sources.of(declared_by(recipe)))  # a root may declare a dataset of the recipe
+    loaded = load_recipe(recipe)
+    build = partial(
+        build_recipe,
+        loaded,
+        roots or {},
+        seed=seed,
+        allow_missing=allow_missing,
+        local=local,
+        workers=workers,
+        taxonomy=taxonomy,
+        progress=progress,
+    )
+    if out is None:
+        return replace(build(), membership=None)
+    label = loaded.name if seed is None else f"{loaded.name}@seed={seed}"
+    folder = as_path(out, where="out")
+    with locked(
+        folder / label, busy="another build is writing here", hint="wait for it, or give another --out"
+    ):
+        restore(folder / label)
+        journal = folder / f".{label}.journal"
+        result = replace(build(journal=journal), membership=None)  # it may be sent to another process
+        result.folder = write_manifest(result.manifest, folder)
+        result.manifest = read_manifest(result.folder)  # reads image tables on demand
+        # after any error the journal stays, and the next build continues from it
+        shutil.rmtree(journal, ignore_errors=True)
+    return result
 
 
 def build_recipe(
@@ -151,7 +150,7 @@ def build_recipe(
     """
     resampled, seed = seed is not None, recipe.seed if seed is None else seed
     taxonomy = taxonomy or load()
-    sources = {n: open_source(n, r) for n, r in sorted(roots.items()) if n in recipe.sources}
+    sources = {n: open_source(n, r, recipe.datasets) for n, r in sorted(roots.items()) if n in recipe.sources}
     membership, class_leaks = assign_classes(recipe, seed, taxonomy)
     select = partial(select_images, recipe, seed, membership.groups, local=local, progress=progress)
     selections = select(sources)
@@ -168,6 +167,7 @@ def build_recipe(
     problems = read_pixels(
         selections,
         {n: s for n, s in sources.items() if n not in unread},
+        recipe.datasets,
         keep=given is not None,
         workers=workers,
         journal=journal,

@@ -18,6 +18,7 @@ from wordnet_splits.benchmark.manifest import Part
 from wordnet_splits.benchmark.manifest.tables import CUT_ORDER
 from wordnet_splits.benchmark.recipe import Group, ImageRule, Recipe
 from wordnet_splits.datasets.catalog import load_catalog
+from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.catalog.inventory import find_list
 from wordnet_splits.datasets.catalog.picture_pairs import PairRow, duplicate_pictures, read_pairs
 from wordnet_splits.datasets.sources import Source, source_class
@@ -67,7 +68,7 @@ def plan_images(recipe: Recipe, seed: int, classes: Mapping[str, Sequence[str]])
         rule, members = group.images[split], classes[group.name]
         where = f"{recipe.location(group.name)}, {split}"
         try:
-            pool = expand(group.source, rule.from_ or ())
+            pool = expand(group.source, rule.from_ or (), recipe.datasets)
             if rule.list_ is not None and rule.list_ not in lists:
                 lists[rule.list_] = _by_class(rule.list_, recipe.folder)
         except SplitsError as error:
@@ -110,9 +111,9 @@ def expected_count(plan: SplitPlan, plans: Sequence[SplitPlan], populations: Pop
     if rule.total is not None:
         return rule.total
     if rule.half:
-        sizes = [_pool_size(source, plan.pool, [c]) for c in plan.classes]
+        sizes = [_pool_size(source, plan.pool, [c], populations.datasets) for c in plan.classes]
         return None if None in sizes else sum((size or 0) // 2 for size in sizes)
-    left = _pool_size(source, plan.pool, plan.classes)
+    left = _pool_size(source, plan.pool, plan.classes, populations.datasets)
     if left is None or rule.all:
         return left
     for other_plan in (p for p in plans if p.group.name == plan.group.name and p.split != plan.split):
@@ -129,10 +130,10 @@ def expected_count(plan: SplitPlan, plans: Sequence[SplitPlan], populations: Pop
     return left
 
 
-def _pool_size(source: str, splits: Sequence[str], members: Sequence[str]) -> int | None:
-    if source_class(source).multilabel:
+def _pool_size(source: str, splits: Sequence[str], members: Sequence[str], datasets: Sources) -> int | None:
+    if source_class(source, datasets).multilabel:
         return None  # published counts do not tell how many images show classes of one role only
-    catalog = load_catalog(source)
+    catalog = load_catalog(source, datasets)
     total, member_ids = 0, set(members)
     for split in splits:
         shared: set[str] = set()
@@ -230,7 +231,9 @@ def select_images(
     """
     plans = plan_images(recipe, seed, classes)
     most, roles = _most(plans), _roles(recipe, classes)
-    populations = Populations(sources, recipe.draw, seed, most, roles, local=local, progress=progress)
+    populations = Populations(
+        sources, recipe.draw, seed, most, roles, recipe.datasets, local=local, progress=progress
+    )
     taken_ids: dict[str, set[str]] = defaultdict(set)
     selections: dict[tuple[str, str], Selection] = {}
     # the images of a list or of `all` do not depend on draws: they go first, so that `rest` excludes them

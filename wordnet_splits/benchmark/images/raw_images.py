@@ -25,7 +25,7 @@ from fix_resize.spec import get_spec
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.benchmark.manifest import Manifest, Part
-from wordnet_splits.datasets.catalog.declarations import Declaration, using_sources
+from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
 from wordnet_splits.datasets.sources import (
     Raw,
     Source,
@@ -193,14 +193,14 @@ def open_sources(
     """
     folders = {name: Path(root) for name, root in (roots or {}).items()}
     opened = {}
-    with using_sources(declarations):
-        for name, folder in folders.items():
-            check_source(name, folder)
-        for name in sorted(set(names)):
-            if not source_class(name).rooted:
-                opened[name] = open_source(name)
-            elif (root := resolve_root(name, folders)) is not None:
-                opened[name] = open_source(name, root)
+    sources = Sources.of(declarations)
+    for name, folder in folders.items():
+        check_source(name, folder, sources)
+    for name in sorted(set(names)):
+        if not source_class(name, sources).rooted:
+            opened[name] = open_source(name)
+        elif (root := resolve_root(name, folders, sources)) is not None:
+            opened[name] = open_source(name, root, sources)
     return opened
 
 

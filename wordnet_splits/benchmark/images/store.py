@@ -39,7 +39,6 @@ from wordnet_splits.benchmark.images.packed_part import (
 )
 from wordnet_splits.benchmark.images.raw_images import RAW_VIEW, spec_id
 from wordnet_splits.benchmark.manifest import Manifest, Part
-from wordnet_splits.datasets.catalog.declarations import using_sources
 from wordnet_splits.datasets.sources import source_class
 
 SCHEMA: Final = 1
@@ -157,8 +156,7 @@ def check_store(folder: Path | str, manifest: Manifest | None = None) -> list[Pr
     SourceError : there is no packed store, or its ``packed.json`` is malformed or was altered.
     """
     store = open_store(folder)
-    with using_sources({} if manifest is None else manifest.declarations):
-        problems = [p for part in sorted(store.parts) for p in _check_part(store, part, manifest)]
+    problems = [p for part in sorted(store.parts) for p in _check_part(store, part, manifest)]
     if not store.parts:
         problems.append(Problem("damaged", "", None, None, f"{store.folder} has no images"))
     if manifest is not None and store.version != manifest.version:
@@ -192,7 +190,7 @@ def _check_part(store: PackedStore, part: Part, manifest: Manifest | None) -> li
 def _altered_pictures(images: PackedImages, manifest: Manifest, part: Part) -> Iterator[Problem]:
     """Yield a problem for each image whose digest is not the manifest's."""
     digests = manifest.parts[part]()["digest"].take(pa.array(images.manifest_rows))
-    lossless = source_class(images.entry.source).lossless
+    lossless = source_class(images.entry.source, manifest.datasets).lossless
     if not lossless and images.entry.layout == "pixels":
         return  # the digest is of the file, and only pixels of small pictures are kept
     for row, digest in enumerate(digests):

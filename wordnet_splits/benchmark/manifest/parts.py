@@ -24,7 +24,7 @@ from wordnet_splits.benchmark.manifest import fingerprint
 from wordnet_splits.benchmark.manifest.carried import carried_files, write_carried
 from wordnet_splits.benchmark.manifest.metadata import GroupRow, ManifestData, PartRow
 from wordnet_splits.benchmark.manifest.tables import IMAGE_SCHEMA
-from wordnet_splits.datasets.catalog.declarations import Declaration
+from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
 
 COMPANIONS: Final = frozenset({"croissant.json", "CHANGELOG.md", "README.md", ".gitattributes", ".gitignore"})
 DVC: Final = ".dvc"
@@ -54,6 +54,11 @@ class Manifest:
     declarations: Mapping[str, Declaration] = field(default_factory=dict, repr=False)
     pair_tables: Mapping[str, Path] = field(default_factory=dict, repr=False)
     identity: FileId | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def datasets(self) -> Sources:
+        """The datasets known to the benchmark; DataError if this machine declares another of a name."""
+        return Sources.of(self.declarations)
 
     @property
     def name(self) -> str:

@@ -22,7 +22,7 @@ from wordnet_splits.benchmark.recipe.schema import Origin, Recipe
 from wordnet_splits.benchmark.recipe.text import explain_validation, lines_below
 from wordnet_splits.benchmark.rules import lists_used
 from wordnet_splits.datasets.catalog import catalog_names
-from wordnet_splits.datasets.catalog.declarations import BESIDE, Declaration, read_declaration, using_sources
+from wordnet_splits.datasets.catalog.declarations import BESIDE, Declaration, read_declaration
 from wordnet_splits.datasets.catalog.inventory import available_lists
 
 BENCHMARKS, CLASS_SETS = "recipes", "class_sets"
@@ -82,8 +82,7 @@ def load_recipe(recipe: Recipe | Manifest | str | Path) -> Recipe:
         return _from_manifest(recipe)
     loaded = _read(recipe)
     shipped = recipe in (*recipe_names(), *class_set_names())
-    with using_sources(loaded.declarations):
-        _check_names(loaded, _recipe_text(recipe)[1], lists_may_be_awaited=shipped)
+    _check_names(loaded, _recipe_text(recipe)[1], lists_may_be_awaited=shipped)
     return loaded
 
 
@@ -254,13 +253,13 @@ def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> N
     from wordnet_splits.datasets.catalog.declarations import unknown_source
     from wordnet_splits.datasets.catalog.inventory import unknown_list
 
-    lists = available_lists(recipe.folder)
+    lists, sources = available_lists(recipe.folder), known_sources(recipe.datasets)
     groups = {g.name for g in recipe.group}
     operands = {*(f"group:{g}" for g in groups), *(f"source:{s}" for s in recipe.sources)}
     for group in recipe.group:
         in_group = f"{where}: group {group.name!r}"
-        if group.source not in known_sources():
-            raise unknown_source(group.source, known_sources(), where=in_group)
+        if group.source not in sources:
+            raise unknown_source(group.source, sources, where=in_group)
         if group.view not in ("raw", *spec_names()):
             raise unknown("view", group.view, ("raw", *spec_names()), where=in_group)
         for split, rule in group.images.items():
@@ -271,5 +270,5 @@ def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> N
             if operand not in operands | groups:
                 raise unknown("group", operand, operands, where=f"{where}: known_leak")
     for source in recipe.transforms:
-        if source not in known_sources():
-            raise unknown_source(source, known_sources(), where=f"{where}: transforms")
+        if source not in sources:
+            raise unknown_source(source, sources, where=f"{where}: transforms")

@@ -18,7 +18,7 @@ from wordnet_splits.base.untrusted import path_below
 from wordnet_splits.benchmark.manifest.tables import SPLITS
 from wordnet_splits.benchmark.rules.rule_values import Yes
 from wordnet_splits.benchmark.rules.syntax import ClassRule, operands, rule_text
-from wordnet_splits.datasets.catalog.declarations import Declaration
+from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
 
 NoiseSide = Annotated[int, Field(gt=0, le=4096, strict=True)]
 
@@ -365,6 +365,11 @@ class Recipe(RecipePart):
     def declarations(self) -> Mapping[str, Declaration]:
         """The datasets declared by the recipe or by its manifest, by name."""
         return self._origin.declarations
+
+    @property
+    def datasets(self) -> Sources:
+        """The datasets known to the benchmark; DataError if this machine declares another of a name."""
+        return Sources.of(self.declarations)
 
     def as_data(self) -> dict[str, Any]:
         """Return the data of the TOML file, variants resolved, for `Recipe.model_validate`.

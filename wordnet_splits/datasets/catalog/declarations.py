@@ -16,12 +16,10 @@ machine is refused, since results would be ambiguous.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
@@ -152,28 +150,46 @@ class Declaration(BaseModel):
 
 
 _REGISTERED: dict[str, Declaration] = {}  # declarations of the roots that this process has opened
-_IN_USE: ContextVar[Mapping[str, Declaration]] = ContextVar("in use", default=MappingProxyType({}))
 
 
-def declared_sources() -> Mapping[str, Declaration]:
-    """Return every declared dataset by name."""
-    return {**_REGISTERED, **_IN_USE.get()}
+@dataclass(frozen=True)
+class Sources:
+    """The datasets that are known while a benchmark is worked on, besides the shipped ones.
 
+    Those under roots that this process has opened are known too.
 
-@contextmanager
-def using_sources(declarations: Mapping[str, Declaration]) -> Iterator[None]:
-    """Use the declared datasets of a recipe or manifest within the ``with`` block.
-
-    Raises DataError if this machine declares a different dataset under one of the names.
+    Attributes
+    ----------
+    declared : the datasets that the benchmark declares or carries, by name.
     """
-    for name, declaration in declarations.items():
-        if name in _REGISTERED:
-            _check_same(declaration, _REGISTERED[name])
-    token = _IN_USE.set({**_IN_USE.get(), **declarations})
-    try:
-        yield
-    finally:
-        _IN_USE.reset(token)
+
+    declared: Mapping[str, Declaration] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, *sets: Mapping[str, Declaration]) -> Sources:
+        """Return the datasets of recipes and manifests.
+
+        Raises
+        ------
+        DataError : two of them, or this machine, declare different datasets under one name.
+        """
+        declared = merge_declarations(sets)
+        for name in declared.keys() & _REGISTERED.keys():
+            _check_same(declared[name], _REGISTERED[name])
+        return cls(declared)
+
+    @property
+    def by_name(self) -> Mapping[str, Declaration]:
+        """The declared datasets by name."""
+        return {**_REGISTERED, **self.declared}
+
+    def find(self, name: str) -> Declaration | None:
+        """Return the declaration of a dataset, None if there is none."""
+        return self.declared.get(name) or self.by_name.get(name)
+
+
+LOCAL: Final = Sources()
+"""The datasets known without a benchmark."""
 
 
 def merge_declarations(sets: Iterable[Mapping[str, Declaration]]) -> dict[str, Declaration]:
@@ -220,7 +236,12 @@ def _sha256(file: FileId) -> str:
     return sha256_of(Path(file[0]), largest=LARGEST_TABLE)
 
 
-def register_declaration(root: Path, name: str) -> None:
+def declare(*declarations: Declaration) -> None:
+    """Make datasets known to this process, as opening their roots does."""
+    _REGISTERED.update({declaration.name: declaration for declaration in declarations})
+
+
+def register_declaration(root: Path, name: str, sources: Sources = LOCAL) -> None:
     """Register the declaration in a folder's ``dataset.toml``, if there is one.
 
     Raises DataError if the file is malformed; it declares another dataset than ``name``, and nothing else
@@ -232,9 +253,9 @@ def register_declaration(root: Path, name: str) -> None:
     except OSError:  # no such file or folder; opening the root will report a missing folder
         return
     if declaration.name == name:
-        _check_same(_IN_USE.get().get(name, declaration), declaration)
+        _check_same(sources.declared.get(name, declaration), declaration)
         _REGISTERED[name] = declaration
-    elif name not in declared_sources():
+    elif name not in sources.by_name:
         message = f"declares the dataset {declaration.name!r}, not {name!r}"
         raise DataError(message, where=str(path), hint=f"--root {declaration.name}={root}")
 

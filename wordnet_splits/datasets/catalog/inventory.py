@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from wordnet_splits.base.errors import DataError, UnknownNameError, unknown
 from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.parquet import read_table, schema_of
-from wordnet_splits.datasets.catalog.declarations import Declaration, declared_sources, unknown_source
+from wordnet_splits.datasets.catalog.declarations import LOCAL, Declaration, Sources, unknown_source
 from wordnet_splits.datasets.catalog.table import catalog_names, known_sources, load_catalog
 
 DATA = Path(__file__).parent.parent.parent / "data"
@@ -32,7 +32,7 @@ MULTILABEL_SCHEMA = INVENTORY_SCHEMA.append(pa.field("also", pa.list_(pa.string(
 """Inventory of a declared dataset with several labels per image; ``also`` lists the additional classes."""
 
 
-def inventory_splits(source: str) -> tuple[str, ...]:
+def inventory_splits(source: str, sources: Sources = LOCAL) -> tuple[str, ...]:
     """Return the publisher's splits of ``source`` whose image ids are known without pixels, sorted.
 
     Raises
@@ -41,7 +41,7 @@ def inventory_splits(source: str) -> tuple[str, ...]:
     DataError : the inventory of a declared dataset is damaged.
     """
     shipped = _shipped_splits(source)
-    return tuple(sorted(_declared_inventory(source))) if shipped is None else shipped
+    return tuple(sorted(_declared_inventory(source, sources))) if shipped is None else shipped
 
 
 @cache
@@ -51,7 +51,7 @@ def _shipped_splits(source: str) -> tuple[str, ...] | None:
     return tuple(sorted(path.stem for path in (DATA / "inventories" / source).glob("*.parquet")))
 
 
-def load_inventory(source: str, split: str) -> pa.Table | None:
+def load_inventory(source: str, split: str, sources: Sources = LOCAL) -> pa.Table | None:
     """Return every image of one publisher's split, or None where the ids are not known.
 
     Returns
@@ -65,13 +65,13 @@ def load_inventory(source: str, split: str) -> pa.Table | None:
     UnknownNameError : the publisher has no such source or split.
     DataError : the table is damaged.
     """
-    if split not in inventory_splits(source):
-        splits = load_catalog(source).splits
+    if split not in inventory_splits(source, sources):
+        splits = load_catalog(source, sources).splits
         if split not in splits:
             raise unknown("split", split, splits, where=source)
         return None
     if _shipped_splits(source) is None:
-        return _declared_inventory(source)[split]
+        return _declared_inventory(source, sources)[split]
     return _load_shipped(source, split)
 
 
@@ -86,10 +86,10 @@ def _load_shipped(source: str, split: str) -> pa.Table:
     return table
 
 
-def _declared_inventory(source: str) -> Mapping[str, pa.Table]:
-    declaration = declared_sources().get(source)
+def _declared_inventory(source: str, sources: Sources) -> Mapping[str, pa.Table]:
+    declaration = sources.find(source)
     if declaration is None:
-        raise unknown_source(source, known_sources())
+        raise unknown_source(source, known_sources(sources))
     return load_declared_inventory(declaration)
 
 

@@ -42,7 +42,7 @@ from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.names import check_name
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.datasets.catalog.declarations import Declaration, declared_sources, unknown_source
+from wordnet_splits.datasets.catalog.declarations import LOCAL, Declaration, Sources, unknown_source
 
 CATALOGS = Path(__file__).parent.parent.parent / "data" / "catalogs"
 MAPPED = ("exact", "variant", "head", "wider", "hand", "proposed")
@@ -180,12 +180,12 @@ def catalog_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in CATALOGS.glob("*.tsv")))
 
 
-def known_sources() -> tuple[str, ...]:
+def known_sources(sources: Sources = LOCAL) -> tuple[str, ...]:
     """Return the sources that have a catalog: the shipped ones, then the declared ones."""
-    return (*catalog_names(), *declared_sources())
+    return (*catalog_names(), *sources.by_name)
 
 
-def load_catalog(source: str) -> Catalog:
+def load_catalog(source: str, sources: Sources = LOCAL) -> Catalog:
     """Return the catalog of a source, shipped or declared by the user.
 
     Raises
@@ -196,9 +196,9 @@ def load_catalog(source: str) -> Catalog:
     shipped = _load_shipped(source)
     if shipped is not None:
         return shipped
-    declaration = declared_sources().get(source)
+    declaration = sources.find(source)
     if declaration is None:
-        raise unknown_source(source, known_sources())
+        raise unknown_source(source, known_sources(sources))
     return load_declared_catalog(declaration)
 
 

@@ -7,11 +7,7 @@ from typing import Any
 
 from wordnet_splits.base.digests import digest_file, digest_pixels
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.datasets.catalog.declarations import (
-    declared_sources,
-    register_declaration,
-    unknown_source,
-)
+from wordnet_splits.datasets.catalog.declarations import LOCAL, Sources, register_declaration, unknown_source
 from wordnet_splits.datasets.sources.info import (
     SOURCES,
     SourceInfo,
@@ -44,22 +40,26 @@ __all__ = [
 VARIABLE_PREFIX = "WORDNET_SPLITS_ROOT_"
 
 
-def source_names() -> tuple[str, ...]:
+def source_names(sources: Sources = LOCAL) -> tuple[str, ...]:
     """Return the names of all sources that can be opened: registered ones, then declared ones."""
-    return (*registered_sources(), *declared_sources())
+    return (*registered_sources(), *sources.by_name)
 
 
-def source_class(name: str) -> type[Source]:
+def source_class(name: str, sources: Sources = LOCAL) -> type[Source]:
     """Return the class that reads ``name``; an unknown name is refused with the nearest ones."""
     if is_registered(name):
         return SOURCES.find(name, module=shipped_module(name))
-    check_source(name)
+    declaration = sources.find(name)
+    if declaration is None:
+        raise unknown_source(name, source_names(sources))
     from wordnet_splits.datasets.sources.declared import declared_class
 
-    return declared_class(declared_sources()[name])
+    return declared_class(declaration)
 
 
-def check_source(name: str, root: Path | None = None, *, where: str | None = None) -> None:
+def check_source(
+    name: str, root: Path | None = None, sources: Sources = LOCAL, *, where: str | None = None
+) -> None:
     """Refuse the name of an unknown source; a ``dataset.toml`` under ``root`` may declare it.
 
     Raises
@@ -70,9 +70,9 @@ def check_source(name: str, root: Path | None = None, *, where: str | None = Non
     if is_registered(name):
         return
     if root is not None:
-        register_declaration(root, name)
-    if name not in declared_sources():
-        raise unknown_source(name, source_names(), where=where, root=root)
+        register_declaration(root, name, sources)
+    if sources.find(name) is None:
+        raise unknown_source(name, source_names(sources), where=where, root=root)
 
 
 def root_variable(name: str) -> str:
@@ -80,13 +80,14 @@ def root_variable(name: str) -> str:
     return VARIABLE_PREFIX + name.upper().replace("-", "_")
 
 
-def open_source(name: str, root: Path | str | None = None, **params: Any) -> Source:
+def open_source(name: str, root: Path | str | None = None, sources: Sources = LOCAL, **params: Any) -> Source:
     """Open a dataset under a root, in any of its known layouts.
 
     Parameters
     ----------
     name : a source's name, one of :func:`source_names`.
     root : the dataset's folder; None for embedded and generated sources.
+    sources : the datasets of a benchmark, which may declare this one.
     params : parameters of a generated source (``shape``, ``seed``).
 
     Raises
@@ -94,21 +95,21 @@ def open_source(name: str, root: Path | str | None = None, **params: Any) -> Sou
     UnknownNameError : no such source.
     SourceError : the root is absent, empty, unreadable or of another dataset.
     """
-    check_source(name, None if root is None else Path(root))
-    cls = source_class(name)
+    check_source(name, None if root is None else Path(root), sources)
+    cls = source_class(name, sources)
     if not cls.rooted:
         if root is not None:
             raise SourceError(f"source {name} is built in and takes no root", where=str(root))
         return cls.open(None, next(cls.layouts(Path())), **params)
     if root is None:
-        hint = f"--root {name}=DIR, or {root_variable(name)}; {source_info(name).how}"
+        hint = f"--root {name}=DIR, or {root_variable(name)}; {source_info(name, sources).how}"
         raise SourceError(f"no root given for source {name}", hint=hint)
-    folder = check_root(Path(root), name, hint=source_info(name).how)
+    folder = check_root(Path(root), name, hint=source_info(name, sources).how)
     layout = next(cls.layouts(folder), None)
     if layout is None or not cls.certain(folder):
         recognised = recognise(folder, besides=name)
         if recognised or layout is None:
-            raise _not_this(cls, folder, recognised)
+            raise _not_this(cls, folder, recognised, source_info(name, sources).how)
     return cls.open(folder, layout, **params)
 
 
@@ -125,10 +126,10 @@ def recognise(folder: Path, besides: str = "") -> str | None:
     return None
 
 
-def _not_this(cls: type[Source], folder: Path, recognised: str | None) -> SourceError:
+def _not_this(cls: type[Source], folder: Path, recognised: str | None, hint: str) -> SourceError:
     looks_like = f"; it looks like {recognised}" if recognised else ""
     return SourceError(
         f"this is not {cls.name}: looked for {cls.looks_for}{looks_like}",
         where=str(folder),
-        hint=source_info(cls.name).how,
+        hint=hint,
     )

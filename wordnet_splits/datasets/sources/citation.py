@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.datasets.catalog.declarations import Declaration, using_sources
+from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
 from wordnet_splits.datasets.sources.info import source_info
 
 WORDNET = "wordnet"
@@ -76,9 +76,9 @@ def citation_of(
     elif paper:
         unlisted = paper
     _add(entries, paper_bibtex(WORDNET), WORDNET)
-    with using_sources(declarations):
-        for name in sources:
-            _add(entries, source_info(name).bibtex, name)
+    known = Sources.of(declarations)
+    for name in sources:
+        _add(entries, source_info(name, known).bibtex, name)
     _add(entries, own_bibtex(), OWN)
     return Citation(benchmark, [*entries.values()], unlisted)
 

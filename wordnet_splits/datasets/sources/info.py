@@ -9,7 +9,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from wordnet_splits.base.registry import Registry
-from wordnet_splits.datasets.catalog.declarations import Declaration, declared_sources, unknown_source
+from wordnet_splits.datasets.catalog.declarations import LOCAL, Declaration, Sources, unknown_source
 
 if TYPE_CHECKING:
     from wordnet_splits.datasets.sources.source import Source
@@ -85,15 +85,15 @@ def shipped_module(name: str) -> str:
     return _table()[name].module if name in _table() else ""
 
 
-def source_info(name: str) -> SourceInfo:
+def source_info(name: str, sources: Sources = LOCAL) -> SourceInfo:
     """Return the metadata of a source; an unknown name is refused with the nearest ones."""
     if name in _table():
         return _table()[name]
     if name in SOURCES.added:
         return SOURCES[name].info or SourceInfo(name)
-    declaration = declared_sources().get(name)
+    declaration = sources.find(name)
     if declaration is None:
-        raise unknown_source(name, (*registered_sources(), *declared_sources()))
+        raise unknown_source(name, (*registered_sources(), *sources.by_name))
     return _declared_info(declaration)
 
 

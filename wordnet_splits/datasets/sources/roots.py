@@ -21,11 +21,12 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.text_formats import read_toml
 from wordnet_splits.base.untrusted import expand_home
 from wordnet_splits.datasets.catalog.declarations import (
+    LOCAL,
     Declaration,
+    Sources,
     declared_name,
     register_declaration,
     unknown_source,
-    using_sources,
 )
 from wordnet_splits.datasets.sources import (
     VARIABLE_PREFIX,
@@ -44,7 +45,7 @@ def roots_file() -> Path:
     return platformdirs.user_config_path("wordnet-splits") / "roots.toml"
 
 
-def resolve_root(name: str, roots: Roots | None = None) -> Path | None:
+def resolve_root(name: str, roots: Roots | None = None, sources: Sources = LOCAL) -> Path | None:
     """Return the root of a source, or None where none is configured.
 
     Parameters
@@ -64,12 +65,12 @@ def resolve_root(name: str, roots: Roots | None = None) -> Path | None:
     elif value := os.environ.get(root_variable(name)):
         root = expand_home(value, where=root_variable(name))
     else:
-        root = read_roots_file().get(name)
-    check_source(name, root)
+        root = read_roots_file(sources=sources).get(name)
+    check_source(name, root, sources)
     return root
 
 
-def declare_roots(roots: Roots | None = None) -> None:
+def declare_roots(roots: Roots | None = None, sources: Sources = LOCAL) -> None:
     """Register the datasets that are declared under ``roots``, or a root in the environment or roots.toml.
 
     Raises
@@ -78,7 +79,7 @@ def declare_roots(roots: Roots | None = None) -> None:
     SourceError, DataError : ``roots.toml`` or a ``dataset.toml`` is malformed.
     """
     for name, folder in (roots or {}).items():
-        check_source(name, expand_home(folder, where="--root"), where="--root")
+        check_source(name, expand_home(folder, where="--root"), sources, where="--root")
     for key, value in os.environ.items():
         if key.startswith(VARIABLE_PREFIX) and value:
             root = expand_home(value, where=key)
@@ -86,11 +87,11 @@ def declare_roots(roots: Roots | None = None) -> None:
             # a root of the command line may be of another version of the dataset than the variable's
             overridden = declared in (roots or {})
             if declared is not None and root_variable(declared) == key and not overridden:
-                register_declaration(root, declared)
-    read_roots_file(overridden=roots or {})
+                register_declaration(root, declared, sources)
+    read_roots_file(overridden=roots or {}, sources=sources)
 
 
-def all_roots(roots: Roots | None = None) -> dict[str, Path]:
+def all_roots(roots: Roots | None = None, sources: Sources = LOCAL) -> dict[str, Path]:
     """Return the root of every source that has one, in the order of ``source_names``.
 
     Raises
@@ -98,30 +99,40 @@ def all_roots(roots: Roots | None = None) -> dict[str, Path]:
     UnknownNameError : a flag, a variable or a line of ``roots.toml`` names an unknown source.
     SourceError : ``roots.toml`` cannot be read or is malformed.
     """
-    declare_roots(roots)
-    variables = {root_variable(name) for name in source_names()}
+    declare_roots(roots, sources)
+    variables = {root_variable(name) for name in source_names(sources)}
     for key in sorted(key for key in os.environ if key.startswith(VARIABLE_PREFIX) and key not in variables):
-        raise unknown_source(key[len(VARIABLE_PREFIX) :].lower(), source_names(), where=f"variable {key}")
-    return {name: root for name in source_names() if (root := resolve_root(name, roots)) is not None}
+        raise unknown_source(
+            key[len(VARIABLE_PREFIX) :].lower(), source_names(sources), where=f"variable {key}"
+        )
+    return {
+        name: root
+        for name in source_names(sources)
+        if (root := resolve_root(name, roots, sources)) is not None
+    }
 
 
-def read_roots_file(path: Path | None = None, *, overridden: Container[str] = ()) -> dict[str, Path]:
+def read_roots_file(
+    path: Path | None = None, *, overridden: Container[str] = (), sources: Sources = LOCAL
+) -> dict[str, Path]:
     """Return the roots of ``roots.toml`` except of overridden sources, none if there is no such file."""
     path = path or roots_file()
     if not os.path.lexists(path):
         return {}
     table = read_toml(path, error=SourceError)
-    return {name: _root(name, value, path) for name, value in table.items() if name not in overridden}
+    return {
+        name: _root(name, value, path, sources) for name, value in table.items() if name not in overridden
+    }
 
 
-def _root(name: str, value: object, path: Path) -> Path:
-    if name not in source_names() and not isinstance(value, str):
-        raise unknown_source(name, source_names(), where=str(path))
+def _root(name: str, value: object, path: Path, sources: Sources) -> Path:
+    if name not in source_names(sources) and not isinstance(value, str):
+        raise unknown_source(name, source_names(sources), where=str(path))
     if not isinstance(value, str) or not value:
         message = f"the root of {name} must be a path in quotes, not {printable(value)}"
         raise SourceError(message, where=str(path), hint='such as dtd = "/data/dtd"')
     root = path.parent / expand_home(value, where=str(path))
-    check_source(name, root, where=str(path))
+    check_source(name, root, sources, where=str(path))
     return root
 
 
@@ -145,7 +156,8 @@ def parse_roots(
             hint = "as in --root cifar100=data/cifar"
             raise SplitsError(f"{text!r} is not NAME=DIR", where="--root", hint=hint)
         folders[name] = Path(folder)
-    with using_sources(declarations or {}):
-        declare_roots(folders)
-        roots = {name: root for name in source_names() if (root := resolve_root(name, folders)) is not None}
-        return {name: root for name, root in roots.items() if source_class(name).rooted}
+    sources = Sources.of(declarations or {})
+    declare_roots(folders, sources)
+    names = source_names(sources)
+    roots = {name: root for name in names if (root := resolve_root(name, folders, sources)) is not None}
+    return {name: root for name, root in roots.items() if source_class(name, sources).rooted}

@@ -57,8 +57,10 @@ class PytorchOOD(ExchangeFormat):
         sources: dict[str, dict[str, list[int]]] = {}
         groups: dict[str, dict[str, object]] = {}
         numbers: dict[str, list[int]] = {}
+        datasets = task.manifest.datasets
+        catalogs = {name: load_catalog(name, datasets) for name in {row["source"] for row in rows}}
         for row in rows:
-            number = load_catalog(row["source"])[row["class_id"]].index
+            number = catalogs[row["source"]][row["class_id"]].index
             lists = sources.setdefault(row["source"], {"known": [], "unknown": []})
             if kind := SIDES.get(row["role"]):
                 lists[kind].append(number)
@@ -88,9 +90,9 @@ class PytorchOOD(ExchangeFormat):
                 if numbers
             }
         for name, group in groups.items():
-            if group.source not in source_names():
-                raise unknown("source", group.source, source_names(), where=f"{path}: group {name}")
-            by_number = {item.index: item.class_id for item in load_catalog(group.source)}
+            if group.source not in (names := source_names(task.datasets)):
+                raise unknown("source", group.source, names, where=f"{path}: group {name}")
+            by_number = {i.index: i.class_id for i in load_catalog(group.source, task.datasets)}
             for number in group.classes:
                 if number not in by_number:
                     reason = f"{group.source} has no class {number}"

@@ -20,6 +20,7 @@ from wordnet_splits.benchmark.rules.relations import KnownClasses
 from wordnet_splits.benchmark.rules.rule_values import Hierarchy
 from wordnet_splits.benchmark.rules.syntax import expand_clear_of, operands
 from wordnet_splits.datasets.catalog import Catalog, CatalogClass, load_catalog
+from wordnet_splits.datasets.catalog.declarations import LOCAL, Sources
 from wordnet_splits.datasets.catalog.inventory import find_list
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 from wordnet_splits.wordnet.taxonomy.other_wordnets import OtherWordNet
@@ -38,6 +39,7 @@ class Alternative:
     taxonomy: Taxonomy
     hierarchy: Hierarchy = "wordnet"
     synset: Callable[[str], str | None] = field(default=lambda wnid: wnid)
+    datasets: Sources = LOCAL
 
     @cached_property
     def catalog(self) -> Callable[[str], Catalog]:
@@ -45,7 +47,7 @@ class Alternative:
         return cache(self._catalog)
 
     def _catalog(self, source: str) -> Catalog:
-        catalog = load_catalog(source)
+        catalog = load_catalog(source, self.datasets)
         mapped = ((item, tuple(filter(None, map(self.synset, item.wnids)))) for item in catalog)
         return replace(catalog, classes=tuple(replace(item, wnids=wnids) for item, wnids in mapped))
 
@@ -58,7 +60,7 @@ class Alternative:
         """
         if self.taxonomy.version == wordnet.version:
             return rule
-        catalog = load_catalog(source)
+        catalog = load_catalog(source, self.datasets)
 
         def map_synset(name: str) -> str:
             wnid = wordnet.find(name)
@@ -80,7 +82,7 @@ class Alternative:
 
 def original(recipe: Recipe, wordnet: Taxonomy) -> Alternative:
     """Return the taxonomy that a recipe itself uses."""
-    return Alternative(wordnet, recipe.hierarchy)
+    return Alternative(wordnet, recipe.hierarchy, datasets=recipe.datasets)
 
 
 def other_hierarchy(recipe: Recipe, wordnet: Taxonomy) -> Alternative:
@@ -89,15 +91,15 @@ def other_hierarchy(recipe: Recipe, wordnet: Taxonomy) -> Alternative:
     Instances are not in the tree: synsets without a path to its root are removed from catalogs.
     """
     if recipe.hierarchy != "wordnet":
-        return Alternative(wordnet)
+        return Alternative(wordnet, datasets=recipe.datasets)
     tree = wordnet.tree()
     in_tree = tree.descendants(tree.root)
-    return Alternative(tree, synset=lambda wnid: wnid if wnid in in_tree else None)
+    return Alternative(tree, synset=lambda wnid: wnid if wnid in in_tree else None, datasets=recipe.datasets)
 
 
-def other_wordnet(other: OtherWordNet) -> Alternative:
+def other_wordnet(recipe: Recipe, other: OtherWordNet) -> Alternative:
     """Return the graph of another WordNet."""
-    return Alternative(other.taxonomy, synset=cache(other.synset))
+    return Alternative(other.taxonomy, synset=cache(other.synset), datasets=recipe.datasets)
 
 
 def as_rule(test: Expression | Mapping[str, Any]) -> ClassRule:

@@ -53,10 +53,11 @@ def other_senses(item: CatalogClass, taxonomy: Taxonomy) -> tuple[str, ...]:
 
 def roles_by_sense(outcome: Outcome, taxonomy: Taxonomy) -> dict[Key, list[tuple[str, str]]]:
     """Return class -> (synset, role) pairs for each other sense of its name, other classes unchanged."""
+    datasets = outcome.recipe.datasets
     senses = {
         key: senses_of_class
         for key in outcome.offered_to
-        if (senses_of_class := other_senses(load_catalog(key[0])[key[1]], taxonomy))
+        if (senses_of_class := other_senses(load_catalog(key[0], datasets)[key[1]], taxonomy))
     }
     roles: dict[Key, list[tuple[str, str]]] = {}
     for number in range(max(map(len, senses.values()), default=0)):

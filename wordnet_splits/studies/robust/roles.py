@@ -23,7 +23,7 @@ from wordnet_splits.benchmark.resolve import find_recipe
 from wordnet_splits.benchmark.rules import Key
 from wordnet_splits.benchmark.rules.registry import GRAPH, HIERARCHY, MEASURE, SENSE, WORDNET
 from wordnet_splits.datasets.catalog import load_catalog
-from wordnet_splits.datasets.catalog.declarations import merge_declarations, using_sources
+from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.studies.robust import alternatives, readings
 from wordnet_splits.studies.robust.alternatives import EXCLUDED, Outcome
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
@@ -173,10 +173,10 @@ def robust_roles(
     benchmarks = [benchmark] if isinstance(benchmark, Recipe | str | Path) else list(benchmark)
     recipes = [find_recipe(item, manifests) for item in benchmarks]
     notes: list[str] = []
-    with using_sources(merge_declarations(recipe.declarations for recipe in recipes)):
-        classes = [item for recipe in recipes for item in _classes(recipe, other_wordnets, taxonomy, notes)]
-        sources = sorted({source for recipe in recipes for source in recipe.sources})
-        mapped = [item for source in sources for item in load_catalog(source) if item.wnids]
+    datasets = Sources.of(*(recipe.declarations for recipe in recipes))
+    classes = [item for recipe in recipes for item in _classes(recipe, other_wordnets, taxonomy, notes)]
+    sources = sorted({source for recipe in recipes for source in recipe.sources})
+    mapped = [item for source in sources for item in load_catalog(source, datasets) if item.wnids]
     unmapped = {o.name: sum(not any(map(o.synset, item.wnids)) for item in mapped) for o in other_wordnets}
     return Robust(classes, (*BUILT_IN, *(o.name for o in other_wordnets)), unmapped, tuple(notes))
 
@@ -185,13 +185,13 @@ def _classes(
     recipe: Recipe, other_wordnets: Sequence[OtherWordNet], taxonomy: Taxonomy, notes: list[str]
 ) -> Iterator[RobustClass]:
     base = alternatives.decide_in(recipe, alternatives.original(recipe, taxonomy), taxonomy)
-    kinds = alternatives.readings_used(recipe)
+    kinds, datasets = alternatives.readings_used(recipe), recipe.datasets
     roles = _roles(recipe, base, taxonomy)
     outcomes = dict(_outcomes(recipe, kinds, other_wordnets, taxonomy, notes))
     kind_of = {HIERARCHY: HIERARCHY} | dict.fromkeys(readings.FAMILIES, MEASURE)
     senses = readings.roles_by_sense(base, taxonomy) if _reads(recipe, kinds, SENSE) else {}
     for key, group_names in base.offered_to.items():
-        item = load_catalog(key[0])[key[1]]
+        item = load_catalog(key[0], datasets)[key[1]]
         kinds_of_class = frozenset[str]().union(*(kinds[name] for name in group_names))
         leaks = any(base.leak_indexes.get(name) for name in group_names if key[1] in base.groups[name])
         read_by_leaks = GRAPH if leaks else frozenset[str]()
@@ -262,6 +262,9 @@ def _outcomes(
         yield measure, readings.by_measure(recipe, measure, taxonomy)
     for wordnet in other_wordnets if _reads(recipe, kinds, WORDNET) else ():
         try:
-            yield wordnet.name, alternatives.decide_in(recipe, alternatives.other_wordnet(wordnet), taxonomy)
+            yield (
+                wordnet.name,
+                alternatives.decide_in(recipe, alternatives.other_wordnet(recipe, wordnet), taxonomy),
+            )
         except TaxonomyError as error:
             notes.append(f"{recipe.name}: not read by {wordnet.name}: {error.what}")
