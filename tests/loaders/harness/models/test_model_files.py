@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from loaders.harness import evaluate, load_model
 from loaders.harness.models import open_models
 from tests.imported import Imported
-from tests.raising import raises
+from tests.raising import mentions, raises
 from tests.wordnet_splits.command import run
 from wordnet_splits.base.errors import DataError, UnsafeDataError
 from wordnet_splits.base.lazy import MissingPackageError
@@ -371,7 +371,7 @@ def test_the_command_line_takes_a_file_and_a_function(
     assert all(f"Model {name}" in shown for name in ("onnx:net.onnx", "linear_functions:one"))
     code = run(app, words, "unknown-eval")
     said = capsys.readouterr().err
-    assert (code, "give --mean and --std" in said) == (2, True), said
+    assert (code, mentions(said, "--mean", "--std")) == (2, True), said
 
 
 def test_files_of_one_name_in_two_folders_are_two_models(tmp_path: Path) -> None:

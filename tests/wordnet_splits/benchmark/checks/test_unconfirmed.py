@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.raising import mentions
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
 from wordnet_splits.audit.overlaps import audit_classes
@@ -71,8 +72,8 @@ def test_freeze_and_publish_name_the_class_and_its_line_until_a_person_confirms(
         ("hub", "publish", "me/mine", "build/mine", "--dry-run"),
     ):
         said = command(*words).error
-        assert f"proposed for 1 class of mypics: monarch as {MONARCH}" in said
-        assert "(line 4)" in said
+        assert mentions(said, MONARCH, "proposed")
+        assert mentions(said, "4")
         assert Path("pics/mypics.tsv").read_text("utf-8").splitlines()[3].startswith("monarch\t")
         assert "mypics.tsv" in said
         assert "`hand`" in said

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.raising import mentions
 from wordnet_splits.base.terminal.output import BAD_INPUT, LEFT_OUT
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.diff import diff_manifests
@@ -147,8 +148,8 @@ def test_a_folder_of_imagenet_pictures_under_other_names_says_what_is_missing(co
     flag = f"imagenet1k={real_data / 'imagenet'}"
     refused = command("build", "unknown-imagenet", "--root", flag, "--out", "out")
     assert refused.code == BAD_INPUT
-    assert "20,000 of 20,000 images of imagenet1k are missing" in refused.error
-    assert "200 files there are under no known name, such as n0" in refused.error
+    assert mentions(refused.error, "20,000", "imagenet1k")
+    assert mentions(refused.error, "200")
     assert not (tmp_path / "out" / "unknown-imagenet").exists()
 
     left = command("build", "unknown-imagenet", "--root", flag, "--out", "out", "--allow-missing", "--json")

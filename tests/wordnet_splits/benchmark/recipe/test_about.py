@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.raising import raises
+from tests.raising import mentions, raises
 from wordnet_splits.base.errors import ManifestError, RecipeError
 from wordnet_splits.benchmark.checks.freeze import freeze
 from wordnet_splits.benchmark.construct import build_benchmark
@@ -79,19 +79,19 @@ def test_a_variant_does_not_inherit_it(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('licence = "CC BY"', "mine.toml, line 6: about.licence: 'CC BY' is not one of the SPDX"),
-        ('doi = "x"', "mine.toml, line 6: about.doi: 'x' is not a DOI"),
-        ('authors = ["Ada"]', "mine.toml, line 6: about.authors: write authors as tables"),
-        ('authors = [{ name = "A", orcid = "0" }]', "line 6: about.authors.0.orcid: '0' is not an ORCID"),
-        ('license = "MIT"', "line 6: unknown key 'license'; did you mean 'licence'"),
-        ('version_notes = { 2 = "x" }', "about.version_notes has version 2, and this is version 1"),
+        ('licence = "CC BY"', ("mine.toml", "6", "about.licence")),
+        ('doi = "x"', ("x", "mine.toml", "6", "about.doi")),
+        ('authors = ["Ada"]', ("mine.toml", "6", "about.authors")),
+        ('authors = [{ name = "A", orcid = "0" }]', ("0", "6", "about.authors.0.orcid")),
+        ('license = "MIT"', ("license", "licence", "6")),
+        ('version_notes = { 2 = "x" }', ("about.version_notes", "2")),
     ],
 )
-def test_a_wrong_key_is_one_error_with_file_and_line(tmp_path: Path, line: str, message: str) -> None:
+def test_a_wrong_key_is_one_error_with_file_and_line(tmp_path: Path, line: str, message: object) -> None:
     path = recipe_file(tmp_path, f'\n[about]\ndescription = "Cups."\n{line}\n')
     with pytest.raises(RecipeError) as error:
         load_recipe(path)
-    assert message in str(error.value)
+    assert mentions(str(error.value), message)
 
 
 def test_a_wrong_value_in_a_manifest_is_refused(tmp_path: Path) -> None:

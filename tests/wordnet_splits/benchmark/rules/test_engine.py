@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.raising import raises
+from tests.raising import mentions, raises
 from tests.wordnet_splits.benchmark.rules.toy import PETS, context, judge, load, taken
 from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import RecipeError, UnknownNameError
@@ -185,18 +185,18 @@ def test_all_tells_the_first_refusal_and_any_all_of_them() -> None:
 @pytest.mark.parametrize(
     ("rule", "says"),
     [
-        ({"subtree": ["n00000010"], "draw": 4}, "source 'pets': 4 classes to be drawn from 3 candidates"),
+        ({"subtree": ["n00000010"], "draw": 4}, ("pets", "4", "3")),
         (
             {"draw": 4, "within": "superclass"},
-            "source 'pets', superclass 'dogs': 4 classes to be drawn from 3",
+            ("pets", "dogs", "superclass", "4"),
         ),
-        ({"draw": 1, "within": "count_group"}, "the column 'count_group' is empty for class 'pug'"),
+        ({"draw": 1, "within": "count_group"}, ("count_group", "pug")),
     ],
 )
-def test_a_draw_of_more_than_there_is_is_refused(rule: Table, says: str) -> None:
+def test_a_draw_of_more_than_there_is_is_refused(rule: Table, says: object) -> None:
     with pytest.raises(RecipeError) as caught:
         judge(rule)
-    assert says in str(caught.value)
+    assert mentions(str(caught.value), says)
 
 
 def test_a_column_that_does_not_exist_is_named() -> None:

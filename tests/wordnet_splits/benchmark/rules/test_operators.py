@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.raising import mentions
 from tests.wordnet_splits.benchmark.rules.toy import PETS, THING, catalog, context, judge, load, taken
 from wordnet_splits.base.errors import SplitsError, TaxonomyError, UnknownNameError
 from wordnet_splits.benchmark.rules import ClassRule, Context, Via, decide, registry
@@ -269,24 +270,24 @@ def test_the_imagenet_tree_is_the_shipped_one() -> None:
 @pytest.mark.parametrize(
     ("rule", "error", "says"),
     [
-        ({"listed": "group:idd"}, UnknownNameError, "unknown earlier group 'idd'; did you mean 'id'?"),
-        ({"listed": "source:pet"}, UnknownNameError, "unknown source 'pet'; did you mean 'pets'?"),
-        ({"listed": "list:toy"}, UnknownNameError, "unknown list 'toy'; did you mean 'toys'?"),
-        ({"listed": ["pig"]}, UnknownNameError, "unknown class 'pig'; did you mean 'pug'?"),
-        ({"subtree": ["n99999999"]}, TaxonomyError, "'n99999999' is not a noun synset"),
+        ({"listed": "group:idd"}, UnknownNameError, ("idd", "id")),
+        ({"listed": "source:pet"}, UnknownNameError, ("pet", "pets")),
+        ({"listed": "list:toy"}, UnknownNameError, ("toy", "toys")),
+        ({"listed": ["pig"]}, UnknownNameError, ("pig", "pug")),
+        ({"subtree": ["n99999999"]}, TaxonomyError, "n99999999"),
         (
             {"slice": {"of": ["n99999999"], "half": "first"}},
             TaxonomyError,
-            "'n99999999' is not a noun synset",
+            "n99999999",
         ),
     ],
 )
 def test_an_operand_that_does_not_exist_is_named(
-    rule: dict[str, Any], error: type[SplitsError], says: str
+    rule: dict[str, Any], error: type[SplitsError], says: object
 ) -> None:
     with pytest.raises(error) as caught:
         judge(rule, **GROUP)
-    assert says in str(caught.value)
+    assert mentions(str(caught.value), says)
 
 
 def test_every_operator_of_the_syntax_has_a_meaning() -> None:

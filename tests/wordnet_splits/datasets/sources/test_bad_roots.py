@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.raising import raises
+from tests.raising import mentions, raises
 from tests.wordnet_splits.datasets.sources.kin_trees import TAKEN_FOR
 from tests.wordnet_splits.datasets.sources.trees import (
     IMAGENET_TRAIN,
@@ -97,7 +97,7 @@ def test_a_root_of_no_dataset_says_what_was_looked_for(tmp_path: Path) -> None:
     write_images(tmp_path, ["holidays/beach.jpg", "notes/a.jpg"])
     for name in (*IN_FILES, *OF_21K):
         message = refused(name, tmp_path)
-        assert f"this is not {name}: looked for {source_class(name).looks_for}" in message
+        assert mentions(message, name, source_class(name).looks_for)
         assert "it looks like" not in message
 
 
@@ -227,7 +227,7 @@ def test_one_id_in_two_files(tmp_path: Path) -> None:
     image_id = min(DTD)[0]
     write_images(root, [f"images/{image_id}.JPEG"])
     message = refused("dtd", root)
-    assert f"two files have the id {image_id!r}" in message
+    assert mentions(message, f"{image_id!r}")
 
 
 def test_one_class_in_two_folders(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.raising import raises
+from tests.raising import mentions, raises
 from wordnet_splits.base import errors
 from wordnet_splits.datasets.sources import roots
 
@@ -66,21 +66,21 @@ def test_all_roots_in_the_order_of_the_sources(config: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("dtd = /data", "not valid TOML"),
-        ('dtd = "/a"\ndtd = "/b"\n', "not valid TOML"),
-        ("dtd = 3\n", "root of dtd must be a path in quotes, not 3"),
-        ('dtd = ""\n', "must be a path in quotes"),
-        ('cifar-100 = "/c"\n', "did you mean 'cifar100'"),
-        ('[dtd]\nroot = "/d"\n', "must be a path in quotes"),
-        ('dtd = "~nobody-at-all/d"\n', "~nobody-at-all/d names the home folder of an unknown user"),
+        ("dtd = /data", ()),
+        ('dtd = "/a"\ndtd = "/b"\n', ()),
+        ("dtd = 3\n", ("dtd", "3")),
+        ('dtd = ""\n', ()),
+        ('cifar-100 = "/c"\n', "cifar100"),
+        ('[dtd]\nroot = "/d"\n', ()),
+        ('dtd = "~nobody-at-all/d"\n', "~nobody-at-all/d"),
     ],
 )
-def test_a_malformed_file_is_named(text: str, said: str, config: Path) -> None:
+def test_a_malformed_file_is_named(text: str, said: object, config: Path) -> None:
     write(config, text)
     for ask in (lambda: roots.resolve_root("dtd"), roots.all_roots):
         with pytest.raises(errors.SplitsError) as caught:
             ask()
-        assert said in str(caught.value)
+        assert mentions(str(caught.value), said)
         assert str(config / "roots.toml") in str(caught.value)
         assert "\n" not in str(caught.value)
 

