@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from wordnet_splits.linking.identifiers import OF_WORDNET31
 from wordnet_splits.wordnet.taxonomy import wndb
+from wordnet_splits.wordnet.taxonomy.identifiers import OF_WORDNET31
 from wordnet_splits.wordnet.taxonomy.other_wordnets import sense_keys
 
 ABOUT = (

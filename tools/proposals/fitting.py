@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
-from wordnet_splits.benchmark.rules.keywords import read_rows
+from wordnet_splits.base.text_formats import read_rows
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.linking.candidates import synset_node
 from wordnet_splits.linking.common import common_synsets

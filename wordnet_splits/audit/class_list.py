@@ -20,9 +20,8 @@ from wordnet_splits.benchmark.resolve import is_path, load_manifest
 from wordnet_splits.datasets.catalog import FIXED_COLUMNS, CatalogClass, load_catalog, read_catalog
 from wordnet_splits.datasets.catalog.inventory import available_lists, find_list
 from wordnet_splits.datasets.catalog.table import covered, known_sources, load_declared_catalog
-from wordnet_splits.linking.identifiers import identify
-from wordnet_splits.linking.weights import is_unconfirmed
 from wordnet_splits.wordnet.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy.identifiers import identify
 
 ClassListLike = str | Path | Iterable[str | int]
 """Classes as `load_class_list` takes them."""
@@ -262,7 +261,7 @@ def _of_class_set(name: str, only: str | None, taxonomy: Taxonomy) -> Sequence[L
 
 
 def _of_catalog(item: CatalogClass) -> ListedClass:
-    return ListedClass(item.class_id, item.name, item.wnids, is_unconfirmed(item), item.mapped)
+    return ListedClass(item.class_id, item.name, item.wnids, item.is_unconfirmed, item.mapped)
 
 
 def _resolved(name: str, entries: Entries, taxonomy: Taxonomy, of: str | None) -> ClassList:

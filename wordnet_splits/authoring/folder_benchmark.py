@@ -49,7 +49,6 @@ from wordnet_splits.linking.catalog_maker import Ask, make_catalog, was_made
 from wordnet_splits.linking.class_names import without_accents
 from wordnet_splits.linking.classes import classes_below, origin_of
 from wordnet_splits.linking.languages import ENGLISH
-from wordnet_splits.linking.weights import is_unconfirmed
 from wordnet_splits.wordnet.taxonomy import load
 
 MEASURE = "mean"
@@ -299,7 +298,7 @@ def _catalog(
     base = folder if declared is None else declared.parent
     path = base / dataset.catalog_file.relative_to(base.absolute())
     if path.exists() and not was_made(catalog := read_catalog(path)):
-        unsure = tuple(item.class_id for item in catalog if is_unconfirmed(item))
+        unsure = tuple(item.class_id for item in catalog if item.is_unconfirmed)
         lines = [f"{path} was not made by `catalog make`, and stays as it is"]
     else:
         flags = ["--declared", str(declared)] * (declared is not None)

@@ -9,6 +9,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final
 
@@ -167,3 +168,9 @@ def _check_bounds(text: str, where: str, error: ErrorType) -> None:
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
+
+
+def read_rows(table: Traversable) -> list[list[str]]:
+    """Return the rows of a shipped table without its comments and column headings."""
+    lines = table.read_text(encoding="utf-8").splitlines()
+    return [line.split("\t") for line in lines if not line.startswith("#")][1:]

@@ -79,7 +79,7 @@ def _pulled_folder(text: str) -> Path:
     folder = address.folder / address.benchmark
     if not (folder / "manifest.json").is_file():
         from wordnet_splits.benchmark.checks.verify import verify_received
-        from wordnet_splits.hub.pulling import pull
+        from wordnet_splits.benchmark.pulling import pull
 
         pull(address, verify=verify_received)
     return folder

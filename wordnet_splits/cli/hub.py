@@ -29,8 +29,8 @@ from wordnet_splits.base.terminal.output import (
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
+    from wordnet_splits.benchmark.pulling import Pulled
     from wordnet_splits.hub.publish import Publication
-    from wordnet_splits.hub.pulling import Pulled
 
 SHOWN = 20
 """Files shown without --json."""
@@ -147,7 +147,7 @@ def publish_benchmarks(
 
 def _print_publication(publication: Publication, *, dry_run: bool) -> None:
     from wordnet_splits.base.names import counted
-    from wordnet_splits.datasets.fetching.published import SUMS
+    from wordnet_splits.hub.published_folder import SUMS
 
     rows = [(row["path"], row["state"]) for row in publication.rows() if row["state"] != "same"]
     if rows:
@@ -191,7 +191,7 @@ def pull_benchmarks(
     """
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.benchmark.checks.verify import verify_received
-    from wordnet_splits.datasets.fetching.published import published_address, pull_published
+    from wordnet_splits.hub.published_folder import published_address, pull_published
 
     address = published_address(repo, where="ORG/NAME")
     pulled = pull_published(address, verify=verify_received, out=out, progress=OnStderr())

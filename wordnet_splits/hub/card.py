@@ -15,10 +15,10 @@ from wordnet_splits.benchmark.manifest import GroupRow, Manifest
 from wordnet_splits.benchmark.recipe import load_recipe, recipe_names
 from wordnet_splits.benchmark.rules.phrases import rule_words
 from wordnet_splits.datasets.catalog.declarations import Sources
-from wordnet_splits.datasets.fetching.published import SUMS
 from wordnet_splits.datasets.sources import source_class, source_info
 from wordnet_splits.hub.attribution import front_matter
 from wordnet_splits.hub.cite import cite_benchmark
+from wordnet_splits.hub.published_folder import SUMS
 from wordnet_splits.hub.release import FENCE, RESULTS, Release
 from wordnet_splits.remote.address import MAIN, Address
 

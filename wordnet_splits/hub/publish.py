@@ -18,12 +18,12 @@ from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.untrusted import LARGEST_TEXT
 from wordnet_splits.benchmark.manifest.diff import changed_values
 from wordnet_splits.benchmark.manifest.metadata import check_data
-from wordnet_splits.datasets.fetching.published import SUMS, ListedFile, PublishedFolder, sums_of
+from wordnet_splits.benchmark.pulling import Store
 from wordnet_splits.hub.attribution import CITATION, citation_cff
 from wordnet_splits.hub.card import card_of
 from wordnet_splits.hub.croissant import FILE, croissant_of
 from wordnet_splits.hub.hub_benchmark import EVAL, eval_yaml
-from wordnet_splits.hub.pulling import Store
+from wordnet_splits.hub.published_folder import SUMS, ListedFile, PublishedFolder, sums_of
 from wordnet_splits.hub.release import CARD, Release
 from wordnet_splits.remote.address import MAIN, Address, FolderAddress
 from wordnet_splits.remote.repository import RemoteFile, Repository, benchmarks_among

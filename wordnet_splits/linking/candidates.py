@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 
+from wordnet_splits.base.text_formats import read_rows
 from wordnet_splits.benchmark.rules.keywords import (
     SHORTEST_PART,
     abbreviations,
     possessives,
-    read_rows,
     stopwords,
 )
 from wordnet_splits.linking.class_names import ParsedName, Words

@@ -13,12 +13,12 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import clear_parts_of, locked, write_text
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.datasets.catalog import CONFIDENCE, FIXED_COLUMNS, Catalog, read_catalog
+from wordnet_splits.datasets.catalog.table import SURE, UNSURE
 from wordnet_splits.linking.classes import DatasetClasses, classes_below, listed_classes, read_names
-from wordnet_splits.linking.identifiers import read_ids
 from wordnet_splits.linking.languages import ENGLISH
 from wordnet_splits.linking.proposals import Proposal, propose_synsets
-from wordnet_splits.linking.weights import SURE, UNSURE
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+from wordnet_splits.wordnet.taxonomy.identifiers import read_ids
 
 MADE = "made by wordnet-splits catalog make"
 """Start of the first line of a catalog that this module wrote; it overwrites no other file."""

@@ -1,10 +1,17 @@
-"""Parser of class names: their phrases, and the qualifiers beside them."""
+"""Parser of class names: their phrases and qualifiers, or the synset of an identifier in their place."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.names import printable
+from wordnet_splits.wordnet.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy.identifiers import SCHEMES, VERSION, Identified, by_wordnet31, identify
 
 Words = tuple[str, ...]
 
@@ -14,6 +21,9 @@ _TAXA = re.compile(r"\d+_([A-Z][a-z]+(?:_[A-Z][a-z]+){4})_([A-Z][a-z]+(?:_[\w-]+
 """A folder of iNaturalist: number, kingdom, phylum, class, order, family, and the species of two words."""
 _ASIDE = re.compile(r"[(\[]([^)\]]*)[)\]]")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[A-Z][a-z]+[A-Z ]|$)")
+MOST_UNKNOWN = 0.5
+"""Share of names that are identifiers without a synset, above which a list is refused."""
+HINT = "give --ids MAP.tsv: on each line an identifier, a tab, and a wnid, an ILI or a synset's name"
 WNID = re.compile(r"n\d{8}")
 _SYNSET = re.compile(r"[^\s/]+\.n\.\d\d?")
 _BETWEEN = re.compile(r"[\s_\-\u2010-\u2015]+")
@@ -92,3 +102,50 @@ def _words(text: str) -> Words:
 def without_accents(text: str) -> str:
     """Return a text without the accents of Latin and Greek letters; other scripts keep their marks."""
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))
+
+
+def parse_names(
+    names: Sequence[str], taxonomy: Taxonomy, ids: Mapping[str, str] | None = None
+) -> list[tuple[ParsedName, Identified | None]]:
+    """Return the parts of all names of a list; those of an identifier have its synset, if any, and no words.
+
+    Wnids are read as WordNet 3.1's if one of the list is not in the taxonomy and all are in that.
+
+    Parameters
+    ----------
+    ids : name or identifier -> wnid, before all schemes.
+
+    Raises
+    ------
+    DataError : more than half of the names are identifiers without a synset.
+    """
+    held = {name: match[0] for name in names if (match := WNID.search(name))}
+    later: dict[str, str] = {}
+    if taxonomy.version == VERSION and any(wnid not in taxonomy for wnid in held.values()):
+        later = {name: by_wordnet31(wnid[1:], taxonomy) or "" for name, wnid in held.items()}
+        later = later if all(later.values()) else {}
+    parsed: list[tuple[ParsedName, Identified | None]] = []
+    for name in names:
+        if wnid := later.get(name):
+            parsed.append((replace(parse_name(name), synset=wnid), Identified("WordNet 3.1", wnid)))
+        elif known := identify(name.strip(), taxonomy, ids or {}):
+            parsed.append((ParsedName(name, (), (), known.wnid, capital=False), known))
+        else:
+            parsed.append((parse_name(name), None))
+    unknown = [(name.name, known.scheme) for name, known in parsed if known and not known.wnid]
+    _check_known(unknown, len(names))
+    return parsed
+
+
+def _check_known(unknown: Sequence[tuple[str, str]], names: int) -> None:
+    if len(unknown) <= MOST_UNKNOWN * names:
+        return
+    scheme, _ = Counter(scheme for _, scheme in unknown).most_common(1)[0]
+    example = next(name for name, of in unknown if of == scheme)
+    table = next((each.table for each in SCHEMES if each.name == scheme and each.table), "")
+    raise DataError(
+        f"{len(unknown):,} of {names:,} names are identifiers without a known synset ({scheme}, such as "
+        f"{printable(example)!r})",
+        where="names",
+        hint="; ".join(filter(None, (HINT, table))),
+    )

@@ -16,8 +16,8 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.base.untrusted import MiB, check_file
 from wordnet_splits.linking.candidates import Lemmas, sense_counts
 from wordnet_splits.linking.class_names import parse_name
-from wordnet_splits.linking.identifiers import VERSION, identify
 from wordnet_splits.wordnet.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy.identifiers import VERSION, identify
 
 ENGLISH = "en"
 LARGEST_LEXICON = 512 * MiB

@@ -9,16 +9,16 @@ from typing import Any
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import check_name
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.linking.class_names import ParsedName
+from wordnet_splits.linking.class_names import ParsedName, parse_names
 from wordnet_splits.linking.common import common_synsets
 from wordnet_splits.linking.contradictions import contradiction
-from wordnet_splits.linking.identifiers import Identified, parse_names
 from wordnet_splits.linking.joint_reading import Reading, read_parsed
 from wordnet_splits.linking.languages import ENGLISH, load_language
 from wordnet_splits.linking.pool import Floats
 from wordnet_splits.linking.reasons import COMMON, Candidate, Explainer
 from wordnet_splits.linking.weights import Model, is_adjective, looks_foreign, needs_confirmation, ranked
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
+from wordnet_splits.wordnet.taxonomy.identifiers import Identified
 
 OFFERED = 8
 """Most candidates of a proposal."""

@@ -12,7 +12,6 @@ from importlib.resources import files
 import numpy as np
 
 from wordnet_splits.benchmark.rules.keywords import stopwords
-from wordnet_splits.datasets.catalog import CatalogClass
 from wordnet_splits.linking.candidates import WHOLE, Lemmas, adjectives
 from wordnet_splits.linking.class_names import ParsedName
 from wordnet_splits.linking.contradictions import contradiction
@@ -220,21 +219,3 @@ def is_adjective(name: ParsedName) -> bool:
         and [len(phrase) for phrase in name.phrases] == [1]
         and name.phrases[0][0] in adjectives()
     )
-
-
-UNSURE, SURE = "unsure", "confidence "
-"""Starts of a catalog's ``why``: of a class to be confirmed, and of a proposal that was sure when written."""
-
-
-def is_unconfirmed(item: CatalogClass) -> bool:
-    """Return whether a synset is a proposal that is unsure, or of unknown confidence, and not confirmed.
-
-    A person who confirms it writes ``hand`` for ``proposed``. The row itself says whether it was unsure: a
-    later model with another threshold changes nothing. Only rows that say neither, as other programs may
-    write them, are judged by this threshold.
-    """
-    if item.mapped != "proposed":
-        return False
-    if item.confidence is None or item.why.startswith(UNSURE):
-        return True
-    return not item.why.startswith(SURE) and item.confidence < Model.shipped().ask_below

@@ -15,8 +15,8 @@ import pytest
 from tests.raising import mentions, raises
 from wordnet_splits.base.errors import ManifestError, SplitsError
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.datasets.fetching.published import SUMS, parse_sums
 from wordnet_splits.hub.publish import publish
+from wordnet_splits.hub.published_folder import SUMS, parse_sums
 from wordnet_splits.hub.release import collect_release
 
 from .conftest import DIGITS, OTHER

@@ -19,7 +19,6 @@ from wordnet_splits.benchmark.manifest.places import CHANGELOG
 from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
 from wordnet_splits.datasets.catalog.declarations import LOCAL
 from wordnet_splits.datasets.catalog.table import CatalogClass, load_declared_catalog
-from wordnet_splits.linking.weights import is_unconfirmed
 
 RAISE_VERSION = "raise `version` in the recipe and say why: `freeze -m WHY`"
 
@@ -162,7 +161,7 @@ def unconfirmed_classes(manifest: Manifest) -> dict[str, list[str]]:
     unconfirmed = {}
     for name, declared in manifest.declarations.items():
         catalog = load_declared_catalog(declared)
-        classes = [c for c in catalog if (name, c.class_id) in grouped and is_unconfirmed(c)]
+        classes = [c for c in catalog if (name, c.class_id) in grouped and c.is_unconfirmed]
         if classes:
             unconfirmed[name] = [_proposal(item, catalog.line(item.class_id)) for item in classes]
     return unconfirmed

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from wordnet_splits.base.errors import unknown
+from wordnet_splits.base.text_formats import read_rows
 
 if TYPE_CHECKING:
     from wordnet_splits.wordnet.taxonomy import Taxonomy
@@ -319,12 +319,6 @@ def stopwords() -> frozenset[str]:
 def abbreviations() -> dict[str, str]:
     """Return short form -> long form (underscored)."""
     return {short: long for short, long, _ in read_rows(DATA / "abbreviations.tsv")}
-
-
-def read_rows(table: Traversable) -> list[list[str]]:
-    """Return the rows of a shipped table without its comments and column headings."""
-    lines = table.read_text(encoding="utf-8").splitlines()
-    return [line.split("\t") for line in lines if not line.startswith("#")][1:]
 
 
 @cache

@@ -49,6 +49,8 @@ MAPPED = ("exact", "variant", "head", "wider", "hand", "proposed")
 WIDER = frozenset({"head", "wider"})
 """Kinds of ``mapped`` whose synset is an ancestor of what the name means; a head noun is one by default."""
 FIXED_COLUMNS = ("class_id", "index", "name", "superclass", "wnids", "mapped", "why")
+UNSURE, SURE = "unsure", "confidence "
+"""Starts of ``why``: of a proposal to be confirmed, and of one that was sure when written."""
 CONFIDENCE = "confidence"
 """The column after the fixed ones in a catalog that `catalog make` wrote; other catalogs lack it."""
 TEXT_COLUMNS = ("class_id", "name", "superclass", "mapped", "why", "count_group")
@@ -86,6 +88,11 @@ class CatalogClass:
     def covers(self) -> tuple[str, ...]:
         """The synsets whose hyponyms all belong to this class: ``wnids``, empty where these are wider."""
         return covered(self.wnids, self.mapped)
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Whether the synset is a proposal for a person to confirm, by writing ``hand`` for ``proposed``."""
+        return self.mapped == "proposed" and not self.why.startswith(SURE)
 
 
 def covered(wnids: tuple[str, ...], mapped: str) -> tuple[str, ...]:

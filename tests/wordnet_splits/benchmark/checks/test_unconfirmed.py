@@ -14,7 +14,7 @@ from wordnet_splits.audit.overlaps import audit_classes
 from wordnet_splits.datasets.catalog import read_catalog
 from wordnet_splits.linking.catalog_maker import make_catalog, proposed
 from wordnet_splits.linking.proposals import propose_synsets
-from wordnet_splits.linking.weights import Model, is_unconfirmed
+from wordnet_splits.linking.weights import Model
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
 
@@ -84,7 +84,7 @@ def test_freeze_and_publish_name_the_class_and_its_line_until_a_person_confirms(
 
 
 def test_a_sure_proposal_needs_nobody(command: Command) -> None:
-    write("proposed", f"{Model.shipped().ask_below + 0.01:.4f}")
+    write("proposed", "0.8600", why="confidence 0.86: the name is a lemma")
     build(command)
     assert command("freeze", "mine", "--manifests", "frozen").code == 0
 
@@ -95,11 +95,11 @@ def test_a_row_stays_as_unsure_as_it_was_written_whatever_the_threshold_is_now(
 ) -> None:
     names = ["router", "mac & cheese", "hammer", "sea otter", "crane"]
     make_catalog(names, tmp_path / "own.tsv")
-    before = {c.class_id for c in read_catalog(tmp_path / "own.tsv") if is_unconfirmed(c)}
+    before = {c.class_id for c in read_catalog(tmp_path / "own.tsv") if c.is_unconfirmed}
     assert {"mac & cheese"} <= before < set(names)
     other = replace(Model.shipped(), ask_below=below)
     monkeypatch.setattr(Model, "shipped", classmethod(lambda cls: other))
-    assert {c.class_id for c in read_catalog(tmp_path / "own.tsv") if is_unconfirmed(c)} == before
+    assert {c.class_id for c in read_catalog(tmp_path / "own.tsv") if c.is_unconfirmed} == before
 
 
 def test_audit_judges_no_class_by_an_unsure_proposal(command: Command) -> None:

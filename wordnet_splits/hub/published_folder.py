@@ -15,7 +15,7 @@ from wordnet_splits.base.files import replacing
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.untrusted import path_below, read_text, sha256_of
-from wordnet_splits.hub.pulling import Pulled, Verify, pull
+from wordnet_splits.benchmark.pulling import Pulled, Verify, pull
 from wordnet_splits.remote.address import Address, FolderAddress, parse_address
 from wordnet_splits.remote.repository import LARGEST
 
@@ -38,7 +38,7 @@ class ListedFile:
 
 
 class PublishedFolder:
-    """The files that the ``SHA256SUMS`` of a folder lists; a `wordnet_splits.hub.pulling.Store`.
+    """The files that the ``SHA256SUMS`` of a folder lists; a `wordnet_splits.benchmark.pulling.Store`.
 
     Raises
     ------
@@ -164,6 +164,6 @@ def pull_published(
     out: Path | None = None,
     progress: Progress | None = None,
 ) -> Pulled:
-    """Pull benchmarks from the Hub or from a folder, as `wordnet_splits.hub.pulling.pull`."""
+    """Pull benchmarks from the Hub or from a folder, as `wordnet_splits.benchmark.pulling.pull`."""
     store = PublishedFolder(address) if isinstance(address, FolderAddress) else None
     return pull(address, verify=verify, store=store, out=out, progress=progress)

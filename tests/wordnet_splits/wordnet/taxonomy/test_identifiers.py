@@ -8,8 +8,8 @@ from tests.raising import raises
 from wordnet_splits.audit.class_list import load_class_list
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.linking import propose_synsets
-from wordnet_splits.linking.identifiers import identify, read_ids
 from wordnet_splits.wordnet.taxonomy import Taxonomy
+from wordnet_splits.wordnet.taxonomy.identifiers import identify, read_ids
 
 OEWN_AND_ILI = {
     "03494245": "i54629",  # hand tool

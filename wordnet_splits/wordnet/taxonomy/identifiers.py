@@ -1,23 +1,22 @@
-"""Identifiers in place of class names: of wordnets and the ILI, and those that need a user's table."""
+"""Identifiers of synsets: those of wordnets and the ILI, and those that a user's table maps to synsets."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import printable
+from wordnet_splits.base.text_formats import read_rows
 from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.benchmark.rules.keywords import read_rows
-from wordnet_splits.linking.class_names import WNID, ParsedName, parse_name
-from wordnet_splits.wordnet.taxonomy import Taxonomy, wndb
+from wordnet_splits.wordnet.taxonomy import wndb
 from wordnet_splits.wordnet.taxonomy.other_wordnets import sense_keys
+from wordnet_splits.wordnet.taxonomy.synsets import Taxonomy
 
 OF_WORDNET31 = files("wordnet_splits") / "data" / "wordnet" / "wordnet31.tsv"
 VERSION = "3.0"
@@ -25,9 +24,6 @@ VERSION = "3.0"
 FIRST_ILI = 35545
 """Number of the first noun in the Collaborative Interlingual Index, which numbers the nouns of WordNet 3.0 in
 the order of their offsets."""
-MOST_UNKNOWN = 0.5
-"""Share of names that are identifiers without a synset, above which a list is refused."""
-HINT = "give --ids MAP.tsv: on each line an identifier, a tab, and a wnid, an ILI or a synset's name"
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,8 @@ def _by_ili(number: str, taxonomy: Taxonomy) -> str | None:
     return taxonomy.wnid(node) if 0 <= node < len(taxonomy) else None
 
 
-def _by_wordnet31(offset: str, taxonomy: Taxonomy) -> str | None:
+def by_wordnet31(offset: str, taxonomy: Taxonomy) -> str | None:
+    """Return the wnid in WordNet 3.0 for an offset of WordNet 3.1, None if there is none."""
     firsts, shifts = _runs()
     run = bisect_right(firsts, int(offset)) - 1
     wnid = f"n{int(offset) + int(shifts[run]):08d}" if run >= 0 and shifts[run] else ""
@@ -75,8 +72,8 @@ def _by_sense_key(key: str, taxonomy: Taxonomy) -> str | None:
 
 SCHEMES = (
     Scheme("ILI", re.compile(r"(?:ili:|cili\.)?i(\d{5,6})"), _by_ili),
-    Scheme("Open English WordNet", re.compile(r"o?ewn-(\d{8})-n"), _by_wordnet31),
-    Scheme("WordNet 3.1", re.compile(r"(?:omw-en31-|p?wn31[-:])(\d{8})-?n"), _by_wordnet31),
+    Scheme("Open English WordNet", re.compile(r"o?ewn-(\d{8})-n"), by_wordnet31),
+    Scheme("WordNet 3.1", re.compile(r"(?:omw-en31-|p?wn31[-:])(\d{8})-?n"), by_wordnet31),
     Scheme("OMW", re.compile(r"(?:omw-[a-z]+-|p?wn30[-:]|wn:)?(\d{8})-?n"), _by_offset),
     Scheme("sense key", re.compile(r"(\S+%1:\d\d:\d\d::)"), _by_sense_key),
     Scheme("Wikidata item", re.compile(r"(?:wd:)?(Q[1-9]\d*)"), table="Wikidata's P5063 is an item's ILI"),
@@ -93,39 +90,6 @@ SCHEMES = (
     Scheme("wnid that WordNet 3.0 lacks", re.compile(r"(n\d{8})")),
 )
 """The schemes, of which the first that matches counts."""
-
-
-def parse_names(
-    names: Sequence[str], taxonomy: Taxonomy, ids: Mapping[str, str] | None = None
-) -> list[tuple[ParsedName, Identified | None]]:
-    """Return the parts of all names of a list; those of an identifier have its synset, if any, and no words.
-
-    Wnids are read as WordNet 3.1's if one of the list is not in the taxonomy and all are in that.
-
-    Parameters
-    ----------
-    ids : name or identifier -> wnid, before all schemes.
-
-    Raises
-    ------
-    DataError : more than half of the names are identifiers without a synset.
-    """
-    held = {name: match[0] for name in names if (match := WNID.search(name))}
-    later: dict[str, str] = {}
-    if taxonomy.version == VERSION and any(wnid not in taxonomy for wnid in held.values()):
-        later = {name: _by_wordnet31(wnid[1:], taxonomy) or "" for name, wnid in held.items()}
-        later = later if all(later.values()) else {}
-    parsed: list[tuple[ParsedName, Identified | None]] = []
-    for name in names:
-        if wnid := later.get(name):
-            parsed.append((replace(parse_name(name), synset=wnid), Identified("WordNet 3.1", wnid)))
-        elif known := identify(name.strip(), taxonomy, ids or {}):
-            parsed.append((ParsedName(name, (), (), known.wnid, capital=False), known))
-        else:
-            parsed.append((parse_name(name), None))
-    unknown = [(name.name, known.scheme) for name, known in parsed if known and not known.wnid]
-    _check_known(unknown, len(names))
-    return parsed
 
 
 def identify(text: str, taxonomy: Taxonomy, ids: Mapping[str, str]) -> Identified | None:
@@ -146,20 +110,6 @@ def identify(text: str, taxonomy: Taxonomy, ids: Mapping[str, str]) -> Identifie
 def _as_published(identifier: str) -> str:
     """Return an identifier as its publisher writes it; folders cannot have the slashes of a MID."""
     return re.sub(r"^/?([mg])[/._]", r"/\1/", identifier)
-
-
-def _check_known(unknown: Sequence[tuple[str, str]], names: int) -> None:
-    if len(unknown) <= MOST_UNKNOWN * names:
-        return
-    scheme, _ = Counter(scheme for _, scheme in unknown).most_common(1)[0]
-    example = next(name for name, of in unknown if of == scheme)
-    table = next((each.table for each in SCHEMES if each.name == scheme and each.table), "")
-    raise DataError(
-        f"{len(unknown):,} of {names:,} names are identifiers without a known synset ({scheme}, such as "
-        f"{printable(example)!r})",
-        where="names",
-        hint="; ".join(filter(None, (HINT, table))),
-    )
 
 
 def read_ids(path: Path, taxonomy: Taxonomy) -> dict[str, str]:
