@@ -1,4 +1,4 @@
-"""Every kind of file that we read: how a sound one is made, and the command that reads it."""
+"""Kinds of files that we read: how a sound one is made, and what reads it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from tools.fuzz.exchanged import EXCHANGED
-from tools.fuzz.kind import Kind, made_by
-from tools.fuzz.made import (
-    archives,
-    listings,
-    pickles,
-    pictures,
-    recipes,
-    resealed,
-    results,
-    tables,
-    tars,
-    weights,
-)
-from tools.fuzz.own import ENTRIES, OWN
+from tests.hostile import reading
+from tests.hostile.exchanged import EXCHANGED
+from tests.hostile.kind import Kind
+from tests.hostile.own import ENTRIES, OWN
+from tests.hostile.running import finish
 from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
 from wordnet_splits.datasets.catalog.inventory import DATA
 from wordnet_splits.datasets.catalog.table import CATALOGS
@@ -79,7 +69,7 @@ def _resized(file_format: str) -> Callable[[Path], None]:
     def make(folder: Path) -> None:
         _pictures(folder)
         words = ["fix-resize", "build", "folder", "--root", "in", "--out", "out", "--format", file_format]
-        made_by(folder, *words, "--backend", "pillow")
+        finish(folder, *words, "--backend", "pillow")
 
     return make
 
@@ -195,8 +185,8 @@ _TRAIN = ("--epochs", "1", "--threads", "1", "--device", "cpu", "--seeds", "0")
 
 def _evaluated(folder: Path) -> None:
     words = ["unknown-eval", "train", "--benchmark", "digits", "--recipe", "digits-demo", *_TRAIN]
-    made_by(folder, *words, "--out", "models")
-    made_by(folder, *EVALUATE, "--out", "results")
+    finish(folder, *words, "--out", "models")
+    finish(folder, *EVALUATE, "--out", "results")
 
 
 def _swept(folder: Path) -> None:
@@ -220,125 +210,46 @@ EVALUATE = (
     *("--device", "cpu", "--store", "store"),
 )
 
-_VERIFY = ("fix-resize", "verify", "out")
 _FOLDER = ("fix-resize", "build", "folder", "--root", "in", "--out", "out", "--backend", "pillow")
 _CHECK = ("wordnet-splits", "pack", "digits", "--check", "--out", "store")
-_ANY = ["**/*"]
+_BUILD = ("wordnet-splits", "build")
+_AUDIT = ("wordnet-splits", "audit")
+_RESULTS = ("unknown-eval", "check-results", "results")
 
 LIGHT = (
-    Kind(
-        "recipe",
-        _recipe,
-        ("wordnet-splits", "build", "digits.toml", "--out", "out"),
-        ["*.toml"],
-        made=recipes.RECIPE,
-    ),
-    Kind(
-        "variant of a recipe",
-        _variant,
-        ("wordnet-splits", "build", "variant.toml", "--out", "out"),
-        ["digits.toml", "variant.toml"],
-        made=recipes.VARIANT,
-    ),
-    Kind("manifest", _manifest, ("wordnet-splits", "verify", "made/digits"), ["made/**/*"], True, 90),
-    Kind("packed store", _store, _CHECK, ["store/**/*"], True, 60, resealed.PACKED),
-    Kind("pictures", _pictures, _FOLDER, ["in/*"], share=80, made=pictures.PICTURES),
-    Kind(
-        "output of fix-resize (png)", _resized("png"), _VERIFY, ["out/**/*"], True, made=tables.SEALED_TABLE
-    ),
-    Kind(
-        "output of fix-resize (parquet)",
-        _resized("parquet"),
-        _VERIFY,
-        ["out/**/*"],
-        True,
-        made=tables.SEALED_TABLE,
-    ),
-    Kind("unfinished fix-resize build", _resized("png"), _FOLDER, ["out/.*/*"], share=30),
-    Kind(
-        "CIFAR pickles", _cifar, ("look", "cifar100", "."), ["train", "test"], share=70, made=pickles.PICKLES
-    ),
-    Kind("tar archives", _tar, ("look", "imagenet1k", "."), ["*.tar"], share=70, made=tars.TARS),
-    Kind("Hub Parquet", _hub, ("look", "imagenet1k", "."), ["*.parquet"], share=60, made=tables.HUB),
-    Kind(
-        "Hub Parquet without names", _nameless, ("look", "svhn", "."), ["cropped_digits/*"], made=tables.HUB
-    ),
-    Kind("LMDB", _lmdb, ("look", "lsun", "."), ["*/data.mdb"]),
-    Kind("MATLAB files", _mat, ("look", "svhn", "."), ["*.mat"]),
-    Kind("idx files", _idx, ("look", "fashion-mnist", "."), ["*-ubyte*"], share=60, made=archives.IDX_FILES),
-    Kind("zip archives", _zips, ("look", "omniglot", "."), ["*.zip"], share=60, made=archives.ZIPS),
-    Kind("class folders", _textures, ("look", "dtd", "."), ["images/*/*"], share=30, made=pictures.FOLDERS),
-    Kind("published lists, inventories", _lists, ("look", "lists", "."), _ANY, share=30),
-    Kind(
-        "class maps",
-        _class_map,
-        ("look", "mapping", "."),
-        ["map.json", "classes.txt"],
-        share=30,
-        made=listings.CLASS_MAP,
-    ),
-    Kind(
-        "roots.toml", _roots, ("look", "roots", "roots.toml"), ["roots.toml"], share=20, made=listings.ROOTS
-    ),
-    Kind("catalog", _catalog, ("look", "catalog", "svhn.tsv"), ["svhn.tsv"], share=30, made=listings.CATALOG),
-    Kind(
-        "class lists (text, TSV)",
-        _class_lists,
-        ("wordnet-splits", "audit", "mine.txt", "--against", "known.tsv"),
-        ["mine.txt", "known.tsv"],
-        share=30,
-        made=listings.CLASS_LISTS,
-    ),
-    Kind(
-        "class lists (JSON)",
-        _class_lists,
-        ("wordnet-splits", "audit", "mine.json", "--against", "known.tsv"),
-        ["mine.json"],
-        share=30,
-        made=listings.CLASS_LIST_JSON,
-    ),
-    Kind("WordNet files", _wndb, ("look", "wndb", "."), ["*.noun", "noun.exc"], share=20),
+    Kind("recipe", _recipe, (*_BUILD, "digits.toml", "--out", "out"), ["*.toml"]),
+    Kind("variant of a recipe", _variant, (*_BUILD, "variant.toml", "--out", "out"), ["*.toml"]),
+    Kind("manifest", _manifest, ("wordnet-splits", "verify", "made/digits"), ["made/**/*"], True, 40),
+    Kind("packed store", _store, _CHECK, ["store/**/*"], True, 30),
+    Kind("pictures", _pictures, _FOLDER, ["in/*"], share=40),
+    Kind("output of fix-resize (png)", _resized("png"), ("fix-resize", "verify", "out"), ["out/**/*"], True),
+    Kind("output of fix-resize", _resized("parquet"), ("fix-resize", "verify", "out"), ["out/**/*"], True),
+    Kind("unfinished fix-resize build", _resized("png"), _FOLDER, ["out/.*/*"]),
+    Kind("CIFAR pickles", _cifar, reading.source("cifar100"), ["train", "test"], share=40),
+    Kind("tar archives", _tar, reading.source("imagenet1k"), ["*.tar"], share=40),
+    Kind("Hub Parquet", _hub, reading.source("imagenet1k"), ["*.parquet"]),
+    Kind("Hub Parquet without names", _nameless, reading.source("svhn"), ["cropped_digits/*"]),
+    Kind("LMDB", _lmdb, reading.source("lsun"), ["*/data.mdb"]),
+    Kind("MATLAB files", _mat, reading.source("svhn"), ["*.mat"]),
+    Kind("idx files", _idx, reading.source("fashion-mnist"), ["*-ubyte*"]),
+    Kind("zip archives", _zips, reading.source("omniglot"), ["*.zip"]),
+    Kind("class folders", _textures, reading.source("dtd"), ["images/*/*"]),
+    Kind("published lists, inventories", _lists, reading.lists, ["**/*"]),
+    Kind("roots.toml", _roots, reading.roots, ["roots.toml"]),
+    Kind("catalog", _catalog, reading.catalog, ["svhn.tsv"]),
+    Kind("class lists", _class_lists, (*_AUDIT, "mine.txt", "--against", "known.tsv"), ["mine.txt", "*.tsv"]),
+    Kind("class lists (JSON)", _class_lists, (*_AUDIT, "mine.json", "--against", "known.tsv"), ["mine.json"]),
+    Kind("WordNet files", _wndb, reading.wordnet, ["*.noun", "noun.exc"]),
 )
 """The kinds that are read without torch."""
 
 HEAVY = (
-    Kind("weights", _weights, ("weights", "x.safetensors", "x.pt"), ["x.*"], share=40, made=weights.WEIGHTS),
-    Kind(
-        "trained model",
-        _evaluated,
-        (*EVALUATE, "--out", "out"),
-        ["models/**/*"],
-        share=30,
-        made=resealed.MODEL,
-    ),
-    Kind(
-        "store of activations",
-        _evaluated,
-        (*EVALUATE, "--out", "again"),
-        ["store/**/*"],
-        share=30,
-        made=resealed.STORE,
-    ),
-    Kind(
-        "results",
-        _evaluated,
-        ("unknown-eval", "check-results", "results"),
-        ["results/**/*.parquet", "results/**/*.json"],
-        True,
-        30,
-    ),
-    Kind(
-        "results of a sweep",
-        _swept,
-        ("unknown-eval", "check-results", "results"),
-        ["results/*.parquet", "results/*.json"],
-        True,
-        40,
-        results.SWEPT,
-    ),
+    Kind("class maps", _class_map, reading.mapping, ["map.json", "classes.txt"]),
+    Kind("weights", _weights, reading.weights, ["x.*"]),
+    Kind("trained model", _evaluated, (*EVALUATE, "--out", "out"), ["models/**/*"], share=8),
+    Kind("store of activations", _evaluated, (*EVALUATE, "--out", "again"), ["store/**/*"], share=8),
+    Kind("results", _evaluated, _RESULTS, ["results/**/*.parquet", "results/**/*.json"], True),
+    Kind("results of a sweep", _swept, _RESULTS, ["results/*.parquet", "results/*.json"], True),
 )
 
-
-def kinds() -> tuple[Kind, ...]:
-    """Return the kinds that can be read here."""
-    return (*LIGHT, *EXCHANGED, *OWN, *((*HEAVY, *ENTRIES) if find_spec("torch") else ()))
+KINDS = (*LIGHT, *EXCHANGED, *OWN, *((*HEAVY, *ENTRIES) if find_spec("torch") else ()))

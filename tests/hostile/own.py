@@ -8,9 +8,10 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from tests.hostile import reading
+from tests.hostile.kind import Kind
+from tests.hostile.running import finish
 from tests.wordnet_splits import own_pictures as own
-from tools.fuzz.kind import Kind, made_by
-from tools.fuzz.made import declarations
 from wordnet_splits.benchmark.resolve import find_manifest
 
 CLASSES = ("golden retriever", "teapot", "zebra", "acoustic guitar")
@@ -87,10 +88,10 @@ def _in_coco(folder: Path) -> None:
 def _carrying(folder: Path) -> None:
     """Make a benchmark that carries its dataset's declaration, catalog and inventory."""
     _in_folders(folder)
-    made_by(folder, *_INVENTORY)
+    finish(folder, *_INVENTORY)
     sides = ("--id", "mypics:golden retriever,teapot", "--near", "mypics")
-    made_by(folder, "wordnet-splits", "new", "mine", *sides, *ROOT)
-    made_by(folder, "wordnet-splits", "build", "mine.toml", "--out", "made", *ROOT)
+    finish(folder, "wordnet-splits", "new", "mine", *sides, *ROOT)
+    finish(folder, "wordnet-splits", "build", "mine.toml", "--out", "made", *ROOT)
     shutil.rmtree(folder / "pics")
 
 
@@ -126,44 +127,23 @@ def _repository(folder: Path) -> None:
     shutil.copytree(find_manifest("digits"), folder / "repository" / "digits")
 
 
-def _of(name: str, make: Callable[[Path], None], files: list[str], made: declarations.Made) -> Kind:
-    return Kind(f"own dataset ({name})", make, _INVENTORY, [*files, *_DECLARED], share=30, made=made)
+def _of(name: str, make: Callable[[Path], None], *files: str) -> Kind:
+    return Kind(f"own dataset ({name})", make, _INVENTORY, [*files, *_DECLARED])
 
 
+_NAMED = ("wordnet-splits", "catalog", "make", "--names", "names.txt", "--out", "catalog.tsv")
+_VERIFY = ("wordnet-splits", "verify", "./made/mine")
 OWN = (
-    _of("folders", _in_folders, ["pics/*/*/*.png"], declarations.DECLARED),
-    _of("CSV", _in_csv, ["pics/labels.csv"], declarations.CSV),
-    _of("Parquet", _in_parquet, ["pics/*.parquet"], declarations.PARQUET),
-    _of("COCO", _in_coco, ["pics/annotations/*.json"], declarations.COCO),
-    Kind(
-        "benchmark that carries its dataset",
-        _carrying,
-        ("wordnet-splits", "verify", "./made/mine"),
-        ["made/mine/**/*"],
-        True,
-        50,
-    ),
-    Kind(
-        "names of classes",
-        _names,
-        ("wordnet-splits", "catalog", "make", "--names", "names.txt", "--out", "catalog.tsv"),
-        ["names.txt"],
-        share=40,
-        made=declarations.NAMES,
-        ends=3,
-    ),
-    Kind("repository of the Hub", _repository, ("look", "hub", "repository"), ["repository/**/*"], True, 50),
+    _of("folders", _in_folders, "pics/*/*/*.png"),
+    _of("CSV", _in_csv, "pics/labels.csv"),
+    _of("Parquet", _in_parquet, "pics/*.parquet"),
+    _of("COCO", _in_coco, "pics/annotations/*.json"),
+    Kind("benchmark that carries its dataset", _carrying, _VERIFY, ["made/mine/**/*"], True, 30),
+    Kind("names of classes", _names, _NAMED, ["names.txt"], ends=3),
+    Kind("repository of the Hub", _repository, reading.pull, ["repository/**/*"], True),
 )
 """Kinds that are read without torch."""
 
-ENTRIES = (
-    Kind(
-        "entry of the leaderboard",
-        _entry,
-        ("unknown-eval", "check-results", "entries"),
-        ["entries/**/*.parquet", "entries/**/*.json"],
-        True,
-        50,
-    ),
-)
+_ENTRIES = ("unknown-eval", "check-results", "entries")
+ENTRIES = (Kind("leaderboard entry", _entry, _ENTRIES, ["entries/**/*.parquet", "entries/**/*.json"], True),)
 """Kinds whose reader needs torch."""

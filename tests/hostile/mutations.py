@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tools.fuzz import members
-from tools.fuzz.members import Members
+from tests.hostile import members
+from tests.hostile.members import Members
 
 Mutation = Callable[[Path, Random], None]
 

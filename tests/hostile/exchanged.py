@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from tools.fuzz.kind import Kind, made_by
-from tools.fuzz.made import lists, pictures
-from tools.fuzz.made.making import Made
+from tests.hostile.kind import Kind
+from tests.hostile.running import finish
 
 GROUPS = ("digits-0-5", "digits-6-9", "gaussian", "uniform")
 SOURCES = [f"--source={group}={group.partition('-')[0]}" for group in GROUPS]
@@ -18,7 +17,7 @@ SAID = {"openood": SOURCES, "openset-imagenet": [*SOURCES, "--role=digits-0-5=id
 
 
 def _exported(name: str) -> Callable[[Path], None]:
-    return lambda folder: made_by(
+    return lambda folder: finish(
         folder, "wordnet-splits", "export", "digits", "--format", name, "--out", "lists"
     )
 
@@ -33,23 +32,16 @@ def _archive(folder: Path) -> None:
             Image.fromarray(pixels).save(folder / "cifar-bench" / inside / f"{number}.png")
 
 
-def _list(name: str, format_name: str, files: str, made: Made) -> Kind:
+def _list(name: str, format_name: str, files: str) -> Kind:
     command = ("wordnet-splits", "import", format_name, "lists", "--out", "out", *SAID.get(format_name, ()))
-    return Kind(name, _exported(format_name), command, [files], False, 40, made)
+    return Kind(name, _exported(format_name), command, [files])
 
 
+_ARCHIVE = ("wordnet-splits", "import", "kim-archive", "cifar-bench", "--allow-missing", "--out", "out")
 EXCHANGED = (
-    _list("OpenOOD lists", "openood", "lists/*.txt", lists.OPENOOD),
-    _list("openset-imagenet CSV", "openset-imagenet", "lists/*.csv", lists.csv("lists/*.csv")),
-    _list("plain CSV", "csv", "lists/images.csv", lists.csv("lists/images.csv")),
-    _list("WebDataset shards", "webdataset", "lists/**/*.tar", lists.SHARD),
-    Kind(
-        "archive of Kim et al.",
-        _archive,
-        ("wordnet-splits", "import", "kim-archive", "cifar-bench", "--allow-missing", "--out", "out"),
-        ["cifar-bench/**/*.png"],
-        share=30,
-        made=pictures.FOLDERS,
-        ends=3,
-    ),
+    _list("OpenOOD lists", "openood", "lists/*.txt"),
+    _list("openset-imagenet CSV", "openset-imagenet", "lists/*.csv"),
+    _list("plain CSV", "csv", "lists/images.csv"),
+    _list("WebDataset shards", "webdataset", "lists/**/*.tar"),
+    Kind("archive of Kim et al.", _archive, _ARCHIVE, ["cifar-bench/**/*.png"], ends=3),
 )
