@@ -127,19 +127,17 @@ WORDNET31 ?= ../wordnet-3.1
 robust: $(VENV)/dev
 	$(BIN)/python -m tools.robustness --wordnet $(WORDNET31)
 
-# kills, signals, full disks and tampering with every field that we write (about 20 minutes; not part of `make test`)
+# kills, signals and full disks (minutes; not part of `make test`)
 faults: $(VENV)/dev
 	$(PYTEST) -m faults
-	$(BIN)/python -m tools.faults --table docs/faults.md
 
 # Croissant metadata of every benchmark, checked by mlcroissant (minutes; `make test` checks one of each family)
 croissant: $(VENV)/dev
 	EVERY_BENCHMARK=1 $(BIN)/pytest -n $(WORKERS) tests/wordnet_splits/hub/test_croissant.py
 
-# seventeen hundred hostile files, seeded (minutes; not part of `make test`)
+# hundreds of hostile files (minutes; not part of `make test`)
 fuzz: $(VENV)/dev
 	$(PYTEST) -m fuzz
-	$(BIN)/python -m tools.fuzz --workers $(WORKERS) --table docs/hostile-input.md
 
 # the lower bounds of pyproject.toml, each at its oldest (minutes; not part of `make test`)
 oldest:

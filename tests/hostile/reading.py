@@ -11,8 +11,7 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.terminal.runner import run
 from wordnet_splits.cli.main import app as cli
 from wordnet_splits.datasets.catalog import inventory, read_catalog
-from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.datasets.catalog.lists import list_names, load_list
+from wordnet_splits.datasets.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
 from wordnet_splits.datasets.sources import open_source
 from wordnet_splits.datasets.sources.roots import read_roots_file
 from wordnet_splits.wordnet.taxonomy import Taxonomy
