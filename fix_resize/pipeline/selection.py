@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -43,20 +43,6 @@ Identify = Literal["stat", "digest"]
 
 ORDER: Final = ("split", "group", "source", "class_id", "image_id")
 
-
-class PublishedSet(NamedTuple):
-    """A published set: a group of a benchmark."""
-
-    benchmark: str
-    group: str
-    source: str
-
-
-PUBLISHED_SETS: Final = {
-    "lsun": PublishedSet("unknown-cifar", "lsun", "lsun"),
-    "tiny-imagenet": PublishedSet("unknown-cifar", "tin158", "imagenet1k"),
-}
-"""LSUN-FIX and TinyImageNet158-FIX of Kim et al., by their names on the command line."""
 
 _UNSAFE_PATH: Final = r"(^|/)(\.|/|$)|\\|\x00"
 """Empty parts of a path, parts that begin with a dot, and separators of other systems."""
@@ -181,14 +167,6 @@ def select_folder(root: Path) -> Selection:
     unexpected = {source.name: dict(source.unexpected)} if source.unexpected else {}
     fully_drawn = frozenset({source.name})
     return Selection("folder", _sorted(columns), {source.name: source}, fully_drawn, unexpected=unexpected)
-
-
-def select_published(name: str, roots: Roots, **options: Any) -> Selection:
-    """Select a set of `PUBLISHED_SETS`, with the options of `select_manifest`."""
-    published = PUBLISHED_SETS[name]
-    selection = select_manifest(published.benchmark, roots, groups=[published.group], **options)
-    selection.name = selection.name.replace(published.benchmark, name, 1)
-    return selection
 
 
 def select_manifest(

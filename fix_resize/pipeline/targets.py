@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, cast, get_args
@@ -14,12 +13,9 @@ from fix_resize.pipeline.building import SHARD_SIZE, BuildResult, PipelineSettin
 from fix_resize.pipeline.building import build as build_selection
 from fix_resize.pipeline.cluster import check_address
 from fix_resize.pipeline.selection import (
-    PUBLISHED_SETS,
     Identify,
-    Selection,
     select_folder,
     select_manifest,
-    select_published,
 )
 from fix_resize.pipeline.writing import FORMATS
 from fix_resize.resize import backend_problem
@@ -33,38 +29,29 @@ BACKENDS: Final = ("auto", "pillow", "numba", "numpy")
 FOLDER: Final = "folder"
 
 
-def _select_folder(*, roots: Mapping[str, Path], allow_missing: bool) -> Selection:
-    if FOLDER not in roots:
-        raise SplitsError("no folder given", where="--root", hint="--root DIR")
-    return select_folder(roots[FOLDER])
-
-
 @dataclass(frozen=True)
 class BuildTarget:
     """A set that can be built.
 
     Attributes
     ----------
-    select : function that selects its images.
     options : names of the options of `build` that only some sets take.
     source : its only source, if it has one.
+    published : benchmark and group that define a published set.
     """
 
-    select: Callable[..., Selection]
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...]
     source: str | None = None
+    published: tuple[str, str] | None = None
 
 
 TARGETS: Final = {
-    "lsun": BuildTarget(
-        partial(select_published, "lsun"), ("per_class", "local"), PUBLISHED_SETS["lsun"].source
-    ),
-    "tiny-imagenet": BuildTarget(
-        partial(select_published, "tiny-imagenet"), ("local",), PUBLISHED_SETS["tiny-imagenet"].source
-    ),
-    "from-manifest": BuildTarget(select_manifest, ("benchmark", "groups", "splits", "local")),
-    "folder": BuildTarget(_select_folder, source=FOLDER),
+    "lsun": BuildTarget(("per_class", "local"), "lsun", ("unknown-cifar", "lsun")),
+    "tiny-imagenet": BuildTarget(("local",), "imagenet1k", ("unknown-cifar", "tin158")),
+    "from-manifest": BuildTarget(("benchmark", "groups", "splits", "local")),
+    FOLDER: BuildTarget((), FOLDER),
 }
+"""The sets by their names; the first two are LSUN-FIX and TinyImageNet158-FIX of Kim et al."""
 
 _FLAGS: Final = {
     "benchmark": "benchmark",
@@ -141,9 +128,6 @@ def build(
     for name in [name for name, value in options.items() if value and name not in build_target.options]:
         targets = ", ".join(target for target in TARGETS if name in TARGETS[target].options)
         raise SplitsError(f"{target} takes no {_FLAGS[name]}", hint=f"that is for {targets}")
-    if "benchmark" in build_target.options and benchmark is None:
-        hint = "as in: fix-resize build from-manifest unknown-cifar --group tin158"
-        raise SplitsError("no benchmark given", hint=hint)
     if backend not in BACKENDS:
         raise unknown("backend", backend, BACKENDS, where="--backend")
     if identify not in get_args(Identify):
@@ -158,10 +142,28 @@ def build(
     resize = get_spec(spec) if isinstance(spec, str) else spec
     if scheduler is not None and (warning := check_address(scheduler)):
         notify(warning)
-    target_options = {name: options[name] for name in build_target.options}
-    selection = build_target.select(
-        roots=_roots_by_source(roots, build_target), allow_missing=allow_missing, **target_options
-    )
+    folders = _roots_by_source(roots, build_target)
+    if target == FOLDER:
+        if FOLDER not in folders:
+            raise SplitsError("no folder given", where="--root", hint="--root DIR")
+        selection = select_folder(folders[FOLDER])
+    else:
+        if build_target.published:
+            benchmark, *groups = build_target.published
+        if benchmark is None:
+            hint = "as in: fix-resize build from-manifest unknown-cifar --group tin158"
+            raise SplitsError("no benchmark given", hint=hint)
+        selection = select_manifest(
+            benchmark,
+            folders,
+            groups=groups,
+            splits=splits,
+            local=local,
+            per_class=per_class,
+            allow_missing=allow_missing,
+        )
+        if build_target.published:
+            selection.name = selection.name.replace(str(benchmark), target, 1)
     settings = PipelineSettings(
         spec=resize or get_spec(_view(selection.views)),
         file_format=file_format,

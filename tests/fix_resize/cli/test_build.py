@@ -14,6 +14,7 @@ import pytest
 from fix_resize import get_spec, resize
 from fix_resize.cli.main import app
 from fix_resize.pipeline import shards
+from fix_resize.pipeline.selection import select_manifest
 from tests.fix_resize.sets import jpeg, make_folder, photographs, run_here
 from tests.fix_resize.sets import run as run_process
 from wordnet_splits.base.sampling import order_images
@@ -206,10 +207,9 @@ def test_tiny_imagenet_is_drawn_as_the_recipe_cuts_it(
     assert command(*words, "--local") == 2
     assert "12 of 500" not in (said := capsys.readouterr().err)
     assert "158 classes have" in said
-    from fix_resize.pipeline.selection import select_published
-
-    selection = select_published("tiny-imagenet", {"imagenet1k": root}, local=True, allow_missing=True)
-    assert selection.name == "tiny-imagenet@local"
+    roots, groups = {"imagenet1k": root}, ["tin158"]
+    selection = select_manifest("unknown-cifar", roots, groups=groups, local=True, allow_missing=True)
+    assert selection.name == "unknown-cifar@local"
     rows = selection.table.to_pylist()
     classes = {row["class_id"] for row in rows}
     assert len(classes) == 158

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import numpy as np
@@ -15,7 +16,7 @@ from PIL import Image
 from fix_resize import apply, get_spec
 from fix_resize.decode import decode
 from fix_resize.output import open_output
-from fix_resize.pipeline.selection import Selection, select_manifest, select_published
+from fix_resize.pipeline.selection import Selection, select_manifest
 from tests.fix_resize.sets import photographs, run_here
 from wordnet_splits.base.sampling import order_images
 from wordnet_splits.benchmark.construct import build_benchmark
@@ -72,6 +73,10 @@ def large_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_databases(tmp_path_factory.mktemp("lsun") / "keys", keys)
 
 
+def select_lsun(root: Path, **options: Any) -> Selection:
+    return select_manifest("unknown-cifar", {"lsun": root}, groups=["lsun"], **options)
+
+
 def ids(selection: Selection) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {scene: [] for scene in SCENES}
     for class_id, image_id in zip(
@@ -125,9 +130,8 @@ def _first(root: Path) -> list[str]:
 
 
 def test_the_draw_of_kim_is_the_first_part_of_that_of_csi(large_root: Path) -> None:
-    roots = {"lsun": large_root}
-    kim = ids(select_published("lsun", roots, local=True))
-    csi = ids(select_published("lsun", roots, local=True, per_class=1000))
+    kim = ids(select_lsun(large_root, local=True))
+    csi = ids(select_lsun(large_root, local=True, per_class=1000))
     assert {scene: len(found) for scene, found in kim.items()} == dict.fromkeys(SCENES, 400)
     assert {scene: len(found) for scene, found in csi.items()} == dict.fromkeys(SCENES, 1000)
     assert all(set(kim[scene]) < set(csi[scene]) for scene in SCENES)
@@ -141,7 +145,7 @@ def test_streamed_draws_are_the_draws_of_the_benchmark(large_root: Path) -> None
             *(batch.column(c).to_pylist() for c in ("image_id", "class_id")), strict=True
         ):
             held[scene].append(image_id)
-    drawn = select_published("lsun", {"lsun": large_root}, local=True)
+    drawn = select_lsun(large_root, local=True)
     assert ids(drawn) == {
         s: sorted(order_images("unknown-cifar", 0, "lsun", s, held[s])[:400]) for s in SCENES
     }
@@ -161,7 +165,7 @@ def test_a_manifest_built_here_gives_the_same_set(real_root: Path, tmp_path: Pat
     built = build_benchmark(tiny, roots={"lsun": real_root}, local=True)
     folder = write_manifest(built.manifest, tmp_path)
     listed = select_manifest(folder, {"lsun": real_root}, groups=["lsun"])
-    drawn = select_published("lsun", {"lsun": real_root}, local=True, per_class=9)
+    drawn = select_lsun(real_root, local=True, per_class=9)
     assert ids(listed) == ids(drawn)
     assert listed.table["digest"].null_count == 0
     assert listed.available().all()
