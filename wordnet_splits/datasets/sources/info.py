@@ -9,6 +9,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from wordnet_splits.base.registry import Registry
+from wordnet_splits.datasets.catalog import catalog_names
 from wordnet_splits.datasets.catalog.declarations import LOCAL, Declaration, Sources, unknown_source
 
 if TYPE_CHECKING:
@@ -72,12 +73,18 @@ SOURCES: Final[Registry[type[Source]]] = Registry(
 
 def is_registered(name: str) -> bool:
     """Return whether a source is shipped, or of another package."""
-    return name in _table() or name in SOURCES.added
+    return name in _table() or name in _not_in_table()
 
 
 def registered_sources() -> tuple[str, ...]:
     """Return the names of these sources, in the order of ``data/sources.toml``."""
-    return (*_table(), *(name for name in SOURCES.added if name not in _table()))
+    return (*_table(), *_not_in_table())
+
+
+def _not_in_table() -> list[str]:
+    """Return the sources that ``data/sources.toml`` lacks: with a shipped catalog, and of other packages."""
+    names = {*catalog_names(), *SOURCES.added} - set(_table())
+    return sorted(name for name in names if name in SOURCES)
 
 
 def shipped_module(name: str) -> str:
@@ -89,7 +96,7 @@ def source_info(name: str, sources: Sources = LOCAL) -> SourceInfo:
     """Return the metadata of a source; an unknown name is refused with the nearest ones."""
     if name in _table():
         return _table()[name]
-    if name in SOURCES.added:
+    if name in _not_in_table():
         return SOURCES[name].info or SourceInfo(name)
     declaration = sources.find(name)
     if declaration is None:
