@@ -24,7 +24,7 @@ from wordnet_splits.benchmark.manifest.metadata import LeakRow
 from wordnet_splits.benchmark.recipe import Group, Recipe, load_recipe, recipe_names
 from wordnet_splits.benchmark.recipe.drafting import DraftGroup, draft_recipe, parse_group
 from wordnet_splits.benchmark.rules import Key, Verdict
-from wordnet_splits.benchmark.rules.evidence import join_names, sentence
+from wordnet_splits.benchmark.rules.registry import join_names, sentence
 from wordnet_splits.datasets.catalog import catalog_names
 from wordnet_splits.datasets.catalog.declarations import LOCAL
 from wordnet_splits.datasets.sources.roots import Roots, declare_roots

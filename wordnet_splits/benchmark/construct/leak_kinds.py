@@ -23,7 +23,7 @@ from wordnet_splits.base.names import counted
 from wordnet_splits.benchmark.construct.classes import Membership, decide_membership
 from wordnet_splits.benchmark.recipe import Group, KnownLeak, Recipe, recipe_names
 from wordnet_splits.benchmark.rules import Key
-from wordnet_splits.benchmark.rules.evidence import NAMED, join_names
+from wordnet_splits.benchmark.rules.registry import NAMED, join_names
 from wordnet_splits.benchmark.rules.relations import EQUAL, KnownClasses
 from wordnet_splits.datasets.catalog import CatalogClass, load_catalog
 from wordnet_splits.wordnet.taxonomy import Taxonomy

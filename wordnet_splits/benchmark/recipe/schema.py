@@ -16,7 +16,7 @@ from wordnet_splits.base.schemas import Count, Name, Role, Sha256, Version
 from wordnet_splits.base.tabular import html_table
 from wordnet_splits.base.untrusted import path_below
 from wordnet_splits.benchmark.manifest.tables import SPLITS
-from wordnet_splits.benchmark.rules.rule_values import Yes
+from wordnet_splits.benchmark.rules.context import Yes
 from wordnet_splits.benchmark.rules.syntax import ClassRule, operands, rule_text
 from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
 

@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from wordnet_splits.benchmark.rules.context import Candidates, Context
+from wordnet_splits.benchmark.rules.context import Candidates, Context, KeywordOverlap, Operand
 from wordnet_splits.benchmark.rules.operators.hierarchy import parents_of
-from wordnet_splits.benchmark.rules.operators.holding_out import HeldOut
-from wordnet_splits.benchmark.rules.operators.selection import Siblings, Slice
+from wordnet_splits.benchmark.rules.operators.selection import HeldOut, Siblings, Slice
 from wordnet_splits.benchmark.rules.operators.similarity import SimilarityBound
 from wordnet_splits.benchmark.rules.registry import OPERATORS, Verdict
-from wordnet_splits.benchmark.rules.rule_values import KeywordOverlap, Operand
 from wordnet_splits.benchmark.rules.syntax import MEANINGS, ClassRule, Expression
 
 NAMED: Final = 12

@@ -1,25 +1,19 @@
-"""Operators of rules: how each judges classes, what it reads, and its verdicts with their evidence."""
+"""Operators of rules: how each judges classes, what it reads, its verdicts, and their evidence in words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from wordnet_splits.base.names import counted
 from wordnet_splits.base.registry import Registry
-from wordnet_splits.benchmark.rules.context import Candidates
+from wordnet_splits.benchmark.rules.context import WORDNET as WORDNET
+from wordnet_splits.benchmark.rules.context import Candidates, Context, Key, Operand
 
 if TYPE_CHECKING:
-    from wordnet_splits.benchmark.rules.evidence import Names
-    from wordnet_splits.benchmark.rules.syntax import Expression
-
-
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from wordnet_splits.benchmark.rules.syntax import Expression
-
+    from wordnet_splits.benchmark.rules.syntax import ClassRule, Expression
 
 RELATIONS = (
     *("equal", "ancestor", "descendant", "sibling", "keyword", "list", "threshold", "draw"),
@@ -91,7 +85,7 @@ Judge = Callable[["Expression", Candidates], dict[str, Finding]]
 Wording = Callable[[Finding, "Names"], str]
 """Puts a finding into words."""
 
-SENSE, HIERARCHY, MEASURE, WORDNET = "sense", "hierarchy", "measure", "wordnet"
+SENSE, HIERARCHY, MEASURE = "sense", "hierarchy", "measure"
 GRAPH = frozenset({SENSE, HIERARCHY, WORDNET})
 NOTHING: frozenset[str] = frozenset()
 
@@ -134,3 +128,133 @@ def register_operator(
 ) -> Callable[[Judge], Judge]:
     """Register the decorated function as the operator of that key; see `Operator` for the parameters."""
     return OPERATORS.register(name, lambda judge: Operator(judge, value, meaning, wording, reads, clause))
+
+
+NAMED = 3
+"""Most classes or synsets that a sentence names, the nearest; it gives the number of all."""
+SHOWN_HASH = 12
+"""Hexadecimal digits of a sampling key that a sentence shows."""
+
+
+def join_names(names: Sequence[str], last: str = "and") -> str:
+    """Return names as a sentence lists them: ``a, b and c``."""
+    return f" {last} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of the classes and synsets of one benchmark, as sentences use them.
+
+    ``subject`` is the class that is judged, ``subject_named`` whether the sentence has named it already.
+    """
+
+    subject: Key
+    context: Context
+    subject_named: bool = False
+
+    @property
+    def it(self) -> str:
+        """The class that is judged."""
+        return "it" if self.subject_named else self.of_class(self.subject)
+
+    def of_class(self, key: Key) -> str:
+        """Return the name of a class, or the synset of a wnid that the rule names directly."""
+        if key[0] == WORDNET:
+            return self.synset(key[1])
+        return self.context.catalog(key[0])[key[1]].name.replace("_", " ")
+
+    def synset(self, wnid: str | None) -> str:
+        """Return a synset as its first lemma and wnid: ``toy dog (n02085374)``."""
+        if wnid is None:
+            return "no synset"
+        return f"{self.context.taxonomy.lemmas(wnid)[0].replace('_', ' ')} ({wnid})"
+
+    def kind(self, operand: Operand) -> str:
+        """Return the kind of an operand's classes: ``ID class``, ``cifar100 class``."""
+        if operand.kind == "group":
+            role = self.context.roles.get(operand.name, operand.name)
+            return f"{'ID' if role == 'id' else role} class"
+        return "class" if operand.kind == "ids" else f"{operand.name} class"
+
+    def a_kind(self, operand: Operand) -> str:
+        """Return the kind of an operand's classes with its article: ``an ID class``."""
+        kind = self.kind(operand)
+        return f"{'an' if kind[0].lower() in 'aeio' else 'a'} {kind}"
+
+    def other(self, operand: Operand, via: Via) -> str:
+        """Return the class on the other side: ``the ID class pug``."""
+        return self.others(operand, [via])
+
+    def others(self, operand: Operand, vias: Sequence[Via]) -> str:
+        """Return the classes on the other side, the first three of them and their number."""
+        keys = list(dict.fromkeys((str(v.other_source), str(v.other_class)) for v in vias))
+        shown = join_names([self.of_class(key) for key in keys[:NAMED]])
+        if keys[0][0] == WORDNET:
+            return shown
+        if len(keys) == 1:
+            return f"the {self.kind(operand)} {shown}"
+        of = f" ({len(keys):,} in all)" if len(keys) > NAMED else ""
+        return f"the {self.kind(operand)}es {shown}{of}"
+
+    def any_of(self, operand: Operand, nearest: Sequence[Via] = ()) -> str:
+        """Return a name for any class of the operand; of many synsets the nearest three are named."""
+        if operand.kind != "ids":
+            return self.a_kind(operand)
+        if len(operand.ids) <= NAMED:
+            return join_names([self._of_id(text) for text in operand.ids], "or")
+        wnids = list(dict.fromkeys(via.wnid for via in nearest))[:NAMED]
+        near = f", the nearest being {join_names([self.synset(wnid) for wnid in wnids])}" if wnids else ""
+        return f"any of {len(operand.ids):,} synsets{near}"
+
+    def _of_id(self, text: str) -> str:
+        """Return the name of an entry of an array, a class id or a synset."""
+        if text in self.context.catalog(self.subject[0]):
+            return self.of_class((self.subject[0], text))
+        return self.synset(self.context.taxonomy.find(text))
+
+
+def sentence(verdict: Verdict, *, source: str, class_id: str, group: str, context: Context) -> str:
+    """Return a verdict as one sentence without a full stop.
+
+    Parameters
+    ----------
+    verdict : the decision of a rule about the class.
+    source, class_id : the class.
+    group : the group that takes or refuses it.
+    context : the benchmark; its ``roles`` let the sentence say "ID class".
+    """
+    parts = [
+        _word(finding, Names((source, class_id), context, subject_named=n > 0))
+        for n, finding in enumerate(verdict.findings)
+    ]
+    reason = "; ".join(parts)
+    if verdict.findings and _is_draw(verdict.findings[-1]) and not verdict.findings[-1].holds:
+        earlier = "; ".join(parts[:-1])
+        reason = f"{parts[-1]} ({earlier})" if earlier else parts[-1]
+    reason = reason or f"every class of {source} on offer is taken"
+    return f"{group}: {reason}" if verdict.accepted else f"not {group}: {reason}"
+
+
+def _is_draw(finding: Finding) -> bool:
+    return bool(finding.via) and finding.via[0].relation == "draw"
+
+
+def _word(finding: Finding, names: Names) -> str:
+    if finding.undecided:
+        reason = "so that a rule that reads WordNet takes it only where it lists it by name"
+        return f"{names.it} has no synset, {reason}"
+    if _is_draw(finding):
+        return _word_draw(finding, names.context)
+    return OPERATORS[finding.expression.operator].wording(finding, names)
+
+
+def _word_draw(finding: Finding, context: Context) -> str:
+    rule = cast("ClassRule", finding.expression)
+    candidates, stratum, digest = finding.words
+    of = f" of {stratum.replace('_', ' ')}" if stratum else ""
+    place = f"number {finding.via[0].value:.0f} of {counted(int(candidates), 'candidate')}{of}"
+    return (
+        f"{'drawn' if finding.holds else 'not drawn'} as {place} in the order of their BLAKE2b keys "
+        f"(its own is {digest[:SHOWN_HASH]}..., of draw {context.draw!r} with seed {context.seed}), "
+        f"of which the first {rule.draw} {'is' if rule.draw == 1 else 'are'} taken"
+    )

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, create_model, model_validator
 
+from wordnet_splits.benchmark.rules.context import KeywordOverlap, Operand, RuleTable
 from wordnet_splits.benchmark.rules.registry import OPERATORS
-from wordnet_splits.benchmark.rules.rule_values import KeywordOverlap, Operand, RuleTable
 
 MOST_ALTERNATIVES = 1_000
 """Tables in one ``all`` or ``any``."""

@@ -15,9 +15,9 @@ from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.benchmark.construct.leak_kinds import KEPT_FIRST, trains
 from wordnet_splits.benchmark.recipe import Group, Recipe
 from wordnet_splits.benchmark.rules import ClassRule, Context, Expression, Key, decide
+from wordnet_splits.benchmark.rules.context import Hierarchy
 from wordnet_splits.benchmark.rules.registry import OPERATORS
 from wordnet_splits.benchmark.rules.relations import KnownClasses
-from wordnet_splits.benchmark.rules.rule_values import Hierarchy
 from wordnet_splits.benchmark.rules.syntax import expand_clear_of, operands
 from wordnet_splits.datasets.catalog import Catalog, CatalogClass, load_catalog
 from wordnet_splits.datasets.catalog.declarations import LOCAL, Sources

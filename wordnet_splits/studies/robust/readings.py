@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from wordnet_splits.benchmark.recipe import Group, Recipe
 from wordnet_splits.benchmark.rules import ClassRule, Context, Expression, Key, Operand, decide
+from wordnet_splits.benchmark.rules.context import operand_value
 from wordnet_splits.benchmark.rules.registry import SENSE
-from wordnet_splits.benchmark.rules.rule_values import operand_value
 from wordnet_splits.datasets.catalog import CatalogClass, load_catalog
 from wordnet_splits.studies.robust.alternatives import (
     EXCLUDED,

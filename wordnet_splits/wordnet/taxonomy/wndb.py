@@ -12,31 +12,27 @@ The package has what ``tools.facts.wordnet`` writes: arrays that load quickly, a
 from __future__ import annotations
 
 import itertools
+import lzma
 import re
+import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.base.errors import TaxonomyError
+from wordnet_splits.base.errors import DataError, TaxonomyError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.wordnet.taxonomy import graph, lexicon
 from wordnet_splits.wordnet.taxonomy.graph import Graph, PartGraph
+from wordnet_splits.wordnet.taxonomy.lexicon import Lexicon
 
 if TYPE_CHECKING:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
-
-
-import lzma
-import zipfile
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-
-from wordnet_splits.base.errors import DataError
-from wordnet_splits.wordnet.taxonomy.lexicon import Lexicon
 
 FILES = ("data.noun", "index.noun", "noun.exc")
 """Files of a directory: synsets, lemmas in sense order, irregular plurals."""

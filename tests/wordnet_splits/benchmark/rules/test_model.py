@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from wordnet_splits.benchmark.rules import ClassRule, Operand, known_keys, lists_used, operands, rule_text
+from wordnet_splits.benchmark.rules.context import KeywordOverlap, Measure
 from wordnet_splits.benchmark.rules.operators.similarity import SimilarityBound
-from wordnet_splits.benchmark.rules.rule_values import KeywordOverlap, Measure
 from wordnet_splits.benchmark.rules.syntax import FIELDS, Expression
 from wordnet_splits.wordnet.similarity import pairs as similarity
 

@@ -6,9 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from wordnet_splits.base.names import counted
-from wordnet_splits.benchmark.rules.context import Candidates, ClassesBySynset
-from wordnet_splits.benchmark.rules.evidence import Names, join_names
-from wordnet_splits.benchmark.rules.registry import GRAPH, MEASURE, Finding, Via, register_operator
+from wordnet_splits.benchmark.rules.context import Candidates, ClassesBySynset, Key, Operand, OperandField
+from wordnet_splits.benchmark.rules.registry import (
+    GRAPH,
+    MEASURE,
+    Finding,
+    Names,
+    Via,
+    join_names,
+    register_operator,
+)
 from wordnet_splits.benchmark.rules.relations import (
     ABOVE,
     BELOW,
@@ -18,7 +25,6 @@ from wordnet_splits.benchmark.rules.relations import (
     MappedClass,
     synsets_alone,
 )
-from wordnet_splits.benchmark.rules.rule_values import Key, Operand, OperandField
 from wordnet_splits.wordnet.similarity import similarity_matrix
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 

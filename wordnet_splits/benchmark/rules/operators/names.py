@@ -9,8 +9,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from wordnet_splits.benchmark.rules.context import Candidates, ClassesBySynset
-from wordnet_splits.benchmark.rules.evidence import Names
+from wordnet_splits.benchmark.rules.context import (
+    Candidates,
+    ClassesBySynset,
+    Key,
+    KeywordOverlap,
+    OperandField,
+)
 from wordnet_splits.benchmark.rules.keywords import Match, matches, stopwords
 from wordnet_splits.benchmark.rules.registry import (
     HIERARCHY,
@@ -18,10 +23,10 @@ from wordnet_splits.benchmark.rules.registry import (
     SENSE,
     WORDNET,
     Finding,
+    Names,
     Via,
     register_operator,
 )
-from wordnet_splits.benchmark.rules.rule_values import Key, KeywordOverlap, OperandField
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 if TYPE_CHECKING:

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import model_validator
 
-from wordnet_splits.benchmark.rules.context import Candidates
-from wordnet_splits.benchmark.rules.evidence import Names
-from wordnet_splits.benchmark.rules.registry import GRAPH, MEASURE, Finding, Via, register_operator
-from wordnet_splits.benchmark.rules.rule_values import Key, Measure, OperandField, RuleTable
+from wordnet_splits.benchmark.rules.context import Candidates, Key, Measure, OperandField, RuleTable
+from wordnet_splits.benchmark.rules.registry import GRAPH, MEASURE, Finding, Names, Via, register_operator
 from wordnet_splits.wordnet.similarity import similarity_matrix
 
 if TYPE_CHECKING:
