@@ -189,7 +189,7 @@ def audit_negatives(
             to_stderr(f"written to {path}")
     for path, write, words_left in (
         (clean, report.write_clean, report.clean),
-        (blind, report.write_blind, report.blind),
+        (blind, report.write_without_test_names, report.blind),
     ):
         if path is not None:
             write(path)

@@ -11,7 +11,7 @@ from wordnet_splits.base.errors import DataError, ManifestError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.benchmark.checks.freeze import check_final
+from wordnet_splits.benchmark.checks.freeze import require_publishable
 from wordnet_splits.benchmark.checks.verification import Verification
 from wordnet_splits.benchmark.checks.verify import verify_benchmark
 from wordnet_splits.benchmark.construct import run_for_each
@@ -80,7 +80,7 @@ def collect_release(
     benchmarks: dict[str, Manifest] = {}
     for folder in folders:
         manifest = load_manifest(folder)
-        check_final(manifest, never="published")
+        require_publishable(manifest, action="published")
         if manifest.name in benchmarks:
             earlier_folder = benchmarks[manifest.name].folder
             raise ManifestError(

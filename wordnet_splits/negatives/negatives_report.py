@@ -147,7 +147,7 @@ class NegativesAudit(Tabular):
         """Write the lines of the list whose words have no relation to an ID class."""
         self.word_list.write(Path(path), {word.line for word in self.words if word.relation is not None})
 
-    def write_blind(self, path: str | Path) -> None:
+    def write_without_test_names(self, path: str | Path) -> None:
         """Write the lines of the list whose words name no class of an OOD set."""
         self.word_list.write(Path(path), {word.line for word in self.words if word.names})
 

@@ -238,7 +238,7 @@ def test_clean_and_blind_lists_keep_the_other_lines_as_they_are(tmp_path):
     path.write_text("# my words\nhound\n\nhoist\ncat\n")
     report = audit_negatives(path, ["dog"], ood=[], taxonomy=ANIMALS)
     report.write_clean(tmp_path / "clean.txt")
-    report.write_blind(tmp_path / "blind.txt")
+    report.write_without_test_names(tmp_path / "blind.txt")
     assert (tmp_path / "clean.txt").read_text() == "# my words\n\nhoist\ncat\n"
     assert (tmp_path / "blind.txt").read_text() == path.read_text()
     with raises(OutputError, where="words.txt"):

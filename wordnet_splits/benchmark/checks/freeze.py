@@ -63,7 +63,7 @@ def freeze(manifest: Manifest, *, manifests: Path, message: str | None = None) -
     ManifestError : the build is incomplete, local, of another seed, damaged, changes a frozen value, or holds
         a class whose proposed synset nobody confirmed; or a later version is frozen.
     """
-    check_final(manifest, never="frozen")
+    require_publishable(manifest, action="frozen")
     if message is not None and not message.strip():
         raise ManifestError("the message is empty", where=manifest.name, hint="say what changed, and why")
     shipped = is_shipped(load_recipe(manifest))
@@ -125,7 +125,7 @@ def changes_of(manifest: Manifest) -> list[str]:
     return [line.removeprefix("- ") for line in lines if line.startswith("- ")]
 
 
-def check_final(manifest: Manifest, *, never: str) -> None:
+def require_publishable(manifest: Manifest, *, action: str) -> None:
     """Raise ManifestError unless a manifest may be frozen or published.
 
     It may not if a table is not the one that was fingerprinted, if it is local or of another seed, if images
@@ -133,18 +133,18 @@ def check_final(manifest: Manifest, *, never: str) -> None:
 
     Parameters
     ----------
-    never : the refused act, for the error.
+    action : what is refused, "frozen" or "published".
     """
     where = str(manifest.folder or manifest.name)
     for problem in altered(manifest):
         raise ManifestError(problem, where=where, hint="fetch it or build it again")
     if "@" in manifest.name:
         hint = "build it without --seed and --local"
-        raise ManifestError(f"{manifest.name} is never {never}", where=where, hint=hint)
+        raise ManifestError(f"{manifest.name} is never {action}", where=where, hint=hint)
     if count := len(manifest.data.missing):
         hint = "complete the roots and build again"
         raise ManifestError(f"{count:,} images are missing", where=where, hint=hint)
-    check_confirmed(manifest, never=never)
+    check_confirmed(manifest, action=action)
 
 
 def unconfirmed_classes(manifest: Manifest) -> dict[str, list[str]]:
@@ -172,19 +172,19 @@ def _proposal(item: CatalogClass, line: int) -> str:
     return f"{item.class_id} as {' '.join(item.wnids)}{confidence} (line {line})"
 
 
-def check_confirmed(manifest: Manifest, *, never: str) -> None:
+def check_confirmed(manifest: Manifest, *, action: str) -> None:
     """Raise ManifestError, naming every class and its line, if a group holds an unconfirmed class.
 
     Parameters
     ----------
-    never : the refused act, for the error.
+    action : what is refused, "frozen" or "published".
     """
     for name, classes in unconfirmed_classes(manifest).items():
         # the catalog to edit is that of the dataset, if it is known here, not the copy in the manifest
         declared = LOCAL.find(name)
         catalog = "this catalog" if declared else f"your {name}.tsv, of which this is the copy in the build,"
         raise ManifestError(
-            f"{manifest.name} is never {never} while nobody has confirmed the synsets proposed for "
+            f"{manifest.name} is never {action} while nobody has confirmed the synsets proposed for "
             f"{counted(len(classes), 'class')} of {name}: {'; '.join(classes)}",
             where=str((declared or manifest.declarations[name]).catalog_file),
             hint=f"in each of these lines of {catalog} write `hand` for `proposed`, with the synset that is "

@@ -81,8 +81,7 @@ def near_duplicate_leaks(recipe: Recipe, distances: Distances, tables: Sequence[
 def digest_leaks(recipe: Recipe, tables: Sequence[pa.Table]) -> list[Leak]:
     """Return the identical pictures between groups, and within a group across splits or classes.
 
-    One pair per shared digest and pair of groups, in time linear in the number of copies. A leak is not
-    ``certain`` while a digest of either group is unknown.
+    One pair per shared digest and pair of groups, in time linear in the number of copies.
     """
     holders: dict[bytes, list[Copy]] = defaultdict(list)
     shared = _repeated(table["digest"].drop_null() for table in tables)
@@ -90,14 +89,13 @@ def digest_leaks(recipe: Recipe, tables: Sequence[pa.Table]) -> list[Leak]:
         rows = table.filter(pc.is_in(table["digest"], shared))
         for *position, digest in _columns(rows, "group", "split", "image_id", "class_id", "digest"):
             holders[digest].append(Copy(*position))
-    incomplete = {table["group"][0].as_py() for table in tables if table["digest"].null_count}
     order = {g.name: n for n, g in enumerate(recipe.group)}
     pairs_between: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     for copies in holders.values():
         for groups, pair in _example_pairs(copies, order).items():
             pairs_between[groups].add(pair)
     return [
-        Leak("digest", a, b, sorted(pairs), certain=not incomplete & {a, b})
+        Leak("digest", a, b, sorted(pairs))
         for (a, b), pairs in sorted(
             pairs_between.items(), key=lambda item: (order[item[0][0]], order[item[0][1]])
         )

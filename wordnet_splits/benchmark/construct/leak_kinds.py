@@ -52,7 +52,6 @@ class Leak:
     pairs: list[tuple[str, str]]
     severity: str = "recorded"
     reason: str = ""
-    certain: bool = True
     distances: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, object]:

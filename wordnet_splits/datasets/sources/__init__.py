@@ -106,7 +106,7 @@ def open_source(name: str, root: Path | str | None = None, sources: Sources = LO
         raise SourceError(f"no root given for source {name}", hint=hint)
     folder = check_root(Path(root), name, hint=source_info(name, sources).how)
     layout = next(cls.layouts(folder), None)
-    if layout is None or not cls.certain(folder):
+    if layout is None or not cls.is_unambiguous(folder):
         recognised = recognise(folder, besides=name)
         if recognised or layout is None:
             raise _not_this(cls, folder, recognised, source_info(name, sources).how)
@@ -119,7 +119,7 @@ def recognise(folder: Path, besides: str = "") -> str | None:
         if name == besides or not source_class(name).rooted:
             continue
         try:
-            if source_class(name).certain(folder):
+            if source_class(name).is_unambiguous(folder):
                 return name
         except SourceError:  # a folder another source cannot even walk is not that source
             continue

@@ -36,7 +36,7 @@ class DeclaredSource(Source):
         yield open_layout(root, cls.declaration)
 
     @classmethod
-    def certain(cls, root: Path) -> bool:
+    def is_unambiguous(cls, root: Path) -> bool:
         """Return whether the root holds an image of a class in the catalog."""
         catalog = cls.catalog()
         images = open_layout(root, cls.declaration).images(lambda name: None, cls.splits)

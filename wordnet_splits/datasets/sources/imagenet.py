@@ -149,7 +149,7 @@ def _val(base: Path, root: Path) -> NamedFiles | None:
 def _lone(base: Path, root: Path) -> NamedFiles | None:
     """Return ``base`` itself as a part if it is a train folder or a sorted validation folder."""
     part = find_class_folders(base, "", root, VAL)
-    return part if part is None or part.is_certain() else ClassFolders(base, root, TRAIN)
+    return part if part is None or part.is_unambiguous() else ClassFolders(base, root, TRAIN)
 
 
 def _folders_name(base: Path) -> str:
@@ -255,14 +255,14 @@ class SynsetFolders(Source):
                     return
 
     @classmethod
-    def certain(cls, root: Path) -> bool:
+    def is_unambiguous(cls, root: Path) -> bool:
         """Return whether the root has a class that ImageNet-1K lacks: it has folders of the same form."""
         layout = next(cls.layouts(root), None)
         if not isinstance(layout, ClassFolders):
             return layout is not None
         imagenet1k = load_catalog("imagenet1k")
         classes = (class_id for class_id, _ in layout.class_folders() if class_id is not None)
-        return layout.is_certain() and any(class_id not in imagenet1k for class_id in classes)
+        return layout.is_unambiguous() and any(class_id not in imagenet1k for class_id in classes)
 
     @property
     def release(self) -> str | None:

@@ -173,7 +173,7 @@ class ExportedFolder(KeyedImages):
         """Return the number of keys."""
         return {self.split: sum(k is not None for k, _ in self.entries())} if self.split in splits else {}
 
-    def is_certain(self) -> bool:
+    def is_unambiguous(self) -> bool:
         """Return whether the first entry has a name like LSUN's."""
         return any(key is not None and _SHA1.fullmatch(key) for key, _ in islice(self.entries(), 1))
 

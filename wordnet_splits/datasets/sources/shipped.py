@@ -67,7 +67,7 @@ class Part(StrictModel):
                     files = find_class_folders(
                         base, path, root, naming, inner=self.inner, spellings=spellings
                     )
-                if files is not None and (path not in self.uncertain or files.is_certain()):
+                if files is not None and (path not in self.uncertain or files.is_unambiguous()):
                     return files
         if self.archive is not None and (tar := find_archive(base, self.archive, root)):
             return ClassTar(tar, naming, spellings)

@@ -93,9 +93,9 @@ class Source(ABC):
         return None if layout is None else layout.name
 
     @classmethod
-    def certain(cls, root: Path) -> bool:
+    def is_unambiguous(cls, root: Path) -> bool:
         """Return whether ``root`` cannot be another dataset."""
-        return any(layout.is_certain() for layout in cls.layouts(root))
+        return any(layout.is_unambiguous() for layout in cls.layouts(root))
 
     @classmethod
     def open(cls, root: Path | None, layout: Layout, **params: Any) -> Self:

@@ -129,9 +129,9 @@ class FlatFolder(FolderFiles):
         """Return the folder."""
         return str(self.path)
 
-    def is_certain(self) -> bool:
+    def is_unambiguous(self) -> bool:
         """Return whether the marker is there; without one, whether the names are this dataset's."""
-        return (self.path / self.marker).is_file() if self.marker else super().is_certain()
+        return (self.path / self.marker).is_file() if self.marker else super().is_unambiguous()
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class Pickles(Pictures):
         files = [file for batch in names.batches.values() for file in batch]
         self.paths = {file: folder / file for file in files if (folder / file).is_file()}
 
-    def is_certain(self) -> bool:
+    def is_unambiguous(self) -> bool:
         """Return whether a batch begins like a pickle: other datasets may have a file ``train``, too."""
         return any(_first_byte(path) == _PICKLE for path in self.paths.values())
 

@@ -115,7 +115,7 @@ class Layout(ABC):
         """Return the number of images of each split, None where only listing the images tells."""
         return None
 
-    def is_certain(self) -> bool:
+    def is_unambiguous(self) -> bool:
         """Return whether no other dataset could look like this."""
         return True
 
@@ -193,9 +193,9 @@ class JoinedLayouts(Layout):
                 totals[split] += count
         return totals
 
-    def is_certain(self) -> bool:
+    def is_unambiguous(self) -> bool:
         """Return whether one of the layouts cannot be another dataset's."""
-        return any(layout.is_certain() for layout in self.layouts)
+        return any(layout.is_unambiguous() for layout in self.layouts)
 
 
 class DeclaredLayout(Layout):

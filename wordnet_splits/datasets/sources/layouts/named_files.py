@@ -207,7 +207,7 @@ class NamedFiles(Layout):
         """Return the class and file name of an id."""
         return self.naming.locate(image_id)
 
-    def is_certain(self) -> bool:
+    def is_unambiguous(self) -> bool:
         """Return whether most names in a sample are ids of this dataset, and one is distinctive."""
         stems = ((class_id, stem) for class_id, stem, _ in self.entries() if stem is not None)
         sample = list(islice(stems, SAMPLE))

@@ -107,7 +107,7 @@ class IdxFiles(PictureArrays):
     name = "idx"
     recognised: bool = False
 
-    def is_certain(self) -> bool:
+    def is_unambiguous(self) -> bool:
         """Return whether a file was recognised as one of this dataset."""
         return self.recognised
 

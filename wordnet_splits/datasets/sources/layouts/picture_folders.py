@@ -49,7 +49,7 @@ class PictureFolders(Pictures):
         self.fits = 2 * len(classes) > len(names)
         self._whole = len(classes) == len(self.class_ids)
 
-    def is_certain(self) -> bool:
+    def is_unambiguous(self) -> bool:
         """Return whether every class has a folder."""
         return self._whole
 
