@@ -6,7 +6,9 @@ is ``excluded`` and keeps the evidence of every rule that refused it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import gc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -52,6 +54,19 @@ class Membership:
         return {g.name: rule_text(g.classes) for g in self.recipe.group}
 
 
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Pause the garbage collector: a class table makes half a million objects, and no cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_without_collection()
 def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membership:
     """Decide the classes of each group.
 
@@ -110,7 +125,8 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
 MEASURES = {"distance": "distance", "path": "path", "wup": "wup_wn", "lch": "lch", "mean": "mean"}
 """Similarity measure of each numeric distance column."""
 
-DISTANCE_COLUMNS = ("own_wnid", "nearest_wnid", "nearest_id", "lcs", *MEASURES)
+NO_DISTANCE = dict.fromkeys(("own_wnid", "nearest_wnid", "nearest_id", "lcs", *MEASURES))
+"""Distance columns of a class that has no synset."""
 
 PAIRS = 512
 """Pairs of synsets compared at a time; memory grows with the square."""
@@ -158,6 +174,7 @@ def number_classes(
     return labels
 
 
+@_without_collection()
 def build_class_table(
     membership: Membership, labels: Labels, taxonomy: Taxonomy, leaks: Mapping[Key, str] | None = None
 ) -> pa.Table:
@@ -169,39 +186,42 @@ def build_class_table(
     id_keys = [
         (g.source, c) for g in membership.recipe.groups_with_role("id") for c in membership.groups[g.name]
     ]
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     placed: set[Key] = set()
     for group in membership.recipe.group:
+        catalog = load_catalog(group.source, datasets)
         for class_id in membership.groups[group.name]:
             key = (group.source, class_id)
             placed.add(key)
             verdict = membership.verdicts[group.name, key]
             label = labels[key] if group.role in ("id", "csid") and key in labels else -1
-            rows.append(_row(key, group.role, group, label, verdict, membership))
+            rows.append(_row(key, catalog[class_id], group.role, group, label, verdict, membership))
     for source in membership.recipe.sources:
         for item in load_catalog(source, datasets):
             key = (source, item.class_id)
             if key in placed:
                 continue
             refusals = [
-                _row(key, "excluded", g, -1, v, membership) for g, v in membership.refusals.get(key, ())
+                _row(key, item, "excluded", g, -1, v, membership) for g, v in membership.refusals.get(key, ())
             ]
             if key in membership.removed:
                 group, reason = membership.removed[key]
-                refusals.append(
-                    _row(key, "excluded", group, -1, Verdict(False, ()), membership) | {"evidence": reason}
-                )
-            rows.append(_joined(refusals))
-    _add_distances(rows, id_keys, taxonomy, datasets)
+                row = _row(key, item, "excluded", group, -1, Verdict(False, ()), membership)
+                refusals.append(row | {"evidence": reason})
+            rows.append(refusals[0] if len(refusals) == 1 else _joined(refusals))
+    classes = {(r["source"], r["class_id"]): load_catalog(r["source"], datasets)[r["class_id"]] for r in rows}
+    nearest = nearest_id_pairs(classes, id_keys, taxonomy, datasets)
+    for row in rows:
+        row |= nearest.get((row["source"], row["class_id"]), NO_DISTANCE)
     for row, clause in zip(rows, nearness_clauses(rows, taxonomy), strict=True):
         row["evidence"] = f"{row['evidence']}; {clause}"
-        leak = leaks.get((str(row["source"]), str(row["class_id"])))
+        leak = leaks.get((row["source"], row["class_id"]))
         if leak is not None and row["role"] != "excluded":
             row["evidence"] = f"{row['evidence']}; {leak}"
     return class_table(rows)
 
 
-def _joined(refusals: Sequence[dict[str, Any]]) -> dict[str, object]:
+def _joined(refusals: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Merge the rows of a class that several groups refused: all rules, sentences and evidence."""
     row = dict(refusals[-1])
     row["rule"] = "; ".join(dict.fromkeys(r["rule"] for r in refusals))
@@ -211,36 +231,28 @@ def _joined(refusals: Sequence[dict[str, Any]]) -> dict[str, object]:
 
 
 def _row(
-    key: Key, role: str, group: Group, label: int, verdict: Verdict, membership: Membership
-) -> dict[str, object]:
+    key: Key,
+    item: CatalogClass,
+    role: str,
+    group: Group,
+    label: int,
+    verdict: Verdict,
+    membership: Membership,
+) -> dict[str, Any]:
     context = membership.context
     assert context is not None
-    item = context.catalog(key[0])[key[1]]
     return {
         "source": key[0],
         "class_id": key[1],
         "name": item.name,
-        "wnids": list(item.wnids),
+        "wnids": item.wnids,
         "role": role,
         "group": "" if role == "excluded" else group.name,
         "label": label,
         "rule": membership.rules[group.name],
-        "via": [via._asdict() for via in verdict.via],
+        "via": verdict.via,
         "evidence": sentence(verdict, source=key[0], class_id=key[1], group=group.name, context=context),
     }
-
-
-def _add_distances(
-    rows: Sequence[dict[str, object]], id_keys: Sequence[Key], taxonomy: Taxonomy, datasets: Sources
-) -> None:
-    """Add the distance columns: those of the pair with the nearest other ID class."""
-    classes = {
-        (str(r["source"]), str(r["class_id"])): load_catalog(str(r["source"]), datasets)[str(r["class_id"])]
-        for r in rows
-    }
-    best = nearest_id_pairs(classes, id_keys, taxonomy, datasets)
-    for row in rows:
-        row |= best.get((str(row["source"]), str(row["class_id"])), dict.fromkeys(DISTANCE_COLUMNS))
 
 
 def nearest_id_pairs(
@@ -302,4 +314,5 @@ def _compare_pairs(
     matrices = similarity.similarity_matrices((*MEASURES.values(), "lcs"), rows, columns, taxonomy)
     values = {name: matrices[measure][at].tolist() for name, measure in MEASURES.items()}
     values["lcs"] = [taxonomy.wnid(node) for node in matrices["lcs"][at].tolist()]
-    return {pair: {name: column[n] for name, column in values.items()} for n, pair in enumerate(pairs)}
+    of_pairs = zip(*values.values(), strict=True)
+    return {pair: dict(zip(values, row, strict=True)) for pair, row in zip(pairs, of_pairs, strict=True)}

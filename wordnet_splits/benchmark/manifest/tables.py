@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
+from operator import itemgetter
 from statistics import median
 from typing import Any
 
@@ -71,10 +73,16 @@ IMAGE_SCHEMA = pa.schema(
 )
 
 
-def class_table(rows: Iterable[Mapping[str, object]]) -> pa.Table:
-    """Return class rows as a sorted table."""
-    ordered = sorted(rows, key=lambda r: tuple(str(r[c]) for c in CLASS_ORDER))
-    return pa.Table.from_pylist(ordered, schema=CLASS_SCHEMA)
+def class_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Return class rows as a sorted table; each ``via`` is a tuple of the values of `VIA`."""
+    ordered = sorted(rows, key=itemgetter(*CLASS_ORDER))
+    columns = {name: [row[name] for row in ordered] for name in CLASS_SCHEMA.names}
+    counts = [len(vias) for vias in columns["via"]]
+    ends = pa.array(accumulate(counts, initial=0), pa.int32())
+    fields = list(zip(*chain.from_iterable(columns["via"]), strict=True)) or [()] * VIA.num_fields
+    arrays = [pa.array(values, field.type) for values, field in zip(fields, VIA, strict=True)]
+    vias = pa.ListArray.from_arrays(ends, pa.StructArray.from_arrays(arrays, fields=list(VIA)))
+    return pa.table({**columns, "via": vias}, schema=CLASS_SCHEMA)
 
 
 def image_table(
