@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.hub_server import Hub, at_hand
-from tests.raising import raises
+from tests.raising import mentions, raises
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import ManifestError, SplitsError
@@ -107,7 +107,7 @@ def test_an_altered_file_is_refused(published: Hub, splits: Command, name: str) 
     assert "mypics" in splits("hub", "pull", "org/mine@v2", "--out", "here").error
     assert not Path("here/mine").exists()
     repo.tags["v3"] = repo.commit({p: content for p, content in files.items() if p != path})
-    assert f"sources/{name} is not there" in splits("hub", "pull", "org/mine@v3", "--out", "there").error
+    assert mentions(splits("hub", "pull", "org/mine@v3", "--out", "there").error, f"sources/{name}")
 
 
 def _without_rows(text: bytes) -> bytes:
@@ -159,7 +159,7 @@ def test_a_file_too_large_is_not_even_received(published: Hub, splits: Command) 
     repo.tags["v2"] = repo.commit({**files, "mine/sources/mypics.tsv": b"#" * (17 << 20)})
     published.asked.clear()
     said = splits("hub", "pull", "org/mine@v2", "--out", "here").error
-    assert "sources/mypics.tsv has 17,825,792 bytes, at most 16,777,216 are read" in said
+    assert mentions(said, "sources/mypics.tsv", "17,825,792", "16,777,216")
     assert not any("mypics.tsv" in line for line in published.asked)
 
 

