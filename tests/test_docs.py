@@ -87,7 +87,7 @@ def test_pages_ask_for_nothing_from_elsewhere(built):
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("my-model", ["digits-6-9 FPR95", "digits True", "<img"]),
+        ("my-model", ["digits-6-9 FPR95 (ID positive)", "digits True", "<img"]),
         ("my-dataset", ["kin: the mean score of tiger"]),
     ],
 )

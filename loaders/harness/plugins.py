@@ -28,10 +28,6 @@ from wordnet_splits.base.user_code import user_errors as user_errors
 
 LARGEST_MODULE = 1 << 28
 """Largest file of a module of code, in bytes."""
-IN_PYTHON = "as given in Python"
-"""Description of the weights of a model that was passed as an object."""
-IN_ARRAYS = "as given in arrays"
-"""Description of the weights of a model of which only the outputs were given."""
 Value = int | float | str | bool
 
 BOUNDS: Final[Mapping[str, tuple[str, Callable[[float, float], bool]]]] = {

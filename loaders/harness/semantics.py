@@ -72,7 +72,7 @@ def predictions_by_class(predictions: pa.Table, manifest: Manifest) -> list[Pred
 
     Parameters
     ----------
-    predictions : rows of `rows.PREDICTIONS` of one run. Predictions outside the ID classes are left out.
+    predictions : of one network (`Results.predicted`). Predictions outside the ID classes are left out.
 
     Raises
     ------

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from loaders.harness import Results, compare
+from loaders.harness.evaluation.schema import without_runs
 
 from .measured import means, text_of
 
@@ -75,11 +76,15 @@ def differences(results: Path) -> Iterator[tuple[str, ...]]:
 
 
 def of_run(results: Results, run: int) -> Results:
-    """Return the part of results that is of one run; an ensemble, run -1 and all, has none."""
-    keep = pc.field("run") == run
-    tables = {name: getattr(results, name).filter(keep) for name in ("results", "scores", "predictions")}
-    facts = [entry for entry in results.about.runs if entry.run == run]
-    return replace(results, about=results.about.model_copy(update={"runs": tuple(facts)}), **tables)
+    """Return the part of results that is of one run, without ensembles."""
+    about = results.about
+    scores, predictions = without_runs(results, [facts.run for facts in about.runs if facts.run != run])
+    update = {
+        "runs": tuple(facts for facts in about.runs if facts.run == run),
+        "detectors": tuple(facts for facts in about.detectors if facts.runs == (run,)),
+    }
+    of_run = {"about": about.model_copy(update=update), "scores": scores, "predictions": predictions}
+    return replace(results, results=results.results.filter(pc.field("run") == run), **of_run)
 
 
 def better(results: Results) -> Better:

@@ -81,12 +81,15 @@ def write_table(
     *,
     metadata: Mapping[str, str] | None = None,
     compression_level: int = COMPRESSION_LEVEL,
+    split_bytes: bool = False,
 ) -> None:
     """Write ``table`` to ``path`` in one step: readers see the old file or the whole new one.
 
-    The settings are fixed (zstd, row groups of 131,072 rows, front-coded ``image_id``, float32 by byte,
+    The settings are fixed (zstd, row groups of 131,072 rows, fewer in tables of hundreds of columns,
+    front-coded ``image_id``, float32 by byte,
     differences of numbers ``image``, uncompressed ``digest``, neither pandas metadata nor times);
-    ``metadata`` becomes the schema's metadata and replaces that of the table.
+    ``metadata`` becomes the schema's metadata and replaces that of the table. ``split_bytes`` stores float64
+    byte by byte, too, which suits confidences.
 
     Raises
     ------
@@ -94,7 +97,7 @@ def write_table(
     """
     table = table.replace_schema_metadata(dict(metadata) if metadata else None)
     with replacing(Path(path)) as part:
-        _write(table, part, compression_level)
+        _write(table, part, compression_level, split_bytes=split_bytes)
 
 
 def write_table_file(table: pa.Table, path: Path, *, metadata: Mapping[str, str] | None = None) -> None:
@@ -119,11 +122,12 @@ def check_table_file(path: Path) -> None:
         raise DataError("tables are written as .csv or .parquet", where=str(path), hint=f"{path.stem}.csv")
 
 
-def _write(table: pa.Table, path: Path, compression_level: int) -> None:
+def _write(table: pa.Table, path: Path, compression_level: int, *, split_bytes: bool) -> None:
     leaves = _leaf_paths(table.schema)
     encodings = {leaf: "DELTA_BYTE_ARRAY" for leaf in leaves if leaf in FRONT_CODED}
     # confidences share their exponents: byte by byte they take two thirds of the room
-    encodings |= {field.name: "BYTE_STREAM_SPLIT" for field in table.schema if field.type == pa.float32()}
+    split = (pa.float32(), pa.float64()) if split_bytes else (pa.float32(),)
+    encodings |= {field.name: "BYTE_STREAM_SPLIT" for field in table.schema if field.type in split}
     encodings |= {field.name: "DELTA_BINARY_PACKED" for field in table.schema if field.equals(NUMBER)}
     with path.open("wb") as sink:
         pq.write_table(
@@ -131,7 +135,7 @@ def _write(table: pa.Table, path: Path, compression_level: int) -> None:
             sink,
             version="2.6",
             data_page_version="1.0",
-            row_group_size=ROW_GROUP_ROWS,
+            row_group_size=max(1, min(ROW_GROUP_ROWS, LARGEST_ROW_GROUP // (16 * len(leaves)))),
             compression={leaf: "NONE" if leaf in RAW else "ZSTD" for leaf in leaves},
             compression_level={leaf: compression_level for leaf in leaves if leaf not in RAW},
             use_dictionary=[leaf for leaf in leaves if leaf not in RAW and leaf not in encodings] or False,

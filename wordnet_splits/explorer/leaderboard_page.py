@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
@@ -14,7 +15,6 @@ from pydantic import BaseModel, ConfigDict
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.schemas import read_sealed
-from wordnet_splits.base.text_formats import parse_json
 from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.explorer.columns import to_columns
@@ -32,8 +32,12 @@ from wordnet_splits.metrics.registry import METRICS, OTHER_VALUES
 RESULTS, ABOUT = "results.parquet", "about.json"
 FIGURE = ("model", "detector", "params", "group", "role", "metric")
 MAY_BE_EMPTY = ("value", "lo", "hi")
-COLUMN_TYPES = dict.fromkeys(FIGURE, pa.string()) | dict.fromkeys(MAY_BE_EMPTY, pa.float64())
-"""The columns of results that the page shows, and their types."""
+COLUMN_TYPES = {
+    **{name: pa.string() for name in FIGURE if name != "params"},
+    "run": pa.int32(),
+    **dict.fromkeys(MAY_BE_EMPTY, pa.float64()),
+}
+"""The columns of results that the page shows, and their types; parameters are in ``about.json``."""
 NOT_OF_SCORES: dict[str, dict[str, str | None]] = {
     "gamma": {"title": "Mean of gamma+ over ID and gamma- over a set (Palechor eq. 7).", "better": "higher"},
     "gamma_plus": {"title": "Mean softmax of the true class over ID images.", "better": "higher"},
@@ -62,11 +66,22 @@ class _UserMetric(BaseModel):
     origin: Text
 
 
+class _Detector(BaseModel):
+    """A detector on a network, as ``about.json`` records it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    detector: str
+    run: int
+    params: dict[str, Any]
+
+
 class _About(BaseModel):
     """The part of ``about.json`` on the results themselves."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
+    detectors: tuple[_Detector, ...]
     metrics: tuple[_UserMetric, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -214,7 +229,7 @@ def _figures(folder: Path, entry: LeaderboardEntry) -> tuple[list[dict[str, Any]
 
     Raises
     ------
-    DataError : the results are not those of the entry, are empty, or have parameters that are not JSON.
+    DataError : the results are not those of the entry, or are empty.
     """
     _check_digest(folder / ABOUT, entry.facts.about)
     sealed = read_sealed(folder / ABOUT, _Tables, hint="make check-results")
@@ -225,13 +240,12 @@ def _figures(folder: Path, entry: LeaderboardEntry) -> tuple[list[dict[str, Any]
         if column is None or column.type != type_ or (column.null_count and name not in MAY_BE_EMPTY):
             raise DataError(f"column {name!r} is absent or damaged", where=str(folder / RESULTS))
     runs: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    params = {(d.detector, d.run): json.dumps(d.params, sort_keys=True) for d in sealed.about.detectors}
     for row in table.select(list(COLUMN_TYPES)).to_pylist():
+        row["params"] = params.get((row["detector"], row["run"]), "{}")
         runs.setdefault(tuple(row[name] for name in FIGURE), []).append(row)
     if not runs:
         raise DataError("holds no results", where=str(folder / RESULTS))
-    for params in {row["params"] for rows in runs.values() for row in rows}:
-        if not isinstance(parse_json(params, where=str(folder / RESULTS)), dict):
-            raise DataError(f"parameters {params!r} are not a JSON object", where=str(folder / RESULTS))
     figures = [{**dict(zip(FIGURE, key, strict=True)), **_over_runs(rows)} for key, rows in runs.items()]
     return figures, sealed.about
 

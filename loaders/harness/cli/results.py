@@ -184,9 +184,7 @@ def submit_results(
     ] = None,
     model_repo: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder of the model's repository, for .eval_results and model-index.yaml of the Hub."
-        ),
+        typer.Option(help="Folder of the model's repository, for .eval_results of the Hub."),
     ] = None,
     json: Json = False,
 ) -> int:
@@ -242,13 +240,13 @@ def export_scores(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a table in that folder.")] = False,
     json: Json = False,
 ) -> int:
-    """Write the scores of entries as one Parquet table: network by image by detector.
+    """Write the scores of entries as one Parquet table a benchmark: a row an image, a column a detector.
 
     The exit code is 3 where an entry does not have the scores of some runs.
     """
     exported = export(entries, out, overwrite=overwrite, progress=OnStderr())
     print_result(exported, json)
-    for note in (*exported.left_out, *exported.notes):
+    for note in exported.left_out:
         to_stderr(f"note: {note}")
     to_stderr(
         f"{exported.scores:,} scores of {exported.models:,} networks and {exported.detectors:,} detectors on "
@@ -258,7 +256,7 @@ def export_scores(
 
 
 def recompute_metrics(
-    scores: Annotated[Path, typer.Option(help="A folder that `scores export` wrote.")],
+    scores: Annotated[Path, typer.Option(help="A folder that `scores export` or `run` wrote.")],
     metric: Annotated[
         list[str] | None,
         typer.Option(help="A metric, a user's as MODULE:NAME, by default auroc; repeatable."),
@@ -274,7 +272,7 @@ def recompute_metrics(
     out: Annotated[Path | None, typer.Option(help="File to write the rows to: .csv or .parquet.")] = None,
     json: Json = False,
 ) -> int:
-    """Compute metrics of a score table on any subset of its images."""
+    """Compute metrics of stored scores on any subset of their images."""
     if out is not None:
         check_table_file(out)
     outcome = compute(

@@ -29,8 +29,8 @@ from ..detectors import get_preset, parse_detectors
 from ..detectors.parsing import PRESET
 from ..evaluation.array_evaluation import evaluate_arrays
 from ..evaluation.benchmark_arrays import image_ids
+from ..evaluation.metadata import MetricOptions, fingerprints_of, metric_options
 from ..evaluation.results import Results, refuse_other_results
-from ..evaluation.schema import MetricOptions, fingerprints_of, metric_options
 from ..evaluation.sentences import lines_below
 from ..evaluation.sets import EvaluatedSets
 from ..evaluation.tables import layout_of, tables

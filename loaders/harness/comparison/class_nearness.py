@@ -27,7 +27,7 @@ from ..evaluation.metric_rows import UNKNOWN_ROLES
 from ..evaluation.table import Table, TableReport, interval_text, number_text, table_of_records
 from ..evaluation.tables import ResultSets
 from ..semantics import ClassName, classes_of, similarities
-from .entries import Draw, Entry, ResultsOrFolder, as_sequence, draws_of
+from .entries import BenchmarkResults, Entry, ResultsOrFolder, as_sequence, draws_of
 
 MEASURES = ("path", "wup_wn", "wup", "wup_perl", "mean", "mean_nltk", "mean2")
 """Measures that can order classes differently; ``distance`` and every ``lch`` order them as ``path`` does."""
@@ -164,7 +164,12 @@ def nearness(
 
 
 def nearness_of(
-    draw: Draw, groups: Sequence[str], *, bootstrap: int = REPLICATES, seed: int = 0, level: float = 0.95
+    draw: BenchmarkResults,
+    groups: Sequence[str],
+    *,
+    bootstrap: int = REPLICATES,
+    seed: int = 0,
+    level: float = 0.95,
 ) -> Nearness:
     """Compute `nearness` of results that were read (`entries.draws_of`), on the named OOD sets."""
     classes = _OodClasses.of(draw, groups)
@@ -184,7 +189,7 @@ def nearness_of(
     return Nearness(draw.benchmark, tuple(correlations), measures, _notes(classes, bootstrap, level))
 
 
-def _ood_sets(draw: Draw, groups: Sequence[str] | None) -> tuple[str, ...]:
+def _ood_sets(draw: BenchmarkResults, groups: Sequence[str] | None) -> tuple[str, ...]:
     """Return the named sets, by default the near and far ones."""
     roles = ResultSets.of(draw.first).roles
     for name in groups or ():
@@ -209,7 +214,7 @@ class _OodClasses:
     similarity: Mapping[tuple[str, str], Array]
 
     @classmethod
-    def of(cls, draw: Draw, groups: Sequence[str]) -> _OodClasses:
+    def of(cls, draw: BenchmarkResults, groups: Sequence[str]) -> _OodClasses:
         """Look the classes up in WordNet."""
         by_key, labels = classes_of(draw.manifest())
         id_classes = [name for name in labels.values() if name.wnids]

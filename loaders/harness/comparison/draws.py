@@ -15,7 +15,7 @@ from wordnet_splits.metrics import interval, kendall_tau, spread
 from ..detectors import get_spec
 from ..evaluation.metric_rows import FULL_SPECTRUM, MEAN, UNKNOWN_ROLES
 from ..evaluation.tables import layout_of, published_rows
-from .entries import Draw, without_seed
+from .entries import BenchmarkResults, without_seed
 from .ranking import Ranked, Ranking, Scope, higher_is_better
 
 Label = tuple[str, str]
@@ -61,7 +61,7 @@ class DrawComparison:
     left_out: tuple[str, ...]
 
 
-def compare_draws(draws: Sequence[Draw], metric: str, scope: Scope) -> DrawComparison:
+def compare_draws(draws: Sequence[BenchmarkResults], metric: str, scope: Scope) -> DrawComparison:
     """Rank the entries in each draw and compare the orderings; DataError where they share fewer than two."""
     values = [_means(draw, metric, scope) for draw in draws]
     common = [label for label in values[0] if all(label in of_draw for of_draw in values)]
@@ -89,7 +89,7 @@ def compare_draws(draws: Sequence[Draw], metric: str, scope: Scope) -> DrawCompa
     return DrawComparison(metric, scope.name, benchmarks, tuple(entries), tuple(agreements), left_out)
 
 
-def compare_with_paper(draw: Draw, metric: str, scope: Scope) -> Iterator[Agreement]:
+def compare_with_paper(draw: BenchmarkResults, metric: str, scope: Scope) -> Iterator[Agreement]:
     """Yield, for each model, tau of its detectors' order with the paper's, where it has two or more of them.
 
     Pooled values count only where every set was pooled, as in the tables (`evaluation.tables`).
@@ -111,7 +111,7 @@ def compare_with_paper(draw: Draw, metric: str, scope: Scope) -> Iterator[Agreem
             yield Agreement(f"{draw.benchmark} {model}".strip(), title, len(measured), tau)
 
 
-def _means(draw: Draw, metric: str, scope: Scope) -> dict[Label, float]:
+def _means(draw: BenchmarkResults, metric: str, scope: Scope) -> dict[Label, float]:
     means = {}
     for entry in draw.entries:
         values = entry.values(metric, scope.group, scope.role)
@@ -207,7 +207,7 @@ class SpectrumRow:
     lost: float
 
 
-def against_full_spectrum(draw: Draw, metrics: Sequence[str] = ("auroc",)) -> list[SpectrumRow]:
+def against_full_spectrum(draw: BenchmarkResults, metrics: Sequence[str] = ("auroc",)) -> list[SpectrumRow]:
     """Return both values of each entry; nothing where the benchmark has no covariate-shifted ID."""
     rows = []
     for entry in draw.entries:

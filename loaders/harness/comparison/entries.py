@@ -17,14 +17,14 @@ from typing import Final
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.base.names import printable
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import ScoreSet
 
+from ..evaluation.metadata import FINGERPRINT_SUBJECTS
 from ..evaluation.results import Results
-from ..evaluation.rows_from_scores import DetectorRun, scored_images
-from ..evaluation.schema import FINGERPRINT_SUBJECTS, MODEL, ResultTables
+from ..evaluation.schema import ResultTables
+from ..evaluation.scores import MODEL, DetectorRun, ScoredImages, TestImages, confidences_of, scored_keys
 
 ResultsOrFolder = ResultTables | str | Path
 
@@ -75,36 +75,26 @@ class NamedResults:
             values.setdefault(tuple(key), []).append(np.nan if value is None else value)
         return values
 
-    def image_digests(self, group: str) -> set[str | None]:
-        """Return digests of the images of a group in each run; without scores, their number."""
-        if self.results.unscored_runs:
-            return {f"{self.results.about.composition.sets.get(group, 0)} images without scores"}
-        return {run.images.get(group) for run in self.scored.values()}
+    @cached_property
+    def _images(self) -> TestImages:
+        self.results.require_scores("an interval or a plot")
+        return TestImages(self.results.scores)
+
+    def image_digest(self, group: str) -> str | None:
+        """Return a digest of the images of a group; without scores, their number; None without the group."""
+        if self.results.about.unscored_runs:
+            return f"{self.results.about.composition.sets.get(group, 0)} images without scores"
+        return _digest(self._images.names(group)) if group in self._images.roles else None
 
     @cached_property
-    def scored(self) -> Mapping[DetectorRun, ScoredRun]:
-        """The confidences of every detector and run; DataError where they were left out."""
-        self.results.require_scores("an interval or a plot")
-        return {
-            key: ScoredRun(
-                {group: images.by_name(group, confidence) for group in images.groups},
-                {group: _digest(images.names(group)) for group in images.groups},
-            )
-            for key, images, confidence in scored_images(self.results.scores, self.results.predictions)
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredRun:
-    """The confidences of one detector on one network.
-
-    Attributes
-    ----------
-    sets : group -> confidences, images sorted by name. images : group -> SHA-256 of the names of its images.
-    """
-
-    sets: Mapping[str, ScoreSet]
-    images: Mapping[str, str]
+    def scored(self) -> Mapping[DetectorRun, Mapping[str, ScoreSet]]:
+        """Group -> confidences of every detector and run, images sorted by name; DataError without scores."""
+        images, scores, predictions = self._images, self.results.scores, self.results.predictions
+        runs = {}
+        for key in scored_keys(scores):
+            scored, confidence = ScoredImages(images, predictions, key), confidences_of(scores, key)
+            runs[key] = {g: scored.score_set(g, confidence, by_name=True) for g in images.roles}
+        return runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,18 +125,13 @@ class Entry:
             for value in evaluation.values.get((self.detector, number, metric, group, role), ())
         ]
 
-    def scored(self) -> list[ScoredRun]:
-        """Return the confidences of each run; DataError for a run that has rows and no scores."""
-        for evaluation, number in self.runs:
-            if (self.detector, number) not in evaluation.scored:
-                hint = "`unknown-eval check-results` says what differs"
-                message = f"no scores of {self.detector}, run {number}"
-                raise DataError(message, where=evaluation.name, hint=hint)
+    def scored(self) -> list[Mapping[str, ScoreSet]]:
+        """Return the confidences of each run by group."""
         return [evaluation.scored[self.detector, number] for evaluation, number in self.runs]
 
 
 @dataclass(frozen=True, eq=False)
-class Draw:
+class BenchmarkResults:
     """All results on one benchmark, or on one resampled draw of it (``NAME@seed=N``).
 
     Attributes
@@ -166,7 +151,7 @@ class Draw:
         """The first results, whose sets and layout stand for all."""
         return self.results[0].results
 
-    def of_models(self) -> Draw:
+    def of_models(self) -> BenchmarkResults:
         """Return the draw with an entry for each model, of its values that need no detector."""
         runs: dict[str, list[tuple[NamedResults, int]]] = {}
         for entry in self.entries:
@@ -184,7 +169,7 @@ class Draw:
         """
         if self.found_at is not None:
             manifest = load_manifest(self.found_at)
-        elif self.first.about.own_sets:
+        elif self.first.about.custom_sets:
             raise DataError("sets given in Python have no class table", where=self.benchmark)
         else:
             try:
@@ -213,8 +198,7 @@ class Draw:
         for group in groups:
             holders: dict[str | None, str] = {}
             for evaluation in self.results:
-                for digest in evaluation.image_digests(group):
-                    holders.setdefault(digest, evaluation.name)
+                holders.setdefault(evaluation.image_digest(group), evaluation.name)
             if len(holders) > 1:
                 raise DataError(
                     f"not scored on the same images of {group}, so nothing that it is part of is compared",
@@ -223,7 +207,9 @@ class Draw:
                 )
 
 
-def draws_of(results: Sequence[ResultsOrFolder], detectors: Sequence[str] | None = None) -> list[Draw]:
+def draws_of(
+    results: Sequence[ResultsOrFolder], detectors: Sequence[str] | None = None
+) -> list[BenchmarkResults]:
     """Read results and return them by draw, in the order given.
 
     Parameters
@@ -268,7 +254,7 @@ def _require_same_sets(benchmark: str, results: Sequence[NamedResults]) -> None:
     """Raise DataError unless all results are on the same user sets, whose names hold their roles."""
     holders: dict[tuple[str, ...], str] = {}
     for evaluation in results:
-        holders.setdefault(evaluation.results.about.own_sets, evaluation.name)
+        holders.setdefault(evaluation.results.about.custom_sets, evaluation.name)
     if len(holders) > 1:
         listed = "; ".join(
             f"{name} ({', '.join(sets) or 'sets of the benchmark'})" for sets, name in holders.items()
@@ -277,11 +263,13 @@ def _require_same_sets(benchmark: str, results: Sequence[NamedResults]) -> None:
         raise DataError(message, hint="give the same sets in the same order")
 
 
-def _draw(benchmark: str, results: Sequence[NamedResults], detectors: Sequence[str] | None) -> Draw:
+def _draw(
+    benchmark: str, results: Sequence[NamedResults], detectors: Sequence[str] | None
+) -> BenchmarkResults:
     abouts = [(evaluation.name, evaluation.results.about) for evaluation in results]
     _require_same("versions", benchmark, {str(about.version): name for name, about in abouts})
     _require_same_sets(benchmark, results)
-    on_user_sets = any(about.own_sets for _, about in abouts)
+    on_user_sets = any(about.custom_sets for _, about in abouts)
     for key, subject in FINGERPRINT_SUBJECTS.items():
         holders = {str(about.fingerprints[key]): name for name, about in abouts}
         _require_same(subject, benchmark, holders, OWN_IDS if on_user_sets and key == "images" else "")
@@ -291,11 +279,6 @@ def _draw(benchmark: str, results: Sequence[NamedResults], detectors: Sequence[s
         for model, detector, number, key in _keys(evaluation.results):
             if detectors is not None and detector not in detectors:
                 continue
-            if model not in evaluation.labels:
-                message = f"a row is of the model '{printable(model, 40)}', which about.json does not name"
-                raise DataError(
-                    message, where=evaluation.name, hint="`unknown-eval check-results` says what differs"
-                )
             of_entry = runs.setdefault((evaluation.labels[model], detector), {})
             if of_entry.setdefault(key or f"{evaluation.name} {number}", (evaluation, number)) != (
                 evaluation,
@@ -308,7 +291,7 @@ def _draw(benchmark: str, results: Sequence[NamedResults], detectors: Sequence[s
         hint = f"it holds {', '.join(results[0].results.detectors)}"
         message = f"none of the detectors {', '.join(detectors or ())}"
         raise DataError(message, where=results[0].name, hint=hint)
-    return Draw(benchmark, tuple(results), entries, tuple(_notes(benchmark, results)))
+    return BenchmarkResults(benchmark, tuple(results), entries, tuple(_notes(benchmark, results)))
 
 
 def _with_labels(benchmark: str, results: Sequence[NamedResults]) -> list[NamedResults]:
@@ -339,9 +322,11 @@ def _identity(evaluation: NamedResults, model: str) -> str:
 
 def _keys(results: ResultTables) -> list[tuple[str, str, int, str]]:
     """Return the (model, detector, run, model_key) of everything scored."""
-    columns = (results.results[name].to_pylist() for name in ("model", "detector", "run", "model_key"))
-    detectors = set(results.detectors)
-    return [row for row in dict.fromkeys(zip(*columns, strict=True)) if row[1] in detectors]
+    about = results.about
+    models = {run.run: run.model for run in about.runs}
+    return [
+        (models[facts.run], facts.detector, facts.run, about.model_key(facts)) for facts in about.detectors
+    ]
 
 
 def _notes(benchmark: str, results: Sequence[NamedResults]) -> Iterator[str]:

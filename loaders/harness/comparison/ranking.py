@@ -28,7 +28,7 @@ from wordnet_splits.metrics import (
 from ..arrays import Array
 from ..evaluation.metric_rows import FULL_SPECTRUM, MEAN, POOLED, UNKNOWN_ROLES
 from ..evaluation.tables import ResultSets
-from .entries import Draw, Entry
+from .entries import BenchmarkResults, Entry
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ def entry_replicates(entry: Entry, metric: str, scope: Scope, *, replicates: int
     values = []
     observed = []
     for run in entry.scored():
-        id_sets = [score_set for score_set in run.sets.values() if score_set.role in id_roles]
+        id_sets = [score_set for score_set in run.values() if score_set.role in id_roles]
         for groups in scope.pools:
-            sets: Sequence[ScoreSet] = [*id_sets, *(run.sets[group] for group in groups)]
+            sets: Sequence[ScoreSet] = [*id_sets, *(run[group] for group in groups)]
             if definition.origin:
                 observed.append(definition.kernel(pool(sets, full_spectrum=standard != metric)))
             values.append(
@@ -187,7 +187,7 @@ class Ranking:
     replicates: Array | None
 
 
-def higher_is_better(metric: str, draw: Draw) -> bool:
+def higher_is_better(metric: str, draw: BenchmarkResults) -> bool:
     """Return whether higher values of a metric of the results are better; the results record users' metrics.
 
     Raises
@@ -201,7 +201,7 @@ def higher_is_better(metric: str, draw: Draw) -> bool:
 
 
 def rank_entries(
-    draw: Draw, metric: str, scope: Scope, *, replicates: int, seed: int = 0, level: float = 0.95
+    draw: BenchmarkResults, metric: str, scope: Scope, *, replicates: int, seed: int = 0, level: float = 0.95
 ) -> Ranking:
     """Rank the entries of one draw by a metric.
 

@@ -23,9 +23,10 @@ from wordnet_splits.metrics import (
     spread,
 )
 
+from ..evaluation.labels import label_of
 from ..evaluation.table import NOTHING, Table
 from ..evaluation.tables import ResultSets
-from .entries import Draw
+from .entries import BenchmarkResults
 
 TableSpec = Mapping[str, Any]
 Position = Mapping[str, str]
@@ -57,7 +58,7 @@ class Cells:
     axes: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def of(cls, draw: Draw) -> Cells:
+    def of(cls, draw: BenchmarkResults) -> Cells:
         """Read them from the rows of single OOD sets."""
         sets = ResultSets.of(draw.first)
         metrics = {name for names in layout()["metrics"].values() for name in names}
@@ -106,7 +107,7 @@ def _key(position: Position) -> tuple[str, str, str]:
     return position["model"], position["detector"], position["group"]
 
 
-def robustness_tables(draw: Draw, numbers: Sequence[int] = DEFAULT) -> list[Table]:
+def robustness_tables(draw: BenchmarkResults, numbers: Sequence[int] = DEFAULT) -> list[Table]:
     """Return tables by their numbers, each in the paper's convention and then in ours.
 
     A table of mixtures is followed by a table of unweighted means and standard deviations: a mixture weights
@@ -134,7 +135,7 @@ def robustness_tables(draw: Draw, numbers: Sequence[int] = DEFAULT) -> list[Tabl
     ]
 
 
-def robustness_notes(draw: Draw) -> list[str]:
+def robustness_notes(draw: BenchmarkResults) -> list[str]:
     """Return caveats on robustness scores of these results."""
     if all(len(entry.runs) == 1 for entry in draw.entries):
         return [
@@ -144,17 +145,16 @@ def robustness_notes(draw: Draw) -> list[str]:
 
 
 def _tables(cells: Cells, spec: TableSpec, convention: str, metrics: Sequence[str]) -> Iterator[Table]:
-    names = layout()["titles"]
     convention_words = {"paper": "the paper's convention", "ours": "our convention, ID positive"}[convention]
     for values in product(*(cells.axes[axis] for axis in spec["per"])):
         fixed = dict(zip(spec["per"], values, strict=True))
         unit = "in %" if spec.get("show") == "moments" else "score (eq. 8) of values in %"
         title = f"Table {spec['number']}: {spec['title'].format(**fixed)}, {unit} ({convention_words})"
         if "best" in spec:
-            columns: tuple[str, ...] = (spec["rows"], f"best {spec['of']}", names[metrics[0]])
+            columns: tuple[str, ...] = (spec["rows"], f"best {spec['of']}", label_of(metrics[0]))
             rows = list(_best(cells, spec, metrics[0]))
         else:
-            columns = (spec["rows"], *(names[metric] for metric in metrics))
+            columns = (spec["rows"], *(label_of(metric) for metric in metrics))
             rows = list(_rows(cells, spec, fixed, metrics))
         keys = {"table": spec["number"], "convention": convention, **fixed}
         if rows:

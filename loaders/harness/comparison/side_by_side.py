@@ -25,7 +25,7 @@ from .draws import (
     has_improvements,
     improvements,
 )
-from .entries import Draw, ResultsOrFolder, as_sequence, draws_of, without_seed
+from .entries import BenchmarkResults, ResultsOrFolder, as_sequence, draws_of, without_seed
 from .ranking import Ranking, Scope, list_scopes, rank_entries, scope_named
 from .robustness import DEFAULT, robustness_notes, robustness_tables
 
@@ -288,7 +288,7 @@ def compare(
     return compare_draws_of(draws_of(as_sequence(results), detectors), ComparisonOptions(**options))
 
 
-def compare_draws_of(draws: Sequence[Draw], options: ComparisonOptions) -> Comparison:
+def compare_draws_of(draws: Sequence[BenchmarkResults], options: ComparisonOptions) -> Comparison:
     """Compare results as `compare` does, after they were read (`entries.draws_of`)."""
     metric, scope = _metric_and_scope(draws, options.metric, options.on)
     replicates, seed, level = options.bootstrap, options.seed, options.level
@@ -327,7 +327,9 @@ def compare_draws_of(draws: Sequence[Draw], options: ComparisonOptions) -> Compa
     )
 
 
-def _metric_and_scope(draws: Sequence[Draw], metric: str | None, on: str | None) -> tuple[str, Scope]:
+def _metric_and_scope(
+    draws: Sequence[BenchmarkResults], metric: str | None, on: str | None
+) -> tuple[str, Scope]:
     """Return the metric and the scope to rank by, by default those of the paper."""
     primary = layout_of(without_seed(draws[0].benchmark))["primary"]
     sets = ResultSets.of(draws[0].first)
@@ -341,7 +343,9 @@ def _metric_and_scope(draws: Sequence[Draw], metric: str | None, on: str | None)
     return metric or ID_METRIC, scopes["id"]
 
 
-def _notes(draws: Sequence[Draw], tables: Sequence[Table], over_draws: DrawComparison | None) -> list[str]:
+def _notes(
+    draws: Sequence[BenchmarkResults], tables: Sequence[Table], over_draws: DrawComparison | None
+) -> list[str]:
     notes = [note for draw in draws for note in draw.notes]
     if tables:
         notes += robustness_notes(draws[0])

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.progress import Progress, choose_progress
@@ -27,18 +26,16 @@ from ..arrays import Array, Arrays
 from ..detectors import ConfiguredDetector
 from ..detectors.parsing import one_detector
 from ..evaluation.fitting import fit_on_benchmark, missing_input
+from ..evaluation.metadata import RunFacts, fingerprints_of
 from ..evaluation.results import Results
-from ..evaluation.schema import MODEL, RunFacts, fingerprints_of
 from ..evaluation.scoring import Fitted, confidence, detector_name
 from ..evaluation.sets import EvaluatedSets
-from ..evaluation.sweeps import params_of
 from ..extraction.activations import BATCH, choose_transform, with_transform
 from ..extraction.on_benchmark import BenchmarkImages, Extractor
 from ..extraction.runs import GroupOutputs, ModelRun, Need
 from ..extraction.store import Store
 from ..models import Model
 from ..models.transforms import Transform, as_transform, stated_normalisation
-from ..plugins import IN_PYTHON
 from .detector_folder import (
     Benchmark,
     Calibration,
@@ -53,8 +50,8 @@ from .detector_folder import (
 from .examples import Examples
 from .shipped_detector import ShippedDetector, open_network
 
-PUBLISHED, FILE, SOURCE = "published, ", "file ", "source:"
-"""Starts of descriptions of weights and of class maps in results."""
+SOURCE = "source:"
+"""Start of the mapping of a class map to a source's labels."""
 PACKAGES = ("wordnet-splits", "torch", "numpy")
 DRAW = "calibration"
 """Name of the draw that divides ID validation images into two halves."""
@@ -112,7 +109,7 @@ def export_detector(
     """
     results = results if isinstance(results, Results) else Results.read(results)
     about = results.about
-    if about.own_sets:
+    if about.custom_sets:
         hint = "evaluate on a benchmark, with its training and validation images"
         raise DataError("its sets were given in Python, and are not stored", where=about.benchmark, hint=hint)
     facts, run_notes = about.network(run)
@@ -122,9 +119,9 @@ def export_detector(
     arguments |= {"store": store, "batch_size": batch_size, "workers": workers, **loading}
     named = transform is None or isinstance(transform, str)
     arguments["transform"] = transform if named else as_transform(transform, transform_id=transform_id)
-    if results.call is not None:  # not given: as in the call that computed the results
+    if results.reopen is not None:  # not given: as in the call that computed the results
         arguments = {
-            **results.call.arguments(facts.run),
+            **results.reopen(facts.run),
             **{name: value for name, value in arguments.items() if value is not None},
         }
     inputs = _Inputs(**{name: arguments.pop(name) for name in _Inputs._fields})
@@ -204,7 +201,7 @@ class _Inputs(NamedTuple):
 
 def _configured(results: Results, detector: Any, facts: RunFacts) -> ConfiguredDetector:
     """Return a detector of the results with the parameters that it was scored with."""
-    labels = [label for label in results.detectors if label != MODEL]
+    labels = results.detectors
     if isinstance(detector, str) and ":" not in detector and detector not in labels:
         raise unknown("detector of these results", detector, labels, where=results.about.benchmark)
     configured = one_detector(detector)
@@ -212,11 +209,8 @@ def _configured(results: Results, detector: Any, facts: RunFacts) -> ConfiguredD
         raise unknown("detector of these results", configured.label, labels, where=results.about.benchmark)
     if configured.spec.models == "many":
         raise DataError("combines several networks, and is not exported", where=detector_name(configured))
-    rows = results.results.filter((pc.field("detector") == configured.label) & (pc.field("run") == facts.run))
-    if not rows.num_rows:
-        raise DataError(f"was not scored in run {facts.run}", where=detector_name(configured))
-    row = rows.slice(0, 1).to_pylist()[0]
-    return configured.with_params(params_of(row["params"]), row["chosen_on"] or "")
+    scored = results.about.detector(configured.label, facts.run)
+    return configured.with_params(scored.params, scored.chosen_on or "")
 
 
 def _check_benchmark(manifest: Manifest, results: Results) -> None:
@@ -230,24 +224,11 @@ def _check_benchmark(manifest: Manifest, results: Results) -> None:
             )
 
 
-def _specification(facts: RunFacts) -> tuple[str, str]:
-    """Return the specification and the weights that load a network of results; "" where there is none."""
-    weights = facts.weights
-    if weights in (IN_PYTHON, ""):
-        return "", ""
-    if weights.startswith(PUBLISHED):
-        return weights.removeprefix(PUBLISHED), ""
-    file = weights.removeprefix(FILE)
-    if facts.name.endswith(f" {file}"):
-        return facts.name.removesuffix(f" {file}"), file
-    return weights, ""
-
-
 def _network(facts: RunFacts, model: Any, loading: Mapping[str, Any]) -> tuple[Model, Network]:
     """Return the network of the results, with their columns and normalisation, and how it is loaded again."""
     if not facts.device:
         raise DataError("the results are of arrays, without a network", where=facts.name)
-    spec, weights = _specification(facts)
+    spec, weights = facts.weights.spec, facts.weights.weights
     if isinstance(model, str):
         spec, weights = model, str(loading.get("weights") or "")
     options = dict(loading)

@@ -35,7 +35,6 @@ from ..models.devices import deterministic_kernels
 from ..models.loading import names_code
 from ..models.transforms import Normalise, Transform, as_transform, evaluation_transform
 from ..plugins import (
-    IN_PYTHON,
     USER_CODE_ERRORS,
     describe_error,
     format_named,
@@ -298,7 +297,7 @@ def open_network(spec: str, weights: str, model: Any, loading: dict[str, Any], *
         return load_model(model, **loading)
     hint = "give it as model= (--model)"
     if not spec:
-        raise DataError(f"its network, {IN_PYTHON}, is not in memory", where=where, hint=hint)
+        raise DataError("its network, as given in Python, is not in memory", where=where, hint=hint)
     if names_code(spec):
         require_trusted_name(spec, trusted=bool(loading.get("trust_model")), where=where)
     try:

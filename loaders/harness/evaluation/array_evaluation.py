@@ -29,13 +29,13 @@ from ..array_checks import (
 from ..arrays import Array, Arrays, Head
 from ..extraction.runs import GroupOutputs, ModelRun
 from ..models.class_map import ClassMapping, class_map
-from ..plugins import IN_ARRAYS
+from ..models.origin import IN_ARRAYS
 from .array_files import read_sets
 from .benchmark_arrays import BenchmarkArrays
+from .metadata import metric_options
 from .results import Results
 from .rounded_copies import rounding_notes
 from .run_evaluation import evaluate_runs
-from .schema import metric_options
 from .sentences import run_notes, user_set_notes
 from .sets import (
     UserSet,
@@ -205,7 +205,7 @@ def evaluate_arrays(
         detectors,
         options=options,
         sweep=sweep,
-        own_sets=list(sets),
+        custom_sets=list(sets),
         notes=[
             *user_set_notes(user_sets, "row"),
             *rounding_notes(user_sets, data),

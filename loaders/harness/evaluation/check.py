@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -19,14 +19,16 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.places import shipped_data
 from wordnet_splits.benchmark.resolve import load_manifest
 
-from .consistency import row_disagreements, sweep_disagreements
 from .fitting import sweep_criterion, validation_sets
+from .metadata import fingerprints_of
 from .metric_rows import has_interval
 from .recompute import metrics_to_leave_out, without_metrics
 from .results import Results, read_folder
-from .rows_from_scores import DetectorRun, block_sizes, compute_rows, similarities
-from .schema import fingerprints_of
+from .rows_from_scores import compute_rows, similarities
+from .schema import ResultTables
+from .scores import IMAGES, ClassKey, DetectorRun, scored_keys
 from .sets import NOT_CHOSEN, EvaluatedSets
+from .sweeps import best_of, params_of, sweeps_of
 
 TOLERANCE = 1e-12
 """Relative and absolute tolerance: processors may add in another order, which changes the last digit."""
@@ -35,7 +37,6 @@ MAX_DRAWS, MAX_DETECTOR_DRAWS = 10_000_000, 200_000_000
 ROW_KEY = ("detector", "run", "group", "role", "metric")
 CLASS_KEY = ("detector", "run", "group", "role", "source", "class_id")
 BIN_KEY = ("detector", "run", "low", "high")
-IMAGE_COLUMNS = ["source", "image_id", "class_id", "role", "label"]
 
 
 @dataclass(frozen=True)
@@ -112,10 +113,10 @@ def check_results(
 ) -> CheckedResults:
     """Recompute every row of a folder that `Results.write` wrote, and compare.
 
-    Names of benchmark, model and run are compared with ``about.json``, parameters with the detector's name;
-    images, labels, roles and similarities with the benchmark. The values chosen by a sweep must be the best
-    of those tried, on the validation sets of the benchmark. AUROC on validation images cannot be recomputed,
-    and is checked by checksum alone. So are rows of a user's metric that is not installed, which are named.
+    Checksums are those of ``about.json``; rows are recomputed from the scores; images, labels, roles,
+    similarities and missing sets are compared with the benchmark. The values chosen by a sweep must be the
+    best of those tried. AUROC on validation images cannot be recomputed, and is checked by checksum alone. So
+    are rows of a user's metric that is not installed, which are named.
 
     Bootstrap intervals take minutes where there are many scores: above `MAX_DRAWS` draws they are recomputed
     for one detector and run, chosen by a hash, and only the order of the ends of all others is checked.
@@ -128,57 +129,50 @@ def check_results(
 
     Raises
     ------
-    DataError : a file is absent or damaged, or scores and predictions hold different images.
+    DataError : a file is absent, damaged, or not as ``about.json`` describes it.
     """
     stored, altered = read_folder(Path(folder))
-    about = stored.about
+    about, comparison = stored.about, _Comparison()
+    for name in altered:
+        comparison.differences.append(Difference("files", name, "sha256", "of other content", "as written"))
+    comparison.differences += _sweep_differences(stored)
     if not stored.has_scores:
-        return _of_tables_alone(str(folder), stored, altered)
+        note = "nothing recomputed: the scores of images were left out; its commands compute them again"
+        differences = tuple(comparison.differences)
+        return CheckedResults(str(folder), 0, 0, 0, CheckedIntervals(0, 0, ()), note, differences)
     left_out, not_installed = metrics_to_leave_out(about)
-    complete, stored = (
-        stored,
-        without_metrics(_of_scored_runs(stored), [facts.name for facts in not_installed]),
-    )
-    similarity = similarities(stored.by_class)
-    tables = (stored.scores, stored.predictions)
-    sample = None if all_intervals else sampled(block_sizes(stored.scores), about.options.replicates)
+    scored = without_metrics(_of_scored_runs(stored), [facts.name for facts in not_installed])
+    similarity, sample = similarities(scored.by_class), None
+    if not all_intervals:
+        sample = sampled(scored_keys(stored.scores), stored.scores.num_rows * about.options.replicates)
     rows = compute_rows(
-        *tables,
+        stored.scores,
+        stored.predictions,
         similarity,
         about.options,
-        stored.about.runs,
+        about.runs,
         with_intervals=sample,
         left_out=left_out,
         progress=choose_progress(progress),
     )
-    comparison = _Comparison()
-    for name in altered:
-        comparison.differences.append(Difference("files", name, "sha256", "of other content", "as written"))
     recomputed = [{"detector": d, "run": r, **row._asdict()} for (d, r), row in rows.results]
-    comparison.table("results", stored.results, recomputed, ROW_KEY, ("value", "n_id", "n_ood"))
-    intervals = _compare_intervals(stored, _by_key(recomputed, ROW_KEY), sample, comparison)
-    comparison.table("by_class", stored.by_class, rows.by_class.to_pylist(), CLASS_KEY, ("n_ood", "auroc"))
+    comparison.table("results", scored.results, recomputed, ROW_KEY, ("value", "n_id", "n_ood"))
+    intervals = _compare_intervals(scored, _by_key(recomputed, ROW_KEY), sample, comparison)
+    comparison.table("by_class", scored.by_class, rows.by_class.to_pylist(), CLASS_KEY, ("n_ood", "auroc"))
     comparison.table(
-        "by_nearness", stored.by_nearness, rows.by_nearness.to_pylist(), BIN_KEY, ("n_ood", "auroc")
+        "by_nearness", scored.by_nearness, rows.by_nearness.to_pylist(), BIN_KEY, ("n_ood", "auroc")
     )
-    comparison.differences += [
-        Difference("results", *disagreement) for disagreement in row_disagreements(complete)
-    ]
-    comparison.differences += [
-        Difference("sweeps", *disagreement) for disagreement in sweep_disagreements(complete)
-    ]
     comparison.value("about", "composition", "", about.composition.model_dump(), dict(rows.composition))
-    benchmark_note = _compare_with_benchmark(stored, similarity, benchmark, comparison)
-    if complete.unscored_runs:
-        count = len(complete.unscored_runs)
-        benchmark_note = f"{count} runs without scores not recomputed; {benchmark_note}"
+    note = _compare_with_benchmark(stored, similarity, benchmark, comparison)
+    if about.unscored_runs:
+        note = f"{len(about.unscored_runs)} runs without scores not recomputed; {note}"
     return CheckedResults(
         str(folder),
         comparison.rows,
         comparison.values,
         comparison.exact,
         intervals,
-        benchmark_note,
+        note,
         tuple(comparison.differences),
         tuple(f"{facts.name} ({facts.origin})" for facts in not_installed),
     )
@@ -186,35 +180,36 @@ def check_results(
 
 def _of_scored_runs(stored: Results) -> Results:
     """Return the rows of the runs with scores."""
-    if not stored.unscored_runs:
-        return stored
-    unscored = pa.array(stored.unscored_runs, pa.int32())
-    names = ("results", "by_class", "by_nearness")
-    tables = {name: getattr(stored, name) for name in names}
+    unscored = pa.array(stored.about.unscored_runs, pa.int32())
+    tables = {name: getattr(stored, name) for name in ("results", "by_class", "by_nearness")}
     scored = {n: t.filter(pc.invert(pc.is_in(t["run"], value_set=unscored))) for n, t in tables.items()}
-    runs = tuple(run for run in stored.about.runs if run.run not in stored.unscored_runs)
-    return replace(stored, **scored, about=stored.about.model_copy(update={"runs": runs}))
+    return replace(stored, **scored)
 
 
-def _of_tables_alone(folder: str, stored: Results, altered: Sequence[str]) -> CheckedResults:
-    """Check results without scores: the checksums of files, and that names and labels agree."""
-    differences = [Difference("files", name, "sha256", "of other content", "as written") for name in altered]
-    differences += [Difference("results", *row) for row in row_disagreements(stored)]
-    differences += [Difference("sweeps", *row) for row in sweep_disagreements(stored)]
-    unchecked = "nothing recomputed: the scores of images were left out; its commands compute them again"
-    return CheckedResults(folder, 0, 0, 0, CheckedIntervals(0, 0, ()), unchecked, tuple(differences))
+def _sweep_differences(stored: ResultTables) -> Iterator[Difference]:
+    """Yield where the parameters chosen by a sweep are not the best of those tried."""
+    sweeps = sweeps_of(stored)
+    chosen = {(f.detector, f.run): f for f in stored.about.detectors if f.chosen_on is not None}
+    for key in dict.fromkeys([*sweeps, *chosen]):
+        row = f"{key[0]}, {key[1]}"
+        if key not in sweeps or key not in chosen:
+            sides = (None, "values") if key in chosen else ("values", None)
+            yield Difference("sweeps", row, "tried", *sides)
+            continue
+        best, params = best_of(sweeps[key]), chosen[key].params
+        if best is None or params != params_of(best["params"]):
+            yield Difference("sweeps", row, "params", params, None if best is None else best["params"])
 
 
-def sampled(sizes: Mapping[DetectorRun, int], replicates: int) -> Collection[DetectorRun] | None:
-    """Return the detectors and runs whose intervals are recomputed, given how many images each scored.
+def sampled(keys: Collection[DetectorRun], draws: int) -> Collection[DetectorRun] | None:
+    """Return the detectors and runs whose intervals are recomputed, given the draws that each takes.
 
-    None (all of them) where that takes few draws, else the first by a hash of its name among those of at most
-    `MAX_DETECTOR_DRAWS`; there may be none.
+    None (all of them) if that takes few draws, else the first by a hash of its name, and none if one alone
+    takes more than `MAX_DETECTOR_DRAWS`.
     """
-    draws = {key: size * replicates for key, size in sizes.items()}
-    if sum(draws.values()) <= MAX_DRAWS:
+    if len(keys) * draws <= MAX_DRAWS:
         return None
-    candidates = [key for key, number in draws.items() if number <= MAX_DETECTOR_DRAWS]
+    candidates = keys if draws <= MAX_DETECTOR_DRAWS else ()
     return sorted(candidates, key=lambda key: sha256(f"{key[0]}\x1f{key[1]}".encode()).digest())[:1]
 
 
@@ -249,7 +244,7 @@ def _in_order(lo: float | None, hi: float | None) -> bool:
 
 def _compare_with_benchmark(
     stored: Results,
-    similarity: Mapping[tuple[str, str], float | None],
+    similarity: Mapping[ClassKey, float | None],
     benchmark: Manifest | str | Path | None,
     comparison: _Comparison,
 ) -> str:
@@ -281,25 +276,25 @@ def _compare_with_benchmark(
         for criterion in stored.sweeps["on"].unique().to_pylist():
             comparison.value("sweeps", "every row", "on", criterion, expected_criterion)
     images = {
-        group: {
-            row["image_id"]: row for row in manifest.images("test", group).select(IMAGE_COLUMNS).to_pylist()
-        }
+        group: {row["image_id"]: row for row in _image_rows(manifest.images("test", group), group)}
         for group in sets.test
     }
+    counts: dict[str, int] = {}
+    for row in stored.scores.select(IMAGES.names).to_pylist():
+        group = row["group"]
+        counts[group] = counts.get(group, 0) + 1
+        expected_row = images.get(group, {}).get(row["image_id"])
+        if row != expected_row:
+            comparison.value("scores", f"{group}, {row['image_id']}", "", row, expected_row)
     not_chosen = frozenset(row.group for row in about.missing if row.status == NOT_CHOSEN)
-    counts: dict[DetectorRun, dict[str, int]] = {}
-    predictions = stored.predictions.select(["detector", "run", "group", *IMAGE_COLUMNS])
-    for row in (row for batch in predictions.to_batches(max_chunksize=10_000) for row in batch.to_pylist()):
-        group, by_group = row["group"], counts.setdefault((row["detector"], row["run"]), {})
-        by_group[group] = by_group.get(group, 0) + 1
-        image = {name: row[name] for name in IMAGE_COLUMNS}
-        expected_image = images.get(group, {}).get(row["image_id"])
-        if image != expected_image:
-            comparison.value("predictions", f"{group}, {row['image_id']}", "", image, expected_image)
-    for (detector, run), by_group in counts.items():
-        missing = tuple(replace(sets, not_chosen=not_chosen - by_group.keys()).missing(by_group))
-        comparison.value("about", f"missing of {detector or 'run'} {run}", "", about.missing, missing)
+    missing = tuple(replace(sets, not_chosen=not_chosen - counts.keys()).missing(counts))
+    comparison.value("about", "missing", "", about.missing, missing)
     return f"images compared with {manifest.name}, version {manifest.version}"
+
+
+def _image_rows(images: pa.Table, group: str) -> Iterator[dict[str, Any]]:
+    columns = [name for name in IMAGES.names if name != "group"]
+    yield from ({**row, "group": group} for row in images.select(columns).to_pylist())
 
 
 RowsByKey = dict[tuple[Any, ...], Mapping[str, Any]]

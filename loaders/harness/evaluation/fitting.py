@@ -18,7 +18,7 @@ from ..detectors import ConfiguredDetector
 from ..detectors.registry import SPLITS, FitOn
 from ..extraction.runs import ModelRun, Need
 from ..plugins import Value, format_named
-from .scoring import Fitted, UnusableError, confidences, detector_name, fit, narrowed, shares_work
+from .scoring import Fitted, UnusableError, confidences, detector_name, fit, shares_work
 from .sets import EvaluatedSets
 
 
@@ -232,11 +232,8 @@ def choose_on_validation(
                 group_outputs = run.group("val", group, {*needs, *probes})
             by_group[group] = confidences(fitted, group_outputs.arrays, on=f"{group}/val")
         values = []
-        for i, candidate in enumerate(fitted):  # compared as results store them
-            scores, _ = narrowed(
-                {group: of_all[i] for group, of_all in by_group.items()}, candidate.configured
-            )
-            id_scores, ood_scores = ([scores[g] for g in side] for side in (id_groups, ood_groups))
+        for i, candidate in enumerate(fitted):
+            id_scores, ood_scores = ([by_group[g][i] for g in side] for side in (id_groups, ood_groups))
             values.append(_separation(id_scores, ood_scores, candidate.where))
         return values
 
@@ -273,7 +270,7 @@ def _separation(id_scores: Sequence[Array], ood_scores: Sequence[Array], where: 
 
 
 def params_json(configured: ConfiguredDetector) -> str:
-    """Return the parameters of a detector as results store them."""
+    """Return the parameters of a detector as sweeps store them."""
     return json.dumps(dict(configured.params), sort_keys=True)
 
 

@@ -35,7 +35,7 @@ from wordnet_splits.metrics import (
 from wordnet_splits.metrics.registry import GAMMAS
 
 from ..arrays import Array
-from .schema import MetricOptions
+from .metadata import MetricOptions
 
 MEAN, POOLED = "(mean)", "(pooled)"
 FULL_SPECTRUM = "[full-spectrum]"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,12 +29,11 @@ from ..extraction.store import Store
 from ..models import Model, load_model, open_models
 from ..models.loading import Models, has_name
 from ..models.transforms import Normalise, Transform, as_transform
-from .call import EvaluationCall, network_references
 from .fitting import known_needs
 from .loader_outputs import UserImages, loader_runs, standard_deviations
+from .metadata import MetricOptions, metric_options
 from .results import Results
 from .run_evaluation import evaluate_runs, refuse_equal_models, resolve_detectors
-from .schema import MetricOptions, metric_options
 from .sets import EvaluatedSets
 
 LOADING_OPTIONS = tuple(signature(load_model).parameters)[1:]
@@ -181,9 +182,43 @@ def evaluate(
     manifest = load_manifest(benchmark)
     EvaluatedSets.of(manifest, groups)  # refuses an unknown name before a model is loaded
     models = _opened_models(model, loading)
-    networks = tuple(network_references(run) for runs in models.values() for run in runs)
+    networks = [_references(run) for runs in models.values() for run in runs]
     results = evaluate_models(models, manifest, options)
-    return replace(results, call=EvaluationCall(networks, manifest, options, loading))
+    return replace(results, reopen=partial(_arguments, networks, manifest, options, loading))
+
+
+def _references(model: Model) -> list[weakref.ref[Any]]:
+    """Return weak references to a model and to its module or function; results do not keep them in memory."""
+    references = []
+    for part in (model, model.module, getattr(model.network, "function", None)):
+        with suppress(TypeError):  # None, or an object that has no weak references
+            references.append(weakref.ref(part))
+    return references
+
+
+def _arguments(
+    networks: Sequence[Sequence[weakref.ref[Any]]],
+    manifest: Manifest,
+    options: EvaluationOptions,
+    loading: Mapping[str, Any],
+    run: int,
+) -> dict[str, Any]:
+    """Return the arguments that read the same images through the network of a run.
+
+    ``model`` is None if the network is no longer in memory.
+    """
+    alive = (reference() for reference in (networks[run] if run < len(networks) else ()))
+    return {
+        "model": next((network for network in alive if network is not None), None),
+        "benchmark": manifest,
+        "transform": options.transform,
+        "roots": options.roots,
+        "packed": options.packed,
+        "store": options.store,
+        "batch_size": options.batch_size,
+        "workers": options.workers,
+        **loading,
+    }
 
 
 def _check_arguments(benchmark: object, sets: Mapping[str, Any] | None, loading: Mapping[str, Any]) -> None:
@@ -216,8 +251,29 @@ def evaluate_models(models: Models, manifest: Manifest, options: EvaluationOptio
             groups=options.groups,
             without=opened.empty,
             left_out=opened.left_out,
+            inputs=_inputs(models, options.transform),
             progress=options.progress,
         )
+
+
+def _inputs(models: Models, transform: Transform | str | None) -> dict[str, str]:
+    """Return the transform and the normalisation that were given, as options of a command line."""
+    inputs: dict[str, str] = {}
+    normalisations = {run.normalise for runs in models.values() for run in runs}
+    normalise = normalisations.pop() if len(normalisations) == 1 else None
+    if isinstance(transform, str):
+        inputs["transform"] = transform
+    elif transform is not None:
+        function = str(transform.spec.get("transform_id", "")).partition(" ")[0]
+        if name := transform.spec.get("evaluation") or (function if ":" in function else ""):
+            inputs["transform"] = name
+        if "mean" in transform.spec:
+            normalise = Normalise.of(transform.spec["mean"], transform.spec["std"])
+    if normalise is not None:
+        for name, values in (("mean", normalise.mean), ("std", normalise.std)):
+            texts = [str(value).removesuffix(".0") for value in values]
+            inputs[name] = texts[0] if len(set(texts)) == 1 else ",".join(texts)
+    return inputs
 
 
 def extract_share(
@@ -294,6 +350,7 @@ def _evaluate_sets(
     if isinstance(transform, str):
         normalise, std = Normalise.of_options(loading.pop("mean", None), loading.pop("std", None)), None
     models = _opened_models(model, loading)
+    inputs = _inputs(models, transform)
     if isinstance(transform, str):
         transform = _common_transform(models, transform, normalise)
     images = UserImages(
@@ -313,7 +370,8 @@ def _evaluate_sets(
         options=options.metrics,
         sweep=options.sweep,
         groups=options.groups,
-        own_sets=list(sets),
+        custom_sets=list(sets),
+        inputs=inputs,
         notes=images.notes(),
         progress=options.progress,
     )

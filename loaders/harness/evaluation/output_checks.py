@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from wordnet_splits.benchmark.manifest import Part
 
 from ..array_checks import logit_notes, refuse_probabilities
 from ..arrays import Arrays
 from ..extraction.runs import GroupOutputs, ModelRun
-from .output_tables import prediction_table
+from .output_tables import predicted_table
 from .sentences import accuracy_notes
 
 CHECKED_ROWS = 10_000
@@ -38,8 +39,9 @@ def training_accuracy_notes(fitted_on: Mapping[Part, GroupOutputs], title: str) 
     for (split, group), outputs in fitted_on.items():
         few = _some(outputs)
         if few.arrays.n and "logits" in few.arrays and few.table["role"][0].as_py() == "id":
-            predictions = prediction_table(("", 0), {group: few}, {group: "id"}, title)
-            yield from accuracy_notes(predictions, f"{group}/{split}")
+            predictions = predicted_table(few, title)["prediction"]
+            rows = {"role": few.table["role"], "label": few.table["label"], "prediction": predictions}
+            yield from accuracy_notes(pa.table(rows), f"{group}/{split}")
 
 
 def _some(outputs: GroupOutputs) -> GroupOutputs:

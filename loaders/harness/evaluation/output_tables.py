@@ -1,24 +1,22 @@
-"""The outputs of models as tables of results, the facts of each run, and the software."""
+"""The facts and predictions of an evaluated network, and the software that it ran with."""
 
 from __future__ import annotations
 
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..arrays import Array
 from ..extraction.runs import GroupOutputs, ModelRun, predict
-from .rows_from_scores import DetectorRun
-from .schema import CALIBRATION_COLUMNS, PREDICTIONS, SCORES, ColumnsUsed, RunFacts
+from .metadata import ColumnsUsed, RunFacts
+from .scores import CALIBRATION_COLUMNS, PREDICTED
 
 
 def run_facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> RunFacts:
@@ -40,62 +38,25 @@ def run_facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> R
     )
 
 
-def score_table(
-    key: DetectorRun, test: Mapping[str, GroupOutputs], confidences: Mapping[str, Array]
-) -> pa.Table:
-    """Return `schema.SCORES` of the groups in their order."""
-    return pa.concat_tables(
-        _rows_of(SCORES, key, group, outputs, {"confidence": pa.array(confidences[group], pa.float32())})
-        for group, outputs in test.items()
-    )
+def predicted_table(outputs: GroupOutputs, name: str) -> pa.Table:
+    """Return the columns `PREDICTED` of one set; nulls where the model gives no logits.
 
-
-def prediction_table(
-    key: DetectorRun, test: Mapping[str, GroupOutputs], roles: Mapping[str, str], name: str
-) -> pa.Table:
-    """Return `schema.PREDICTIONS` of the groups in their order; nulls where the model gives no logits."""
-    parts = []
-    for group, outputs in test.items():
-        n, predictions = outputs.arrays.n, predict(outputs, name)
-        columns = {
-            "role": pa.repeat(pa.scalar(roles[group]), n),
-            "label": outputs.table["label"],
-            "class_id": outputs.table["class_id"],
-            "prediction": pa.nulls(n, pa.int32()),
-            "target_probability": pa.nulls(n, pa.float32()),
-            "max_probability": pa.nulls(n, pa.float32()),
-            **{column: pa.nulls(n, pa.float32()) for column in CALIBRATION_COLUMNS},
-        }
-        if predictions is not None:
-            target, greatest = predictions.of_target, predictions.greatest
-            columns["prediction"] = pa.array(predictions.label, pa.int32())
-            columns["target_probability"] = pa.array(target, mask=np.isnan(target))
-            columns["max_probability"] = pa.array(greatest, mask=np.isnan(greatest))
-            calibration = (predictions.of_predicted, predictions.log_target, predictions.squared_norm)
-            for column, values in zip(CALIBRATION_COLUMNS, calibration, strict=True):
-                columns[column] = pa.array(values, mask=np.isnan(target) | np.isnan(values))
-        parts.append(_rows_of(PREDICTIONS, key, group, outputs, columns))
-    return pa.concat_tables(parts)
-
-
-def _rows_of(
-    schema: pa.Schema, key: DetectorRun, group: str, outputs: GroupOutputs, columns: Mapping[str, Any]
-) -> pa.Table:
-    n = outputs.arrays.n
-    all_columns = {
-        "detector": pa.repeat(pa.scalar(key[0]), n),
-        "run": pa.repeat(pa.scalar(key[1], pa.int32()), n),
-        "source": outputs.table["source"],
-        "image_id": outputs.table["image_id"],
-        "group": pa.repeat(pa.scalar(group), n),
-        **columns,
+    Parameters
+    ----------
+    name : the network's, for errors.
+    """
+    predictions = predict(outputs, name)
+    if predictions is None:
+        return pa.table({field.name: pa.nulls(outputs.arrays.n, field.type) for field in PREDICTED})
+    of_label = (predictions.of_predicted, predictions.log_target, predictions.squared_norm)
+    columns = {
+        "prediction": pa.array(predictions.label, pa.int32()),
+        "target_probability": pa.array(predictions.of_target, mask=np.isnan(predictions.of_target)),
+        "max_probability": pa.array(predictions.greatest, mask=np.isnan(predictions.greatest)),
     }
-    return pa.table({name: all_columns[name] for name in schema.names}).cast(schema)
-
-
-def joined_keys(values: Iterable[str]) -> str:
-    """Return the distinct ``values`` in order, joined by ``+``."""
-    return "+".join(dict.fromkeys(values))
+    for column, values in zip(CALIBRATION_COLUMNS, of_label, strict=True):
+        columns[column] = pa.array(values, mask=np.isnan(predictions.of_target) | np.isnan(values))
+    return pa.table(columns, schema=PREDICTED)
 
 
 PROGRAM = "wordnet-splits"

@@ -9,24 +9,17 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Progress, choose_progress
 from wordnet_splits.base.schemas import validate
 from wordnet_splits.metrics.uncertainty import REPLICATES
 
+from .metadata import MetricFacts, MetricOptions, ResultsMetadata, user_metrics
 from .metric_rows import FULL_SPECTRUM
 from .results import Results
 from .rows_from_scores import compute_rows, similarities
-from .schema import About, MetricFacts, MetricOptions, user_metrics
-
-DETECTOR_COLUMNS = (
-    *("benchmark", "version", "images_fingerprint", "model", "model_key", "transform_key", "run"),
-    *("detector", "params", "chosen_on"),
-)
-"""First columns of the results, the same in every row of a detector and run."""
 
 
-def metrics_to_leave_out(about: About) -> tuple[list[str], list[MetricFacts]]:
+def metrics_to_leave_out(about: ResultsMetadata) -> tuple[list[str], list[MetricFacts]]:
     """Return the names of registered users' metrics that results lack, and their metrics not registered."""
     stored = {facts.name for facts in about.metrics}
     registered = {facts.name for facts in user_metrics()}
@@ -62,8 +55,8 @@ def remeasure(
 
     Raises
     ------
-    DataError : the results are damaged or were altered, a detector of the scores has no row in them, or the
-        number of replicates or the seed is out of range.
+    DataError : the results are damaged or were altered, or the number of replicates or the seed is out of
+        range.
     """
     stored = Results.read(folder)
     stored.require_scores("recomputing")
@@ -87,17 +80,10 @@ def remeasure(
         "metrics": user_metrics(),
         "notes": tuple(dict.fromkeys([*stored.about.notes, *notes])),
     }
-    use_rows = stored.results.select(DETECTOR_COLUMNS).group_by(DETECTOR_COLUMNS).aggregate([]).to_pylist()
-    uses = {(row["detector"], row["run"]): tuple(row[name] for name in DETECTOR_COLUMNS) for row in use_rows}
-    if without_row := [key for key, _ in computed.results if key not in uses]:
-        detector, run = without_row[0]
-        raise DataError(f"no row of {detector}, run {run}", where=f"{folder}/results.parquet")
-    return Results(
-        results=computed.result_table(uses),
-        scores=stored.scores,
-        predictions=stored.predictions,
+    return replace(
+        stored,
+        results=computed.result_table({facts.run: facts.model for facts in stored.about.runs}),
         by_class=computed.by_class,
         by_nearness=computed.by_nearness,
         about=stored.about.model_copy(update=update),
-        sweeps=stored.sweeps,
     )

@@ -1,18 +1,16 @@
-"""The tables of an evaluation: printed, written to disk and read back.
+"""The results of an evaluation: printed, written to disk and read back.
 
-Beside ``results.parquet`` and ``scores.parquet`` stand ``predictions.parquet``,
-``by_class.parquet`` and ``by_nearness.parquet``, from which every row of results can be recomputed,
-``sweeps.parquet`` where values were chosen, and ``about.json``, which describes them and holds the checksum
-of each. Scores and predictions are stored wide (`wide_tables`); an entry of the leaderboard may keep
-its tables without them.
+A folder of results holds ``results.parquet``; ``scores.parquet`` and ``predictions.parquet``, from which all
+rows are computed; ``by_class.parquet`` and ``by_nearness.parquet``; ``sweeps.parquet`` where a sweep chose
+parameters; and ``about.json``, which describes them and holds the checksum of each. An entry of the
+leaderboard may leave out the scores and predictions of some runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from contextlib import ExitStack
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +20,26 @@ import pyarrow.compute as pc
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, OutputError, SplitsError
 from wordnet_splits.base.files import as_path
-from wordnet_splits.base.parquet import FEW_ROWS, MAX_ROWS_PER_BYTE, read_table, write_table
+from wordnet_splits.base.parquet import FEW_ROWS, read_table, write_table
 from wordnet_splits.base.schemas import read_sealed, write_sealed
 from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.untrusted import check_file, sha256_of
 
 from ..extraction.runs import run_title
-from .call import EvaluationCall
-from .schema import FINGERPRINT_SUBJECTS, MAY_BE_EMPTY, SCHEMAS, SWEEPS, About, ResultTables, Sealed
+from .accessors import find_accessor, list_accessors
+from .metadata import FINGERPRINT_SUBJECTS, ChecksummedMetadata, ResultsMetadata
+from .schema import MAY_BE_EMPTY, SCHEMAS, SWEEPS, ResultTables, without_runs
+from .scores import check_scores, prediction_schema, score_schema
 from .tables import format_tables, html_of, text_of
-from .wide_tables import VALUES, lengthen, widen
 
-FILES = tuple(f"{name}.parquet" for name in SCHEMAS)
-SCORED = tuple(f"{name}.parquet" for name in VALUES)
+ABOUT = "about.json"
+SCORED = ("scores.parquet", "predictions.parquet")
 """Files with a row for each image, which an entry of the leaderboard may leave out."""
-ABOUT, SWEPT = "about.json", "sweeps.parquet"
+TABLES = (*SCORED, *(f"{name}.parquet" for name in SCHEMAS))
+ALWAYS = ("results.parquet", "by_class.parquet", "by_nearness.parquet")
+"""Files of all results; the others are absent where they would have no rows."""
 MAX_TRIALS = 100_000
-"""Most values that sweeps tried; they become Python objects."""
+"""Largest number of values that sweeps tried; they become Python objects."""
 MAX_FILE_SIZE = 1 << 34
 MAX_TEXT_SIZE = 1 << 16
 """Bytes of a text in a table; the longest of ours list the values that a sweep could not use."""
@@ -48,12 +49,21 @@ MAX_TEXT_SIZE = 1 << 16
 class Results(ResultTables):
     """The results of one evaluation; printed, tables in the layout of the benchmark's paper.
 
+    Extensions add accessors, such as ``results.plot``: see `accessors.register_accessor`.
+
     Attributes
     ----------
-    call : the networks and options of the call that computed them; None for results that were read.
+    reopen : run -> the arguments with which `evaluate` opened its network and images, for accessors that
+        need them again; None for results that were read.
     """
 
-    call: EvaluationCall | None = None
+    reopen: Callable[[int], Mapping[str, Any]] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return find_accessor(name, self)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *list_accessors()]
 
     def __repr__(self) -> str:
         models = ", ".join(self.about.models)
@@ -97,32 +107,6 @@ class Results(ResultTables):
     def _repr_html_(self) -> str:
         return html_of(self)
 
-    @property
-    def plot(self) -> Any:
-        """Its plots: ``results.plot.roc()`` for a notebook, ``results.plot.roc("roc.svg")`` for a file."""
-        # a plain import would make evaluation depend on plots, which are drawn from results
-        return import_module("..report.plots.plot_results", __package__).ResultPlots(self)
-
-    def export_detector(self, detector: Any, *, false_alarms: float = 0.05, **options: Any) -> Any:
-        """Return a detector of these results as a `ShippedDetector`: fitted, with a threshold, for images.
-
-        Parameters
-        ----------
-        detector : its label. false_alarms : greatest acceptable share of ID images that are flagged.
-        options : of `deployment.export_detector`; by default those of the call that computed the results.
-        """
-        export = import_module("..deployment.export", __package__)
-        return export.export_detector(self, detector, false_alarms=false_alarms, **options)
-
-    def hierarchy(self, **options: Any) -> Any:
-        """Return answers for every image at a node of WordNet as a `HierarchyReport`, with their errors.
-
-        Parameters
-        ----------
-        options : of `hierarchy.name_unknowns`: ``rules``, ``detectors``, ``store``, ``bootstrap``, ...
-        """
-        return import_module("..hierarchy", __package__).name_unknowns(self, **options)
-
     def write(self, folder: str | Path, *, overwrite: bool = False) -> tuple[Path, ...]:
         """Write every table into ``folder`` and return the files.
 
@@ -139,21 +123,18 @@ class Results(ResultTables):
                 about = self.about
                 refuse_other_results(folder, about.benchmark, about.fingerprints, _models(about))
             files.clear_parts(folder)
-            tables = {f"{name}.parquet": getattr(self, name) for name in SCHEMAS}
-            if self.sweeps.num_rows:
-                tables[SWEPT] = self.sweeps
-            names = tuple(tables)
+            tables = {name: getattr(self, name.removesuffix(".parquet")) for name in TABLES}
+            names = tuple(name for name, table in tables.items() if table.num_rows or name in ALWAYS)
             with ExitStack() as stack:  # all are written before the first takes its place; last comes ABOUT
                 about_part = stack.enter_context(files.replacing(folder / ABOUT))
                 parts = {name: stack.enter_context(files.replacing(folder / name)) for name in names}
-                for name, table in tables.items():
-                    stored, metadata = widen(name.removesuffix(".parquet"), table)
-                    write_table(stored, parts[name], metadata=metadata)
-                sealed = Sealed(schema=1, about=self.about, files=_checksums(parts))
-                write_sealed(about_part, _content(sealed))
+                for name in names:
+                    write_table(tables[name], parts[name], split_bytes=name in SCORED)
+                write_about(about_part, self.about, parts)
                 with files.writing(folder / ABOUT):
-                    for name in (ABOUT, SWEPT):  # no results until the new files take their place
-                        (folder / name).unlink(missing_ok=True)
+                    for name in (ABOUT, *TABLES):  # no results until the new files take their place
+                        if name not in names:
+                            (folder / name).unlink(missing_ok=True)
         return tuple(folder / name for name in (*names, ABOUT))
 
     @classmethod
@@ -179,31 +160,38 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
 
     Raises
     ------
-    DataError : a file is absent, damaged, of other columns, or has a null in a required column.
+    DataError : a file is absent, damaged, or of other columns or rows than ``about.json`` describes.
     """
     sealed = _read_about(folder)
-    swept = SWEPT in sealed.files or (folder / SWEPT).exists()
-    tables = {}
-    for name, schema in {**SCHEMAS, **({"sweeps": SWEEPS} if swept else {})}.items():
-        path = folder / f"{name}.parquet"
-        if path.name in SCORED and path.name not in sealed.files and sealed.unscored_runs:
-            tables[name] = schema.empty_table()
-            continue
+    about = sealed.about
+    runs = [facts.run for facts in about.runs if facts.run not in about.unscored_runs]
+    keys = [(facts.detector, facts.run) for facts in about.detectors if facts.run in runs]
+    names = [name for name in TABLES if name in ALWAYS or (name in SCORED and runs) or name in sealed.files]
+    tables = {
+        "scores": score_schema(()).empty_table(),
+        "predictions": prediction_schema(()).empty_table(),
+        "sweeps": SWEEPS.empty_table(),
+    }
+    for name in names:
+        path, stem = folder / name, name.removesuffix(".parquet")
         rows = max(FEW_ROWS, check_file(path, largest=MAX_FILE_SIZE))  # a score takes more than a byte
-        stored = read_table(path, max_rows=MAX_TRIALS if name == "sweeps" else rows)
-        tables[name] = lengthen(name, stored, schema, max_rows=MAX_ROWS_PER_BYTE * rows, where=str(path))
-        if not tables[name].schema.equals(schema):
-            raise DataError(f"its columns are not those of {name}", where=str(path))
-        _check_cells(tables[name], path)
-        others = {*tables[name]["run"].unique().to_pylist()} - {facts.run for facts in sealed.about.runs}
-        if others:
-            raise DataError(f"run {min(others)} is not in {ABOUT}", where=str(path), hint="evaluate again")
-    if swept and not tables["sweeps"].num_rows:
-        raise DataError("holds no value that a sweep tried", where=str(folder / SWEPT), hint="evaluate again")
-    names = [name for name in FILES if name in sealed.files or name not in SCORED or not sealed.unscored_runs]
-    checksums = _checksums({name: folder / name for name in (*names, *((SWEPT,) if swept else ()))})
+        table = read_table(path, max_rows=MAX_TRIALS if stem == "sweeps" else rows)
+        tables[stem] = table.replace_schema_metadata(None)
+        if stem in SCHEMAS:
+            _check_table(tables[stem], SCHEMAS[stem], {facts.run: facts.model for facts in about.runs}, path)
+    if runs:
+        paths = (str(folder / SCORED[0]), str(folder / SCORED[1]))
+        check_scores(tables["scores"], tables["predictions"], keys, runs, where=paths)
+    checksums = {name: sha256_of(folder / name, largest=MAX_FILE_SIZE) for name in names}
     altered = [name for name, checksum in checksums.items() if sealed.files.get(name) != checksum]
-    return Results(**tables, about=sealed.about, unscored_runs=sealed.unscored_runs), altered
+    return Results(**tables, about=about), altered
+
+
+def write_about(path: Path, about: ResultsMetadata, tables: Mapping[str, Path]) -> None:
+    """Write ``about.json`` with the checksums of the files of tables, given by name."""
+    checksums = {name: sha256_of(file, largest=MAX_FILE_SIZE) for name, file in tables.items()}
+    sealed = ChecksummedMetadata(schema=2, about=about, files=checksums)
+    write_sealed(path, sealed.model_dump(mode="json", by_alias=True))
 
 
 def leave_out_scores(folder: str | Path, runs: Collection[int]) -> None:
@@ -212,37 +200,18 @@ def leave_out_scores(folder: str | Path, runs: Collection[int]) -> None:
     ``about.json`` names the runs. Values computed from scores (intervals, most plots) are refused from then
     on, and checking recomputes the other runs.
     """
-    folder = Path(folder)
     stored = Results.read(folder)
-    unscored = tuple(sorted({*stored.unscored_runs, *runs}))
-    with files.locked(folder, busy="another evaluation is writing its results here"):
-        sealed = _read_about(folder)
-        checksums = {name: digest for name, digest in sealed.files.items() if name not in SCORED}
-        for name in VALUES:
-            table, path = getattr(stored, name), folder / f"{name}.parquet"
-            rest = table.filter(pc.invert(pc.is_in(table["run"], value_set=pa.array(unscored, pa.int32()))))
-            path.unlink()
-            if rest.num_rows:
-                wide, metadata = widen(name, rest)
-                write_table(wide, path, metadata=metadata)
-                checksums |= _checksums({path.name: path})
-        update = {"files": checksums, "unscored_runs": unscored}
-        write_sealed(folder / ABOUT, _content(sealed.model_copy(update=update)))
+    unscored = tuple(sorted({*stored.about.unscored_runs, *runs}))
+    scores, predictions = without_runs(stored, unscored)
+    about = stored.about.model_copy(update={"unscored_runs": unscored})
+    replace(stored, scores=scores, predictions=predictions, about=about).write(folder, overwrite=True)
 
 
-def _content(sealed: Sealed) -> dict[str, Any]:
-    content = sealed.model_dump(mode="json", by_alias=True)
-    about = content["about"]
-    optional = ((about, "metrics"), (about, "foreign"), (about, "software"))
-    for part, name in ((content, "unscored_runs"), *optional):
-        if not part[name]:  # as in older files
-            del part[name]
-    return content
-
-
-def _check_cells(table: pa.Table, path: Path) -> None:
-    """Raise DataError for a table with nulls in required columns, or with overlong texts."""
-    for name in table.schema.names:
+def _check_table(table: pa.Table, schema: pa.Schema, models: Mapping[int, str], path: Path) -> None:
+    """Raise DataError for other columns or runs, nulls in required columns, or overlong texts."""
+    if not table.schema.equals(schema):
+        raise DataError(f"its columns must be {', '.join(schema.names)}", where=str(path))
+    for name in schema.names:
         column, problem = table[name], ""
         if name not in MAY_BE_EMPTY and column.null_count:
             problem = "has empty cells"
@@ -253,6 +222,13 @@ def _check_cells(table: pa.Table, path: Path) -> None:
             problem = f"has texts of more than {MAX_TEXT_SIZE:,} bytes"
         if problem:
             raise DataError(f"column {name!r} {problem}", where=str(path), hint="evaluate again")
+    if others := {*table["run"].unique().to_pylist()} - models.keys():
+        raise DataError(f"run {min(others)} is not in {ABOUT}", where=str(path), hint="evaluate again")
+    if "model" in schema.names:
+        pairs = table.select(["run", "model"]).group_by(["run", "model"]).aggregate([]).to_pylist()
+        if wrong := [row for row in pairs if models[row["run"]] != row["model"]]:
+            message = f"run {wrong[0]['run']} is of another model in {ABOUT}"
+            raise DataError(message, where=str(path), hint="evaluate again")
 
 
 def refuse_other_results(
@@ -264,7 +240,7 @@ def refuse_other_results(
 
     Parameters
     ----------
-    fingerprints : `About.fingerprints`, which have to agree; None is not compared.
+    fingerprints : `ResultsMetadata.fingerprints`, which have to agree; None is not compared.
     models : (name, model_key) of all models.
 
     Raises
@@ -297,19 +273,15 @@ def benchmark_of(folder: Path) -> str:
     return _read_about(folder).about.benchmark
 
 
-def _models(about: About) -> set[tuple[str, str]]:
+def _models(about: ResultsMetadata) -> set[tuple[str, str]]:
     return {(run.model, run.model_key) for run in about.runs}
 
 
-def _read_about(folder: Path) -> Sealed:
+def _read_about(folder: Path) -> ChecksummedMetadata:
     """Return the content of ``about.json``, which is written last and removed first."""
     if not (folder / ABOUT).exists():
-        if any((folder / name).exists() for name in FILES) or any(folder.glob(f".*{files.PART}")):
+        if any((folder / name).exists() for name in TABLES) or any(folder.glob(f".*{files.PART}")):
             message = f"holds results that were not written to their end: there is no {ABOUT}"
             raise DataError(message, where=str(folder), hint="run the command that wrote them again")
         raise DataError(f"no {ABOUT} here", where=str(folder), hint="give the folder that `run` wrote")
-    return read_sealed(folder / ABOUT, Sealed, hint="evaluate again")
-
-
-def _checksums(paths: Mapping[str, Path]) -> dict[str, str]:
-    return {name: sha256_of(path, largest=MAX_FILE_SIZE) for name, path in paths.items()}
+    return read_sealed(folder / ABOUT, ChecksummedMetadata, hint="evaluate again")

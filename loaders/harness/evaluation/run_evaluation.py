@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,9 +17,11 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.benchmark.manifest import Manifest
 
+from ..arrays import Array
 from ..detectors import ConfiguredDetector, detector_from_object, parse_detectors
 from ..detectors.parsing import without_duplicates
 from ..extraction.runs import GroupOutputs, ModelRun
+from .command import command_line, python_call
 from .fitting import (
     SweepTrial,
     choose_on_validation,
@@ -26,25 +30,24 @@ from .fitting import (
     fit_needs,
     fit_on_benchmark,
     left_out_note,
-    params_json,
     usable_detectors,
 )
-from .output_checks import checked_outputs, training_accuracy_notes
-from .output_tables import joined_keys, prediction_table, run_facts, score_table, software
-from .rescoring import rescoring_notes
-from .results import Results
-from .rows_from_scores import DetectorRun, compute_rows
-from .schema import (
-    MODEL,
-    SWEEPS,
-    About,
+from .metadata import (
     Coverage,
-    ForeignDetector,
+    DetectorFacts,
+    ForeignFacts,
     MetricOptions,
+    ResultsMetadata,
     RunFacts,
-    table_of,
     user_metrics,
 )
+from .output_checks import checked_outputs, training_accuracy_notes
+from .output_tables import predicted_table, run_facts, software
+from .rescoring import rescoring_notes
+from .results import Results
+from .rows_from_scores import compute_rows
+from .schema import SWEEPS, table_of
+from .scores import IMAGES, MODEL, DetectorRun, prediction_table, score_table
 from .scoring import (
     Data,
     Fitted,
@@ -52,8 +55,8 @@ from .scoring import (
     confidence,
     fit,
     has_predictions,
-    narrowed,
     predicted,
+    tie_notes,
 )
 from .sentences import accuracy_notes, run_notes, sign_notes, size_notes, undefined_notes
 from .sets import EvaluatedSets
@@ -71,7 +74,8 @@ def evaluate_runs(
     groups: Sequence[str] | None = None,
     without: Sequence[str] = (),
     left_out: Iterable[str] = (),
-    own_sets: Sequence[str] = (),
+    custom_sets: Sequence[str] = (),
+    inputs: Mapping[str, str] = MappingProxyType({}),
     notes: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Results:
@@ -87,7 +91,8 @@ def evaluate_runs(
     groups : the sets to evaluate besides ID; all by default. Sets left out are named in the results.
     without : sets without images.
     left_out : sentences on missing images, stored with the results; they are read after the images.
-    own_sets : names of the sets, where they were given in Python in place of a benchmark.
+    custom_sets : names of the sets, where they were given in Python in place of a benchmark.
+    inputs : ``transform``, ``mean`` and ``std`` as they were given, for the recorded command.
     notes : sentences on deviations from an undisturbed evaluation.
 
     Raises
@@ -115,7 +120,8 @@ def evaluate_runs(
             labels = ", ".join(detector.label for detector in ensembles)
             evaluation.notes.append(f"{model}: left out, as one run is not an ensemble: {labels}")
     order = [detector.label for detector in configured]
-    return evaluation.results(options or MetricOptions(), order, left_out, own_sets)
+    metadata = {"left_out": tuple(left_out), "custom_sets": tuple(custom_sets)}
+    return evaluation.results(options or MetricOptions(), order, metadata, inputs)
 
 
 def refuse_equal_models(runs: Sequence[ModelRun], benchmark: str) -> None:
@@ -153,17 +159,6 @@ def outputs_key(groups: Iterable[GroupOutputs]) -> str:
     return state.hexdigest()
 
 
-@dataclass(frozen=True)
-class _DetectorUse:
-    """The model and parameters that a detector was used with: the first columns of its rows."""
-
-    model: str
-    model_key: str
-    transform_key: str
-    params: str = "{}"
-    chosen_on: str = ""
-
-
 @dataclass
 class _Evaluation:
     """An evaluation in progress."""
@@ -172,13 +167,12 @@ class _Evaluation:
     runs: list[ModelRun]
     progress: Progress
     notes: list[str] = field(default_factory=list)
-    uses: dict[DetectorRun, _DetectorUse] = field(default_factory=dict)
-    scores: dict[DetectorRun, pa.Table] = field(default_factory=dict)
+    images: pa.Table | None = None
+    detectors: dict[DetectorRun, DetectorFacts] = field(default_factory=dict)
+    scores: dict[DetectorRun, Array] = field(default_factory=dict)
     predictions: dict[DetectorRun, pa.Table] = field(default_factory=dict)
     trials: list[tuple[str, int, SweepTrial]] = field(default_factory=list)
-    image_counts: dict[str, int] = field(default_factory=dict)
     facts: list[RunFacts] = field(default_factory=list)
-    foreign: dict[ForeignDetector, None] = field(default_factory=dict)
     of_users: set[DetectorRun] = field(default_factory=set)
 
     def usable(self, detectors: Sequence[ConfiguredDetector]) -> list[list[ConfiguredDetector]]:
@@ -204,20 +198,20 @@ class _Evaluation:
             fitted_on = {part: run.group(*part, names) for part, names in fit_parts.items()}
         if not run.model_key:
             run = self.runs[number] = replace(run, model_key=outputs_key(test.values()))
-        self.image_counts.update({group: outputs.arrays.n for group, outputs in test.items()})
-        predictions = prediction_table(("", number), test, self.sets.test, run.title)
-        of_accuracy = list(accuracy_notes(predictions)) or list(training_accuracy_notes(fitted_on, run.title))
+        self._add_images(test, run.title)
+        predictions = pa.concat_tables(predicted_table(outputs, run.title) for outputs in test.values())
+        self.predictions[MODEL, number] = predictions
+        assert self.images is not None
+        rows = {"role": self.images["role"], "label": self.images["label"]}
+        of_accuracy = list(accuracy_notes(pa.table(rows | {"prediction": predictions["prediction"]})))
+        of_accuracy = of_accuracy or list(training_accuracy_notes(fitted_on, run.title))
         notes = [
             *run_notes({group: checked_outputs(outputs, run) for group, outputs in test.items()}),
             *size_notes({group: outputs.shape for group, outputs in test.items()}),
             *of_accuracy,
         ]
         self.notes += [f"{run.title}: {note}" for note in notes]
-        self.predictions["", number] = predictions
         self.facts.append(run_facts(number, run, test))
-        transform_key = joined_keys(outputs.transform_key for outputs in test.values())
-        use = _DetectorUse(run.model, run.model_key, transform_key)
-        self.uses[MODEL, number] = use
         with self.progress.task(f"scoring {run.title}", len(detectors)) as task:
             for configured in detectors:
                 with self._unless_unusable(configured, number, run.title):
@@ -226,8 +220,27 @@ class _Evaluation:
                         needs.update(fitted.probes)
                         test = {group: run.group("test", group, needs) for group in self.sets.test}
                     inputs = {group: (outputs, outputs.arrays) for group, outputs in test.items()}
-                    self._score((configured.label, number), fitted, inputs, use, run.title)
+                    self._score((configured.label, number), fitted, inputs, (number,), run.title)
                 task.advance()
+
+    def _add_images(self, test: Mapping[str, GroupOutputs], name: str) -> None:
+        """Keep the images of the first network; DataError if those of another one differ."""
+        images = pa.concat_tables(
+            pa.table(
+                {
+                    "source": outputs.table["source"],
+                    "image_id": outputs.table["image_id"],
+                    "class_id": outputs.table["class_id"],
+                    "group": pa.repeat(pa.scalar(group), outputs.arrays.n),
+                    "role": pa.repeat(pa.scalar(self.sets.test[group]), outputs.arrays.n),
+                    "label": outputs.table["label"],
+                }
+            ).cast(IMAGES)
+            for group, outputs in test.items()
+        ).combine_chunks()
+        if self.images is not None and not images.equals(self.images):
+            raise DataError("saw other images than the first network", where=name)
+        self.images = images
 
     @contextmanager
     def _unless_unusable(self, configured: ConfiguredDetector, number: int, name: str) -> Iterator[None]:
@@ -260,77 +273,79 @@ class _Evaluation:
         runs = [self.runs[number] for number in numbers]
         for configured in ensembles:
             with self._unless_unusable(configured, numbers[0], runs[0].model):
-                self._score_ensemble(numbers[0], runs, configured)
+                self._score_ensemble(numbers, runs, configured)
 
-    def _score_ensemble(self, number: int, runs: Sequence[ModelRun], configured: ConfiguredDetector) -> None:
+    def _score_ensemble(
+        self, numbers: Sequence[int], runs: Sequence[ModelRun], configured: ConfiguredDetector
+    ) -> None:
         outputs = {g: [run.group("test", g, configured.needs) for run in runs] for g in self.sets.test}
-        for group, of_runs in outputs.items():
-            if any(not run_outputs.table.equals(of_runs[0].table) for run_outputs in of_runs[1:]):
-                raise DataError("the runs of one model saw different images", where=group)
         data: list[Any] = [fit_data(configured, self.sets, run) for run in runs]
         heads = [run_outputs.head for run_outputs in next(iter(outputs.values()))]
         fitted = fit(configured, [part for part in data if part is not None] or None, heads)
-        use = _DetectorUse(
-            runs[0].model,
-            joined_keys(run.model_key for run in runs),
-            joined_keys(run_outputs.transform_key for of_runs in outputs.values() for run_outputs in of_runs),
-        )
         inputs = {
             group: (of_runs[0], [run_outputs.arrays for run_outputs in of_runs])
             for group, of_runs in outputs.items()
         }
-        self._score((configured.label, number), fitted, inputs, use, runs[0].model)
+        self._score((configured.label, numbers[0]), fitted, inputs, tuple(numbers), runs[0].model)
 
     def _score(
         self,
         key: DetectorRun,
         fitted: Fitted,
         inputs: Mapping[str, tuple[GroupOutputs, Data]],
-        use: _DetectorUse,
+        numbers: tuple[int, ...],
         name: str,
     ) -> None:
-        """Store the scores of a detector, and its predictions where it has its own; notes name the run."""
-        unrounded = {group: confidence(fitted, data, on=group) for group, (_, data) in inputs.items()}
-        confidences, notes = narrowed(unrounded, fitted.configured)
+        """Store the scores of a detector, and its predictions where it has its own.
+
+        Parameters
+        ----------
+        numbers : the runs that it combines. name : of the network, for notes.
+        """
+        scores = {group: confidence(fitted, data, on=group) for group, (_, data) in inputs.items()}
+        notes = tie_notes(scores, key[0])
         if not fitted.configured.spec.built_in:  # those are tested for it
             self.of_users.add(key)
             data_by_group = {group: data for group, (_, data) in inputs.items()}
-            notes += rescoring_notes(fitted, data_by_group, unrounded)
+            notes += rescoring_notes(fitted, data_by_group, scores)
         if has_predictions(fitted):
-            own_outputs = {
-                group: replace(outputs, arrays=predicted(fitted, data))
-                for group, (outputs, data) in inputs.items()
-            }
-            self.predictions[key] = prediction_table(key, own_outputs, self.sets.test, key[0])
-        outputs_by_group = {group: outputs for group, (outputs, _) in inputs.items()}
-        self.scores[key] = score_table(key, outputs_by_group, confidences)
+            self.predictions[key] = pa.concat_tables(
+                predicted_table(replace(outputs, arrays=predicted(fitted, data)), key[0])
+                for outputs, data in inputs.values()
+            )
+        self.scores[key] = np.concatenate(list(scores.values()))
         self.notes += [f"{name}: {note}" for note in notes]
         configured = fitted.configured
-        if configured.spec.foreign is not None:
-            facts = ForeignDetector(detector=configured.label, **asdict(configured.spec.foreign))
-            self.foreign[facts] = None
-        self.uses[key] = replace(use, params=params_json(configured), chosen_on=configured.chosen_on)
+        foreign = configured.spec.foreign
+        self.detectors[key] = DetectorFacts(
+            detector=key[0],
+            run=key[1],
+            runs=numbers,
+            params=dict(configured.params),
+            chosen_on=configured.chosen_on or None,
+            foreign=None if foreign is None else ForeignFacts(**asdict(foreign)),
+        )
 
     def results(
         self,
         options: MetricOptions,
         order: Sequence[str],
-        left_out: Iterable[str],
-        own_sets: Sequence[str],
+        metadata: Mapping[str, Any],
+        inputs: Mapping[str, str],
     ) -> Results:
         """Compute every row of everything scored; detectors come in the order given."""
         keys = sorted(self.scores, key=lambda key: (order.index(key[0]), key[1]))
-        if not keys:
+        if not keys or self.images is None:
             raise DataError(NO_DETECTOR, hint="; ".join(self.notes) or None)
-        scores = pa.concat_tables([self.scores[key] for key in keys]).combine_chunks()
-        predictions = pa.concat_tables(list(self.predictions.values())).combine_chunks()
+        scores = score_table(self.images, {key: self.scores[key] for key in keys})
+        predictions = prediction_table(self.predictions)
         similarity = self.sets.similarity()
         computed = compute_rows(scores, predictions, similarity, options, self.facts, progress=self.progress)
         metrics = user_metrics()
         self.notes += undefined_notes(computed.results, metrics)
         self.notes += sign_notes(row for row in computed.results if row[0] in self.of_users)
         manifest = self.sets.manifest
-        about = About(
+        about = ResultsMetadata(
             benchmark=manifest.name,
             version=manifest.version,
             images_fingerprint=manifest.fingerprint,
@@ -338,32 +353,22 @@ class _Evaluation:
             sources_fingerprint=manifest.sources_fingerprint,
             options=options,
             composition=Coverage.model_validate(computed.composition),
-            missing=tuple(self.sets.missing(self.image_counts)),
+            missing=tuple(self.sets.missing(Counter(self.images["group"].to_pylist()))),
             runs=tuple(self.facts),
-            left_out=tuple(left_out),
+            detectors=tuple(self.detectors[key] for key in keys),
             notes=tuple(dict.fromkeys(self.notes)),
-            own_sets=tuple(own_sets),
             metrics=metrics,
-            foreign=tuple(self.foreign),
             software=software(with_torch=any(run.device for run in self.facts)),
+            **metadata,
         )
+        custom = bool(about.custom_sets)
+        command = python_call(about, inputs) if custom else command_line(about, manifest, inputs)
         return Results(
-            computed.result_table(self._first_columns(about)),
+            computed.result_table({facts.run: facts.model for facts in self.facts}),
             scores,
             predictions,
             computed.by_class,
             computed.by_nearness,
-            about,
+            about.model_copy(update={"command": command}),
             table_of([(detector, number, *trial) for detector, number, trial in self.trials], SWEEPS),
         )
-
-    def _first_columns(self, about: About) -> dict[DetectorRun, tuple[Any, ...]]:
-        """Return the columns of results that are the same in every row of a detector and run."""
-        benchmark = (about.benchmark, about.version, about.images_fingerprint)
-        return {
-            (detector, number): (
-                *(*benchmark, use.model, use.model_key, use.transform_key, number),
-                *(detector, use.params, use.chosen_on or None),
-            )
-            for (detector, number), use in self.uses.items()
-        }

@@ -1,4 +1,4 @@
-"""Fit a detector and score images with it: confidences are finite, and stored in float32."""
+"""Fit a detector and score images with it: confidences are finite, and stored in float64."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.metrics.counts import to_numpy
 
-from ..array_checks import MAX_TIED_SHARE, as_float32, newly_tied, tied_share
+from ..array_checks import tied_share
 from ..arrays import CHUNK, NEEDS_HEAD, Array, Arrays, ArrayView, Head
 from ..detectors import ConfiguredDetector, Detector
 from ..detectors.registry import SPLITS
@@ -29,12 +29,6 @@ FLOAT16_INFINITY = 0x7C00
 """Bits of infinity in float16; NaN is above."""
 MAX_EQUAL_SHARE = 1e-2
 """Share of the pairs of images that may have equal confidences without a note."""
-SPREAD_HINT = (
-    "return an increasing function of them that spreads them out: less their common offset, or "
-    "their logarithm"
-)
-SAME_RANKING = {"msp": "ts[T=1]"}
-"""Shipped detector -> a detector of the same ranking whose values differ in float32."""
 
 
 class UnusableError(DataError):
@@ -114,7 +108,7 @@ def fit(configured: ConfiguredDetector, data: FitData | None = None, head: Heads
 
 
 def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -> Array:
-    """Return the confidence (n,) of every image, unrounded; higher = more in-distribution.
+    """Return the confidence (n,) float64 of every image; higher = more in-distribution.
 
     Parameters
     ----------
@@ -171,46 +165,19 @@ def _confidences(
     parts = (
         map_in_order(score_chunk, jobs, thread_count()) if threaded else [score_chunk(job) for job in jobs]
     )
-    columns = zip(*parts, strict=True) if parts else ([np.empty(0, np.float32)] for _ in candidates)
+    columns = zip(*parts, strict=True) if parts else ([np.empty(0)] for _ in candidates)
     return [_finite(np.concatenate(part), where) for part, where in zip(columns, wheres, strict=True)]
 
 
-def narrowed(
-    by_set: Mapping[str, Array], configured: ConfiguredDetector
-) -> tuple[dict[str, Array], list[str]]:
-    """Return a detector's confidences on every set in float32, as results store them, and notes on ties.
-
-    Raises
-    ------
-    UnusableError : a detector that is not shipped gives confidences that differ, within a set or between two,
-        and are equal in float32.
-    """
-    every = np.concatenate(list(by_set.values()))
-    notes = []
-    if configured.spec.built_in:  # its users cannot change what it returns
-        narrow = every.astype(np.float32, copy=False)
-        tied = newly_tied(every)
-        if tied > MAX_TIED_SHARE:
-            name = configured.spec.name
-            hint = (
-                f" ({SAME_RANKING[name]} ranks as {name} does, and keeps them apart)"
-                if name in SAME_RANKING
-                else ""
-            )
-            notes.append(f"{tied:.2%} of the pairs that differ in float64 are equal in float32{hint}")
-    else:
-        where = detector_name(configured)
-        with errors_of(where):
-            narrow = as_float32(every, name="confidences", where=where, hint=SPREAD_HINT)
-        narrow = narrow.astype(np.float32, copy=False)
-    equal = tied_share(narrow)
-    if equal > MAX_EQUAL_SHARE:
-        notes.append(
-            f"{equal:.1%} of the pairs of images have equal confidences, and metrics count each as half "
-            "right (a large offset? saturation?)"
-        )
-    parts = np.split(narrow, np.cumsum([len(scores) for scores in by_set.values()])[:-1])
-    return dict(zip(by_set, parts, strict=True)), [f"{configured.label}: {note}" for note in notes]
+def tie_notes(by_set: Mapping[str, Array], label: str) -> list[str]:
+    """Return a note where more than `MAX_EQUAL_SHARE` of the pairs of images have equal confidences."""
+    share = tied_share(np.concatenate(list(by_set.values())))
+    if share <= MAX_EQUAL_SHARE:
+        return []
+    return [
+        f"{label}: {share:.1%} of the pairs of images have equal confidences, and metrics count each as half "
+        "right (a large offset? saturation?)"
+    ]
 
 
 def _numbered(chunks: Iterable[tuple[int, Data]]) -> Iterator[tuple[int, int, Data]]:
@@ -289,24 +256,23 @@ def _guarded(configured: ConfiguredDetector, data: Any) -> Any:
 
 
 def _checked(scores: Array, size: int, where: str) -> Array:
-    """Return the scores of a chunk; booleans and long doubles as float64."""
+    """Return the scores of a chunk in float64."""
     if scores.shape != (size,):
         raise UnusableError(f"gave shape {scores.shape} for {size} images instead of ({size},)", where=where)
     if scores.dtype.kind not in "fiub":
         raise UnusableError(f"gave values of type {scores.dtype} instead of numbers", where=where)
-    return scores.astype(np.float64) if scores.dtype.kind == "b" or scores.itemsize > 8 else scores
+    with np.errstate(over="ignore"):  # infinity is refused
+        return scores.astype(np.float64)
 
 
 def _finite(scores: Array, where: str) -> Array:
-    with np.errstate(over="ignore"):
-        narrow = scores.astype(np.float32)
-    bad = np.flatnonzero(~np.isfinite(narrow))
+    bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
-        kinds = "NaN" if np.isnan(narrow[bad]).any() else "infinity"
+        kinds = "NaN" if np.isnan(scores[bad]).any() else "infinity"
         raise UnusableError(
             f"gave {kinds} for {len(bad):,} of {len(scores):,} images, first for image {int(bad[0]):,}",
             where=where,
-            hint="scores must be finite float32 values; check this detector's inputs for these images",
+            hint="scores must be finite; check this detector's inputs for these images",
         )
     return scores
 

@@ -5,7 +5,6 @@ Inputs that are certainly wrong are refused where they are read; those that some
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
@@ -17,9 +16,12 @@ import pyarrow.compute as pc
 from wordnet_splits.metrics import spread
 
 from ..arrays import Array
+from .metadata import MetricFacts
 from .metric_rows import FULL_SPECTRUM, POOLED, MetricRow
-from .schema import MODEL, MetricFacts, ResultTables
+from .schema import ResultTables
+from .scores import MODEL
 from .sets import LABELLED, NOT_CHOSEN, UserSet
+from .sweeps import params_text
 from .table import NOTHING
 
 DIGITS = 2
@@ -44,7 +46,7 @@ def lines_below(results: ResultTables) -> list[str]:
 def _model_line(results: ResultTables, model: str) -> str:
     runs = results.about.runs_of(model)
     transforms = dict.fromkeys(words for run in runs for words in run.transforms.values() if words)
-    weights = dict.fromkeys(run.weights for run in runs if len(runs) == 1 and run.weights)
+    weights = [str(run.weights) for run in runs if len(runs) == 1 and str(run.weights)]
     facts = [
         *(f"weights {origin}" for origin in weights),
         *(f"transform {words}" for words in transforms),
@@ -58,14 +60,12 @@ def _model_line(results: ResultTables, model: str) -> str:
 
 def _sweep_lines(results: ResultTables) -> Iterator[str]:
     """Yield the parameter values that a sweep chose for each detector and run."""
+    models = {facts.run: facts.model for facts in results.about.runs}
     by_detector: dict[tuple[str, str, str], dict[int, str]] = {}
-    names = ("model", "detector", "run", "params", "chosen_on")
-    for model, detector, run, params, criterion in zip(
-        *(results.results[name].to_pylist() for name in names), strict=True
-    ):
-        if criterion is not None:
-            values = ", ".join(f"{key}={value}" for key, value in json.loads(params).items())
-            by_detector.setdefault((model, detector, criterion), {})[run] = values
+    for facts in results.about.detectors:
+        if facts.chosen_on is not None:
+            key = (models[facts.run], facts.detector, facts.chosen_on)
+            by_detector.setdefault(key, {})[facts.run] = params_text(facts.params)
     for (model, detector, criterion), by_run in by_detector.items():
         values = " | ".join(by_run.values()) if len(set(by_run.values())) > 1 else next(iter(by_run.values()))
         of_model = f" of {model}" if len(results.about.models) > 1 else ""
@@ -77,7 +77,7 @@ def composition_lines(results: ResultTables) -> list[str]:
     pooled, missing = results.about.composition, results.about.missing
     sizes = ", ".join(f"{name} {n:,}" for name, n in pooled.sets.items())
     share = f"{pooled.prevalence:.1%} OOD"
-    lines = [f"AURC pools {sizes}: {pooled.n_id:,} ID and {pooled.n_ood:,} OOD images, {share}."]
+    lines = [f"AURC+OOD pools {sizes}: {pooled.n_id:,} ID and {pooled.n_ood:,} OOD images, {share}."]
     if not_chosen := ", ".join(f"{row.group} ({row.role})" for row in missing if row.status == NOT_CHOSEN):
         lines.append(f"Not chosen (groups=, --group): {not_chosen}.")
     for row in missing:
@@ -88,7 +88,7 @@ def composition_lines(results: ResultTables) -> list[str]:
         lines.append(f"Missing: {row.group} ({row.role}), {row.scored:,}{total} images scored{why}.")
     if missing:
         lines.append(
-            "So this AURC is over other images than the benchmark's and is compared with no paper's."
+            "So this AURC+OOD is over other images than the benchmark's and is compared with no paper's."
         )
     return lines
 
@@ -119,7 +119,7 @@ def _summary_lines(results: ResultTables) -> Iterator[str]:
     for share in results.about.options.prevalences:
         values = _by_detector(results, f"aurc_unknown[prevalence={share:g}]", 1000)
         if values:
-            yield f"AURC x 1000 if {share:.0%} were OOD: {values}."
+            yield f"AURC+OOD x 1000 if {share:.0%} were OOD: {values}."
     if trend := _by_detector(results, "nearness_trend", 1):
         scope = f"rank correlation over OOD classes{_without_synset(results)}"
         yield f"AUROC against similarity to the nearest ID class ({scope}): {trend}."
@@ -239,7 +239,8 @@ def accuracy_notes(predictions: pa.Table, on: str = "ID") -> Iterator[str]:
 
     Parameters
     ----------
-    predictions : `schema.PREDICTIONS` of one model. on : the set, as the note names it.
+    predictions : with the columns ``role``, ``label`` and ``prediction`` of one model. on : the set, as the
+        note names it.
     """
     rows = predictions.filter(
         pc.and_(pc.equal(predictions["role"], "id"), pc.is_valid(predictions["prediction"]))

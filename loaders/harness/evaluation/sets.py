@@ -27,8 +27,8 @@ from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..arrays import Array
+from .metadata import MissingSet
 from .metric_rows import UNKNOWN_ROLES
-from .schema import MissingSet
 
 ORDER = ("id", "csid", "near", "far", "external")
 """Roles in the order in which sets are scored and printed."""

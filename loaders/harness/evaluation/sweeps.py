@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from wordnet_splits.base.errors import SplitsError
@@ -42,7 +42,7 @@ def sweep_summary(results: Iterable[ResultTables], detectors: Container[str]) ->
             worst, counts = min(aurocs), (len(trials), len(trials) - len(aurocs))
             model, params = models.get((detector, run), ""), best["params"]
             names, ends = (model, detector, str(run)), (_percent(best["auroc"]), _percent(worst))
-            cells.append((*names, *map(str, counts), params_text(params), *ends))
+            cells.append((*names, *map(str, counts), params_text(params_of(params)), *ends))
             rows.append(
                 {
                     "model": model,
@@ -70,7 +70,7 @@ def sweep_details(results: ResultTables) -> list[Table]:
         for row in trials:
             outcome = "chosen" if row is best else row["reason"] or ""
             model = models.get((detector, run), "")
-            values = params_text(row["params"])
+            values = params_text(params_of(row["params"]))
             cells.append((model, detector, str(run), values, _percent(row["auroc"]), outcome))
     columns = ("model", "detector", "run", "values", "AUROC", "what became of it")
     criteria = dict.fromkeys(row["on"] for row in results.sweeps.to_pylist())
@@ -81,13 +81,13 @@ def sweep_details(results: ResultTables) -> list[Table]:
     return [Table(title, columns, tuple(cells[:MAX_ROWS]), notes=tuple(notes))] if cells else []
 
 
-def params_text(params: str) -> str:
-    """Return parameters, JSON of anyone's, as text."""
-    return ", ".join(f"{key}={value}" for key, value in params_of(params).items())
+def params_text(params: Mapping[str, Any]) -> str:
+    """Return parameters as text."""
+    return ", ".join(f"{key}={value}" for key, value in params.items())
 
 
 def params_of(params: str) -> dict[str, Any]:
-    """Return parameters from the JSON of results, which may be anyone's."""
+    """Return the parameters of a row, whose JSON may be anyone's."""
     try:
         values = parse_json(params, where="params")
     except SplitsError:
@@ -96,8 +96,8 @@ def params_of(params: str) -> dict[str, Any]:
 
 
 def _models(results: ResultTables) -> dict[tuple[str, int], str]:
-    columns = (results.results[name].to_pylist() for name in ("detector", "run", "model"))
-    return {(detector, run): model for detector, run, model in zip(*columns, strict=True)}
+    models = {facts.run: facts.model for facts in results.about.runs}
+    return {(facts.detector, facts.run): models[facts.run] for facts in results.about.detectors}
 
 
 def _percent(value: float | None) -> str:

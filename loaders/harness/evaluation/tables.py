@@ -15,8 +15,11 @@ import numpy as np
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 
 from ..detectors import get_spec
+from .labels import label_of
+from .metadata import ResultsMetadata
 from .metric_rows import MEAN, POOLED, UNKNOWN_ROLES
-from .schema import MODEL, About, ResultTables
+from .schema import ResultTables
+from .scores import MODEL
 from .sentences import composition_lines, format_cell, lines_below
 from .table import NOTHING, Table, tables_as_html, tables_as_latex, tables_as_markdown, tables_as_text
 
@@ -79,11 +82,11 @@ def tables(results: ResultTables, layout: str | None = None) -> list[Table]:
 def _user_tables(results: ResultTables) -> Iterator[Mapping[str, Any]]:
     """Yield the table of each user's metric, which no paper's layout has."""
     for facts in results.about.metrics:
-        show = [[facts.name, facts.name, 100]]
+        show = [[facts.name, 100]]
         over_ood = [
             {"over": "mean", "roles": UNKNOWN_ROLES, "show": show},
             {"over": "each", "roles": (*UNKNOWN_ROLES, "external"), "show": show},
-            {"over": "pooled", "show": [[f"pooled {facts.name}", facts.name, 100]]},
+            {"over": "pooled", "span": "pooled", "show": show},
         ]
         columns = over_ood if "ood" in facts.needs else [{"over": "id", "show": show}]
         better = "higher" if facts.higher_is_better else "lower"
@@ -91,7 +94,7 @@ def _user_tables(results: ResultTables) -> Iterator[Mapping[str, Any]]:
 
 
 def _has_rows(results: ResultTables, spec: Mapping[str, Any]) -> bool:
-    return any(results.rows(metric=metric) for part in spec["columns"] for _, metric, _ in part["show"])
+    return any(results.rows(metric=metric) for part in spec["columns"] for metric, _ in part["show"])
 
 
 def text_of(results: ResultTables, layout: str | None = None, width: int | None = None) -> str:
@@ -238,11 +241,13 @@ def _bold_rule(measured: Mapping[int, Sequence[Sequence[Measured]]]) -> str:
     return f"Bold: the best of each column, and values whose bootstrap interval{averaged} includes it"
 
 
-def _columns(part: Mapping[str, Any], sets: ResultSets, group: str | None, about: About) -> Iterator[Column]:
+def _columns(
+    part: Mapping[str, Any], sets: ResultSets, group: str | None, about: ResultsMetadata
+) -> Iterator[Column]:
     for prefix, column_group, role in OVER[part["over"]](sets, part.get("roles", ()), group):
-        for title, metric, factor in part["show"]:
-            higher = about.higher_is_better(metric)
-            yield Column(prefix, title, column_group, role, metric, factor, higher)
+        for metric, factor in part["show"]:
+            higher, span = about.higher_is_better(metric), part.get("span", prefix)
+            yield Column(span, label_of(metric), column_group, role, metric, factor, higher)
 
 
 ColumnGroup = tuple[str, str, str]

@@ -18,6 +18,7 @@ from wordnet_splits.benchmark.manifest import Part
 from ..arrays import NEEDS_HEAD, Array, Arrays, Head
 from ..detectors.softmax import log_sum_exp, logits_of
 from ..models.class_map import ClassMap
+from ..models.origin import UNKNOWN_ORIGIN, WeightsOrigin
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,7 @@ class ModelRun:
     model_key: str
     read_group: Read
     name: str = ""
-    weights: str = ""
+    weights: WeightsOrigin = UNKNOWN_ORIGIN
     device: str = ""
     refuses: Callable[[frozenset[Need], str, str], str] = lambda needs, split, group: ""
     reading: Callable[[int], AbstractContextManager[Any]] = nullcontext
@@ -121,7 +122,7 @@ class ModelRun:
         *,
         model_key: str = "",
         name: str = "",
-        weights: str = "",
+        weights: WeightsOrigin = UNKNOWN_ORIGIN,
         user_named: bool = False,
         allow_missing: bool = False,
     ) -> ModelRun:

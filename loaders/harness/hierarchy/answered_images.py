@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.sampling import sampling_key
@@ -25,8 +24,8 @@ from wordnet_splits.metrics.conformal import Promise
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 from ..arrays import Array
-from ..evaluation.rows_from_scores import blocks
-from ..evaluation.schema import About, ResultTables, RunFacts
+from ..evaluation.metadata import ResultsMetadata, RunFacts
+from ..evaluation.schema import ResultTables
 from ..models.class_map import LabelSpace
 from .class_probabilities import probabilities_of, scored_images
 
@@ -70,19 +69,19 @@ class AnsweredImages:
     ) -> AnsweredImages:
         """Read the logits of a network, and the true node of every image; see `name_unknowns`."""
         about = results.about
-        if about.own_sets:
+        if about.custom_sets:
             hint = "evaluate on a benchmark, whose classes have synsets"
             raise DataError("sets given in Python have no class table", where=about.benchmark, hint=hint)
-        call = getattr(results, "call", None)  # of `evaluate`; results that were read have none
+        reopen = getattr(results, "reopen", None)  # results that were read have none
         if benchmark is None:
-            benchmark = about.benchmark if call is None else call.manifest
+            benchmark = about.benchmark if reopen is None else reopen(network.run)["benchmark"]
         manifest = load_manifest(benchmark)
         if manifest.version != about.version:
             message = f"the results are of version {about.version}, and version {manifest.version} is here"
             raise DataError(message, where=about.benchmark)
         roles = _roles(results, network)
-        tables = {group: scored_images(results, network, manifest, group) for group in roles}
-        probabilities = probabilities_of(results, call, network, manifest, tables, store, logits)
+        tables = {group: scored_images(results, manifest, group) for group in roles}
+        probabilities = probabilities_of(results, reopen, network, manifest, tables, store, logits)
         taxonomy = Taxonomy.embedded()
         labels = LabelSpace.of(manifest.classes).labels
         unmapped = [label.name for label in labels if not label.wnids]
@@ -148,13 +147,11 @@ class AnsweredImages:
     ) -> Iterator[tuple[str, Array]]:
         """Yield the images (n,) that each detector calls unknown."""
         keys = list(zip(*(self.table[name].to_pylist() for name in KEY), strict=True))
-        tables = {name: part for (name, run), part in blocks(results.scores, "scores") if run == network.run}
+        scored = zip(*(results.scores[name].to_pylist() for name in KEY), strict=True)
+        row_of = {key: row for row, key in enumerate(scored)}
+        rows_of_images = np.array([row_of[key] for key in keys])
         for name in detectors:
-            if name not in tables:
-                raise DataError(f"{name} has no scores of run {network.run}", where=self.benchmark)
-            columns = (tables[name][column].to_pylist() for column in (*KEY, "confidence"))
-            scores = {row[:3]: row[3] for row in zip(*columns, strict=True)}
-            confidences = np.array([scores[key] for key in keys])
+            confidences = results.confidences(name, network.run)[rows_of_images]
             outside = np.zeros(len(keys), dtype=bool)
             for fold in FOLDS:
                 calibration = np.sort(confidences[(self.folds != fold) & (self.roles == "id")])
@@ -166,9 +163,7 @@ class AnsweredImages:
 
 def _roles(results: ResultTables, network: RunFacts) -> dict[str, str]:
     """Return group -> role of the ID, near and far sets that were scored, ID first."""
-    table = results.predictions
-    table = table.filter(pc.and_(pc.equal(table["detector"], ""), pc.equal(table["run"], network.run)))
-    pairs = dict(zip(table["group"].to_pylist(), table["role"].to_pylist(), strict=True))
+    pairs = dict(zip(results.scores["group"].to_pylist(), results.scores["role"].to_pylist(), strict=True))
     roles = {group: role for ordered in ROLES for group, role in pairs.items() if role == ordered}
     if "id" not in roles.values():
         raise DataError(f"no ID images of {network.name}", where=results.about.benchmark)
@@ -182,6 +177,6 @@ def _true_nodes(table: pa.Table, manifest: Manifest, hierarchy: ClassHierarchy) 
     return np.array([nodes[key] for key in keys])
 
 
-def _title(about: About, network: RunFacts) -> str:
+def _title(about: ResultsMetadata, network: RunFacts) -> str:
     """Return the name of a network in tables: its model, and its number where the model has several runs."""
     return network.model if len(about.runs_of(network.model)) == 1 else f"{network.model}, run {network.run}"

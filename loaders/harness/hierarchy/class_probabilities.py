@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,12 @@ from wordnet_splits.metrics.counts import to_numpy
 
 from ..arrays import CHUNK, Array
 from ..detectors.softmax import log_softmax
-from ..evaluation.call import EvaluationCall
-from ..evaluation.schema import ResultTables, RunFacts
+from ..evaluation.metadata import RunFacts
+from ..evaluation.schema import ResultTables
 from ..models.class_map import LabelSpace
 
+Reopen = Callable[[int], Mapping[str, Any]]
+"""Run -> the arguments of its evaluation, see `Results.reopen`."""
 TOLERANCE = 1e-3
 """Greatest difference of logits of one network on different devices."""
 MAX_LOG_RATIO = 0.05
@@ -30,12 +33,10 @@ LEAST_PROBABILITY = 1e-30
 ABSENT = "give the --store of the evaluation (store=), or logits= in Python"
 
 
-def scored_images(results: ResultTables, run: RunFacts, manifest: Manifest, group: str) -> pa.Table:
+def scored_images(results: ResultTables, manifest: Manifest, group: str) -> pa.Table:
     """Return the scored test images of a group, in the order of the benchmark."""
     results.require_scores("an answer for each image")
-    predicted = results.predictions
-    of_group = pc.and_(pc.equal(predicted["group"], group), pc.equal(predicted["run"], run.run))
-    scored = set(predicted.filter(of_group)["image_id"].to_pylist())
+    scored = set(results.scores.filter(pc.equal(results.scores["group"], group))["image_id"].to_pylist())
     images = manifest.images("test", group)
     return images.filter(pa.array([name in scored for name in images["image_id"].to_pylist()], pa.bool_()))
 
@@ -67,7 +68,7 @@ def stored_logits(
 
 def probabilities_of(
     results: ResultTables,
-    call: EvaluationCall | None,
+    reopen: Reopen | None,
     run: RunFacts,
     manifest: Manifest,
     images: Mapping[str, pa.Table],
@@ -91,8 +92,8 @@ def probabilities_of(
     elif store is not None:
         tables = images.items()
         parts = [stored_logits(run, manifest, g, table, Path(store), "hierarchy") for g, table in tables]
-    elif call is not None and call.network(run.run) is not None:
-        parts = _network_logits(call, run, images)
+    elif reopen is not None and reopen(run.run)["model"] is not None:
+        parts = _network_logits(reopen(run.run), images)
     else:
         raise DataError("results hold no logits", where=where, hint=ABSENT)
     width = len(LabelSpace.of(manifest.classes).labels)
@@ -111,22 +112,30 @@ def probabilities_of(
     return np.exp(log_probabilities)
 
 
-def _network_logits(call: EvaluationCall, run: RunFacts, images: Mapping[str, pa.Table]) -> list[Array]:
-    """Return the logits of the network that `evaluate` was called with, by forward passes or its store."""
+def _network_logits(arguments: Mapping[str, Any], images: Mapping[str, pa.Table]) -> list[Array]:
+    """Return the logits of a network that was evaluated, by forward passes or its store.
+
+    Parameters
+    ----------
+    arguments : of the evaluation, see `Results.reopen`.
+    """
     from ..extraction.activations import with_transform
     from ..extraction.on_benchmark import BenchmarkImages, Extractor
     from ..extraction.store import Store
     from ..models import load_model
 
-    options = call.options
-    network = load_model(call.network(run.run), **call.loading)
-    if options.transform is not None:
-        network = with_transform(network, options.transform, call.manifest.data.recipe)
-    opened = BenchmarkImages(call.manifest, options.roots, options.packed, options.allow_missing)
+    loading = dict(arguments)
+    manifest, transform = loading.pop("benchmark"), loading.pop("transform")
+    roots, packed, folder = (loading.pop(name) for name in ("roots", "packed", "store"))
+    batch_size, workers = loading.pop("batch_size"), loading.pop("workers")
+    network = load_model(loading.pop("model"), **loading)
+    if transform is not None:
+        network = with_transform(network, transform, manifest.data.recipe)
+    opened = BenchmarkImages(manifest, roots, packed, allow_missing=True)
     opened.test(list(images))
     with TemporaryDirectory() as temporary:
-        store = Store(Path(options.store or temporary), permanent=options.store is not None)
-        outputs = Extractor(network, opened, store, options.batch_size, options.workers).run()
+        store = Store(Path(folder or temporary), permanent=folder is not None)
+        outputs = Extractor(network, opened, store, batch_size, workers).run()
         groups = [outputs.group("test", group, {"logits"}) for group in images]
         return [
             np.concatenate([np.asarray(chunk["logits"], np.float64) for chunk in group.arrays.chunks(CHUNK)])
@@ -142,8 +151,7 @@ def _check_predictions(
     Predicted classes do not change if logits are multiplied or replaced by their ranks; probabilities do. If
     the stored softmax has more columns than the ID classes, only ratios are comparable.
     """
-    table = results.predictions
-    table = table.filter(pc.and_(pc.equal(table["detector"], ""), pc.equal(table["run"], run.run)))
+    table = results.predicted(run.run)
     names = ("label", "prediction", "max_probability", "target_probability")
     keys = zip(table["group"].to_pylist(), table["image_id"].to_pylist(), strict=True)
     rows = {key: n for n, key in enumerate(keys)}

@@ -22,7 +22,8 @@ from wordnet_splits.metrics.uncertainty import interval, resample_counts
 
 from ..arrays import Array
 from ..evaluation.results import Results
-from ..evaluation.schema import MODEL, ResultTables
+from ..evaluation.schema import ResultTables
+from ..evaluation.scores import MODEL
 from ..evaluation.table import Table, TableReport, interval_text, number_text
 from .answered_images import AnsweredImages
 

@@ -1,14 +1,10 @@
-"""The facts of entries of the leaderboard, and their check: metrics, fingerprints, copied scores."""
+"""The facts of entries of the leaderboard, and their check: metrics and fingerprints."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
-
-import numpy as np
 
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 from wordnet_splits.base.progress import Progress
@@ -20,11 +16,9 @@ from wordnet_splits.benchmark.manifest.fingerprint import of_rows
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.hub.entries import Facts, read_entry
 
-from ..detectors.registry import get_spec
 from ..evaluation.check import CheckedResults, Difference, check_results
+from ..evaluation.metadata import ResultsMetadata
 from ..evaluation.results import ABOUT, MAX_FILE_SIZE, Results
-from ..evaluation.rows_from_scores import blocks
-from ..evaluation.schema import About
 
 IMAGE_COLUMNS: Final = ("group", "source", "image_id", "class_id", "role", "label")
 """Columns of the fingerprint of scored images, in sorting order."""
@@ -64,7 +58,7 @@ def _recorded_sets(folder: Path) -> list[dict[str, Any]]:
 def _scored_sets(results: Results, manifest: Manifest | None) -> list[dict[str, Any]]:
     about, columns = results.about, list(IMAGE_COLUMNS)
     images: dict[str, list[dict[str, Any]]] = {}
-    for row in results.predictions.select(columns).group_by(columns).aggregate([]).to_pylist():
+    for row in results.scores.select(columns).to_pylist():
         images.setdefault(row["group"], []).append(row)
     roles = {row.group: row.role for row in about.missing}
     roles |= {group: rows[0]["role"] for group, rows in images.items()}
@@ -101,7 +95,7 @@ def _benchmark_of(results: Results) -> Manifest | None:
     return manifest if manifest.version == results.about.version else None
 
 
-def _expected(manifest: Manifest | None, about: About, group: str, scored: int) -> int | None:
+def _expected(manifest: Manifest | None, about: ResultsMetadata, group: str, scored: int) -> int | None:
     """Return how many images the benchmark has; without it, as far as the results record missing ones."""
     if manifest is not None:
         rows = [row for row in manifest.groups if (row.split, row.group) == ("test", group)]
@@ -113,10 +107,6 @@ def _listed(manifest: Manifest | None, group: str) -> str | None:
     if manifest is None or ("test", group) not in manifest.parts:
         return None
     return manifest.images_fingerprint(("test", group))
-
-
-FEATURES_ALONE: Final = {"features", "labels"}
-"""Inputs of detectors that score two classifiers on one backbone alike."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +146,7 @@ def check_entries(
 
     Parameters
     ----------
-    share : (i, n), to check the i-th of n shares alone: every n-th entry, compared with the scores of all.
+    share : (i, n), to check the i-th of n shares alone: every n-th entry.
 
     Raises
     ------
@@ -170,14 +160,7 @@ def check_entries(
     if not checked:
         raise DataError(f"share {index} of {shares} holds none of {len(folders)} entries", where=str(folder))
     entries = [check_entry(path, all_intervals=all_intervals, progress=progress) for path in checked]
-    copies = copied_scores(folders)
-    return CheckedEntries(
-        str(folder),
-        tuple(
-            replace(entry, differences=(*entry.differences, *copies.get(path.name, ())))
-            for path, entry in zip(checked, entries, strict=True)
-        ),
-    )
+    return CheckedEntries(str(folder), tuple(entries))
 
 
 def check_entry(
@@ -201,66 +184,3 @@ def _fact_differences(folder: Path) -> list[Difference]:
     if newest is not None and entry.facts.version > newest:
         pairs.append(("version", entry.facts.version, newest))
     return [Difference("entry", folder.name, key, a, b) for key, a, b in pairs if a != b]
-
-
-@dataclass(frozen=True)
-class ScoreDigests:
-    """The digests of each detector's confidences on one run of an entry, with its author and model."""
-
-    entry: str
-    by: str
-    benchmark: str
-    model_key: str
-    run: int
-    digests: Mapping[str, str]
-
-    def is_copy_of(self, another: ScoreDigests) -> bool:
-        """Return whether another author's or model's run has the same scores by every detector of both."""
-        if self.entry == another.entry or self.benchmark != another.benchmark:
-            return False
-        if (self.by, self.model_key) == (another.by, another.model_key):
-            return False
-        shared = self.digests.keys() & another.digests.keys()
-        return bool(shared) and all(self.digests[name] == another.digests[name] for name in shared)
-
-
-def copied_scores(entries: Sequence[Path]) -> dict[str, list[Difference]]:
-    """Return the differences of each entry that has a run whose scores are also another author's or model's.
-
-    Runs are compared by the detectors that use more than features. An entry that cannot be read is skipped;
-    `check_entry` reports it.
-    """
-    runs = [run for folder in entries for run in _score_digests(folder)]
-    copies: dict[str, list[Difference]] = {}
-    for run in runs:
-        origins = sorted({another.entry for another in runs if run.is_copy_of(another)})
-        if origins:
-            stored = f"equal to those of {', '.join(origins)}"
-            difference = Difference("entry", f"run {run.run}", "scores", stored, "scores of its own")
-            copies.setdefault(run.entry, []).append(difference)
-    return copies
-
-
-def _score_digests(folder: Path) -> list[ScoreDigests]:
-    try:
-        entry, results = read_entry(folder), Results.read(folder)
-        digests: dict[int, dict[str, str]] = {}
-        for (detector, run), table in blocks(results.scores, "scores"):
-            confidences = np.sort(table["confidence"].to_numpy())
-            if confidences[0] != confidences[-1] and not _uses_features_alone(detector):
-                content = confidences.astype("<f4").tobytes()
-                digests.setdefault(run, {})[detector] = hashlib.blake2b(content, digest_size=16).hexdigest()
-    except SplitsError:
-        return []
-    benchmark = results.about.benchmark
-    return [
-        ScoreDigests(folder.name, entry.by, benchmark, run.model_key, run.run, digests.get(run.run, {}))
-        for run in results.about.runs
-    ]
-
-
-def _uses_features_alone(detector: str) -> bool:
-    try:
-        return set(get_spec(detector.partition("[")[0]).needs) <= FEATURES_ALONE
-    except UnknownNameError:
-        return False

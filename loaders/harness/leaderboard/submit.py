@@ -1,4 +1,4 @@
-"""Submit results: a folder that recomputes becomes an entry, and what the Hub shows of a model."""
+"""Submit results: a folder that recomputes becomes an entry; the Hub gets the values of a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final
+from typing import Final
 
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, OutputError, SplitsError
@@ -25,14 +25,12 @@ from wordnet_splits.remote.address import Address, parse_address
 
 from ..comparison.entries import NamedResults
 from ..evaluation.check import check_results
-from ..evaluation.results import ABOUT, FILES, SWEPT, leave_out_scores
-from ..evaluation.schema import About
-from ..plugins import IN_ARRAYS, IN_PYTHON
-from ..report.commands import TRAINED, command_of
+from ..evaluation.metadata import ResultsMetadata
+from ..evaluation.results import ABOUT, TABLES, leave_out_scores
+from ..report.commands import with_bootstrap
 from .check import facts_of
 
 EVAL_RESULTS: Final = ".eval_results"
-MODEL_INDEX: Final = "model-index.yaml"
 MEAN: Final = "(mean)"
 """Group of the rows that are means over the sets of a role."""
 
@@ -41,8 +39,7 @@ def write_hub_results(results: NamedResults, hub: str, folder: Path, *, url: str
     """Write what the Hub shows on the page of a model; return the files.
 
     ``.eval_results/BENCHMARK-DETECTOR.yaml`` has the AUROC of near and of far sets, each the mean over the
-    sets and over the runs of the model. ``model-index.yaml`` has the same, to be put into the metadata of
-    the model's ``README.md``.
+    sets and over the runs of the model.
 
     Parameters
     ----------
@@ -90,8 +87,6 @@ def write_hub_results(results: NamedResults, hub: str, folder: Path, *, url: str
                 f"two detectors would be written to {path}", where=results.name, hint="leave one out"
             )
         texts[path] = _yaml(entries)
-    index = {"name": about.models[0], "results": _index(values, address.repo, about.benchmark)}
-    texts[MODEL_INDEX] = _yaml({"model-index": [index]})
     for path, text in texts.items():
         write_text(folder / path, text)
     return [folder / path for path in texts]
@@ -106,26 +101,6 @@ def _values(results: NamedResults) -> Iterator[tuple[str, str, float]]:
     for (detector, role), values in runs.items():
         if all(map(isfinite, values)):
             yield detector, role, fmean(values)
-
-
-def _index(values: Sequence[tuple[str, str, float]], repo: str, benchmark: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "task": {"type": "image-classification", "name": "Out-of-distribution detection"},
-            "dataset": {
-                "type": repo,
-                "name": f"{benchmark}, {role} sets",
-                "config": benchmark,
-                "split": "test",
-            },
-            "metrics": [
-                {"type": "roc_auc", "value": value, "name": f"AUROC of {name}"}
-                for name, other, value in values
-                if other == role
-            ],
-        }
-        for role in dict.fromkeys(role for _, role, _ in values)
-    ]
 
 
 def _yaml(value: object) -> str:
@@ -164,8 +139,8 @@ def submit(
     commands : the commands that were run; by default the recorded one, without the folders of images.
     to : the folder of entries; by default ``manifests/results`` of this checkout.
     hub : the dataset repository of the Hugging Face Hub with the benchmark, ``ORG/NAME``.
-    model_repo : the folder of the model's repository, to which ``.eval_results/*.yaml`` and
-        ``model-index.yaml`` are written, with ``hub`` as their dataset.
+    model_repo : the folder of the model's repository, to which ``.eval_results/*.yaml`` is written, with
+        ``hub`` as its dataset.
     progress : as of `evaluate`.
 
     Returns
@@ -192,14 +167,15 @@ def submit(
         raise DataError(message, where=str(folder), hint=f"see `unknown-eval check-results {folder}`")
     evaluation = NamedResults.of(folder)
     about = evaluation.results.about
-    if about.own_sets:
+    if about.custom_sets:
         raise DataError(
             "the sets were given in Python, and nobody else has them",
             where=str(folder),
             hint="evaluate on a benchmark, of your own or ours",
         )
-    if not commands and (unrecorded := [run for run in about.runs if run.weights in (IN_PYTHON, IN_ARRAYS)]):
-        model, origin = unrecorded[0].model, unrecorded[0].weights.removeprefix("as ")
+    unrecorded = [run for run in about.runs if run.weights.kind in ("python", "arrays")]
+    if unrecorded and not commands:
+        model, origin = unrecorded[0].model, str(unrecorded[0].weights).removeprefix("as ")
         raise DataError(
             f"the model {model} was {origin}, and its results do not record how it was made",
             where=str(folder),
@@ -212,12 +188,12 @@ def submit(
         "url": url,
         "note": note,
         "outliers": outliers or trained_on_outliers(about),
-        "commands": list(commands) or [command_of(evaluation)],
+        "commands": list(commands) or [with_bootstrap(about)],
         "facts": facts_of(folder).model_dump(mode="json"),
     }
     validate(LeaderboardEntry, entry, where=f"entry {entry_name}")
     target = (_entries() if to is None else Path(to)) / entry_name
-    names = [name for name in (*FILES, SWEPT, ABOUT) if (folder / name).exists()]
+    names = [name for name in (*TABLES, ABOUT) if (folder / name).exists()]
     size = sum((folder / name).stat().st_size for name in names)
     if size > MAX_ENTRY_SIZE:
         message = f"its files have {size / (1 << 20):,.0f} MiB, an entry {MAX_ENTRY_SIZE >> 20} at most"
@@ -237,16 +213,16 @@ def submit(
     return target
 
 
-def trained_on_outliers(about: About) -> str:
+def trained_on_outliers(about: ResultsMetadata) -> str:
     """Return the outliers that `train` trained the networks of results on; "" where none are recorded."""
     benchmarks: dict[str, None] = {}
     for run in about.runs:
-        if not run.weights.startswith(TRAINED):
+        if not run.weights.folder:
             continue
         from ..training.checkpoints.files import read_metadata  # needs torch, which results of arrays do not
 
         with suppress(SplitsError):  # the folder is elsewhere
-            trained = read_metadata(run.weights.removeprefix(TRAINED))
+            trained = read_metadata(run.weights.folder)
             if trained["outliers"] != "none":
                 benchmarks[trained["benchmark"]["name"]] = None
     return ", ".join(f"external training images of {name}" for name in benchmarks)

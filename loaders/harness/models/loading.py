@@ -9,10 +9,11 @@ from typing import Any
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.untrusted import open_untrusted
 
-from ..plugins import IN_PYTHON, require_range
+from ..plugins import require_range
 from .class_map import ClassMapping
 from .devices import get_device
 from .model import ClassChoice, Model
+from .origin import IN_PYTHON, OriginKind, WeightsOrigin
 from .sources import LoadedModel, ModelRequest
 from .sources.objects import from_import, from_object
 from .sources.registry import SOURCES, file_sources
@@ -130,14 +131,18 @@ def names_code(spec: str) -> bool:
     return bool(colon) and prefix not in SOURCES and name.isidentifier()
 
 
-def _origin_of_weights(spec: Any, weights: str | Path | None) -> str:
-    """Return a description of where a model's weights come from."""
+def _origin_of_weights(spec: Any, weights: str | Path | None) -> WeightsOrigin:
+    """Return where a model's weights come from."""
+    text = spec if isinstance(spec, str) else ""
     if weights is not None:
-        return f"file {weights}" if split_key(weights)[0].is_file() else str(weights)
-    if not isinstance(spec, str):
+        kind: OriginKind = "file" if split_key(weights)[0].is_file() else "named"
+        return WeightsOrigin(kind=kind, spec=text, weights=str(weights))
+    if not text:
         return IN_PYTHON
-    prefix, _, name = spec.partition(":")
-    return f"published, {spec}" if prefix in SOURCES and not Path(name).exists() else spec
+    prefix, _, name = text.partition(":")
+    if prefix in SOURCES and not Path(name).exists():
+        return WeightsOrigin(kind="published", spec=text)
+    return WeightsOrigin(kind="trained" if prefix == "trained" else "model", spec=text)
 
 
 def _load(spec: Any, request: ModelRequest) -> LoadedModel:

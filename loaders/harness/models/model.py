@@ -16,12 +16,13 @@ from wordnet_splits.base.errors import DataError
 
 from ..array_checks import gives_logits, logit_notes
 from ..arrays import NEEDS_HEAD, Head, array_of
-from ..plugins import IN_PYTHON, USER_CODE_ERRORS, user_errors
+from ..plugins import USER_CODE_ERRORS, user_errors
 from .class_map import ClassMap, ClassMapping, LabelSpace, class_map
 from .head import HookedNetwork, check_logits, refuse_complex
 from .hooks import capture_outputs
 from .keys import content_stamp, is_quantised, model_key
 from .maps import STAGES, find_stages
+from .origin import IN_PYTHON
 from .sources.first_batch import DeadlineError, compute_within
 from .sources.registry import LoadedModel
 from .transforms import Normalise, Transform

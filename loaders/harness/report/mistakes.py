@@ -21,6 +21,7 @@ from wordnet_splits.wordnet.taxonomy import Taxonomy
 from ...opening import PackedFolders
 from ..comparison.entries import Entry
 from ..detectors.parsing import as_shown, is_log_probability
+from ..evaluation.scores import MODEL, predicted_keys
 from ..semantics import ClassName, classes_of, similarities
 
 THUMBNAIL = 96
@@ -67,18 +68,14 @@ def worst_mistakes(entry: Entry, manifest: Manifest, limit: int) -> list[Mistake
     """
     evaluation, number = entry.runs[0]
     evaluation.results.require_scores("the worst mistakes")
-    predictions = [row for row in evaluation.results.predictions.to_pylist() if row["run"] == number]
-    of_detector = [row for row in predictions if row["detector"] == entry.detector]
-    rows = of_detector or [row for row in predictions if not row["detector"]]
-    confidences = {
-        (row["group"], row["source"], row["image_id"]): row["confidence"]
-        for row in evaluation.results.scores.to_pylist()
-        if row["run"] == number and row["detector"] == entry.detector
-    }
+    results, key = evaluation.results, (entry.detector, number)
+    own = key in predicted_keys(results.predictions)
+    rows = results.predicted(number, entry.detector if own else MODEL).to_pylist()
+    confidences = results.confidences(*key).tolist()
     right: list[ConfidentRow] = []
     mistakes: dict[str, list[ConfidentRow]] = {kind: [] for kind in KINDS}
-    for row in rows:
-        confident_row = (confidences[row["group"], row["source"], row["image_id"]], row)
+    for confident_row in zip(confidences, rows, strict=True):
+        row = confident_row[1]
         if row["role"] in ("near", "far"):
             mistakes["unknown"].append(confident_row)
         elif row["role"] == "id" and row["label"] >= 0 and row["prediction"] is not None:

@@ -13,7 +13,7 @@ from wordnet_splits.base.plotting import plot_svg
 from wordnet_splits.datasets.sources.roots import Roots
 
 from ...opening import PackedFolders
-from ..comparison.entries import Draw, ResultsOrFolder
+from ..comparison.entries import BenchmarkResults, ResultsOrFolder
 from ..comparison.side_by_side import Comparison, ComparisonOptions, compare_draws_of
 from ..evaluation.sentences import lines_below
 from ..evaluation.sweeps import params_text, sweep_details
@@ -184,7 +184,11 @@ def _drawn(kinds: Iterable[tuple[str, Selection]], letter: str) -> tuple[list[Dr
 
 
 def _mistakes(
-    draw: Draw, comparison: Comparison, limit: int, roots: Roots | None, packed: PackedFolders | None
+    draw: BenchmarkResults,
+    comparison: Comparison,
+    limit: int,
+    roots: Roots | None,
+    packed: PackedFolders | None,
 ) -> tuple[list[Mistake], str, list[str]]:
     """Return the mistakes of the best entry, its name, and sentences on those that are not shown."""
     best = comparison.rankings[0].entries[0]
@@ -199,7 +203,7 @@ def _mistakes(
     return mistakes, name, notes
 
 
-def _overview(draw: Draw) -> Iterator[Table]:
+def _overview(draw: BenchmarkResults) -> Iterator[Table]:
     """Yield the networks, the sets with their numbers of images, and the detectors."""
     rows = []
     for evaluation in draw.results:
@@ -207,10 +211,10 @@ def _overview(draw: Draw) -> Iterator[Table]:
             used = run.class_map
             classes = "all" if used is None else f"{used.columns} of {used.of} ({used.mapping})"
             transforms = " | ".join(dict.fromkeys(run.transforms.values()))
-            rows.append((run.name, run.weights, run.device, transforms, classes, run.model_key[:12]))
+            rows.append((run.name, str(run.weights), run.device, transforms, classes, run.model_key[:12]))
     columns = ("model", "weights", "device", "transform", "classes", "key")
     yield Table("Networks", columns, tuple(rows))
-    sets = draw.entries[0].scored()[0].sets
+    sets = draw.entries[0].scored()[0]
     counts = tuple(
         (name, score_set.role, f"{len(score_set.confidence):,}") for name, score_set in sets.items()
     )
@@ -219,6 +223,6 @@ def _overview(draw: Draw) -> Iterator[Table]:
     for entry in draw.entries:
         name = " ".join(part for part in entry.label if part)
         for evaluation, number in entry.runs:
-            row = evaluation.results.rows(detector=entry.detector, run=number)[0]
-            detectors.append((name, params_text(row["params"]), row["chosen_on"] or "given"))
+            facts = evaluation.results.about.detector(entry.detector, number)
+            detectors.append((name, params_text(facts.params), facts.chosen_on or "given"))
     yield Table("Detectors", ("detector", "parameters", "chosen on"), tuple(dict.fromkeys(detectors)))

@@ -1,13 +1,4 @@
-"""The open score table: the confidence of every image by every detector of every network, as Parquet.
-
-::
-
-    scores.json                                      sealed: benchmarks, checksums, how images are numbered
-    images.parquet                                   benchmark, image, source, image_id, group, role, label
-    models.parquet                                   benchmark, model, network, run, entry, model_key
-    confidences/benchmark=B/model=M/ENTRY.parquet    image, detector, confidence, correct
-    predictions/benchmark=B/model=M/ENTRY.parquet    image, prediction, probabilities of the network itself
-"""
+"""The scores of several results as one table, and metrics of any scores on any subset of their images."""
 
 from __future__ import annotations
 

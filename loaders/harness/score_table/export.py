@@ -1,49 +1,77 @@
-"""`export_scores`: the scores of entries as one partitioned table."""
+"""`export_scores`: the score tables of several results on a benchmark as one."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Final, Literal
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
 
 from wordnet_splits.base import files
-from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.jsonable import Jsonable
-from wordnet_splits.base.parquet import write_table
+from wordnet_splits.base.parquet import read_table, write_table
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.schemas import write_sealed
-from wordnet_splits.base.untrusted import sha256_of
-from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.base.schemas import BenchmarkName, Count, read_sealed, write_sealed
+from wordnet_splits.base.untrusted import GiB, sha256_of
 
-from ..arrays import Array
-from ..evaluation.results import Results
-from ..evaluation.rows_from_scores import DetectorRun, blocks, image_keys, scored_images
-from ..evaluation.schema import MODEL, About, RunFacts
-from .layout import (
-    CONFIDENCES,
-    CONFIDENCES_FOLDER,
-    DESCRIPTION,
+from ..evaluation.metadata import DetectorFacts, MetadataPart, ResultsMetadata, RunFacts
+from ..evaluation.results import SCORED, Results
+from ..evaluation.scores import (
     IMAGES,
-    IMAGES_FILE,
-    LARGEST_PART,
-    MODELS,
-    MODELS_FILE,
-    PREDICTIONS,
-    PREDICTIONS_FOLDER,
-    QUICK,
-    TableBenchmark,
-    TableDescription,
-    part_path,
+    DetectorRun,
+    check_scores,
+    column_of,
+    image_keys,
+    predicted_keys,
+    prediction_schema,
+    score_schema,
 )
 
-LONGEST_NAME = 80
-OF_TABLE = {DESCRIPTION, IMAGES_FILE, MODELS_FILE, CONFIDENCES_FOLDER, PREDICTIONS_FOLDER}
-PREDICTED = ("prediction", "target_probability", "max_probability")
+DESCRIPTION: Final = "scores.json"
+LARGEST_FILE: Final = 64 * GiB
+QUICK: Final = 3
+"""Level of zstd: level 19 takes 15 times as long and saves 6%."""
+
+
+class Network(MetadataPart):
+    """A network of an exported table.
+
+    Attributes
+    ----------
+    run : its number in the columns. model : the model that it is a run of. name : its own name.
+    entries : the results that it comes from. transforms : keys of its transforms.
+    """
+
+    run: Count
+    model: str
+    name: str
+    model_key: str
+    transforms: list[str]
+    entries: list[str]
+
+
+class ScoreTableMetadata(MetadataPart):
+    """``scores.json``: what the columns are of, and the SHA-256 of both files.
+
+    Attributes
+    ----------
+    detectors : facts of each column of confidences, in order. notes : sentences on what was left out.
+    """
+
+    schema_: Literal[2] = Field(alias="schema")
+    benchmark: BenchmarkName
+    version: Count
+    images_fingerprint: str | None
+    evaluation_fingerprint: str
+    networks: list[Network]
+    detectors: list[DetectorFacts]
+    notes: list[str]
+    files: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -52,8 +80,8 @@ class ScoreExport(Jsonable):
 
     Attributes
     ----------
-    out : the folder. images, models, detectors, scores : numbers in the table, of all benchmarks.
-    bytes : of all files. notes : sentences on what was left out.
+    out : the folder. images, models, detectors, scores : numbers in the tables, of all benchmarks.
+    bytes : of all files. left_out : sentences on runs without scores.
     """
 
     out: str
@@ -64,7 +92,6 @@ class ScoreExport(Jsonable):
     scores: int
     bytes: int
     left_out: tuple[str, ...]
-    notes: tuple[str, ...]
 
 
 def export_scores(
@@ -74,322 +101,190 @@ def export_scores(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> ScoreExport:
-    """Write the scores of results, or of entries of a leaderboard, as one table; see `score_table`.
+    """Write the scores of results, or of entries of a leaderboard, as one table for each benchmark.
 
-    Confidences are the float32 of the results, from which their metrics were computed: metrics of the table
-    equal those of the entries. Networks are told apart by fingerprint and transform.
+    ``OUT/BENCHMARK`` gets ``scores.parquet`` and ``predictions.parquet``, in the form of results (see
+    `evaluation.scores`), and ``scores.json``. Networks are told apart by fingerprint and transform, and
+    numbered anew. A cell is empty where an entry has no score of an image that another one has.
 
     Parameters
     ----------
     entries : folders that ``run`` or ``submit`` wrote, on any benchmarks.
-    out : folder of the table. overwrite : replace a table there.
+    out : folder of the tables. overwrite : replace tables there.
 
     Raises
     ------
-    DataError : no entry has scores, one is damaged, or two have scores of one detector and network, or other
-        images under the name of one benchmark.
-    OutputError : ``out`` cannot be written, holds a table (not with ``overwrite``), or other files.
+    DataError : no entry has scores, one is damaged, or two have scores of one detector and network, or are of
+        different images of one benchmark.
+    OutputError : ``out`` cannot be written, holds tables (not with ``overwrite``), or other files.
     """
     folders = [Path(entries)] if isinstance(entries, str | Path) else [Path(entry) for entry in entries]
     out = Path(out)
-    files.refuse_folder(out, OF_TABLE, holding="a score table", overwrite=overwrite)
-    table = _Table()
+    tables: dict[str, _Table] = {}
+    left_out = []
     for folder in folders:
-        table.add(folder, Results.read(folder))
-    if not table.parts:
+        results = Results.read(folder)
+        about = results.about
+        if about.unscored_runs:
+            runs = ", ".join(map(str, about.unscored_runs))
+            left_out.append(f"{folder}: the entry has no scores of runs {runs}")
+        if results.has_scores:
+            tables.setdefault(about.benchmark, _Table(about)).add(folder, results)
+    if not tables:
         raise DataError("no scores of images are there", where=", ".join(map(str, folders)))
     with files.locked(out, busy="another export is writing here"):
         files.restore(out)
-        files.refuse_folder(out, OF_TABLE, holding="a score table", overwrite=overwrite)
-        with files.replacing_folder(out) as part:
-            scores = table.write(part, progress or Silent())
-    sizes = [path.stat().st_size for path in out.rglob("*") if path.is_file()]
+        held = {path.name for path in out.glob("*") if (path / DESCRIPTION).is_file()}
+        files.refuse_folder(out, held, holding="score tables", overwrite=overwrite)
+        with (
+            files.replacing_folder(out) as part,
+            (progress or Silent()).task("benchmarks written", len(tables)) as task,
+        ):
+            for benchmark, table in tables.items():
+                table.write(part / benchmark, left_out)
+                task.advance()
+    written = tables.values()
     return ScoreExport(
         str(out),
-        tuple(table.benchmarks),
-        sum(len(benchmark.images) for benchmark in table.benchmarks.values()),
-        len({(p.benchmark, p.model) for p in table.parts}),
-        len({detector for p in table.parts for detector, _ in p.keys}),
-        scores,
-        sum(sizes),
-        tuple(table.left_out),
-        tuple(table.notes),
+        tuple(tables),
+        sum(table.scores.num_rows for table in written),
+        sum(len(table.networks) for table in written),
+        len({facts.detector for table in written for facts in table.detectors.values()}),
+        sum(
+            table.scores.num_rows - column.null_count
+            for table in written
+            for column in table.scores.columns[len(IMAGES) :]
+        ),
+        sum(path.stat().st_size for path in out.rglob("*") if path.is_file()),
+        tuple(left_out),
     )
-
-
-class _Benchmark:
-    """The test images of one benchmark, numbered in their order."""
-
-    def __init__(self, about: About) -> None:
-        self.about = about
-        self.images: dict[str, tuple[Any, ...]] = {}
-        manifest_images = _manifest_images(about)
-        self.of_manifest = manifest_images is not None
-        if manifest_images is not None:
-            self.images = dict(_image_rows(manifest_images))
-        self._numbers: dict[str, int] = {}
-
-    def add(self, predictions: pa.Table, where: str) -> None:
-        """Add the images of an entry; those of a manifest are all there already."""
-        for (detector, _), table in blocks(predictions, "predictions"):
-            for key, row in () if detector else _image_rows(table):
-                earlier_row = self.images.get(key)
-                if earlier_row is None and self.of_manifest:
-                    message = f"{row[1]} of {row[3]} is not an image of {self.about.benchmark}"
-                    raise DataError(message, where=where)
-                if earlier_row not in (None, row):
-                    message = f"{row[1]} of {row[3]} has another class, role or label elsewhere"
-                    raise DataError(message, where=where)
-                self.images.setdefault(key, row)
-
-    def fix_order(self) -> None:
-        """Number the images in the order of the manifest, else by set and id."""
-        if not self.of_manifest:
-            self.images = dict(sorted(self.images.items()))
-        self._numbers = {key: number for number, key in enumerate(self.images)}
-
-    def numbers(self, keys: Array) -> Array:
-        """Return the number (n,) int32 of each image."""
-        return np.fromiter((self._numbers[key] for key in keys.tolist()), np.int32, len(keys))
-
-    def table(self) -> pa.Table:
-        """Return the rows of ``images.parquet``."""
-        columns = list(zip(*self.images.values(), strict=True))
-        count = len(self.images)
-        values = [[self.about.benchmark] * count, range(count), *columns]
-        arrays = [pa.array(list(v), f.type) for f, v in zip(IMAGES, values, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=IMAGES)
-
-    def description(self) -> TableBenchmark:
-        """Return its part of ``scores.json``."""
-        return TableBenchmark(
-            name=self.about.benchmark,
-            version=self.about.version,
-            images_fingerprint=self.about.images_fingerprint,
-            numbered_by="manifest" if self.of_manifest else "entries",
-            images=len(self.images),
-        )
-
-
-def _image_rows(table: pa.Table) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yield the key of each image, and its columns of `IMAGES` after the number."""
-    columns = (table[name].to_pylist() for name in IMAGES.names[2:])
-    yield from zip(image_keys(table).tolist(), zip(*columns, strict=True), strict=True)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The detectors of one network in one entry.
-
-    Attributes
-    ----------
-    keys : detectors and runs. predictions : run of the network's own predictions, None for an ensemble.
-    """
-
-    benchmark: str
-    model: str
-    entry: str
-    results: Results
-    facts: RunFacts
-    model_key: str
-    transform_key: str
-    keys: tuple[DetectorRun, ...]
-    predictions: int | None
 
 
 @dataclass
 class _Table:
-    """A table to be written."""
+    """The merged table of one benchmark.
 
-    benchmarks: dict[str, _Benchmark] = field(default_factory=dict)
-    parts: list[_Part] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    entries: list[str] = field(default_factory=list)
-    _slugs: dict[tuple[str, str, str], str] = field(default_factory=dict)
-    _owners: dict[tuple[str, str, str, str], str] = field(default_factory=dict)
+    Attributes
+    ----------
+    rows : name of an image -> its row.
+    """
+
+    about: ResultsMetadata
+    scores: pa.Table = field(default_factory=lambda: score_schema(()).empty_table())
+    predictions: pa.Table = field(default_factory=lambda: prediction_schema(()).empty_table())
+    rows: dict[str, int] = field(default_factory=dict)
+    networks: dict[tuple[str, ...], Network] = field(default_factory=dict)
+    detectors: dict[DetectorRun, DetectorFacts] = field(default_factory=dict)
 
     def add(self, folder: Path, results: Results) -> None:
-        """Add the scores of an entry."""
-        about, entry = results.about, self._entry_name(folder)
-        if results.unscored_runs:
-            runs = ", ".join(map(str, results.unscored_runs))
-            self.left_out.append(f"{folder}: the entry has no scores of runs {runs}")
-        if not results.has_scores:
-            return
-        self.entries.append(entry)
-        self._benchmark(about, str(folder)).add(results.predictions, str(folder))
-        uses = {
-            (row["detector"], row["run"]): (row["model_key"], row["transform_key"])
-            for row in results.results.select(["detector", "run", "model_key", "transform_key"])
-            .group_by(["detector", "run", "model_key", "transform_key"], use_threads=False)
-            .aggregate([])
-            .to_pylist()
+        """Add the scores and predictions of an entry."""
+        if results.about.fingerprints != self.about.fingerprints:
+            message = f"is of other images of {self.about.benchmark} than another entry"
+            raise DataError(message, where=str(folder), hint="export them into tables of their own")
+        self._add_images(folder, results.scores)
+        unscored = results.about.unscored_runs
+        numbers = {
+            run.run: self._number(folder, run) for run in results.about.runs if run.run not in unscored
         }
-        scored = [key for key, _ in blocks(results.scores.select(["detector", "run"]), "scores")]
-        networks: dict[tuple[str, str], list[DetectorRun]] = {}
-        for key in scored:
-            networks.setdefault(uses[key], []).append(key)
-        runs_by_number = {facts.run: facts for facts in about.runs}
-        for (model_key, transform_key), keys in networks.items():
-            facts = runs_by_number[keys[0][1]]
-            is_network = (
-                uses.get((MODEL, facts.run)) == (model_key, transform_key) or model_key == facts.model_key
-            )
-            name = _network_name(about, facts) if is_network else f"{facts.model}-ensemble"
-            slug = self._slug(about.benchmark, name, model_key, transform_key)
-            for detector, _ in keys:
-                owner = self._owners.setdefault(
-                    (about.benchmark, model_key, transform_key, detector), str(folder)
+        own_rows = {key: row for row, key in enumerate(image_keys(results.scores).tolist())}
+        rows = pa.array([own_rows.get(key) for key in self.rows], pa.int64())
+        columns = {name: self.scores[name] for name in self.scores.column_names}
+        for facts in results.about.detectors:
+            if facts.run in unscored:
+                continue
+            key = (facts.detector, numbers[facts.run])
+            if key in self.detectors:
+                message = f"holds scores of {facts.detector} on a network, as another entry does"
+                raise DataError(message, where=str(folder), hint="leave one of them out")
+            runs = tuple(numbers[run] for run in facts.runs)
+            self.detectors[key] = facts.model_copy(update={"run": key[1], "runs": runs})
+            columns[column_of(key)] = results.scores[column_of((facts.detector, facts.run))].take(rows)
+        self.scores = pa.table(columns).combine_chunks()
+        predicted = {name: self.predictions[name] for name in self.predictions.column_names}
+        for name, run in predicted_keys(results.predictions):
+            for column in (f.name for f in prediction_schema([(name, run)])):
+                value = column.partition("/")[0]
+                values = results.predictions[column].take(rows)
+                renamed = f"{value}/{column_of((name, numbers[run]))}"
+                known = predicted.get(renamed)
+                predicted[renamed] = values if known is None else pc.coalesce(known, values)
+        self.predictions = pa.table(predicted).combine_chunks()
+
+    def _add_images(self, folder: Path, scores: pa.Table) -> None:
+        """Add rows for the images that no earlier entry has."""
+        images = scores.select(IMAGES.names)
+        new = []
+        earlier = self.scores.select(IMAGES.names).to_pylist()
+        for row, (key, image) in enumerate(zip(image_keys(images).tolist(), images.to_pylist(), strict=True)):
+            if key not in self.rows:
+                self.rows[key] = len(self.rows)
+                new.append(row)
+            elif self.rows[key] < len(earlier) and earlier[self.rows[key]] != image:
+                message = (
+                    f"{image['image_id']} of {image['group']} has another class, role or label elsewhere"
                 )
-                if owner != str(folder):
-                    message = f"holds scores of {detector} on {facts.name}, as {owner} does"
-                    raise DataError(message, where=str(folder), hint="leave one of them out")
-            self.parts.append(
-                _Part(
-                    about.benchmark,
-                    slug,
-                    entry,
-                    results,
-                    facts,
-                    model_key,
-                    transform_key,
-                    tuple(keys),
-                    facts.run if is_network else None,
-                )
+                raise DataError(message, where=str(folder))
+        added = images.take(pa.array(new, pa.int64()))
+        nulls = {f.name: pa.nulls(len(new), f.type) for f in self.scores.schema}
+        self.scores = pa.concat_tables(
+            [self.scores, pa.table(nulls | {name: added[name] for name in IMAGES.names})]
+        )
+        if self.predictions.num_columns:
+            nulls = {f.name: pa.nulls(len(new), f.type) for f in self.predictions.schema}
+            self.predictions = pa.concat_tables([self.predictions, pa.table(nulls)])
+
+    def _number(self, folder: Path, facts: RunFacts) -> int:
+        """Return the number of a network, a new one for one that no earlier entry has."""
+        identity = (facts.model_key, *sorted(facts.transforms))
+        network = self.networks.get(identity)
+        if network is None:
+            network = self.networks[identity] = Network(
+                run=len(self.networks),
+                model=facts.model,
+                name=facts.name,
+                model_key=facts.model_key,
+                transforms=sorted(facts.transforms),
+                entries=[],
             )
+        if folder.resolve().name not in network.entries:
+            network.entries.append(folder.resolve().name)
+        return network.run
 
-    def _entry_name(self, folder: Path) -> str:
-        name = _slugged(folder.resolve().name)
-        while name in self.entries:
-            name = f"{name}-{len(self.entries)}"
-        return name
-
-    def _benchmark(self, about: About, where: str) -> _Benchmark:
-        benchmark = self.benchmarks.get(about.benchmark)
-        if benchmark is not None:
-            if benchmark.about.images_fingerprint != about.images_fingerprint:
-                message = f"is of other images of {about.benchmark} than another entry"
-                raise DataError(message, where=where, hint="export them into tables of their own")
-            return benchmark
-        benchmark = self.benchmarks[about.benchmark] = _Benchmark(about)
-        if not benchmark.of_manifest:
-            self.notes.append(
-                f"{about.benchmark} is not here, or incomplete: its images are those of the entries"
-            )
-        return benchmark
-
-    def _slug(self, benchmark: str, name: str, model_key: str, transform_key: str) -> str:
-        """Return the name of a network's partition, unique in its benchmark."""
-        identity = (benchmark, model_key, transform_key)
-        if identity not in self._slugs:
-            slugs = {
-                slug for (benchmark_name, _, _), slug in self._slugs.items() if benchmark_name == benchmark
-            }
-            slug = _slugged(name)
-            if slug in slugs:
-                slug = f"{slug}-{model_key[:8]}"
-            if slug in slugs:
-                slug = f"{slug}-{transform_key[:8]}"
-            self._slugs[identity] = slug
-        return self._slugs[identity]
-
-    def write(self, folder: Path, progress: Progress) -> int:
-        """Write every file of the table, and return the number of scores."""
-        for benchmark in self.benchmarks.values():
-            benchmark.fix_order()
-        tables = {
-            IMAGES_FILE: pa.concat_tables(benchmark.table() for benchmark in self.benchmarks.values()),
-            MODELS_FILE: _models(self.parts),
-        }
-        for name, table in tables.items():
-            write_table(table, folder / name)
-        scores = 0
-        with progress.task("networks written", len(self.parts)) as task:
-            for part in self.parts:
-                scores += self._write_part(folder, part)
-                task.advance()
-        description = TableDescription(
-            schema=1,
-            benchmarks=[benchmark.description() for benchmark in self.benchmarks.values()],
-            entries=self.entries,
-            notes=[*self.left_out, *self.notes],
-            files={
-                path.relative_to(folder).as_posix(): sha256_of(path, largest=LARGEST_PART)
-                for path in sorted(folder.rglob("*.parquet"))
-            },
+    def write(self, folder: Path, notes: Sequence[str]) -> None:
+        """Write both files and the description."""
+        order = [column_of(key) for key in self.detectors]
+        tables = (self.scores.select([*IMAGES.names, *order]), self.predictions)
+        for name, table in zip(SCORED, tables, strict=True):
+            write_table(table, folder / name, compression_level=QUICK, split_bytes=True)
+        description = ScoreTableMetadata(
+            schema=2,
+            benchmark=self.about.benchmark,
+            version=self.about.version,
+            images_fingerprint=self.about.images_fingerprint,
+            evaluation_fingerprint=self.about.evaluation_fingerprint,
+            networks=list(self.networks.values()),
+            detectors=list(self.detectors.values()),
+            notes=list(notes),
+            files={name: sha256_of(folder / name, largest=LARGEST_FILE) for name in SCORED},
         )
         write_sealed(folder / DESCRIPTION, description.model_dump(mode="json", by_alias=True))
-        return scores
-
-    def _write_part(self, folder: Path, part: _Part) -> int:
-        benchmark = self.benchmarks[part.benchmark]
-        keys = set(part.keys)
-        parts, scores = [], 0
-        for key, images, confidence in scored_images(part.results.scores, part.results.predictions):
-            if key not in keys:
-                continue
-            numbers = benchmark.numbers(images.keys)
-            order = np.argsort(numbers, kind="stable")
-            correct, labelled = images.correctness()
-            columns = {
-                "image": pa.array(numbers[order]),
-                "detector": pa.repeat(pa.scalar(key[0]), len(order)),
-                "confidence": pa.array(confidence[order], pa.float32()),
-                "correct": pa.array(correct[order], mask=~labelled[order]),
-            }
-            parts.append(pa.table(columns, schema=CONFIDENCES))
-            scores += len(order)
-        path = part_path(CONFIDENCES_FOLDER, part.benchmark, part.model, part.entry)
-        write_table(pa.concat_tables(parts), folder / path, compression_level=QUICK)
-        network_key = None if part.predictions is None else ("", part.predictions)
-        for key, table in blocks(part.results.predictions, "predictions"):
-            if key == network_key:
-                numbers = benchmark.numbers(image_keys(table))
-                table = table.select(PREDICTED).add_column(0, "image", pa.array(numbers))
-                table = table.take(pa.array(np.argsort(numbers, kind="stable"))).cast(PREDICTIONS)
-                path = part_path(PREDICTIONS_FOLDER, part.benchmark, part.model, part.entry)
-                write_table(table, folder / path)
-        return scores
 
 
-def _network_name(about: About, facts: RunFacts) -> str:
-    """Return the name of a network: that of its model, and its own where there are several runs."""
-    if facts.name.startswith(facts.model):
-        return facts.name
-    return facts.model if len(about.runs_of(facts.model)) == 1 else f"{facts.model}-{facts.name}"
+def read_scores(folder: Path) -> tuple[ScoreTableMetadata, pa.Table, pa.Table]:
+    """Return the description, scores and predictions of an exported table.
 
-
-def _models(parts: Sequence[_Part]) -> pa.Table:
-    """Return the rows of ``models.parquet``."""
-    rows = [
-        {
-            "benchmark": part.benchmark,
-            "model": part.model,
-            "name": part.facts.model,
-            "network": part.facts.name,
-            "run": part.facts.run,
-            "entry": part.entry,
-            "model_key": part.model_key,
-            "transform_key": part.transform_key,
-            "detectors": len(part.keys),
-        }
-        for part in parts
-    ]
-    return pa.Table.from_pylist(rows, schema=MODELS)
-
-
-def _manifest_images(about: About) -> pa.Table | None:
-    """Return the test images of a benchmark at hand, None where it is not, or is another version."""
-    if about.own_sets or about.images_fingerprint is None:
-        return None
-    try:
-        manifest = load_manifest(about.benchmark)
-    except SplitsError:
-        return None
-    tables = [images() for (split, _), images in manifest.parts.items() if split == "test"]
-    return pa.concat_tables(tables) if manifest.fingerprint == about.images_fingerprint else None
-
-
-def _slugged(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.+-]+", "-", name).strip("-.")[:LONGEST_NAME] or "model"
+    Raises
+    ------
+    DataError : a file is absent, damaged or altered, or has other columns than the description.
+    """
+    description = read_sealed(folder / DESCRIPTION, ScoreTableMetadata, hint="export the scores again")
+    tables = []
+    for name in SCORED:
+        if sha256_of(folder / name, largest=LARGEST_FILE) != description.files.get(name):
+            raise DataError("was altered: its checksum differs", where=str(folder / name))
+        tables.append(read_table(folder / name).replace_schema_metadata(None))
+    keys = [(facts.detector, facts.run) for facts in description.detectors]
+    runs = [network.run for network in description.networks]
+    where = (str(folder / SCORED[0]), str(folder / SCORED[1]))
+    check_scores(tables[0], tables[1], keys, runs, complete=False, where=where)
+    return description, tables[0], tables[1]

@@ -1,12 +1,11 @@
-"""`recompute`: any metric of a score table on any subset of its images."""
+"""`recompute`: any metric of stored scores on any subset of their images."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,28 +17,17 @@ from wordnet_splits.base.parquet import read_table, schema_of, write_table_file
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular, from_csv_cell
 from wordnet_splits.base.text_formats import csv_rows
-from wordnet_splits.metrics import ScoreSet, get_metric
+from wordnet_splits.metrics import get_metric
 from wordnet_splits.metrics.registry import OTHER_VALUES
 
 from ..arrays import Array
+from ..evaluation.metadata import MetricOptions
 from ..evaluation.metric_rows import metric_rows
-from ..evaluation.schema import MetricOptions
-from ..evaluation.sets import ORDER
+from ..evaluation.results import ABOUT, Results
+from ..evaluation.schema import table_of
+from ..evaluation.scores import IMAGES, ScoredImages, TestImages, confidences_of, scored_keys
 from ..plugins import split_list
-from .layout import (
-    AGAIN,
-    CONFIDENCES,
-    CONFIDENCES_FOLDER,
-    DESCRIPTION,
-    IMAGES,
-    IMAGES_FILE,
-    MODELS,
-    MODELS_FILE,
-    TableDescription,
-    part_path,
-    read_description,
-    read_part,
-)
+from .export import DESCRIPTION, read_scores
 
 ROWS = schema_of("benchmark model run:int32 detector group role metric value:float64 n_id:int64 n_ood:int64")
 LISTED = ("benchmark", "source", "group", "image_id")
@@ -92,14 +80,14 @@ def recompute(
     detectors: str | Collection[str] | None = None,
     progress: Progress | None = None,
 ) -> Recomputed:
-    """Return metrics of a score table, on all images or on a subset of them.
+    """Return metrics of results, or of exported scores, on all images or on a subset of them.
 
     The rows are those of results: ID against each OOD set, the means over near and over far sets, and both
-    pooled. On all images they equal those of the entries.
+    pooled. On all images they equal those of the results.
 
     Parameters
     ----------
-    scores : folder that `export_scores` wrote.
+    scores : folder that `export_scores` or `Results.write` wrote.
     metrics : name or names of metrics.
     subset : a .csv or .parquet file, or a table, with a column ``image_id`` and, where that is ambiguous,
         ``source``, ``group`` or ``benchmark``; other columns are ignored.
@@ -107,8 +95,8 @@ def recompute(
 
     Raises
     ------
-    UnknownNameError : no such metric or detector. DataError : the table is damaged or was altered; a listed
-        image is not in the table, or is ambiguous; the subset has no ID image of a benchmark.
+    UnknownNameError : no such metric or detector. DataError : a table is damaged or was altered; a listed
+        image is not in the tables, or is ambiguous; the subset has no ID image of a benchmark.
     """
     folder = as_path(scores, where="scores")
     if not isinstance(metrics, Collection):
@@ -121,157 +109,93 @@ def recompute(
             message = f"{name} is not computed from confidences, which is what the table has"
             raise DataError(message, where=str(folder), hint="the results of each entry have it")
         get_metric(name)
-    description = read_description(folder)
-    checksums = description.files
-    images = read_part(folder, IMAGES_FILE, IMAGES, checksums)
-    models = read_part(folder, MODELS_FILE, MODELS, checksums)
-    if subset is None:
-        listed = np.ones(images.num_rows, bool)
-    else:
+    tables = list(_read_tables(folder))
+    listed = [np.ones(table.scores.num_rows, bool) for table in tables]
+    if subset is not None:
         where = str(subset) if isinstance(subset, str | Path) else "subset"
-        listed = _listed(_read_list(subset), images, where=where)
-    benchmarks = _benchmarks(images, listed)
-    sizes = [size for benchmark in benchmarks.values() for size in benchmark.sizes]
-    notes = [
-        f"{size.benchmark}: the subset has no image of {size.group}" for size in sizes if not size.images
-    ]
+        listed = _listed(_read_list(subset), tables, where=where)
     rows: list[tuple[Any, ...]] = []
+    sizes: list[SubsetSize] = []
+    notes: list[str] = []
     labels: dict[str, None] = {}
-    _check_counts(description, images, models, folder)
-    used = [model for model in models.to_pylist() if model["benchmark"] in benchmarks]
-    with (progress or Silent()).task("networks measured", len(used)) as task:
-        for model in used:
-            path = part_path(CONFIDENCES_FOLDER, model["benchmark"], model["model"], model["entry"])
-            table = read_part(folder, path, CONFIDENCES, checksums)
-            blocks = [*_blocks(table, f"{folder}/{path}")]
-            if len(blocks) != model["detectors"]:
-                message = f"has {len(blocks)} detectors, not the {model['detectors']} of {MODELS_FILE}"
-                raise DataError(message, where=f"{folder}/{path}", hint=AGAIN)
-            for detector, block in blocks:
-                labels[detector] = None
-                if detectors is not None and detector not in detectors:
-                    continue
-                sets, missing = benchmarks[model["benchmark"]].score_sets(block, where=f"{folder}/{path}")
-                if missing:
-                    total = int(benchmarks[model["benchmark"]].listed.sum())
-                    notes.append(f"{model['network']}: {missing:,} of {total:,} images have no scores")
-                start = (model["benchmark"], model["model"], model["run"], detector)
-                rows += ((*start, *row) for row in _metric_rows(sets, names))
-            task.advance()
+    total = sum(len(scored_keys(table.scores)) for table in tables)
+    with (progress or Silent()).task("detectors measured", total) as task:
+        for table, kept in zip(tables, listed, strict=True):
+            if not kept.any():
+                continue
+            images = TestImages(table.scores)
+            sizes += (
+                SubsetSize(
+                    table.benchmark, group, role, int(kept[images.rows[group]].sum()), len(images.rows[group])
+                )
+                for group, role in images.roles.items()
+            )
+            for key in scored_keys(table.scores):
+                labels[key[0]] = None
+                if detectors is None or key[0] in detectors:
+                    confidence = np.where(kept, confidences_of(table.scores, key), np.nan)
+                    if missing := int(kept.sum() - np.isfinite(confidence).sum()):
+                        of = f"{missing:,} of {int(kept.sum()):,} images have no scores"
+                        notes.append(f"{table.models[key[1]]}: {of}")
+                    scored = ScoredImages(images, table.predictions, key)
+                    start = (table.benchmark, table.models[key[1]], key[1], key[0])
+                    rows += (
+                        (*start, *row) for row in _metric_rows(scored, confidence, names, table.benchmark)
+                    )
+                task.advance()
+    notes += (
+        f"{size.benchmark}: the subset has no image of {size.group}" for size in sizes if not size.images
+    )
     for detector in detectors or ():
         if detector not in labels:
-            raise unknown("detector of this table", detector, labels, where=str(folder))
-    columns = list(zip(*rows, strict=True)) or [()] * len(ROWS)
-    arrays = [pa.array(values, f.type) for values, f in zip(columns, ROWS, strict=True)]
-    return Recomputed(pa.Table.from_arrays(arrays, schema=ROWS), tuple(sizes), tuple(dict.fromkeys(notes)))
+            raise unknown("detector of these scores", detector, labels, where=str(folder))
+    return Recomputed(table_of(rows, ROWS), tuple(sizes), tuple(dict.fromkeys(notes)))
 
 
-def _check_counts(description: TableDescription, images: pa.Table, models: pa.Table, folder: Path) -> None:
-    """Raise DataError where the description, the images and the networks of a table contradict each other."""
-    counts = Counter(images["benchmark"].to_pylist())
-    if counts != {benchmark.name: benchmark.images for benchmark in description.benchmarks}:
-        message = f"its images are not those of {DESCRIPTION}: {counts.total():,}"
-        raise DataError(message, where=str(folder / IMAGES_FILE), hint=AGAIN)
-    if unlisted := set(models["benchmark"].to_pylist()) - set(counts):
-        message = f"has networks of {min(unlisted)}, of which there are no images"
-        raise DataError(message, where=str(folder / MODELS_FILE), hint=AGAIN)
-    rows = [*zip(*(models[name].to_pylist() for name in ("benchmark", "model", "entry")), strict=True)]
-    if len(set(rows)) < len(rows) or not {entry for *_, entry in rows} <= set(description.entries):
-        message = f"has a network twice, or one of no entry of {DESCRIPTION}"
-        raise DataError(message, where=str(folder / MODELS_FILE), hint=AGAIN)
-    if min(models["run"].to_pylist()) < 0:
-        raise DataError("has a run below 0", where=str(folder / MODELS_FILE), hint=AGAIN)
+class _Scores(NamedTuple):
+    """The scores and predictions of a benchmark, and the model of each run."""
+
+    benchmark: str
+    scores: pa.Table
+    predictions: pa.Table
+    models: Mapping[int, str]
 
 
-def _metric_rows(sets: Sequence[ScoreSet], names: Collection[str]) -> Iterator[tuple[Any, ...]]:
+def _read_tables(folder: Path) -> Iterator[_Scores]:
+    """Yield the tables of a folder of results, or of an export.
+
+    Raises
+    ------
+    DataError : there are none, or one is damaged or was altered.
+    """
+    if (folder / ABOUT).is_file():
+        results = Results.read(folder)
+        models = {run.run: run.model for run in results.about.runs}
+        if not results.has_scores:
+            results.require_scores("recomputing")
+        yield _Scores(results.about.benchmark, results.scores, results.predictions, models)
+        return
+    exported = sorted(path.parent for path in folder.glob(f"*/{DESCRIPTION}"))
+    if not exported:
+        hint = "give the folder that `run` or `scores export` wrote"
+        raise DataError("no scores here", where=str(folder), hint=hint)
+    for path in exported:
+        description, scores, predictions = read_scores(path)
+        models = {network.run: network.model for network in description.networks}
+        yield _Scores(description.benchmark, scores, predictions, models)
+
+
+def _metric_rows(
+    scored: ScoredImages, confidence: Array, names: Collection[str], benchmark: str
+) -> Iterator[tuple[Any, ...]]:
     """Yield (group, role, metric, value, n_id, n_ood) of some metrics, as results have them."""
+    sets = [scored.score_set(group, confidence) for group in scored.roles]
+    sets = [score_set for score_set in sets if len(score_set.confidence)]
+    if not any(score_set.role == "id" for score_set in sets):
+        raise DataError(f"the subset has no ID image of {benchmark} that was scored", where="subset")
     for row in metric_rows(sets, MetricOptions()):
         if row.metric.partition("[")[0] in names:
             yield row.group, row.role, row.metric, row.value, row.n_id, row.n_ood
-
-
-@dataclass(frozen=True, eq=False)
-class _Benchmark:
-    """The images of one benchmark.
-
-    Attributes
-    ----------
-    groups : set -> role, in the order of results. members : (n,) number of each image's set.
-    listed : (n,) whether the subset has it.
-    """
-
-    name: str
-    groups: dict[str, str]
-    members: Array
-    listed: Array
-
-    @property
-    def sizes(self) -> list[SubsetSize]:
-        """The number of images of each set, and of those in the subset."""
-        every = np.bincount(self.members, minlength=len(self.groups))
-        of_subset = np.bincount(self.members[self.listed], minlength=len(self.groups))
-        return [
-            SubsetSize(self.name, group, role, int(images), int(total))
-            for (group, role), images, total in zip(self.groups.items(), of_subset, every, strict=True)
-        ]
-
-    def score_sets(self, block: pa.Table, *, where: str) -> tuple[list[ScoreSet], int]:
-        """Return the scored images of the subset by set, and the number of those without a score."""
-        numbers = block["image"].to_numpy()
-        if len(numbers) and (numbers.min() < 0 or numbers.max() >= len(self.members)):
-            raise DataError(f"has an image that {self.name} has not", where=where, hint=AGAIN)
-        if (np.bincount(numbers, minlength=1) > 1).any():
-            raise DataError("has an image twice", where=where, hint=AGAIN)
-        rows = self.listed[numbers]
-        members, confidence = self.members[numbers[rows]], block["confidence"].to_numpy()[rows]
-        correct = np.array(block["correct"].fill_null(False))[rows]
-        labelled = np.asarray(block["correct"].is_valid())[rows]
-        sets = []
-        for number, (group, role) in enumerate(self.groups.items()):
-            of_group = members == number
-            if of_group.any():
-                is_labelled = labelled[of_group].all()
-                sets.append(
-                    ScoreSet(group, role, confidence[of_group], correct[of_group] if is_labelled else None)
-                )
-        if not any(score_set.role == "id" for score_set in sets):
-            raise DataError(f"the subset has no ID image of {self.name} that was scored", where=where)
-        return sets, int(self.listed.sum()) - len(members)
-
-
-def _benchmarks(images: pa.Table, listed: Array) -> dict[str, _Benchmark]:
-    """Return the benchmarks that a subset has images of."""
-    benchmarks = {}
-    names = np.array(images["benchmark"].to_pylist(), dtype=object)
-    for name in dict.fromkeys(names.tolist()):
-        rows = np.flatnonzero(names == name)
-        if not listed[rows].any():
-            continue
-        part = images.take(pa.array(rows))
-        if part["image"].to_pylist() != list(range(len(rows))):
-            raise DataError(f"the images of {name} are not numbered from 0", where=IMAGES_FILE, hint=AGAIN)
-        groups = part["group"].to_pylist()
-        roles = dict(zip(groups, part["role"].to_pylist(), strict=True))
-        if [roles[group] for group in groups] != part["role"].to_pylist():
-            raise DataError(f"a set of {name} has two roles", where=IMAGES_FILE, hint=AGAIN)
-        ordered = sorted(roles, key=lambda group: ORDER.index(roles[group]))
-        number = {group: n for n, group in enumerate(ordered)}
-        members = np.fromiter((number[group] for group in groups), np.int64, len(groups))
-        benchmarks[name] = _Benchmark(name, {g: roles[g] for g in ordered}, members, listed[rows])
-    return benchmarks
-
-
-def _blocks(table: pa.Table, where: str) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the rows of each detector, which are one block."""
-    encoded = table["detector"].combine_chunks().dictionary_encode()
-    codes = np.asarray(encoded.indices)
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1]) if len(codes) else np.empty(0, int)
-    if len(starts) != len(encoded.dictionary):
-        raise DataError("its rows are not sorted by detector", where=where, hint=AGAIN)
-    for detector, start, stop in zip(
-        encoded.dictionary.to_pylist(), starts.tolist(), [*starts[1:].tolist(), len(codes)], strict=True
-    ):
-        yield detector, table.slice(start, stop - start)
 
 
 def _read_list(subset: str | Path | pa.Table) -> pa.Table:
@@ -310,23 +234,26 @@ def _read_list(subset: str | Path | pa.Table) -> pa.Table:
     return table.select(names)
 
 
-def _listed(subset: pa.Table, images: pa.Table, *, where: str) -> Array:
-    """Return which images (n,) a list has; DataError for one that is absent or ambiguous."""
+def _listed(subset: pa.Table, tables: Sequence[_Scores], *, where: str) -> list[Array]:
+    """Return which images (n,) of each table a list has; DataError for one that is absent or ambiguous."""
     names = subset.column_names
-    keys = list(zip(*(images[name].to_pylist() for name in names), strict=True))
     listed_keys = set(zip(*(subset[name].to_pylist() for name in names), strict=True))
-    listed = np.fromiter((key in listed_keys for key in keys), bool, len(keys))
-    missing = listed_keys - {key for key, is_listed in zip(keys, listed.tolist(), strict=True) if is_listed}
-    if missing:
+    listed: list[Array] = []
+    sources: dict[tuple[str, ...], set[str]] = {}
+    for table in tables:
+        images = table.scores.select(IMAGES.names)
+        images = images.append_column("benchmark", pa.repeat(pa.scalar(table.benchmark), images.num_rows))
+        keys = list(zip(*(images[name].to_pylist() for name in names), strict=True))
+        listed.append(np.fromiter((key in listed_keys for key in keys), bool, len(keys)))
+        for key, source in zip(keys, images["source"].to_pylist(), strict=True):
+            if key in listed_keys:
+                sources.setdefault(key, set()).add(source)
+    if missing := listed_keys - sources.keys():
         example = " ".join(min(missing))
         raise DataError(
             f"{len(missing):,} listed images are not in the table, such as {example}", where=where
         )
     if "source" not in names and "group" not in names:
-        sources: dict[tuple[str, ...], set[str]] = {}
-        for key, source, is_listed in zip(keys, images["source"].to_pylist(), listed.tolist(), strict=True):
-            if is_listed:
-                sources.setdefault(key, set()).add(source)
         ambiguous = [key for key, of_key in sources.items() if len(of_key) > 1]
         if ambiguous:
             message = f"{' '.join(ambiguous[0])} is an image of {' and '.join(sorted(sources[ambiguous[0]]))}"

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pytest
-
-from loaders.harness.evaluation import check
 from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.schemas import CHECKSUM
@@ -97,19 +92,3 @@ def reseal(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
     document.pop(CHECKSUM)
     change(document)
     file.write_text(json.dumps({**document, CHECKSUM: digest_json(document)}))
-
-
-def recompute_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have ``check_results`` recompute equal scores and predictions once, whatever is altered beside them."""
-    derive = check.compute_rows  # type: ignore[attr-defined]
-    answers: dict[tuple[bytes, str, str], Any] = {}
-
-    def cached(scores: pa.Table, predictions: pa.Table, *facts: Any, **options: Any) -> Any:
-        options.pop("progress", None)
-        tables = repr((scores.to_pydict(), predictions.to_pydict())).encode()
-        key = (hashlib.sha256(tables).digest(), repr(facts), repr(options))
-        if key not in answers:
-            answers[key] = derive(scores, predictions, *facts, **options)
-        return answers[key]
-
-    monkeypatch.setattr(check, "compute_rows", cached)

@@ -49,31 +49,30 @@ SOME = slice(0, 40)
 LIES = {
     "no value": changed("results", "value", None),
     "values beyond numbers": changed("results", "value", float("inf")),
-    "parameters that are no JSON": changed("results", "params", "[" * 10_000),
-    "parameters of no end": changed("results", "params", "[" * 100_000),
-    "parameters of a list": changed("results", "params", "[1]"),
     "a detector of the results alone": changed("results", "detector", "x", rows=SOME),
     "another model per row": changed("results", "model", "y", rows=SOME),
     "a run that nobody described": changed("results", "run", 7, rows=SOME),
     "other metrics": changed("results", "metric", "zzz"),
     "sets of no name": changed("results", "group", ""),
     "no scores": lambda held: replace(held, scores=held.scores.slice(0, 0)),
-    "NaN among scores": changed("scores", "confidence", float("nan"), rows=SOME),
-    "scores of another run": changed("scores", "run", 99, rows=SOME),
-    "predictions beyond the classes": changed("predictions", "prediction", 2**31 - 1, rows=SOME),
-    "predictions below": changed("predictions", "prediction", -(2**31), rows=SOME),
-    "no predictions": changed("predictions", "prediction", None),
-    "labels beyond": changed("predictions", "label", 2**31 - 1, rows=SOME),
-    "probabilities beyond": changed("predictions", "max_probability", 1e30),
-    "classes that are none": changed("predictions", "class_id", "\x00" * 2000, rows=SOME),
-    "roles that are none": changed("predictions", "role", "friend", rows=SOME),
+    "NaN among scores": changed("scores", "mcp/0", float("nan"), rows=SOME),
+    "scores of another run": lambda held: replace(
+        held, scores=held.scores.rename_columns([*held.scores.column_names[:-1], "mls/99"])
+    ),
+    "predictions beyond the classes": changed("predictions", "prediction/(model)/0", 2**31 - 1, rows=SOME),
+    "predictions below": changed("predictions", "prediction/(model)/0", -(2**31), rows=SOME),
+    "no predictions": changed("predictions", "prediction/(model)/0", None),
+    "labels beyond": changed("scores", "label", 2**31 - 1, rows=SOME),
+    "probabilities beyond": changed("predictions", "max_probability/(model)/0", 1e30),
+    "classes that are none": changed("scores", "class_id", "\x00" * 2000, rows=SOME),
+    "roles that are none": changed("scores", "role", "friend", rows=SOME),
     "no auroc of classes": changed("by_class", "auroc", None),
     "similarities beyond": changed("by_class", "similarity", float("inf")),
 }
 
 
 REPORTED = (
-    *("no value", "parameters that are no JSON", "predictions beyond the classes", "no predictions"),
+    *("no value", "predictions beyond the classes", "no predictions"),
     *("classes that are none", "no auroc of classes"),
 )
 """Lies for which the whole page is made too, which takes seconds."""

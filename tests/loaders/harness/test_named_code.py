@@ -17,6 +17,7 @@ from loaders.harness import Results, evaluate, load_detector, load_model
 from loaders.harness.deployment.detector_folder import DESCRIPTION
 from loaders.harness.deployment.export import export_detector
 from loaders.harness.evaluation.check import check_results
+from loaders.harness.evaluation.scores import IMAGES
 from loaders.harness.training import train
 from loaders.harness.training.checkpoints.files import METADATA, build_from, portable_state, save_checkpoint
 from loaders.harness.training.checkpoints.recipe import load_recipe
@@ -92,11 +93,11 @@ def of_detector(name: str, exported: Path, _: Results) -> object:
 
 
 def of_results(name: str, _: Path, results: Results) -> object:
-    return export_detector(stored(results, weights=name), "msp")
+    return export_detector(stored(results, weights={"kind": "model", "spec": name}), "msp")
 
 
 def of_results_with_a_file(name: str, _: Path, results: Results) -> object:
-    return export_detector(stored(results, weights="file w.pt", name=f"{name} w.pt"), "msp")
+    return export_detector(stored(results, weights={"kind": "file", "spec": name, "weights": "w.pt"}), "msp")
 
 
 def of_trained_network(name: str, *_: Any) -> object:
@@ -160,16 +161,18 @@ def test_trusted_names_are_imported(exported: Path) -> None:
 @pytest.mark.parametrize("label", ["msp[],{}", "msp[T=1],{}", "{}", "preset:openood,{}"])
 def test_the_label_of_a_detector_is_not_imported_to_check_results(label: str, results: Results) -> None:
     label = label.format(NAMES[0])
-    tables = {name: relabelled(getattr(results, name), label) for name in ("results", "scores")}
-    replace(results, **tables).write("results")
-    assert not check_results("results").ok
+    facts = tuple(f.model_copy(update={"detector": label}) for f in results.about.detectors)
+    names = [label if name == "msp" else name for name in results.results["detector"].to_pylist()]
+    place = results.results.schema.names.index("detector")
+    relabelled = replace(
+        results,
+        results=results.results.set_column(place, "detector", pa.array(names, pa.string())),
+        scores=results.scores.rename_columns([*IMAGES.names, f"{label}/0"]),
+        about=results.about.model_copy(update={"detectors": facts}),
+    )
+    relabelled.write("results")
+    assert not check_results("results").ok  # the rows by class have another label
     assert not Path("ran").exists()
-
-
-def relabelled(table: pa.Table, label: str) -> pa.Table:
-    place = table.schema.names.index("detector")
-    names = [label if name == "msp" else name for name in table["detector"].to_pylist()]
-    return table.set_column(place, table.schema.field("detector"), pa.array(names, pa.string()))
 
 
 @pytest.mark.parametrize("name", ["preset:openood", "msp,knn", "", "[", "msp[x=1]", "msp[],evil_module:make"])

@@ -25,6 +25,7 @@ from loaders.harness.training.runs import choose_machine, plan_runs, train_runs 
 from loaders.harness.training.steps import DeviceData, reproducible  # noqa: E402 - imports torch
 from loaders.harness.training.trainer import Trainer  # noqa: E402 - imports torch
 from tests.imported import Imported  # noqa: E402 - imported with them
+from tests.loaders.harness.long_tables import long_scores  # noqa: E402
 from tests.loaders.harness.training.methods.stand_ins import recipe_of, small_data, spec_of  # noqa: E402 - imports torch
 from tests.raising import raises  # noqa: E402
 from wordnet_splits.base.errors import DataError  # noqa: E402 - imports torch
@@ -176,7 +177,7 @@ def test_detectors_of_every_kind_score(device: str) -> None:
     torch.manual_seed(0)
     module = build_network("small-cnn", 6, size=(8, 8)).eval()
     results = evaluate(module, "digits", DETECTORS, groups=["uniform"], device=device)
-    scores = results.scores.to_pandas()
+    scores = long_scores(results).to_pandas()
     assert scores["detector"].nunique() == DETECTORS.count(",") + 1
     assert np.isfinite(scores["confidence"]).all()
 

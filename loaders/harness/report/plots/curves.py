@@ -22,8 +22,6 @@ Curve = tuple[Array, Array]
 OOD_ROLES = ("near", "far", "external")
 GRID = 1001
 """Points of a mean over runs."""
-TRAINED = "trained:"
-"""Prefix of the weights of models that `unknown-eval train` trained."""
 GAMMAS = (("gamma_plus", "gamma+ (ID)"), ("gamma_minus", "gamma- (negatives)"), ("gamma", "gamma"))
 
 
@@ -152,9 +150,8 @@ def gammas_over_epochs(selection: Selection) -> Plot:
 
     histories = {}
     for network in selection.networks():
-        weights = network.facts.weights
-        if weights.startswith(TRAINED):
-            histories[network.name] = read_metadata(Path(weights.removeprefix(TRAINED)))["history"]
+        if folder := network.facts.weights.folder:
+            histories[network.name] = read_metadata(Path(folder))["history"]
     panels = []
     for column, label in GAMMAS:
         lines = []

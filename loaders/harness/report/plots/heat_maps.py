@@ -61,7 +61,7 @@ def mean_softmax(selection: Selection) -> Plot:
         )
     panels = []
     for group in selection.roles:
-        table = scored_images(network.results.results, network.facts, manifest, group)
+        table = scored_images(network.results.results, manifest, group)
         logits = stored_logits(network.facts, manifest, group, table, selection.store, "kim-7")
         exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
         softmax = exponents / exponents.sum(axis=1, keepdims=True)

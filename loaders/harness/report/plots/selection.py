@@ -10,17 +10,23 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.plotting import Plot
 from wordnet_splits.base.registry import Registry
 from wordnet_splits.metrics import ScoreSet
 
-from ...comparison.entries import Draw, Entry, NamedResults, ResultsOrFolder, as_sequence, draws_of
+from ...comparison.entries import (
+    BenchmarkResults,
+    Entry,
+    NamedResults,
+    ResultsOrFolder,
+    as_sequence,
+    draws_of,
+)
 from ...comparison.side_by_side import ComparisonOptions, compare_draws_of
+from ...evaluation.metadata import RunFacts
 from ...evaluation.metric_rows import UNKNOWN_ROLES
-from ...evaluation.schema import RunFacts
 from ...evaluation.tables import ResultSets
 
 REPLICATES = 200
@@ -39,11 +45,10 @@ class Network:
 
     @property
     def predictions(self) -> pa.Table:
-        """Its own predictions for every image (`schema.PREDICTIONS`); DataError where it gave no logits."""
+        """Its own predictions for every image (`scores.PREDICTED`); DataError where it gave no logits."""
         self.results.results.require_scores("this plot")
-        table = self.results.results.predictions
-        rows = table.filter(pc.and_(pc.equal(table["detector"], ""), pc.equal(table["run"], self.facts.run)))
-        if not rows.num_rows or rows["prediction"].null_count:
+        rows = self.results.results.predicted(self.facts.run)
+        if rows["prediction"].null_count:
             raise DataError(f"{self.name} gives no predictions", where=self.results.name)
         return rows
 
@@ -81,7 +86,7 @@ class Selection:
     left_out : sentence on the models that are not plotted, or "".
     """
 
-    draw: Draw
+    draw: BenchmarkResults
     groups: tuple[str, ...] | None = None
     metric: str | None = None
     store: Path | None = None
@@ -167,7 +172,7 @@ class Selection:
     def runs(self, entry: Entry) -> list[Sets]:
         """Return the sets of each run of an entry, by name; of OOD sets the selected ones."""
         return [
-            {name: each for name, each in run.sets.items() if each.is_id or name in self.roles}
+            {name: each for name, each in run.items() if each.is_id or name in self.roles}
             for run in entry.scored()
         ]
 

@@ -22,6 +22,7 @@ from loaders.harness.evaluation.sets import NOT_CHOSEN
 from loaders.harness.extraction.on_benchmark import BenchmarkImages, Extractor
 from loaders.harness.extraction.store import Store
 from loaders.harness.models import load_model
+from tests.loaders.harness.long_tables import long_scores
 from tests.photographs import SHARK, build_photographs, image_file, write_root
 from tests.raising import mentions, raises
 from wordnet_splits.base.errors import DataError
@@ -110,22 +111,22 @@ def digits(*more: str, model: str = "tiny_nets:six") -> list[str]:
 def test_from_pixels_to_the_table(call: Any) -> None:
     found = call(*digits("--detectors", "preset:openood", "--bootstrap", "20", "--seed-boot", "5"))
     assert found.code == 0, found.err
-    assert found.out.splitlines()[1].split()[:3] == ["detector", "ACC", "AURC"]
-    pooled = (
-        "AURC pools digits-0-5 360, digits-6-9 714, gaussian 500, uniform 500: 360 ID and 1,714 OOD images"
-    )
+    assert found.out.splitlines()[1].split()[:3] == ["detector", "ACC", "AURC+OOD"]
+    pooled = "AURC+OOD pools digits-0-5 360, digits-6-9 714, gaussian 500, uniform 500: 360 ID and 1,714 OOD"
     assert pooled in found.out
     assert "opengan is left out: it fits on OOD validation images, and there are none" in found.err
     results = Results.read(Path("out"))
     assert results.detectors[:5] == ("openmax[distance=euclidean]", "msp", "tempscale", "odin", "mds")
     assert results.about.options.replicates == 20
     (row,) = results.rows(metric="auroc", group="uniform", detector="mds")
-    scores = results.scores.to_pandas()
+    scores = long_scores(results).to_pandas()
     scores = scores[scores.detector == "mds"].set_index("group").confidence
     assert row["value"] == auroc(scores["digits-0-5"], scores["uniform"])
     assert row["lo"] < row["value"] < row["hi"]
-    assert row["images_fingerprint"] == load_manifest("digits").fingerprint
-    assert len(row["model_key"]) == len(row["transform_key"]) == 64
+    assert results.about.images_fingerprint == load_manifest("digits").fingerprint
+    (network,) = results.about.runs
+    assert {len(key) for key in (network.model_key, *network.transforms)} == {64}
+    assert results.about.command.startswith("unknown-eval run --benchmark digits --model ")
     assert scores.shape == (360 + 714 + 500 + 500,)
     checked = call("check-results", "out")
     assert (checked.code, "all recompute" in checked.out) == (0, True)
@@ -135,7 +136,7 @@ def test_one_json_object_and_nothing_else_on_stdout(call: Any) -> None:
     found = call(*digits("--detectors", "msp,ensemble", "--json"))
     assert found.json["composition"]["prevalence"] == pytest.approx(1714 / 2074)
     assert "tiny_nets:six: left out, as one run is not an ensemble: ensemble" in found.json["notes"]
-    assert [Path(file).name for file in found.json["files"]][:2] == ["results.parquet", "scores.parquet"]
+    assert [Path(file).name for file in found.json["files"]][:2] == ["scores.parquet", "predictions.parquet"]
     assert found.json["tables"][0]["rows"][0]["detector"] == "msp"
     assert "results in out" in found.err
 
@@ -157,7 +158,7 @@ def test_several_weights_are_several_runs_and_an_ensemble(call: Any) -> None:
     results = Results.read(Path("out"))
     assert len(results.values("auroc", group="uniform", detector="mcp")) == 3
     assert [run.name for run in results.about.runs] == [f"tiny_nets:six {file}" for file in files]
-    assert len({row["model_key"] for row in results.rows(metric="auroc", detector="mcp")}) == 3
+    assert len({run.model_key for run in results.about.runs}) == 3
     assert check_results("out").ok
     again = call(*digits("--detectors", "mcp", "--weights", files[0], "--weights", files[0]))
     assert (again.code, "is given twice" in again.err) == (2, True)
@@ -170,7 +171,7 @@ def test_a_background_column_is_dropped_after_softmax(call: Any) -> None:
     assert one.class_map is not None
     assert (one.class_map.background, one.class_map.columns, one.class_map.of) == (6, 6, 7)
     assert one.other_columns
-    assert max(results.predictions["prediction"].to_pylist()) < 6
+    assert max(results.predicted()["prediction"].to_pylist()) < 6
 
 
 @pytest.mark.parametrize("restrict", ["columns", "full"])
@@ -180,7 +181,7 @@ def test_a_wider_model_is_restricted_by_a_mapping(call: Any, restrict: str) -> N
     assert call(*digits("--detectors", "msp,odin", *given, model="tiny_nets:ten")).code == 0
     results = Results.read(Path("out"))
     assert results.about.runs[0].class_map.restrict == restrict
-    predicted = set(results.predictions["prediction"].to_pylist())
+    predicted = set(results.predicted()["prediction"].to_pylist())
     assert (-1 in predicted) == (restrict == "full")
     assert max(predicted) <= 5
 
@@ -377,7 +378,7 @@ def test_odin_of_a_restricted_model_goes_over_the_benchmarks_columns(tmp_path: P
         model = load_model(network, device="cpu", mapping=mapping)
         run = Extractor(model, BenchmarkImages(manifest), Store(tmp_path / "store")).run()
         results = evaluate_runs(manifest, [run], "odin[T=10,eps=0.05]", groups=["digits-6-9"])
-        found.append(results.scores["confidence"].to_numpy())
+        found.append(long_scores(results)["confidence"].to_numpy())
     assert found[0] == pytest.approx(found[1], rel=1e-4, abs=1e-5)
 
 

@@ -70,7 +70,7 @@ def test_train_run_and_report(
     build_benchmark("mine.toml", roots={"mypics": "pics"}, out=Path("given"))
     unknown_eval(*evaluated, "--out", "second")
     first, second = (
-        {(r["group"], r["image_id"]): r["confidence"] for r in Results.read(name).scores.to_pylist()}
+        {(r["group"], r["image_id"]): r["msp/0"] for r in Results.read(name).scores.to_pylist()}
         for name in ("first", "second")
     )
     changed = [image_id for (group, image_id), value in first.items() if second[group, image_id] != value]

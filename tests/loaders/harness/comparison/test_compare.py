@@ -22,6 +22,7 @@ from loaders.harness.evaluation.metric_rows import MEAN, POOLED
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
+from tests.loaders.harness.long_tables import long_scores
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.metrics import bootstrap_indices
@@ -67,7 +68,7 @@ def test_intervals_and_p_are_of_the_same_images_for_every_detector() -> None:
     """Rebuilt image by image from the stored scores, with scikit-learn's AUROC."""
     held = results(detectors="mcp,mls")
     found = compare(held, metric="auroc", on="svhn", bootstrap=40, seed=3)
-    scores = held.scores.to_pandas().sort_values("image_id")
+    scores = long_scores(held).to_pandas().sort_values("image_id")
 
     def replicate(detector: str, run: int, number: int) -> float:
         sides = []
@@ -98,9 +99,8 @@ def test_two_names_of_one_ranking_cannot_be_told_apart() -> None:
     """mcp and max-softmax at a fixed temperature of 1 rank alike: the difference is 0 in every replicate."""
     held = results(detectors="mls,energy")
     scores = held.scores.to_pandas()
-    scores.loc[scores.detector == "energy", "confidence"] = (
-        2 * scores[scores.detector == "mls"].confidence.to_numpy()
-    )
+    for run in (0, 1):
+        scores[f"energy/{run}"] = 2 * scores[f"mls/{run}"]
     alike = replace(held, scores=pa.Table.from_pandas(scores, schema=held.scores.schema))
     found = compare(alike, metric="auroc", on="near", bootstrap=30)
     (pair,) = found.rankings[0].pairs
@@ -157,7 +157,7 @@ def test_runs_evaluated_apart_are_runs_of_one_model_again() -> None:
 def test_the_order_of_rows_in_a_folder_plays_no_part() -> None:
     held = results()
     order = np.random.default_rng(0).permutation(held.scores.num_rows)
-    shuffled = replace(held, scores=held.scores.take(order))
+    shuffled = replace(held, scores=held.scores.take(order), predictions=held.predictions.take(order))
     assert (
         compare(held, bootstrap=15).as_dict()["pairs"] == compare(shuffled, bootstrap=15).as_dict()["pairs"]
     )
@@ -368,11 +368,11 @@ def test_sets_of_one_s_own_are_compared_and_id_alone_by_aurc() -> None:
 
 def test_images_of_equal_numbers_and_other_labels_are_other_images() -> None:
     one, two = own(1), own(2)
-    labels = two.predictions["label"].to_numpy()[::-1].copy()
-    names = two.predictions.schema.names
-    moved = two.predictions.set_column(names.index("label"), "label", pa.array(labels, pa.int32()))
-    with raises(DataError, where="1 and results 2"):
-        compare([one, replace(two, predictions=moved)], bootstrap=0)
+    labels = two.scores["label"].to_numpy()[::-1].copy()
+    names = two.scores.schema.names
+    moved = two.scores.set_column(names.index("label"), "label", pa.array(labels, pa.int32()))
+    with pytest.raises(DataError, match="not scored on the same images of id"):
+        compare([one, replace(two, scores=moved)], bootstrap=0)
 
 
 def test_another_baseline_is_one_that_is_there() -> None:

@@ -72,14 +72,6 @@ def test_a_name_that_is_the_default_is_a_name_too() -> None:
     assert not found.notes
 
 
-def test_files_of_before_a_name_was_kept_tell_it_by_the_names() -> None:
-    (run,) = evaluate_arrays(arrays(0), "mls", model="net").about.runs
-    assert run.named
-    older = {key: value for key, value in run.model_dump().items() if key != "named"}
-    assert type(run).model_validate(older).named
-    assert not type(run).model_validate({**older, "name": "net"}).named
-
-
 def test_other_sets_are_no_other_transforms() -> None:
     both = [evaluate_arrays(arrays(0, ids=True), "mls")]
     more = {**arrays(0, ids=True), "far": arrays(1)["near"]}

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pytest
 from scipy.stats import betabinom, binom
 
+from loaders.harness.evaluation.scores import column_of, scored_keys
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.metrics.conformal import Promise
 
@@ -23,7 +24,7 @@ def id_scores() -> dict[int, np.ndarray]:
     """The confidences of the ID test images by number of the column: a detector and run."""
     table = read_table(ENTRY)
     rows = table.filter(pc.equal(table["group"], "cifar-40"))
-    names = [name for name in table.column_names if name.startswith("confidence.")]
+    names = list(map(column_of, scored_keys(table)))
     return {number: rows[name].to_numpy() for number, name in enumerate(names)}
 
 

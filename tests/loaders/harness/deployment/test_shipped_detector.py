@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 import pytest
 import torch
 from PIL import Image
@@ -87,8 +86,7 @@ def folder(knn: ShippedDetector, tmp_path: Path) -> Path:
 
 
 def stored_scores(results: Results, detector: str, count: int) -> list[float]:
-    rows = results.scores.filter(pc.equal(results.scores["detector"], detector))
-    return rows.slice(0, count)["confidence"].to_pylist()
+    return results.confidences(detector)[:count].tolist()
 
 
 @pytest.mark.parametrize("name", EXPORTED)
@@ -256,8 +254,8 @@ def test_a_transform_that_is_a_function_has_to_be_given(store: Path, tmp_path: P
         load_detector(tmp_path / "detector", MODEL)
     given = Transform({"transform_id": "halved"}, halved)
     assert load_detector(tmp_path / "detector", MODEL, transform=given).transform is given
-    read = Results(**{**vars(results), "call": None})
-    with raises(DataError, where="Sequential"):
+    read = Results(**{**vars(results), "reopen": None})
+    with pytest.raises(DataError, match="its images were not transformed by"):
         export_detector(read, "msp", model=MODEL)
 
 

@@ -286,8 +286,8 @@ def test_results_name_foreign_detectors_and_recompute(pytorch_ood: Any, tmp_path
     assert msp == pytest.approx(theirs, abs=1e-6)
     nearest = results.values("auroc", group="far-a", detector="openood.nearest")
     assert len(set(nearest)) == 2  # set up once for each network
-    foreign = {row.detector: (row.protocol, row.object) for row in results.about.foreign}
-    assert foreign == {
+    facts = {facts.detector: facts.foreign for facts in results.about.detectors if facts.foreign}
+    assert {detector: (row.protocol, row.object) for detector, row in facts.items()} == {
         "pytorch_ood.maxsoftmax": ("pytorch-ood", "pytorch_ood.detector.softmax.MaxSoftmax"),
         "openood.nearest": ("OpenOOD", f"{__name__}.NearestPostprocessor"),
     }

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from loaders.harness import evaluate_arrays
-from loaders.harness.evaluation.schema import MAX_REPLICATES
+from loaders.harness.evaluation.metadata import MAX_REPLICATES
 from wordnet_splits.base.errors import DataError, SplitsError
 
 torch = pytest.importorskip("torch", reason="needs torch")
@@ -104,8 +104,8 @@ def test_one_file_of_weights_is_one_file(tmp_path: Path) -> None:
     spec = "made_here:network"
     weights = str(tmp_path / "w.pth")
     results = evaluate(spec, "digits", "msp", weights=weights, groups=["uniform"], mean=0, std=1)
-    assert results.about.runs[0].weights == f"file {tmp_path / 'w.pth'}"
-    with raises(DataError, where="absent.pth"):
+    assert str(results.about.runs[0].weights) == f"file {tmp_path / 'w.pth'}"
+    with pytest.raises(SplitsError, match="absent.pth.*no such file"):
         evaluate(spec, "digits", "msp", weights="absent.pth")
 
 

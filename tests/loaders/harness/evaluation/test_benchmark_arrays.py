@@ -52,7 +52,7 @@ def test_rows_are_matched_by_id_in_any_order(tmp_path: Path) -> None:
     assert shuffled.predictions.equals(in_order.predictions)
     assert shuffled.about == in_order.about  # the model's key among it
     about, manifest = in_order.about, load_manifest("digits")
-    assert (about.images_fingerprint, about.own_sets) == (manifest.fingerprint, ())
+    assert (about.images_fingerprint, about.custom_sets) == (manifest.fingerprint, ())
     in_order.write(tmp_path / "r")
     assert check_results(tmp_path / "r").ok
     with raises(DataError, where="r", naming="mine"):

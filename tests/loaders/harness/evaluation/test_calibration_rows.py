@@ -7,19 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from scipy.special import softmax
 
 from loaders.harness import check_results, compare
 from loaders.harness.arrays import Arrays
-from loaders.harness.evaluation.results import Results, read_folder
+from loaders.harness.evaluation.metadata import MetricOptions
+from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.schema import CALIBRATION_COLUMNS, PREDICTIONS, MetricOptions
-from loaders.harness.evaluation.wide_tables import VALUES, lengthen, widen
+from loaders.harness.evaluation.scores import CALIBRATION_COLUMNS
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from wordnet_splits import metrics
-from wordnet_splits.base.parquet import read_table, write_table
 
 NAMES = ("ece", "ece_equal_mass", "brier_score", "nll")
 SHIFTED = fake_manifest(
@@ -62,9 +60,9 @@ def test_rows_are_of_the_classifier_on_each_id_set(tmp_path: Path) -> None:
     assert "Calibration of fake on ID test images: ECE" in results.table()
     results.write(tmp_path)
     assert check_results(tmp_path, SHIFTED).ok
-    predictions = pq.read_table(tmp_path / "predictions.parquet")
-    of_ood = predictions.filter(pa.compute.equal(predictions["role"], "far"))
-    assert all(of_ood[f"{name}.0"].null_count == len(of_ood) for name in CALIBRATION_COLUMNS)
+    said = Results.read(tmp_path).predicted()
+    of_ood = said.filter(pa.compute.equal(said["role"], "far"))
+    assert all(of_ood[name].null_count == len(of_ood) for name in CALIBRATION_COLUMNS)
 
 
 def test_a_background_class_takes_its_share() -> None:
@@ -91,39 +89,6 @@ def test_a_probability_of_zero_in_float32_has_its_likelihood() -> None:
     assert logs.min() < -200
     (value,) = results.values("nll", group="(pooled)")
     assert value == pytest.approx(-logs[np.arange(len(labels)), labels].mean(), rel=1e-5)
-
-
-def test_older_files_are_read_without_calibration(tmp_path: Path) -> None:
-    results = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET), fake_run(OPEN_SET, 1)], "msp")
-    path = tmp_path / "predictions.parquet"
-    for table, metadata in (widen("predictions", results.predictions), (results.predictions, {})):
-        older = table.select(
-            [n for n in table.column_names if n.partition(".")[0] not in CALIBRATION_COLUMNS]
-        )
-        write_table(older, path, metadata=metadata)
-        read = lengthen("predictions", read_table(path), PREDICTIONS, max_rows=10**6, where=str(path))
-        assert read.schema.equals(PREDICTIONS)
-        kept = [name for name in PREDICTIONS.names if name not in CALIBRATION_COLUMNS]
-        assert read.select(kept).equals(results.predictions.select(kept))
-        assert all(read[name].null_count == len(read) for name in CALIBRATION_COLUMNS)
-    assert set(CALIBRATION_COLUMNS) < set(VALUES["predictions"])
-
-
-def test_results_without_the_columns_still_recompute(tmp_path: Path) -> None:
-    results = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp")
-    predictions = results.predictions
-    for name in CALIBRATION_COLUMNS:
-        nothing = pa.nulls(len(predictions), pa.float32())
-        predictions = predictions.set_column(predictions.column_names.index(name), name, nothing)
-    without = results.results.filter(
-        pa.compute.invert(pa.compute.is_in(results.results["metric"], pa.array(NAMES)))
-    )
-    older = replace(results, predictions=predictions, results=without)
-    older.write(tmp_path)
-    assert check_results(tmp_path, OPEN_SET).ok
-    stored, _ = read_folder(tmp_path)
-    assert "ECE" not in stored.table()
-    assert results.results.num_rows == older.results.num_rows + len(NAMES)
 
 
 def test_an_altered_value_is_found_out(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +14,14 @@ from loaders.harness.detectors import detector_spec, get_detector
 from loaders.harness.detectors.mahalanobis import Mahalanobis
 from loaders.harness.detectors.neighbours import KNN
 from loaders.harness.detectors.registry import configure
+from loaders.harness.evaluation.metadata import MetricOptions
 from loaders.harness.evaluation.metric_rows import MEAN, POOLED
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.schema import MetricOptions
 from loaders.harness.extraction.runs import GroupOutputs, ModelRun
 from loaders.harness.models.class_map import ClassMap
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
+from tests.loaders.harness.long_tables import long_predictions
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.metrics import (
@@ -47,16 +47,13 @@ def open_set() -> Results:
 
 
 def scores(found: Results, group: str, detector: str = "msp", run: int = 0) -> Array:
-    table = found.scores
-    for column, value in (("group", group), ("detector", detector), ("run", run)):
-        table = table.filter(pc.equal(table[column], value))
-    return np.asarray(table["confidence"].to_numpy())
+    rows = np.flatnonzero(np.array(found.scores["group"].to_pylist()) == group)
+    return found.confidences(detector, run)[rows]
 
 
-def correct(found: Results, group: str = "known", run: int = 0, detector: str = "") -> Array:
-    table = found.predictions
-    for column, value in (("group", group), ("detector", detector), ("run", run)):
-        table = table.filter(pc.equal(table[column], value))
+def correct(found: Results, group: str = "known", run: int = 0) -> Array:
+    table = found.predicted(run)
+    table = table.filter(pc.equal(table["group"], group))
     return np.asarray(table["prediction"].to_numpy() == table["label"].to_numpy())
 
 
@@ -135,7 +132,7 @@ def test_rows_by_class_and_by_bin_of_similarity(open_set: Results) -> None:
 
 
 def test_validation_confidences_of_palechor(open_set: Results) -> None:
-    said = open_set.predictions.to_pandas()
+    said = long_predictions(open_set).to_pandas()
     target = said[said.group == "known"].target_probability
     greatest = said[said.group == "negative"].max_probability
     expected = gamma(target, greatest, classes=4)
@@ -146,23 +143,13 @@ def test_validation_confidences_of_palechor(open_set: Results) -> None:
 
 def test_rows_have_the_columns_of_the_contract(open_set: Results) -> None:
     row = open_set.rows(metric="auroc", group="far-a", detector="knn[k=10]")[0]
-    assert {
-        name: row[name] for name in ("benchmark", "version", "images_fingerprint", "model", "model_key")
-    } == {
-        "benchmark": "made",
-        "version": 3,
-        "images_fingerprint": "f" * 64,
-        "model": "fake",
-        "model_key": "fake-key-0",
-    }
-    assert (row["transform_key"], row["run"], json.loads(row["params"]), row["chosen_on"]) == (
-        "t",
-        0,
-        {"k": 10},
-        None,
-    )
-    assert (row["role"], row["lo"], row["hi"]) == ("far", None, None)
-    assert open_set.scores["confidence"].type == "float"
+    assert (row["model"], row["run"], row["role"], row["lo"], row["hi"]) == ("fake", 0, "far", None, None)
+    about = open_set.about
+    assert (about.benchmark, about.version, about.images_fingerprint) == ("made", 3, "f" * 64)
+    facts = about.detector("knn[k=10]", 0)
+    assert (facts.runs, facts.params, facts.chosen_on) == ((0,), {"k": 10}, None)
+    assert (about.model_key(facts), list(about.runs[0].transforms)) == ("fake-key-0", ["t"])
+    assert open_set.scores["knn[k=10]/0"].type == "double"
 
 
 def test_every_row_has_one_key(open_set: Results) -> None:
@@ -231,8 +218,9 @@ def test_several_runs_have_rows_of_their_own_and_an_ensemble_predicts_together()
     assert joint["value"] == (mean.argmax(axis=1) == labels).mean()
     assert joint["value"] > max(each)
     assert (joint["run"], joint["model"]) == (0, "fake")
-    expected = np.log(mean.max(axis=1)).astype(np.float32)
+    expected = np.log(mean.max(axis=1))
     np.testing.assert_allclose(scores(found, "known", "ensemble"), expected, rtol=1e-5, atol=1e-7)
+    assert found.about.detector("ensemble", 0).runs == (0, 1, 2)
 
 
 def test_one_model_is_no_ensemble() -> None:
@@ -250,11 +238,12 @@ def test_models_given_twice_or_not_at_all_are_refused() -> None:
         evaluate_runs(OPEN_SET, [], "msp")
 
 
-def test_models_that_saw_different_images_are_no_ensemble() -> None:
+def test_networks_that_saw_different_images_are_refused() -> None:
     shorter = fake_manifest([("known", "id", "test", 199), *[("near-a", "near", "test", 120)]])
     longer = fake_manifest([("known", "id", "test", 200), *[("near-a", "near", "test", 120)]])
-    with raises(DataError, where="known"):
+    with pytest.raises(DataError) as refused:
         evaluate_runs(longer, [fake_run(longer, 0), fake_run(shorter, 1)], "ensemble")
+    assert refused.value.where == "fake-1"
 
 
 def test_rows_do_not_depend_on_the_order_of_images() -> None:
@@ -319,7 +308,7 @@ def test_a_model_without_logits_is_scored_by_its_features() -> None:
         return GroupOutputs(seen.table, Arrays({n: v for n, v in seen.arrays.items() if n != "logits"}))
 
     found = evaluate_runs(OPEN_SET, [ModelRun("features", "f", read)], "knn[k=5]")
-    assert found.predictions["prediction"].null_count == found.predictions.num_rows
+    assert found.predicted()["prediction"].null_count == found.predictions.num_rows
     assert not found.rows(metric="accuracy")
     assert not found.rows(detector="(model)")
     assert value(found, "auroc", "far-a", detector="knn[k=5]") > 0.5
@@ -338,7 +327,7 @@ def test_predictions_follow_the_class_map(mode: Any, background: int | None) -> 
         for g, z in whole.items()
     }
     found = evaluate_runs(manifest, [ModelRun.of("m", groups)], "msp")
-    said = found.predictions.to_pandas()
+    said = long_predictions(found).to_pandas()
     z = np.concatenate(list(whole.values()))
     seen = list(class_map.class_columns)
     column = np.array(seen)[z[:, seen].argmax(axis=1)]
@@ -377,7 +366,7 @@ def test_detectors_may_be_given_as_objects() -> None:
     found = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], chosen)
     labels = ("energy[T=2]", "msp_float32", "msp", "knn[k=7]", "mahalanobis", "largest")
     assert found.detectors == labels
-    assert json.loads(found.rows(detector="knn[k=7]")[0]["params"]) == {"k": 7}
+    assert found.about.detector("knn[k=7]", 0).params == {"k": 7}
     plain = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "mls")
     assert value(found, "auroc", "far-a", detector="largest") == value(
         plain, "auroc", "far-a", detector="mls"

@@ -228,7 +228,7 @@ def scores(folder: Path, name: str, content: bytes) -> Any:
 @pytest.mark.parametrize("case", SOUND)
 def test_arrays_of_other_writers_are_read(tmp_path: Path, case: str, suffix: str) -> None:
     content = SOUND[case] if suffix == "npy" else zipped(("logits.npy", SOUND[case]))
-    assert scores(tmp_path, f"near.{suffix}", content)["confidence"].equals(RIGHT["confidence"])
+    assert scores(tmp_path, f"near.{suffix}", content)["msp/0"].equals(RIGHT["msp/0"])
 
 
 FILES: dict[str, tuple[str, bytes]] = {
@@ -369,4 +369,4 @@ def test_an_array_that_masks_nothing_and_a_tensor_with_gradient_are_arrays() -> 
     known = {"logits": LOGITS, "labels": LABELS}
     for near in (np.ma.masked_array(NEAR), tensor(NEAR).requires_grad_()):
         found = evaluate_arrays({"id": known, "near": {"logits": near}}, "msp").scores
-        assert found["confidence"].equals(RIGHT["confidence"])
+        assert found["msp/0"].equals(RIGHT["msp/0"])

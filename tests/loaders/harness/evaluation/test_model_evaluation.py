@@ -15,6 +15,7 @@ from loaders.harness import Results, check_results, evaluate, load_model
 from loaders.harness.evaluation.metric_rows import POOLED
 from loaders.harness.evaluation.sentences import lines_below
 from loaders.harness.evaluation.tables import tables
+from loaders.harness.models.origin import IN_PYTHON
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError, SourceError, SplitsError
 from wordnet_splits.benchmark.images.pack import pack
@@ -64,8 +65,7 @@ def test_models_are_rows_of_their_own_and_declared_runs_are_averaged(two_models:
     said = "\n".join(lines_below(two_models))
     assert "Model seeds: mean over 2 runs and their spread (0, 1); transform evaluation none, mean 0" in said
     assert "alone: left out, as one run is not an ensemble: ensemble" in two_models.about.notes
-    weights = {run.weights for run in two_models.about.runs}
-    assert weights == {"as given in Python"}
+    assert {run.weights for run in two_models.about.runs} == {IN_PYTHON}
     assert all(run.device.startswith("cpu") for run in two_models.about.runs)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from loaders.harness.evaluation.metadata import RunFacts
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.schema import RunFacts
 from tests.loaders.harness.altering import reseal
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from wordnet_splits.base.errors import DataError
@@ -21,7 +21,7 @@ FACTS: dict[str, Any] = {
     "model": "m",
     "name": "m-0",
     "model_key": "0",
-    "weights": "",
+    "weights": {},
     "device": "cpu",
     "transforms": {},
     "class_map": USED,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 
 torch = pytest.importorskip("torch", reason="needs torch")
@@ -15,7 +16,7 @@ from loaders import evaluate, evaluate_arrays  # noqa: E402
 from loaders.harness import report  # noqa: E402
 from loaders.harness.evaluation.results import Results  # noqa: E402
 from loaders.harness.models.batch_dependence import NOT_COMPARED, RANDOM  # noqa: E402
-from tests.raising import raises  # noqa: E402
+from tests.loaders.harness.long_tables import long_predictions  # noqa: E402
 
 K, N = 4, 80
 CENTRES = 6 * np.eye(K, dtype=np.float32)
@@ -273,7 +274,7 @@ def test_classes_that_a_target_transform_renumbers_are_no_names_of_labels():
     csid = renumbered(pictures(3, np.array([0, 2, 3])[np.arange(N) % 3]), "ant", "cat", "dog")
     for given in (csid, DataLoader(csid), torch.utils.data.Subset(csid, range(N))):
         found = evaluate(Colours(), sets=sets(id=known, csid=given), detectors="msp")
-        named = found.predictions.to_pandas()
+        named = long_predictions(found).to_pandas()
         assert set(named[named.group == "csid"].class_id) == {"0", "2", "3"}
         assert set(named[named.group == "id"].class_id) == set(known.classes)
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from loaders.harness import compare
 from loaders.harness.cli.main import app
+from loaders.harness.evaluation.metadata import MetricOptions
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.schema import MetricOptions
 from loaders.harness.evaluation.table import Table, latex_text, tables_as_latex, tables_as_markdown
 from loaders.harness.evaluation.tables import format_tables, layouts, missing_roles, tables
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
@@ -106,7 +106,7 @@ def test_any_text_is_escaped(text: str) -> None:
 
 def test_bold_is_the_best_and_what_its_own_interval_reaches(results: Results) -> None:
     (table,) = tables(results, "kim")
-    column = table.columns.index("far-a FPR95")
+    column = table.columns.index("far-a FPR95 (ID positive)")
     rows = results.rows(metric="fpr95_id_positive", group="far-a")
     best = min(row["value"] for row in rows)
     reach = {(row["model"], row["detector"]) for row in rows if row["lo"] <= best}

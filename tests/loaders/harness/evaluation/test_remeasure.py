@@ -14,15 +14,15 @@ from loaders.harness import remeasure
 from loaders.harness.cli.main import app
 from loaders.harness.evaluation import check
 from loaders.harness.evaluation.check import check_results, sampled
+from loaders.harness.evaluation.metadata import MAX_REPLICATES, MetricOptions
 from loaders.harness.evaluation.metric_rows import has_interval
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.schema import MAX_REPLICATES, SCHEMAS, MetricOptions
+from loaders.harness.evaluation.schema import SCHEMAS
 from loaders.harness.leaderboard import submit
 from loaders.harness.leaderboard.check import check_entry
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from tests.raising import raises
-from tools.stored_results import read_stored
 from wordnet_splits.base.errors import DataError
 
 DETECTORS = ["msp", "knn[k=5]"]
@@ -84,7 +84,7 @@ def test_an_entry_keeps_its_author_and_gets_the_facts_of_its_new_tables(
     before = json.loads((entry / "entry.json").read_text())
     assert app(["remeasure", str(entry), "--bootstrap", "5", "--json"], standalone_mode=False) == 0
     said = json.loads(capsys.readouterr().out)
-    table = read_stored(entry / "results.parquet")
+    table = pq.read_table(entry / "results.parquet")
     assert said["intervals"] == table.num_rows - table["lo"].null_count > 0
     after = json.loads((entry / "entry.json").read_text())
     assert after["facts"]["about"] != before["facts"]["about"]
@@ -94,14 +94,14 @@ def test_an_entry_keeps_its_author_and_gets_the_facts_of_its_new_tables(
 
 def rewrite(folder: Path, column: str, values: list[float | None]) -> None:
     path = folder / "results.parquet"
-    table = read_stored(path)
+    table = pq.read_table(path)
     place = table.schema.get_field_index(column)
     pq.write_table(table.set_column(place, table.schema.field(column), pa.array(values, pa.float64())), path)
 
 
 def alter(folder: Path, detector: str, run: int, lo: float | None) -> None:
     """Give every AUROC of a detector and run another lower end."""
-    rows = read_stored(folder / "results.parquet").to_pylist()
+    rows = pq.read_table(folder / "results.parquet").to_pylist()
     wanted = [(row["detector"], row["run"], row["metric"]) == (detector, run, "auroc") for row in rows]
     rewrite(folder, "lo", [lo if hit else row["lo"] for hit, row in zip(wanted, rows, strict=True)])
 
@@ -153,7 +153,7 @@ def test_an_interval_that_is_absent_or_in_disorder_is_noticed_outside_the_sample
 
 def test_what_options_demand_is_bounded() -> None:
     """Results may come from anyone, and checking them draws what their options say."""
-    sizes = {("msp", 0): 20_000, ("knn", 0): 20_000}
-    assert sampled(sizes, 100) is None  # all of them
-    assert len(sampled(sizes, 1_000) or ()) == 1
-    assert sampled(sizes, MAX_REPLICATES) == []
+    keys = [("msp", 0), ("knn", 0)]
+    assert sampled(keys, 20_000 * 100) is None  # all of them
+    assert len(sampled(keys, 20_000 * 1_000) or ()) == 1
+    assert sampled(keys, 20_000 * MAX_REPLICATES) == []

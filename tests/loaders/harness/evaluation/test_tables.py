@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 from loaders.harness.detectors import get_spec
+from loaders.harness.evaluation.metadata import MetricOptions, MissingSet
 from loaders.harness.evaluation.metric_rows import MEAN, POOLED, UNKNOWN_ROLES
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.schema import MODEL, MetricOptions, MissingSet
+from loaders.harness.evaluation.scores import MODEL
 from loaders.harness.evaluation.sentences import composition_lines, lines_below
 from loaders.harness.evaluation.tables import (  # type: ignore[attr-defined]
     OVER,
@@ -68,13 +69,13 @@ def test_every_layout_asks_for_metrics_that_exist() -> None:
         for table in layout["table"]:
             for part in table["columns"]:
                 assert part["over"] in OVER
-                for _, metric, factor in part["show"]:
+                for metric, factor in part["show"]:
                     assert metric.partition("[")[0] in {*METRICS, *GAMMAS}
                     assert factor in (1, 100, 1000)
         for row in layout.get("published", ()):
             get_spec(row["of"])
             keys = {*row["cells"], *row["pooled_cells"]}
-            shown = {m for t in layout["table"] for part in t["columns"] for _, m, _ in part["show"]}
+            shown = {m for t in layout["table"] for part in t["columns"] for m, _ in part["show"]}
             assert {key.partition("/")[2] for key in keys} <= shown
             assert all(
                 re.fullmatch(r"[\d.]+(±[\d.]+)?", v)
@@ -115,10 +116,12 @@ def test_kim_prints_percent_and_aurc_in_thousandths() -> None:
     results = evaluated(named("unknown-cifar-near4000"))
     (table,) = tables(results)
     assert cell(table, "mcp", "ACC") == f"{100 * value(results, 'accuracy', POOLED, 'id'):.2f}"
-    assert cell(table, "mcp", "AURC") == f"{1000 * value(results, 'aurc_unknown', POOLED, 'near+far'):.2f}"
-    assert cell(table, "mcp", "miscls. AURC") == f"{1000 * value(results, 'aurc', POOLED, 'id'):.2f}"
+    assert (
+        cell(table, "mcp", "AURC+OOD") == f"{1000 * value(results, 'aurc_unknown', POOLED, 'near+far'):.2f}"
+    )
+    assert cell(table, "mcp", "AURC") == f"{1000 * value(results, 'aurc', POOLED, 'id'):.2f}"
     expected = 100 * value(results, "fpr95_id_positive", "lsun", "far", "energy")
-    assert cell(table, "energy", "lsun FPR95") == f"{expected:.2f}"
+    assert cell(table, "energy", "lsun FPR95 (ID positive)") == f"{expected:.2f}"
     sets = [c.removesuffix(" AUROC") for c in table.columns if c.endswith("AUROC")]
     assert sets == ["cifar-60", "lsun", "svhn"]  # near first, then in the benchmark's order
 
@@ -126,7 +129,7 @@ def test_kim_prints_percent_and_aurc_in_thousandths() -> None:
 def test_the_papers_row_stands_below_ours_with_its_pooled_aurc_where_every_set_is_there() -> None:
     (table,) = tables(evaluated(named("unknown-cifar-near4000")))
     assert [row[0] for row in table.cells] == ["mcp", "MCP, table 6", "energy"]
-    assert cell(table, "MCP, table 6", "AURC") == "773.15±12.77"
+    assert cell(table, "MCP, table 6", "AURC+OOD") == "773.15±12.77"
     assert cell(table, "MCP, table 6", "svhn AUROC") == "74.91±1.30"
     assert table.notes == ("Table 6 is of another draw of 40 classes: compare order and size, not digits.",)
 
@@ -141,13 +144,13 @@ def test_the_paper_s_aurc_is_compared_with_the_4000_variant_alone(benchmark: str
 def test_aurc_is_never_beside_the_papers_while_a_set_is_missing() -> None:
     results = evaluated(named("unknown-cifar-near4000"), groups=["cifar-60", "svhn"])
     made = tables(results)
-    assert cell(made[0], "MCP, table 6", "AURC") == "-"
+    assert cell(made[0], "MCP, table 6", "AURC+OOD") == "-"
     assert "773.15" not in text(made)
     lines = composition_lines(results)
     assert lines == [
-        "AURC pools cifar-40 80, cifar-60 60, svhn 50: 80 ID and 110 OOD images, 57.9% OOD.",
+        "AURC+OOD pools cifar-40 80, cifar-60 60, svhn 50: 80 ID and 110 OOD images, 57.9% OOD.",
         "Not chosen (groups=, --group): lsun (far).",
-        "So this AURC is over other images than the benchmark's and is compared with no paper's.",
+        "So this AURC+OOD is over other images than the benchmark's and is compared with no paper's.",
     ]
 
 
@@ -182,7 +185,7 @@ def test_below_the_table_stand_aurc_at_a_prevalence_and_the_trend_over_nearness(
     results = evaluated(named("digits"), options=MetricOptions(prevalences=(0.1,)))
     *_, prevalence, trend = lines_below(results)
     expected = 1000 * value(results, "aurc_unknown[prevalence=0.1]", POOLED, "near+far")
-    assert prevalence.startswith(f"AURC x 1000 if 10% were OOD: mcp {expected:.2f}, energy ")
+    assert prevalence.startswith(f"AURC+OOD x 1000 if 10% were OOD: mcp {expected:.2f}, energy ")
     expected = value(results, "nearness_trend", POOLED, "near+far", "energy")
     assert trend.endswith(f", energy {expected:.4f}.")
     assert "(rank correlation over OOD classes): mcp" in trend
@@ -216,8 +219,8 @@ def test_palechor_has_a_table_for_each_of_negatives_and_unknowns_with_its_count(
     assert unknown.title == "CCR at FPR on unknown (40 images)"
     assert negative.title == "CCR at FPR on negative (30 images)"
     expected = value(results, "ccr_at_fpr_0.1", "negative", "external", "msp_float32")
-    assert cell(negative, "msp_float32", "1e-1") == f"{expected:.4f}"
-    assert cell(negative, "msp_float32", "1e-3 nearest") == "-"  # 30 images: the authors leave it blank
+    assert cell(negative, "msp_float32", "CCR at 1e-1") == f"{expected:.4f}"
+    assert cell(negative, "msp_float32", "CCR at 1e-3 (nearest)") == "-"  # of 30 images
     assert confidences.columns == (
         "",
         "gamma+",
@@ -235,9 +238,10 @@ def test_abdelzad_prints_variance_over_runs_under_both_conventions() -> None:
     made = tables(results)
     assert [table.title for table in made] == ["omniglot (40 images)", "uniform (30 images)"]
     runs = 100 * np.array(results.values("fpr95_ood_positive_interpolated", group="uniform", role="far"))
-    assert cell(made[1], "msp_float32", "FPR95 OOD+") == f"{runs.mean():.2f} ({runs.var():.2f})"
+    heading = "FPR95 (OOD positive, interpolated)"
+    assert cell(made[1], "msp_float32", heading) == f"{runs.mean():.2f} ({runs.var():.2f})"
     ours = 100 * value(results, "fpr95_id_positive", "uniform", "far", "msp_float32")
-    assert cell(made[1], "msp_float32", "FPR95").startswith(f"{ours:.2f} (")
+    assert cell(made[1], "msp_float32", "FPR95 (ID positive)").startswith(f"{ours:.2f} (")
 
 
 def test_openood_has_means_and_the_full_spectrum_where_there_is_shifted_id() -> None:
@@ -248,13 +252,16 @@ def test_openood_has_means_and_the_full_spectrum_where_there_is_shifted_id() -> 
     expected = 100 * np.mean([value(shifted, "auroc", group, "far") for group in ("lsun", "svhn")])
     assert cell(standard, "mcp", "far mean AUROC") == f"{expected:.2f}"
     expected = 100 * value(shifted, "auroc[full-spectrum]", MEAN, "near")
-    assert cell(full, "mcp", "near mean AUROC") == f"{expected:.2f}"
-    assert cell(full, "mcp", "ACC") == f"{100 * value(shifted, 'accuracy[full-spectrum]', POOLED, 'id'):.2f}"
+    assert cell(full, "mcp", "near mean AUROC [full-spectrum]") == f"{expected:.2f}"
+    assert (
+        cell(full, "mcp", "ACC [full-spectrum]")
+        == f"{100 * value(shifted, 'accuracy[full-spectrum]', POOLED, 'id'):.2f}"
+    )
 
 
 def test_a_layout_can_be_asked_for() -> None:
     results = evaluated(named("digits"))
-    assert "near mean AUPR-in" in tables(results, "openood")[0].columns
+    assert "near mean AUPR-In (trapezoid)" in tables(results, "openood")[0].columns
 
 
 def test_json_keys_name_group_and_metric() -> None:
@@ -264,7 +271,7 @@ def test_json_keys_name_group_and_metric() -> None:
     assert {f"{group}/auroc" for group, role, _, _ in SETS if role in UNKNOWN_ROLES} <= set(row)
 
 
-@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("width", [60, 80])
 def test_a_narrow_terminal_gets_every_number_below_the_others(width: int) -> None:
     (table,) = tables(evaluated(named("unknown-cifar"), runs=2))
     parts = table.folded(width)
@@ -290,7 +297,7 @@ def test_long_names_are_wrapped_alike_so_that_numbers_stand_together() -> None:
     assert max(shown) - min(shown) <= 1
 
 
-@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("width", [60, 80])
 def test_the_text_is_as_wide_as_asked_for_and_leaves_no_number_out(width: int) -> None:
     results = evaluated(named("unknown-cifar"), runs=2)
     whole, narrow = results.table(), results.table(width=width)
@@ -298,7 +305,7 @@ def test_the_text_is_as_wide_as_asked_for_and_leaves_no_number_out(width: int) -
     assert max(map(len, narrow.splitlines())) <= width < max(map(len, whole.splitlines()))
     for number in re.findall(r"\d+\.\d+", whole):
         assert number in narrow
-    assert "near mean AUPR-in" in results.table("openood")
+    assert "near mean AUPR-In (trapezoid)" in results.table("openood")
     with raises(UnknownNameError, near="kim"):
         results.table("kin")
 

@@ -412,7 +412,7 @@ def test_a_dataset_s_classes_have_their_names(tmp_path):
     given = {role: ImageFolder(tmp_path / role, ToTensor()) for role in ("id", "near")}
     found = evaluate(network(), sets=given, detectors="msp")
     assert {row["class_id"] for row in found.by_class.to_pylist()} == set(given["near"].classes)
-    known = found.predictions.filter(pc.equal(found.predictions["group"], "id"))
+    known = found.scores.filter(pc.equal(found.scores["group"], "id"))
     assert set(known["class_id"].to_pylist()) == set(given["id"].classes)
     wider = nn.Sequential(network(), nn.Linear(K, 9))
     named = ["none", *reversed(given["id"].classes), "x", "y"]

@@ -14,6 +14,7 @@ import pytest
 from loaders.harness import evaluate_arrays, image_ids, plot, report
 from loaders.harness.cli.main import app
 from loaders.harness.evaluation.results import Results
+from loaders.harness.evaluation.scores import MODEL, PREDICTED, prediction_table
 from loaders.harness.hierarchy import HierarchyReport
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
@@ -198,12 +199,8 @@ def test_logits_of_the_same_softmax_are_the_logits(
 
 def test_of_several_networks_the_one_that_answers_is_named(results: Results, logits: Any) -> None:
     (first,) = results.about.runs
-    predictions = pa.concat_tables(
-        results.predictions.set_column(
-            results.predictions.schema.get_field_index("run"), "run", pa.repeat(pa.scalar(run, pa.int32()), n)
-        )
-        for run, n in ((0, results.predictions.num_rows), (1, results.predictions.num_rows))
-    )
+    said = results.predicted().select(PREDICTED.names)
+    predictions = prediction_table({(MODEL, run): said for run in (0, 1)})
 
     def of_models(*models: str) -> Results:
         runs = tuple(first.model_copy(update={"run": n, "model": m}) for n, m in enumerate(models))

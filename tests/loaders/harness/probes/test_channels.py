@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch", reason="needs torch")
 from torch import nn  # noqa: E402  (after the skip)
 
 from loaders import evaluate  # noqa: E402
+from tests.loaders.harness.long_tables import long_scores  # noqa: E402
 from tests.raising import raises  # noqa: E402
 from wordnet_splits.base.errors import DataError  # noqa: E402
 
@@ -55,8 +56,8 @@ def test_one_standard_deviation_is_that_of_every_channel() -> None:
     given = sets(RGB)
     values = [
         evaluate(network(RGB), sets=given, detectors="odin[eps=0.1]", std=std)
-        .scores["confidence"]
-        .to_pylist()
+        .confidences("odin[eps=0.1]")
+        .tolist()
         for std in (0.5, (0.5, 0.5, 0.5), (0.5, 0.5, 1.0))
     ]
     assert values[0] == values[1] != values[2]
@@ -75,6 +76,6 @@ def test_odin_on_vectors_is_the_formula() -> None:
     torch.log_softmax(net(x) / 10, dim=1).max(dim=1).values.sum().backward()
     with torch.no_grad():
         due = net(x - 0.1 * torch.sign(-x.grad) / 2).max(dim=1).values
-    scores = found.scores.to_pandas()
+    scores = long_scores(found).to_pandas()
     ours = torch.tensor(scores[scores.group == "near"].confidence.to_numpy())
-    torch.testing.assert_close(ours, due)
+    torch.testing.assert_close(ours.float(), due)

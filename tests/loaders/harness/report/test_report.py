@@ -18,22 +18,25 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
-from loaders import UnknownDetectionSet
+from loaders import UnknownDetectionSet, evaluate
 from loaders.harness import plot, report
 from loaders.harness.cli.main import app
 from loaders.harness.comparison.entries import draws_of
 from loaders.harness.detectors import parse_detectors
+from loaders.harness.evaluation.command import command_line
+from loaders.harness.evaluation.metadata import MissingSet
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.schema import MissingSet
 from loaders.harness.evaluation.table import Table
-from loaders.harness.models.transforms import Transform, as_transform, evaluation_transform
-from loaders.harness.report.commands import command_of
+from loaders.harness.models.origin import WeightsOrigin
+from loaders.harness.models.transforms import evaluation_transform, to_uint8
 from loaders.harness.report.mistakes import with_thumbnails, worst_mistakes
 from loaders.harness.report.page import column_kinds, inline_svg, sort_key
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
+from tests.loaders.harness.long_tables import long_predictions, long_scores
 from tests.raising import mentions, raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.terminal.runner import run
@@ -120,47 +123,54 @@ def test_older_results_say_that_nothing_was_recorded(digits: Results, tmp_path: 
     assert mentions(text, "uniform", "far", "3", "500")
 
 
-def test_commands_name_roots_and_weights_in_capitals(digits: Results) -> None:
-    origins = ("file /home/me/a.pth", "published, timm:resnet18")
-    runs = tuple(
-        run.model_copy(update={"weights": weights, "model": "m"})
-        for run, weights in zip(digits.about.runs, origins, strict=True)
-    )
+def scaled(image: Image.Image) -> torch.Tensor:
+    return to_uint8(image) / 255
+
+
+ORIGINS = {
+    "python": (WeightsOrigin(kind="python"), "--model fake-0"),
+    "published": (WeightsOrigin(kind="published", spec="timm:resnet18"), "--model timm:resnet18"),
+    "file": (
+        WeightsOrigin(kind="file", spec="timm:resnet18", weights="/home/me/a.pth"),
+        "--model timm:resnet18 --weights WEIGHTS/a.pth",
+    ),
+    "named": (
+        WeightsOrigin(kind="named", spec="torchvision:resnet18", weights="V1"),
+        "--model torchvision:resnet18 --weights V1",
+    ),
+    "arrays": (WeightsOrigin(kind="arrays"), "--arrays DIR --model-id fake"),
+}
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_commands_name_the_network_and_roots_in_capitals(digits: Results, origin: str) -> None:
+    weights, words = ORIGINS[origin]
+    runs = tuple(run.model_copy(update={"weights": weights}) for run in digits.about.runs[:1])
     about = digits.about.model_copy(update={"benchmark": "rungs-cifar100", "runs": runs})
-    (draw,) = draws_of([digits])
-    (evaluation,) = draw.results
-    command = command_of(replace(evaluation, results=replace(digits, about=about)))
-    assert (
-        "--model fake-0 --model timm:resnet18 --weights WEIGHTS/a.pth --root cifar100=CIFAR100_ROOT"
-        in command
-    )
+    command = command_line(about, load_manifest("rungs-cifar100"), {"mean": "-1,0,1", "std": "1"})
+    assert f"--benchmark rungs-cifar100 {words} " in command
+    if origin != "arrays":
+        assert "--root cifar100=CIFAR100_ROOT --mean=-1,0,1 --std 1 --detectors" in command
     assert "/home/me" not in command
-    assert "--root" not in command_of(evaluation)  # digits and noise need no folder
+    assert "--root" not in command_line(digits.about, load_manifest("digits"), {})  # digits need no folder
 
 
 @pytest.mark.parametrize(
-    ("transform", "options"),
+    ("options", "words"),
     [
-        (evaluation_transform("none"), "--mean 0 --std 1"),  # the benchmark declares none
-        (evaluation_transform("none", (0.5, 0.5, 0.5), (0.25, 0.5, 1)), "--mean 0.5 --std 0.25,0.5,1"),
-        (evaluation_transform("resize-16"), "--transform resize-16 --mean 0 --std 1"),
-        (evaluation_transform("resize-16", (-1, 0, 1)), "--transform resize-16 --mean=-1,0,1 --std 1"),
-        (evaluation_transform("none", (1 / 3, 0, 0)), ""),  # six digits do not give it back
-        (as_transform(str, transform_id="mine:bigger 0123456789ab"), "--transform mine:bigger"),
-        (as_transform(str, transform_id="as given in this call"), ""),
+        ({"mean": 0, "std": 1}, " --mean 0 --std 1 "),
+        ({"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.5, 1)}, " --mean 0.5 --std 0.25,0.5,1 "),
+        ({"mean": 0, "std": 1, "transform": "resize-16"}, " --transform resize-16 --mean 0 --std 1 "),
+        ({"transform": evaluation_transform("resize-16")}, " --transform resize-16 --mean 0 --std 1 "),
+        ({"transform": scaled, "transform_id": "mine:bigger 0123456789ab"}, " --transform mine:bigger "),
+        ({"transform": scaled, "transform_id": "of this call"}, "Sequential --detectors "),
     ],
 )
-def test_commands_name_a_transform_that_replaced_the_benchmarks(
-    digits: Results, transform: Transform, options: str
-) -> None:
-    runs = tuple(
-        run.model_copy(update={"weights": "x.onnx", "transforms": {transform.key: transform.words}})
-        for run in digits.about.runs
-    )
-    ((evaluation,),) = (draw.results for draw in draws_of([digits]))
-    about = digits.about.model_copy(update={"runs": runs})
-    command = command_of(replace(evaluation, results=replace(digits, about=about)))
-    assert re.search(" (--(transform|mean).*|)--runs", command)[1].strip() == options
+def test_the_recorded_command_names_a_given_transform(options: dict[str, Any], words: str) -> None:
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.LazyLinear(6))
+    network(torch.zeros(2, 3, 16 if "resize-16" in words else 8, 16 if "resize-16" in words else 8))
+    about = evaluate(network, "digits", "msp", groups=["uniform"], **options).about
+    assert words in about.command
 
 
 def test_the_best_models_alone_are_plotted_and_the_page_says_so(tmp_path: Path) -> None:
@@ -224,15 +234,17 @@ def test_worst_mistakes_are_the_surest(digits: Results) -> None:
     manifest = load_manifest("digits")
     (draw,) = draws_of([digits], ["mcp"])
     found = worst_mistakes(draw.entries[0], manifest, 4)
-    scores = digits.scores.to_pandas()
+    scores = long_scores(digits).to_pandas()
     scores = scores[(scores.detector == "mcp") & (scores.run == 0)]
     scores["confidence"] = np.exp(scores["confidence"])  # MSP, shown as a probability
     outside = scores[scores.group != "digits-0-5"].sort_values("confidence", ascending=False)
     unknown = [one for one in found if one.kind == "unknown"]
     assert [one.confidence for one in unknown] == pytest.approx(outside.confidence.head(4).tolist())
     assert {one.score_name for one in found} == {"probability"}
-    said = digits.predictions.to_pandas()
-    said = said[(said.run == 0) & (said.role == "id")].merge(scores, on=["image_id", "group", "source"])
+    said = long_predictions(digits).to_pandas()
+    said = said[(said.run == 0) & (said.role == "id")].merge(
+        scores[["image_id", "group", "source", "confidence"]], on=["image_id", "group", "source"]
+    )
     wrong = said[said.label != said.prediction].sort_values("confidence", ascending=False)
     surest = [one for one in found if one.kind == "wrong"]
     assert [one.confidence for one in surest] == pytest.approx(wrong.confidence.head(4).tolist())

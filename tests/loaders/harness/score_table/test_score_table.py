@@ -1,4 +1,4 @@
-"""The score table: its metrics are those of the entries, on all images and on any subset of them."""
+"""Exported scores: their metrics are those of the entries, on all images and on any subset of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from sklearn.metrics import roc_auc_score
 from torch import nn
 
 from loaders.harness import Results, evaluate, export_scores, recompute
-from loaders.harness.score_table.layout import DESCRIPTION, read_description
+from loaders.harness.evaluation.scores import IMAGES
+from loaders.harness.score_table.export import DESCRIPTION, read_scores
+from loaders.harness.score_table.recomputing import _listed, _Scores
 from tests.imported import Imported
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
@@ -46,9 +48,8 @@ def entries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def scores(entries: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("table") / "scores"
     exported = export_scores(list(entries.values()), folder)
-    assert exported.models == 4  # two runs, their ensemble, and the other model
+    assert exported.models == 3  # two runs, and the other model
     assert exported.scores == 2074 * (2 * 2 + 1 + 2)
-    assert not exported.notes
     assert not exported.left_out
     return folder
 
@@ -65,7 +66,8 @@ def test_every_metric_equals_that_of_the_entries(entries: dict[str, Path], score
     recomputed = {}
     for row in outcome.rows():
         entry = "one" if row["model"] == "one" else "pair"
-        key = (entry, row["run"], row["detector"], row["group"], row["role"], row["metric"])
+        run = 0 if row["model"] == "one" else row["run"]  # numbered anew: 2
+        key = (entry, run, row["detector"], row["group"], row["role"], row["metric"])
         assert key not in recomputed
         recomputed[key] = row["value"]
     expected = {
@@ -91,48 +93,65 @@ def test_the_metrics_of_a_committed_entry_are_those_of_its_results(tmp_path: Pat
         assert row["value"] == pytest.approx(stored[key], rel=1e-12)
 
 
-def test_confidences_are_those_of_the_results_bit_for_bit(entries: dict[str, Path], scores: Path) -> None:
-    images = read_table(scores / "images.parquet").to_pylist()
-    names = {row["image"]: (row["group"], row["image_id"]) for row in images}
-    table = read_table(scores / "confidences" / "benchmark=digits" / "model=one" / "one.parquet")
-    stored = Results.read(entries["one"]).scores
-    for detector in ("msp", "energy"):
-        part = table.filter(pc.equal(table["detector"], detector))
-        expected = stored.filter(pc.equal(stored["detector"], detector)).to_pylist()
-        confidences = dict(zip(part["image"].to_pylist(), part["confidence"].to_pylist(), strict=True))
-        by_name = {names[image]: confidence for image, confidence in confidences.items()}
-        assert by_name == {(row["group"], row["image_id"]): row["confidence"] for row in expected}
-        assert part["image"].to_pylist() == sorted(confidences)
+def test_confidences_are_those_of_the_results(entries: dict[str, Path], scores: Path) -> None:
+    table = read_table(scores / "digits" / "scores.parquet")
+    one, pair = (Results.read(entries[name]) for name in ("one", "pair"))
+    assert table.select(IMAGES.names).equals(one.scores.select(IMAGES.names))
+    names = ["msp/0", "msp/1", "react/0", "react/1", "ensemble/0", "msp/2", "energy/2"]
+    assert table.column_names[len(IMAGES) :] == names
+    for column in names[:5]:
+        assert table[column].equals(pair.scores[column])
+    assert table["energy/2"].equals(one.scores["energy/0"])
+    description, *_ = read_scores(scores / "digits")
+    assert [(n.run, n.model, n.entries) for n in description.networks] == [
+        (0, "pair", ["pair"]),
+        (1, "pair", ["pair"]),
+        (2, "one", ["one"]),
+    ]
+    assert description.networks[2].model_key == one.about.runs[0].model_key
+    (ensemble,) = (facts for facts in description.detectors if facts.detector == "ensemble")
+    assert ensemble.runs == (0, 1)
 
 
-def test_images_are_numbered_as_in_the_manifest(scores: Path) -> None:
-    (benchmark,) = read_description(scores).benchmarks
-    assert (benchmark.name, benchmark.numbered_by, benchmark.images) == ("digits", "manifest", 2074)
-    images = read_table(scores / "images.parquet")
-    assert images["image"].to_pylist() == list(range(2074))
+def test_entries_with_other_images_have_empty_cells(tmp_path: Path) -> None:
+    for seed, groups in ((0, ["gaussian"]), (1, ["uniform"])):
+        evaluate({f"m{seed}": network(seed)}, "digits", "msp", groups=groups).write(tmp_path / str(seed))
+    export_scores([tmp_path / "0", tmp_path / "1"], tmp_path / "scores")
+    table = read_table(tmp_path / "scores" / "digits" / "scores.parquet")
+    is_uniform = pc.equal(table["group"], "uniform")
+    assert pc.equal(table["msp/0"].is_null(), is_uniform).to_pylist() == [True] * len(table)
+    outcome = recompute(tmp_path / "scores")
+    assert len(outcome.notes) == 2
+    for seed in (0, 1):
+        stored = metric_values(Results.read(tmp_path / str(seed)))
+        rows = [row for row in outcome.rows() if row["run"] == seed]
+        for row in rows:
+            key = (0, *(row[name] for name in ("detector", "group", "role", "metric")))
+            assert row["value"] == stored[key]
+        assert rows
+
+
+def test_results_are_recomputed_without_an_export(entries: dict[str, Path]) -> None:
+    stored = metric_values(Results.read(entries["pair"]))
+    rows = recompute(entries["pair"], "auroc").rows()
+    assert rows
+    for row in rows:
+        assert row["value"] == stored[tuple(row[n] for n in ("run", "detector", "group", "role", "metric"))]
 
 
 def test_duckdb_and_polars_open_it_in_one_line(scores: Path) -> None:
-    query = f"""
-        SELECT model, detector, count(*) FROM '{scores}/confidences/*/*/*.parquet' GROUP BY ALL ORDER BY ALL
-    """
+    file = scores / "digits" / "scores.parquet"
     with duckdb.connect() as database:
-        rows = database.sql(query).fetchall()
-    assert rows == [
-        ("one", "energy", 2074),
-        ("one", "msp", 2074),
-        ("pair-0", "msp", 2074),
-        ("pair-0", "react", 2074),
-        ("pair-1", "msp", 2074),
-        ("pair-1", "react", 2074),
-        ("pair-ensemble", "ensemble", 2074),
-    ]
-    frame = polars.scan_parquet(scores / "confidences").group_by("benchmark", "model", "detector").len()
-    assert sorted(frame.collect().rows()) == [("digits", *row) for row in rows]
+        unpivoted = f"UNPIVOT '{file}' ON COLUMNS('.*/[0-9]+') INTO NAME col VALUE confidence"
+        rows = database.sql(f"SELECT col, count(*) FROM ({unpivoted}) GROUP BY col").fetchall()
+    assert sorted(rows) == sorted(
+        (name, 2074) for name in ("msp/0", "msp/1", "react/0", "react/1", "ensemble/0", "msp/2", "energy/2")
+    )
+    assert polars.scan_parquet(file).select("msp/0").collect().height == 2074
 
 
 def test_a_subset_gives_what_scikit_learn_gives_on_it(scores: Path, tmp_path: Path) -> None:
-    images = read_table(scores / "images.parquet").to_pylist()
+    images = read_table(scores / "digits" / "scores.parquet").to_pylist()
     draw = np.random.default_rng(0)
     chosen = [row for row in images if draw.random() < 0.3 and row["group"] != "uniform"]
     path = tmp_path / "list.csv"
@@ -142,15 +161,12 @@ def test_a_subset_gives_what_scikit_learn_gives_on_it(scores: Path, tmp_path: Pa
         writer.writerows(chosen)
     outcome = recompute(scores, "auroc", subset=path, detectors=["energy"])
     assert outcome.notes == ("digits: the subset has no image of uniform",)
-    numbers = {row["image"]: row for row in chosen}
-    part = read_table(scores / "confidences" / "benchmark=digits" / "model=one" / "one.parquet").to_pylist()
-    part = [row for row in part if row["detector"] == "energy" and row["image"] in numbers]
     by_group = {row["group"]: row for row in outcome.rows()}
     assert set(by_group) == {"digits-6-9", "gaussian", "(mean)", "(pooled)"}
     for group in ("digits-6-9", "gaussian"):
-        rows = [row for row in part if numbers[row["image"]]["group"] in ("digits-0-5", group)]
-        is_id = [numbers[row["image"]]["role"] == "id" for row in rows]
-        expected = roc_auc_score(is_id, [row["confidence"] for row in rows])
+        rows = [row for row in chosen if row["group"] in ("digits-0-5", group)]
+        is_id = [row["role"] == "id" for row in rows]
+        expected = roc_auc_score(is_id, [row["energy/2"] for row in rows])
         assert by_group[group]["value"] == pytest.approx(expected, rel=1e-12)
         assert by_group[group]["n_id"] == sum(is_id)
         assert by_group[group]["n_ood"] == len(is_id) - sum(is_id)
@@ -181,9 +197,9 @@ def test_lists_that_say_nothing_or_something_else_are_refused(
 
 
 def test_a_subset_without_id_images_is_refused(scores: Path, tmp_path: Path) -> None:
-    images = read_table(scores / "images.parquet").to_pylist()
+    images = read_table(scores / "digits" / "scores.parquet").to_pylist()
     ood = next(row["image_id"] for row in images if row["role"] == "near")
-    with raises(DataError, where="pair.parquet"):
+    with raises(DataError, where="subset"):
         recompute(scores, "auroc", subset=listed(tmp_path / "list.csv", "image_id", ood))
     with raises(DataError, where="list.txt"):
         recompute(scores, "auroc", subset=listed(tmp_path / "list.txt", ood))
@@ -191,15 +207,20 @@ def test_a_subset_without_id_images_is_refused(scores: Path, tmp_path: Path) -> 
         recompute(scores, "auroc", subset=tmp_path / "nowhere.csv")
 
 
-def test_an_id_of_two_sources_has_to_be_told_apart(scores: Path) -> None:
-    from loaders.harness.score_table.recomputing import _listed
-
-    images = pa.table({"image_id": ["1", "1", "2"], "source": ["a", "b", "a"], "group": ["x", "y", "x"]})
-    with raises(DataError, where="list"):
-        _listed(pa.table({"image_id": ["1"]}), images, where="list")
-    assert _listed(pa.table({"image_id": ["2"]}), images, where="list").tolist() == [False, False, True]
-    subset = pa.table({"source": ["b"], "image_id": ["1"]})
-    assert _listed(subset, images, where="list").tolist() == [False, True, False]
+def test_an_id_of_two_sources_has_to_be_told_apart() -> None:
+    rows = [("a", "1", "x", "x"), ("b", "1", "x", "y"), ("a", "2", "x", "x")]
+    columns = [*zip(*((*row, "id", -1) for row in rows), strict=True)]
+    images = pa.table(list(map(list, columns)), names=IMAGES.names).cast(IMAGES)
+    tables = [_Scores("digits", images, pa.table({}), {})]
+    with pytest.raises(DataError) as refused:
+        _listed(pa.table({"image_id": ["1"]}), tables, where="list")
+    assert refused.value.where == "list"
+    for subset, expected in (
+        ({"image_id": ["2"]}, [False, False, True]),
+        ({"source": ["b"], "image_id": ["1"]}, [False, True, False]),
+    ):
+        (listed,) = _listed(pa.table(subset), tables, where="list")
+        assert listed.tolist() == expected
 
 
 def test_unknown_names_are_refused(scores: Path, tmp_path: Path) -> None:
@@ -207,10 +228,11 @@ def test_unknown_names_are_refused(scores: Path, tmp_path: Path) -> None:
         recompute(scores, "aurok")
     with raises(DataError, where="scores", naming="ece"):
         recompute(scores, ["auroc", "ece"])
-    with raises(UnknownNameError, where="scores", naming="mps"):
+    with pytest.raises(UnknownNameError, match="unknown detector of these scores 'mps'"):
         recompute(scores, "auroc", detectors=["mps"])
-    with raises(DataError, where=tmp_path, naming="scores.json"):
+    with pytest.raises(DataError) as refused:
         recompute(tmp_path, "auroc")
+    assert refused.value.where == str(tmp_path)
 
 
 def test_an_altered_file_is_refused(entries: dict[str, Path], tmp_path: Path) -> None:
@@ -218,13 +240,15 @@ def test_an_altered_file_is_refused(entries: dict[str, Path], tmp_path: Path) ->
     for path in (tmp_path / "scores").rglob("*.parquet"):
         whole = path.read_bytes()
         path.write_bytes(whole[:-9] + b"x" + whole[-8:])
-        if "predictions" not in path.parts:
-            with pytest.raises(DataError):
-                recompute(tmp_path / "scores", "auroc")
+        with pytest.raises(DataError) as refused:
+            recompute(tmp_path / "scores", "auroc")
+        assert refused.value.where == str(path)
         path.write_bytes(whole)
-    (tmp_path / "scores" / DESCRIPTION).write_text("{}")
-    with raises(DataError, where="scores.json", naming="malformed"):
+    description = tmp_path / "scores" / "digits" / DESCRIPTION
+    description.write_text("{}")
+    with pytest.raises(DataError) as refused:
         recompute(tmp_path / "scores", "auroc")
+    assert refused.value.where == str(description)
 
 
 def test_a_folder_is_replaced_only_if_asked_for_and_bytes_are_equal(
@@ -233,13 +257,13 @@ def test_a_folder_is_replaced_only_if_asked_for_and_bytes_are_equal(
     out = tmp_path / "scores"
     export_scores(list(entries.values()), out)
     before = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    with raises(OutputError, where="scores"):
+    with pytest.raises(OutputError, match="holds score tables"):
         export_scores(entries["one"], out)
     export_scores(list(entries.values()), out, overwrite=True)
     assert before == {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("")
-    with raises(OutputError, where="mine", naming="notes.txt"):
+    with pytest.raises(OutputError, match=r"other files than those of score tables, such as notes\.txt"):
         export_scores(entries["one"], tmp_path / "mine", overwrite=True)
 
 
@@ -248,7 +272,7 @@ def test_scores_of_one_detector_and_network_twice_are_refused(
 ) -> None:
     again = tmp_path / "again"
     Results.read(entries["one"]).write(again)
-    with raises(DataError, where="again", naming="scores"):
+    with pytest.raises(DataError, match="holds scores of msp on a network"):
         export_scores([entries["one"], again], tmp_path / "scores")
     assert not (tmp_path / "scores").exists()
 
@@ -263,12 +287,11 @@ def test_an_entry_without_scores_is_said(entries: dict[str, Path], tmp_path: Pat
     assert exported.benchmarks == ("digits",)
 
 
-def test_images_of_sets_given_in_python_are_numbered_as_in_the_entry(tmp_path: Path) -> None:
+def test_scores_of_sets_given_in_python_are_exported(tmp_path: Path) -> None:
     torch.manual_seed(0)
     sets = {role: (torch.rand(8, 3, 8, 8), torch.arange(8) % 2) for role in ("id", "near")}
     evaluate(network(0), sets=sets, classes=6, detectors="msp").write(tmp_path / "own")
-    exported = export_scores(tmp_path / "own", tmp_path / "scores")
-    assert "its images are those of the entries" in exported.notes[0]
+    export_scores(tmp_path / "own", tmp_path / "scores")
     rows = recompute(tmp_path / "scores", "auroc").rows()
     stored = metric_values(Results.read(tmp_path / "own"))
     for row in rows:

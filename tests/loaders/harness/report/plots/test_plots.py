@@ -19,10 +19,12 @@ from loaders.harness import compare, evaluate, evaluate_arrays, plot, report
 from loaders.harness.evaluation.metric_rows import MEAN, POOLED
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.models.origin import WeightsOrigin
 from loaders.harness.report.plots import list_plots, plot_data
 from loaders.harness.report.plots.curves import density_panel
 from tests.imported import Imported
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
+from tests.loaders.harness.long_tables import long_predictions, long_scores
 from tests.raising import mentions, raises
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.base.shapes import Bars, Lines, Points
@@ -61,13 +63,13 @@ def digits() -> Results:
 
 
 def confidences(results: Results, detector: str, group: str, run: int = 0) -> Any:
-    table = results.scores.to_pandas()
+    table = long_scores(results).to_pandas()
     chosen = (table.detector == detector) & (table.run == run) & (table.group == group)
     return table[chosen].sort_values("image_id").confidence.to_numpy()
 
 
 def right(results: Results, run: int = 0) -> Any:
-    table = results.predictions.to_pandas()
+    table = long_predictions(results).to_pandas()
     chosen = table[(table.run == run) & (table.group == "known")].sort_values("image_id")
     return (chosen.prediction == chosen.label).to_numpy()
 
@@ -134,7 +136,7 @@ def test_densities_have_area_one_and_say_how_many(single: Results) -> None:
 
 
 def test_softmax_histograms_are_of_target_and_greatest(single: Results) -> None:
-    table = single.predictions.to_pandas()
+    table = long_predictions(single).to_pandas()
     table = table[table.run == 0]
     panel = panels(single, "palechor-4")[0]
     known = table[table.group == "known"].target_probability
@@ -181,7 +183,7 @@ def test_msp_is_shown_as_a_probability(single: Results) -> None:
     counts, edges = np.histogram(np.exp(confidences(single, "mcp", "far-a")), bins=60, range=(0, 1))
     assert far.x == pytest.approx(edges)
     assert far.y * 40 / 60 == pytest.approx(counts)
-    table = single.predictions.to_pandas()
+    table = long_predictions(single).to_pandas()
     greatest = table[(table.run == 0) & (table.group == "far-a")].max_probability
     assert far.y * 40 / 60 == pytest.approx(np.histogram(greatest, bins=60, range=(0, 1))[0])
 
@@ -247,8 +249,10 @@ def test_gammas_are_those_of_the_record(results: Results, monkeypatch: pytest.Mo
 
     with raises(DataError, where="digits", naming="gamma"):
         plot_data(results, "palechor-3")
+    origins = [WeightsOrigin(kind="trained", spec=f"trained:models/{r.name}") for r in results.about.runs]
     runs = tuple(
-        run.model_copy(update={"weights": f"trained:models/{run.name}"}) for run in results.about.runs
+        run.model_copy(update={"weights": origin})
+        for run, origin in zip(results.about.runs, origins, strict=True)
     )
     trained = replace(results, about=results.about.model_copy(update={"runs": runs}))
     history = [
@@ -268,7 +272,8 @@ def test_shares_of_predictions_are_counted(digits: Results) -> None:
     assert panel.columns == ("zero", "one", "two", "three", "four", "five")
     assert set(panel.rows) == {"six", "seven", "eight", "nine"}
     assert panel.values.sum(axis=1) == pytest.approx(1)
-    table = digits.predictions.filter(pc.equal(digits.predictions["class_id"], "7"))
+    table = digits.predicted()
+    table = table.filter(pc.equal(table["class_id"], "7"))
     share = np.mean(table["prediction"].to_numpy() == 3)
     assert panel.values[panel.rows.index("seven"), 3] == pytest.approx(share)
 

@@ -1,0 +1,103 @@
+"""The command line, or the call in Python, that repeats an evaluation; its metadata record it.
+
+Folders of datasets stand as SOURCE_ROOT, files of weights as WEIGHTS/FILE, and objects given in Python as
+``...``. The bootstrap is left out: `ResultsMetadata.options` has it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.datasets.sources import source_class, source_names
+
+from ..detectors.openood import OPENOOD
+from .metadata import DetectorFacts, MetricFacts, ResultsMetadata
+
+
+def command_line(about: ResultsMetadata, manifest: Manifest, inputs: Mapping[str, str]) -> str:
+    """Return the command line of an evaluation on a benchmark.
+
+    Parameters
+    ----------
+    inputs : ``transform``, ``mean`` and ``std``, as far as they were given.
+    """
+    words = ["unknown-eval", "run", "--benchmark", about.benchmark]
+    if all(run.weights.kind == "arrays" for run in about.runs):
+        words += ["--arrays", "DIR", "--model-id", about.models[0]]
+    else:
+        words += [word for run in about.runs for word in ("--model", run.weights.spec or run.name)]
+        for origin in (run.weights for run in about.runs if run.weights.weights):
+            is_file = origin.kind == "file"
+            words += ["--weights", f"WEIGHTS/{Path(origin.weights).name}" if is_file else origin.weights]
+        words += [word for name in _rooted_sources(manifest) for word in ("--root", _placeholder(name))]
+        for name, value in inputs.items():
+            words += [f"--{name}={value}"] if value.startswith("-") else [f"--{name}", value]
+    are_trained = all(run.weights.kind == "trained" for run in about.runs)
+    words += ["--runs"] if not are_trained and len(about.models) == 1 < len(about.runs) else []
+    words += ["--detectors", detector_list(about)]
+    words += ["--sweep"] if _is_swept(about) else []
+    words += [word for facts in about.metrics if has_path(facts) for word in ("--metric", facts.origin)]
+    words += ["--allow-missing"] if about.left_out else []
+    return shlex.join(words)
+
+
+def python_call(about: ResultsMetadata, inputs: Mapping[str, str]) -> str:
+    """Return the call of an evaluation on sets given in Python; parameters as of `command_line`."""
+    sets = ", ".join(f"{name!r}: ..." for name in about.custom_sets)
+    arguments = [f"detectors={detector_list(about)!r}", *(["sweep=True"] if _is_swept(about) else [])]
+    arguments += [f"{name}={value!r}" for name, value in inputs.items()]
+    if not any(run.device for run in about.runs):  # arrays
+        arguments += [] if about.benchmark == "own-sets" else [f"name={about.benchmark!r}"]
+        arguments += [f"model={run.model!r}" for run in about.runs if run.named]
+        return f"loaders.evaluate_arrays({{{sets}}}, {', '.join(arguments)})"
+    counts = {model: len(about.runs_of(model)) for model in about.models}
+    dots = {model: "..." if n == 1 else f"[{', '.join(['...'] * n)}]" for model, n in counts.items()}
+    runs = ", ".join(f"{model!r}: {of_model}" for model, of_model in dots.items())
+    model = "..." if len(about.runs) == 1 else f"{{{runs}}}"
+    return f"loaders.evaluate({model}, sets={{{sets}}}, {', '.join(arguments)})"
+
+
+def detector_list(about: ResultsMetadata) -> str:
+    """Return the detectors as ``--detectors`` takes them: with the parameters that no sweep chose."""
+    return ",".join(_specifications(about))
+
+
+def _specifications(about: ResultsMetadata) -> Iterator[str]:
+    first: dict[str, DetectorFacts] = {}
+    for facts in about.detectors:
+        first.setdefault(facts.detector, facts)
+    for facts in first.values():
+        label, name = facts.detector, re.sub(r"\[.*", "", facts.detector)
+        if facts.foreign is not None and facts.foreign.protocol != OPENOOD:  # objects of OpenOOD have no path
+            path = ":".join(facts.foreign.object.rsplit(".", 1))
+            label, name = label.replace(name, path, 1), path
+        if facts.chosen_on:
+            yield name
+        elif not facts.params or "[" in label:
+            yield label
+        else:
+            yield f"{name}[{','.join(f'{key}={value}' for key, value in facts.params.items())}]"
+
+
+def has_path(facts: MetricFacts) -> bool:
+    """Return whether a user's metric can be imported as MODULE:NAME."""
+    module, _, name = facts.origin.partition(":")
+    return module != "__main__" and name.isidentifier()
+
+
+def _is_swept(about: ResultsMetadata) -> bool:
+    return any(facts.chosen_on for facts in about.detectors)
+
+
+def _rooted_sources(manifest: Manifest) -> list[str]:
+    """Return the sources whose folders an evaluation reads."""
+    names, known = sorted({row.source for row in manifest.groups}), source_names(manifest.datasets)
+    return [name for name in names if name in known and source_class(name, manifest.datasets).rooted]
+
+
+def _placeholder(name: str) -> str:
+    return f"{name}={re.sub(r'[^A-Z0-9]', '_', name.upper())}_ROOT"

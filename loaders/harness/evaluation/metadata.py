@@ -1,0 +1,355 @@
+"""The content of ``about.json``: benchmark, networks, detectors, options and notes of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.schemas import BenchmarkName, Count, validate
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.metrics import METRICS, Metric, get_metric, list_metrics
+from wordnet_splits.metrics.registry import OTHER_VALUES
+
+from ..models.origin import WeightsOrigin
+
+Share = Annotated[float, Field(gt=0, lt=1)]
+MAX_REPLICATES, MAX_PREVALENCES, MAX_BINS = 100_000, 100, 1000
+"""Limits on the work that an untrusted results file can request."""
+
+
+class MetadataPart(BaseModel):
+    """Base of the parts of ``about.json``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class MetricOptions(MetadataPart):
+    """Options of the metrics.
+
+    Attributes
+    ----------
+    replicates : bootstrap replicates behind ``lo`` and ``hi``; 0 for none.
+    seed, level : seed and confidence level of the bootstrap.
+    prevalences : shares of OOD at which `aurc_unknown` is computed too.
+    bins : number of equal bins of the similarity to the nearest ID class.
+    """
+
+    replicates: Annotated[int, Field(ge=0, le=MAX_REPLICATES)] = 0
+    seed: Count = 0
+    level: Share = 0.95
+    prevalences: Annotated[tuple[Share, ...], Field(max_length=MAX_PREVALENCES)] = (0.5,)
+    bins: Annotated[int, Field(ge=1, le=MAX_BINS)] = 10
+
+
+def metric_options(bootstrap: int, seed_boot: int, prevalences: Sequence[float]) -> MetricOptions:
+    """Return options from the arguments of `evaluate`; DataError for one that is out of range."""
+    values = {"replicates": bootstrap, "seed": seed_boot, "prevalences": tuple(prevalences)}
+    return validate(MetricOptions, values, where="options of the evaluation")
+
+
+class Coverage(MetadataPart):
+    """Numbers of pooled images, by ID, near and far set, and the share of OOD images among them."""
+
+    sets: dict[str, Count]
+    n_id: Count
+    n_ood: Count
+    prevalence: float
+
+
+class MissingSet(MetadataPart):
+    """A set with fewer scored test images than the benchmark has; ``expected`` is None where unknown."""
+
+    group: str
+    role: str
+    scored: Count
+    expected: Count | None
+    status: str
+
+
+class ColumnsUsed(MetadataPart):
+    """The columns of a model's output that are used: see `model.class_map.ClassMap.record`.
+
+    ``order`` identifies the column of each label; it is None where it was not recorded.
+    """
+
+    restrict: Literal["columns", "full"]
+    columns: Count
+    of: Count
+    background: Count | None
+    mapping: Annotated[str, Field(pattern=r"^(identity|classes|given|source:[a-z0-9][a-z0-9-]{0,63})$")]
+    order: Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")] | None = None
+
+    def is_of(self, record: Mapping[str, Any]) -> bool:
+        """Return whether these are the columns of a class map's record."""
+        ignored = "mapping" if self.order else "order"  # equal columns may be given in several ways
+        return all(value == record[name] for name, value in self.model_dump().items() if name != ignored)
+
+
+class RunFacts(MetadataPart):
+    """One evaluated network.
+
+    Attributes
+    ----------
+    run : its number in the tables. name : of the network, from its specification.
+    model : the model that it is a run of; tables average over the runs of one model.
+    weights : where its weights come from. device : the device that it ran on, "" for arrays.
+    transforms : transform_key -> description of the transform.
+    known_classes : K, the number of the benchmark's classes that it has.
+    other_columns : whether its softmax has other columns, too (a background class; all of a larger model).
+    named : whether somebody named the model; otherwise ``model`` is the network's name, or a default.
+    """
+
+    run: Count
+    model: str
+    name: str
+    model_key: str
+    weights: WeightsOrigin
+    device: str
+    transforms: dict[str, str]
+    class_map: ColumnsUsed | None
+    known_classes: Count
+    other_columns: bool
+    named: bool
+
+    @model_validator(mode="after")
+    def _columns_fit(self) -> RunFacts:
+        used = self.class_map
+        if used is not None:
+            softmax = used.columns + (used.background is not None)
+            fit = self.known_classes <= used.columns and max(softmax, 1 + (used.background or 0)) <= used.of
+            if not fit or self.other_columns != (softmax > self.known_classes):
+                raise ValueError(
+                    f"{self.known_classes} known classes do not fit {used.columns} columns of {used.of}"
+                )
+        return self
+
+
+class ForeignFacts(MetadataPart):
+    """The object of another library that was used as a detector.
+
+    Attributes
+    ----------
+    protocol : the library whose protocol it follows. object : its class.
+    sign : how its scores became confidences.
+    """
+
+    protocol: str
+    object: str
+    sign: str
+
+
+class DetectorFacts(MetadataPart):
+    """One detector on one network, or on all runs of a model.
+
+    Attributes
+    ----------
+    detector : its label. run : its number of the network in the tables, the first of several.
+    runs : the networks that it combines.
+    params : its parameters. chosen_on : the criterion by which a sweep chose them, None without a sweep.
+    foreign : facts of an object of another library, None for other detectors.
+    """
+
+    detector: str
+    run: Count
+    runs: tuple[Count, ...]
+    params: dict[str, Any]
+    chosen_on: str | None = None
+    foreign: ForeignFacts | None = None
+
+
+class MetricFacts(MetadataPart):
+    """A user's metric that was computed.
+
+    Attributes
+    ----------
+    name : in the ``metric`` column. higher_is_better : its direction.
+    needs : its inputs, of "id", "correct" and "ood". summary : its first line of documentation.
+    origin : ``MODULE:NAME`` of its function.
+    """
+
+    name: str
+    higher_is_better: bool
+    needs: tuple[str, ...]
+    summary: str
+    origin: str
+
+    @field_validator("name")
+    @classmethod
+    def _is_free(cls, name: str) -> str:
+        if name in OTHER_VALUES or METRICS.is_shipped(name):
+            raise ValueError(f"the metric {name!r} is built in")
+        return name
+
+    @classmethod
+    def from_metric(cls, metric: Metric) -> MetricFacts:
+        """Return the facts of a registered metric."""
+        return cls(**{name: getattr(metric, name) for name in cls.model_fields})
+
+
+def user_metrics() -> tuple[MetricFacts, ...]:
+    """Return the facts of the users' metrics that are registered."""
+    metrics = (get_metric(name) for name in list_metrics())
+    return tuple(MetricFacts.from_metric(metric) for metric in metrics if metric.origin)
+
+
+class ResultsMetadata(MetadataPart):
+    """The description of results: the content of ``about.json`` without the checksums.
+
+    Attributes
+    ----------
+    images_fingerprint : of the benchmark's images, None while a group awaits its source.
+    evaluation_fingerprint : of its transforms, normalisation, roles and views.
+    sources_fingerprint : of the datasets that it carries, None where it carries none.
+    command : the command line, or the call in Python, that repeats the evaluation, without its bootstrap.
+    runs : the networks. detectors : the detectors on each network, in the order of the scores.
+    missing : ID, near and far sets that were not scored whole.
+    left_out : sentences on images that a root lacked. notes : sentences on deviations.
+    custom_sets : names of the sets given in Python in place of a benchmark.
+    metrics : the users' metrics that were computed.
+    unscored_runs : runs whose scores and predictions a leaderboard entry leaves out.
+    software : versions, ``commit`` of a checkout and ``date``; empty if they were not recorded.
+    """
+
+    benchmark: BenchmarkName
+    version: int
+    images_fingerprint: str | None
+    evaluation_fingerprint: str
+    sources_fingerprint: str | None
+    command: str = ""
+    options: MetricOptions
+    composition: Coverage
+    missing: tuple[MissingSet, ...]
+    runs: tuple[RunFacts, ...]
+    detectors: tuple[DetectorFacts, ...]
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    custom_sets: tuple[str, ...] = ()
+    metrics: tuple[MetricFacts, ...] = ()
+    unscored_runs: tuple[int, ...] = ()
+    software: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _runs_are_described(self) -> ResultsMetadata:
+        numbers = [facts.run for facts in self.runs]
+        keys = [(facts.detector, facts.run) for facts in self.detectors]
+        used = {run for facts in self.detectors for run in (facts.run, *facts.runs)}
+        if len(set(numbers)) < len(numbers) or len(set(keys)) < len(keys):
+            raise ValueError("a run, or a detector of one run, is described twice")
+        if undescribed := (used | {*self.unscored_runs}) - {*numbers}:
+            raise ValueError(f"run {min(undescribed)} is not described")
+        return self
+
+    @property
+    def fingerprints(self) -> dict[str, str | None]:
+        """The fingerprints that results of one benchmark share; see `fingerprints_of`."""
+        return {
+            "images": self.images_fingerprint,
+            "evaluation": self.evaluation_fingerprint,
+            "sources": self.sources_fingerprint,
+        }
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models, in order."""
+        return tuple(dict.fromkeys(run.model for run in self.runs))
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """Sentences on the detectors of other libraries."""
+        sentences = (
+            f"{facts.detector} is {facts.foreign.object}, by the protocol of {facts.foreign.protocol}; "
+            f"{facts.foreign.sign}."
+            for facts in self.detectors
+            if facts.foreign is not None
+        )
+        return tuple(dict.fromkeys(sentences))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences to print on images left out, detectors of other libraries, and deviations."""
+        return (
+            *(f"Left out: {line}" for line in self.left_out),
+            *(f"Foreign: {line}" for line in self.foreign),
+            *(f"Note: {line}" for line in self.notes),
+        )
+
+    def higher_is_better(self, metric: str) -> bool:
+        """Return the direction of a metric of these results; that of a user's metric is recorded in them.
+
+        Raises
+        ------
+        UnknownNameError : no such metric.
+        """
+        name = metric.partition("[")[0]
+        if name in OTHER_VALUES:
+            return OTHER_VALUES[name]
+        recorded = {facts.name: facts.higher_is_better for facts in self.metrics}
+        return recorded[name] if name in recorded else get_metric(name).higher_is_better
+
+    def runs_of(self, model: str) -> tuple[RunFacts, ...]:
+        """Return the runs of one model."""
+        return tuple(run for run in self.runs if run.model == model)
+
+    def detector(self, label: str, run: int) -> DetectorFacts:
+        """Return the facts of a detector on a run; DataError where it was not scored."""
+        for facts in self.detectors:
+            if (facts.detector, facts.run) == (label, run):
+                return facts
+        raise DataError(f"{label} was not scored in run {run}", where=self.benchmark)
+
+    def model_key(self, detector: DetectorFacts) -> str:
+        """Return the keys of the networks that a detector combines, joined by ``+``."""
+        keys = {run.run: run.model_key for run in self.runs}
+        return "+".join(dict.fromkeys(keys[run] for run in detector.runs))
+
+    def network(self, number: int | None) -> tuple[RunFacts, tuple[str, ...]]:
+        """Return a network by its number, and a note that says which of several runs it is.
+
+        By default it is the first run of the only model.
+
+        Raises
+        ------
+        DataError : no such run; no number although there are several models.
+        """
+        numbers = ", ".join(f"{run.run} ({run.model})" for run in self.runs)
+        if number is not None:
+            for run in self.runs:
+                if run.run == number:
+                    return run, ()
+            raise DataError(f"there is no run {number}", where=self.benchmark, hint=f"there are {numbers}")
+        if len(self.models) > 1:
+            hint = f"choose one by run= (--run): {numbers}"
+            raise DataError("the results are of several models", where=self.benchmark, hint=hint)
+        first = self.runs[0]
+        if len(self.runs) == 1:
+            return first, ()
+        which = f"run {first.run} of {len(self.runs)} of {first.model}"
+        return first, (f"The network is {which}; run= (--run) takes another.",)
+
+
+FINGERPRINT_SUBJECTS: Final = {
+    "images": "images",
+    "evaluation": "transforms, normalisation, roles or views",
+    "sources": "carried datasets",
+}
+"""Fingerprint of results -> its subject in errors."""
+
+
+def fingerprints_of(manifest: Manifest) -> dict[str, str | None]:
+    """Return the fingerprints of a benchmark that its results store."""
+    return {
+        "images": manifest.fingerprint,
+        "evaluation": manifest.evaluation_fingerprint,
+        "sources": manifest.sources_fingerprint,
+    }
+
+
+class ChecksummedMetadata(MetadataPart):
+    """``about.json``: the metadata, and the SHA-256 of the file of every table."""
+
+    schema_: Literal[2] = Field(alias="schema")
+    about: ResultsMetadata
+    files: dict[str, str]

@@ -1,0 +1,251 @@
+"""The score table: a row for each test image, a column of confidences for each detector and run.
+
+`SCORES` are the columns of the images, which come first; the column ``knn[k=50]/0`` holds the confidences of
+``knn[k=50]`` on run 0. Predictions have the same rows in the same order: ``prediction/(model)/0`` are the
+classes that network 0 predicts, ``prediction/openmax/0`` those of a detector with predictions of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.parquet import schema_of
+from wordnet_splits.metrics import ScoreSet
+from wordnet_splits.metrics.calibration import Outputs
+
+from ..arrays import Array
+from .metric_rows import Members
+
+DetectorRun = tuple[str, int]
+"""(detector, run)."""
+ClassKey = tuple[str, str]
+"""(source, class_id)."""
+MODEL = "(model)"
+"""Detector of the rows and predictions of the network itself."""
+IMAGES = schema_of("source image_id class_id group role label:int32")
+CALIBRATION_COLUMNS = ("predicted_probability", "target_log_probability", "squared_probabilities")
+"""Predictions for calibration: the softmax of the predicted class, the logarithm of that of the label, and
+the sum of the squares of all. Null for images without a label."""
+PREDICTED = schema_of(
+    "prediction:int32 target_probability:float32 max_probability:float32 "
+    + " ".join(f"{name}:float32" for name in CALIBRATION_COLUMNS)
+)
+MAX_COLUMNS = 10_000
+
+
+def column_of(key: DetectorRun) -> str:
+    """Return the column of the confidences of a detector on a run."""
+    return f"{key[0]}/{key[1]}"
+
+
+def key_of(column: str) -> DetectorRun:
+    """Return the detector and run of a column; DataError for a name of another form."""
+    detector, _, run = column.rpartition("/")
+    if not detector or not (run.isascii() and run.isdecimal() and str(int(run[:10])) == run):
+        raise DataError(f"column {column!r} must be DETECTOR/RUN")
+    return detector, int(run)
+
+
+def scored_keys(scores: pa.Table) -> list[DetectorRun]:
+    """Return the detectors and runs of a score table, in order."""
+    return [key_of(column) for column in scores.column_names[len(IMAGES) :]]
+
+
+def predicted_keys(predictions: pa.Table) -> list[DetectorRun]:
+    """Return the detectors and runs of a table of predictions, in order."""
+    return [key_of(column.partition("/")[2]) for column in predictions.column_names[:: len(PREDICTED)]]
+
+
+def score_schema(keys: Iterable[DetectorRun]) -> pa.Schema:
+    """Return the schema of the scores of some detectors and runs."""
+    return pa.schema([*IMAGES, *((column_of(key), pa.float64()) for key in keys)])
+
+
+def prediction_schema(keys: Iterable[DetectorRun]) -> pa.Schema:
+    """Return the schema of the predictions of some detectors and runs."""
+    return pa.schema((f"{field.name}/{column_of(key)}", field.type) for key in keys for field in PREDICTED)
+
+
+def score_table(images: pa.Table, confidences: Mapping[DetectorRun, Array]) -> pa.Table:
+    """Return a score table of images and confidences (n,)."""
+    columns = {column_of(key): pa.array(values, pa.float64()) for key, values in confidences.items()}
+    return pa.table({**{name: images[name] for name in IMAGES.names}, **columns}).combine_chunks()
+
+
+def prediction_table(predictions: Mapping[DetectorRun, pa.Table]) -> pa.Table:
+    """Return a table of predictions, given the columns `PREDICTED` of each detector and run."""
+    return pa.table(
+        {
+            f"{name}/{column_of(key)}": table[name]
+            for key, table in predictions.items()
+            for name in PREDICTED.names
+        }
+    ).combine_chunks()
+
+
+def predictions_of(scores: pa.Table, predictions: pa.Table, key: DetectorRun) -> pa.Table:
+    """Return the columns `IMAGES` and `PREDICTED` of one detector and run, a row for each image.
+
+    Raises
+    ------
+    DataError : there are no predictions of the run.
+    """
+    names = [f"{name}/{column_of(key)}" for name in PREDICTED.names]
+    if names[0] not in predictions.column_names:
+        raise DataError(f"no predictions of run {key[1]}", where="predictions")
+    columns = {name: scores[name] for name in IMAGES.names}
+    return pa.table(columns | dict(zip(PREDICTED.names, map(predictions.column, names), strict=True)))
+
+
+def check_scores(
+    scores: pa.Table,
+    predictions: pa.Table,
+    keys: Sequence[DetectorRun],
+    runs: Collection[int],
+    *,
+    complete: bool = True,
+    where: tuple[str, str] = ("scores", "predictions"),
+) -> None:
+    """Raise DataError unless both tables have the columns that the metadata describes, and valid values.
+
+    Parameters
+    ----------
+    keys : the detectors and runs that were scored, in order. runs : the networks that were.
+    complete : whether every image must have every score; exports of several results need not.
+    where : names of the two tables in errors.
+    """
+    of_scores, of_predictions = where
+    if scores.num_columns + predictions.num_columns > MAX_COLUMNS:
+        raise DataError(f"has more than {MAX_COLUMNS:,} columns", where=of_scores)
+    if not scores.schema.equals(score_schema(keys)):
+        raise DataError("must have a column for each detector and run of about.json", where=of_scores)
+    predicted, of_runs = predicted_keys(predictions), {(MODEL, run) for run in runs}
+    if not of_runs <= {*predicted} <= of_runs | {*keys} or not predictions.schema.equals(
+        prediction_schema(predicted)
+    ):
+        raise DataError("must have the columns of each run of about.json", where=of_predictions)
+    if predictions.num_rows != scores.num_rows:
+        raise DataError("must have a row for each of the scores", where=of_predictions)
+    for name in scores.column_names:
+        column, of_image = scores[name], name in IMAGES.names
+        if (column.null_count and (of_image or complete)) or not (
+            of_image or pc.all(pc.is_finite(column), min_count=0).as_py()
+        ):
+            raise DataError(f"column {name!r} has empty cells, NaN or infinity", where=of_scores)
+    keys_of_images = image_keys(scores)
+    if len({*keys_of_images}) < len(keys_of_images):  # one image's score could pass for another's
+        raise DataError("an image occurs twice", where=of_scores)
+
+
+def image_keys(images: pa.Table) -> Array:
+    """Return a string (n,) per row that names its image and group."""
+    columns = (images[name].to_pylist() for name in ("group", "source", "image_id"))
+    return np.array(["\x1f".join(row) for row in zip(*columns, strict=True)], dtype=object)
+
+
+class TestImages:
+    """The images of a score table by set.
+
+    Attributes
+    ----------
+    roles, sources : set -> role, and source, of its images. rows : set -> (k,) numbers of its rows.
+    """
+
+    __test__ = False  # no test of pytest
+
+    def __init__(self, scores: pa.Table) -> None:
+        self.table = scores.select(IMAGES.names)
+        groups = np.array(scores["group"].to_pylist(), dtype=object)
+        self.labels = np.asarray(scores["label"].to_numpy())
+        self.classes = np.array(scores["class_id"].to_pylist(), dtype=object)
+        self.roles: dict[str, str] = {}
+        self.sources: dict[str, str] = {}
+        for group, role, source in zip(
+            groups.tolist(), scores["role"].to_pylist(), scores["source"].to_pylist(), strict=True
+        ):
+            self.roles.setdefault(group, role)
+            self.sources.setdefault(group, source)
+        self.rows = {group: np.flatnonzero(groups == group) for group in self.roles}
+
+    @cached_property
+    def keys(self) -> Array:
+        """A string (n,) per row that names its image and group."""
+        return image_keys(self.table)
+
+    @cached_property
+    def rows_by_name(self) -> dict[str, Array]:
+        """Set -> numbers of its rows, sorted by the names of the images."""
+        return {group: rows[np.argsort(self.keys[rows], kind="stable")] for group, rows in self.rows.items()}
+
+    def names(self, group: str) -> Array:
+        """Return the names of one set's images, with their labels, sorted."""
+        rows = self.rows[group]
+        return np.sort(
+            [f"{key}\x1f{label}" for key, label in zip(self.keys[rows], self.labels[rows], strict=True)]
+        )
+
+    def members(self, group: str, similarity: Mapping[ClassKey, float | None]) -> Members:
+        """Return the classes of one set's images."""
+        ids, source = self.classes[self.rows[group]], self.sources[group]
+        return Members(source, ids, {str(i): similarity.get((source, str(i))) for i in set(ids)})
+
+
+class ScoredImages:
+    """The images of a score table with the predictions that belong to one detector and run."""
+
+    def __init__(self, images: TestImages, predictions: pa.Table, key: DetectorRun) -> None:
+        self.images, self.roles = images, images.roles
+        if f"prediction/{column_of(key)}" not in predictions.column_names:
+            key = (MODEL, key[1])
+        names = [f"{name}/{column_of(key)}" for name in PREDICTED.names]
+        if names[0] not in predictions.column_names:
+            raise DataError(f"no predictions of run {key[1]}", where="predictions")
+        self._columns = {
+            name: predictions[column].to_numpy() for name, column in zip(PREDICTED.names, names, strict=True)
+        }
+
+    def score_set(self, group: str, confidence: Array, *, by_name: bool = False) -> ScoreSet:
+        """Return the confidences of one set; images without one, which exports may have, are left out.
+
+        ``correct`` is there where every image of an ID set has a label and a prediction.
+
+        Parameters
+        ----------
+        confidence : (n,) of all images of the table, NaN where there is none.
+        by_name : whether to sort the images by name, so that rows are the same for all results.
+        """
+        rows = (self.images.rows_by_name if by_name else self.images.rows)[group]
+        rows = rows[~np.isnan(confidence[rows])]
+        return ScoreSet(group, self.roles[group], confidence[rows], self._correct(group, rows))
+
+    def _correct(self, group: str, rows: Array) -> Array | None:
+        label, predicted = self.images.labels[rows], self._columns["prediction"][rows]
+        labelled = (
+            self.roles[group] in ("id", "csid") and (label >= 0).all() and not np.isnan(predicted).any()
+        )
+        return predicted == label if labelled else None
+
+    def probabilities(self, group: str, column: str) -> Array:
+        """Return a column of predictions of one set's images, NaN where there is none."""
+        return np.asarray(self._columns[column][self.images.rows[group]], dtype=np.float64)
+
+    def outputs(self, group: str) -> Outputs | None:
+        """Return the classifier's outputs on an ID set; None where labels or probabilities are absent."""
+        predicted, log_target, squared = (self.probabilities(group, name) for name in CALIBRATION_COLUMNS)
+        rows = self.images.rows[group]
+        if not len(rows) or np.isnan([predicted, log_target, squared]).any():
+            return None
+        correct = self._columns["prediction"][rows] == self.images.labels[rows]
+        brier = np.maximum(squared - 2 * self.probabilities(group, "target_probability") + 1, 0)
+        return Outputs(predicted, correct, log_target, brier)
+
+
+def confidences_of(scores: pa.Table, key: DetectorRun) -> Array:
+    """Return the confidences (n,) of a detector on a run; NaN for images that it has none of."""
+    return np.asarray(scores[column_of(key)].to_numpy(), dtype=np.float64)
