@@ -300,7 +300,7 @@ def test_a_variable_or_roots_toml_finds_the_declaration(pics: Path, monkeypatch:
         ('name = "mypics"\nlayout = "folders"\ncatalog = "mypics.tsv"\nsplits = ["tset"]\n', "'test'"),
         ('name = "mypics"\nlayout = "csv"\ncatalog = "mypics.tsv"\n', ".csv"),
         ('name = "mypics"\nlayout = "parquet"\ncatalog = "mypics.tsv"\n', ()),
-        ('name = "mypics"\nlayout = "folders"\ncatlog = "mypics.tsv"\n', "catlog"),
+        ('name = "mypics"\nlayout = "folders"\ncatlog = "mypics.tsv"\n', "catalog"),
         ("name = mypics\n", ()),
     ],
 )
