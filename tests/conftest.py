@@ -170,16 +170,14 @@ def own_datasets_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 def isolated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Function that leaves a registry its shipped objects and gives it entry points, until the test ends."""
     changed: list[Registry[Any]] = []
+    found: dict[str, list[EntryPoint]] = {}
 
     def isolate(registry: Registry[Any], points: Sequence[tuple[str, str]] = ()) -> None:
         shipped = {name: entry for name, entry in registry.registered.items() if registry.is_shipped(name)}
         monkeypatch.setattr(registry, "_entries", shipped)
         monkeypatch.setattr(registry, "_aliases", dict(registry._aliases))
-        found = [EntryPoint(name, value, registry.group) for name, value in points]
-        monkeypatch.setattr(
-            "wordnet_splits.base.registry.entry_points",
-            lambda group: [point for point in found if point.group == group],
-        )
+        found[registry.group] = [EntryPoint(name, value, registry.group) for name, value in points]
+        monkeypatch.setattr("wordnet_splits.base.registry.entry_points", lambda group: found.get(group, []))
         registry.__dict__.pop("_plugins", None)
         changed.append(registry)
 

@@ -24,7 +24,12 @@ from wordnet_splits.base.errors import DataError, UnknownNameError, unknown
 from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.parquet import read_table, schema_of
 from wordnet_splits.datasets.catalog.declarations import LOCAL, Declaration, Sources, unknown_source
-from wordnet_splits.datasets.catalog.table import catalog_names, known_sources, load_catalog
+from wordnet_splits.datasets.catalog.table import (
+    CATALOGS_OF_PACKAGES,
+    catalog_names,
+    known_sources,
+    load_catalog,
+)
 
 DATA = Path(__file__).parent.parent.parent / "data"
 INVENTORY_SCHEMA = schema_of("image_id class_id split digest:sha256")
@@ -87,6 +92,8 @@ def _load_shipped(source: str, split: str) -> pa.Table:
 
 
 def _declared_inventory(source: str, sources: Sources) -> Mapping[str, pa.Table]:
+    if source in CATALOGS_OF_PACKAGES:
+        return {}
     declaration = sources.find(source)
     if declaration is None:
         raise unknown_source(source, known_sources(sources))

@@ -36,15 +36,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Final
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.names import check_name
+from wordnet_splits.base.registry import Registry
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.datasets.catalog.declarations import LOCAL, Declaration, Sources, unknown_source
 
 CATALOGS = Path(__file__).parent.parent.parent / "data" / "catalogs"
+CATALOGS_OF_PACKAGES: Final = Registry[Path]("catalog", "", "wordnet_splits.catalogs")
+"""Files of the catalogs of other packages, by source."""
 MAPPED = ("exact", "variant", "head", "wider", "hand", "proposed")
 WIDER = frozenset({"head", "wider"})
 """Kinds of ``mapped`` whose synset is an ancestor of what the name means; a head noun is one by default."""
@@ -189,7 +193,7 @@ def catalog_names() -> tuple[str, ...]:
 
 def known_sources(sources: Sources = LOCAL) -> tuple[str, ...]:
     """Return the sources that have a catalog: the shipped ones, then the declared ones."""
-    return (*catalog_names(), *sources.by_name)
+    return (*catalog_names(), *CATALOGS_OF_PACKAGES, *sources.by_name)
 
 
 def load_catalog(source: str, sources: Sources = LOCAL) -> Catalog:
@@ -203,6 +207,8 @@ def load_catalog(source: str, sources: Sources = LOCAL) -> Catalog:
     shipped = _load_shipped(source)
     if shipped is not None:
         return shipped
+    if source in CATALOGS_OF_PACKAGES:
+        return _read_file(file_id(CATALOGS_OF_PACKAGES[source]), source)
     declaration = sources.find(source)
     if declaration is None:
         raise unknown_source(source, known_sources(sources))

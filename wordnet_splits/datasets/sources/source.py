@@ -21,6 +21,7 @@ from fix_resize.decode import as_rgb, check_bytes, decode_bytes
 from wordnet_splits.base import digests, errors
 from wordnet_splits.base.errors import MissingImageError, SourceError
 from wordnet_splits.datasets.catalog import Catalog, load_catalog
+from wordnet_splits.datasets.catalog.table import CATALOGS_OF_PACKAGES
 from wordnet_splits.datasets.sources.info import SOURCES, SourceInfo
 from wordnet_splits.datasets.sources.layouts.layout import Layout, Location, Order, Raw, Row
 
@@ -53,6 +54,7 @@ class Source(ABC):
     rooted : whether the source needs a folder (False for embedded and generated ones).
     looks_for : one clause: which entries make a root this dataset.
     info : its publication and licence, if ``data/sources.toml`` has no entry for it.
+    catalog_file : its catalog, of a source of another package.
     root : the dataset's folder, resolved; None where not ``rooted``.
     storage : how the images lie under the root.
     unexpected : names of entries in the last scan that are not images of this source -> number of times.
@@ -66,6 +68,7 @@ class Source(ABC):
     rooted: ClassVar[bool] = True
     looks_for: ClassVar[str] = ""
     info: ClassVar[SourceInfo | None] = None
+    catalog_file: ClassVar[Path | None] = None
 
     def __init__(self, root: Path | None, storage: Layout) -> None:
         self.root = root
@@ -281,7 +284,9 @@ class Source(ABC):
 
 
 def register_source(cls: S) -> S:
-    """Register a source class under its ``name``."""
+    """Register a source class under its ``name``, and the catalog that it brings."""
+    if cls.catalog_file is not None:
+        CATALOGS_OF_PACKAGES.add(cls.name, cls.catalog_file)
     return SOURCES.register(cls.name)(cls)
 
 
