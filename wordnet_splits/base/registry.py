@@ -73,6 +73,8 @@ class Registry(Generic[T]):
         ------
         DataError : the name is malformed, or is that of a shipped object.
         """
+        if not shipped:
+            self._load_folder()  # whose names are taken
         for text in (name, *aliases):
             if not self.pattern.fullmatch(text):
                 raise DataError(
