@@ -5,18 +5,15 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from html import escape
 from pathlib import Path
-from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from PIL import Image
 
 from wordnet_splits.audit.class_list import ClassList
 from wordnet_splits.audit.images import images_by_class
+from wordnet_splits.base import pages
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.files import write_text
-from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.images.raw_images import open_sources
 from wordnet_splits.datasets.catalog.table import known_sources
 from wordnet_splits.datasets.sources import Source
@@ -24,7 +21,6 @@ from wordnet_splits.datasets.sources import Source
 if TYPE_CHECKING:
     from wordnet_splits.audit.report import Audit, AuditedClass, AuditedLists
 
-TEMPLATE = Path(__file__).parent.parent / "data" / "audit.html"
 COLUMNS = ("class", "relation", "known class", "edges", "path", "similarity to nearest", "kin")
 PICTURES_PER_CLASS = 2
 THUMBNAIL_SIZE = 96
@@ -56,17 +52,22 @@ def write_page(report: Audit, path: Path, limits: str) -> None:
         known_pictures, unreadable_known = _thumbnails(lists.known, known_ids, lists)
         unreadable += unreadable_known
     has_pictures = bool(listed_pictures or known_pictures)
-    columns = [*COLUMNS, *(("pictures", "pictures of the known class") if has_pictures else ())]
-    # pictures do not sort
-    head = "".join(
-        f"<th>{escape(name)}</th>" if "pictures" in name else f"<th><button>{escape(name)}</button></th>"
-        for name in columns
-    )
-    rows = (_row(item, report, (listed_pictures, known_pictures) if has_pictures else ()) for item in related)
+    picture_columns = ("pictures", "pictures of the known class") if has_pictures else ()
+    rows = [_row(item, report, (listed_pictures, known_pictures) if has_pictures else ()) for item in related]
     notes = "Select a heading to sort. CSV and Parquet also have the classes without a relation."
     if unreadable:
         notes += f" {unreadable:,} pictures cannot be read."
-    _write(path, report.heading, report.summary(), notes, head, rows, limits)
+    pages.write_page(
+        path,
+        "audit",
+        title=report.heading,
+        figures=report.summary(),
+        notes=notes,
+        columns=[*COLUMNS, *picture_columns],
+        unsorted=picture_columns,
+        rows=rows,
+        limits=limits,
+    )
 
 
 def write_table_page(
@@ -83,65 +84,58 @@ def write_table_page(
     ------
     OutputError : the file cannot be written.
     """
-    head = "".join(f"<th><button>{escape(name)}</button></th>" for name in columns)
-    cells = (
-        "".join(
-            _cell(f"{value:,}", f"{value}", number=True)
-            if isinstance(value, int)
-            else _cell(escape(value or ""), "")
+    cells = [
+        [
+            Cell(f"{value:,}", value=f"{value}", number=True) if isinstance(value, int) else Cell(value or "")
             for value in row
-        )
+        ]
         for row in rows
-    )
+    ]
     notes = "Select a heading to sort."
-    _write(path, heading, figures, notes, head, (f"<tr>{row}</tr>" for row in cells), limits)
-
-
-def _write(
-    path: Path, heading: str, figures: Figures, notes: str, head: str, rows: Iterable[str], limits: str
-) -> None:
-    """Write a page from the parts of its table."""
-    page = Template(read_text(TEMPLATE)).substitute(
-        title=escape(heading),
-        figures="".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in figures),
-        notes=escape(notes),
-        head=head,
-        rows="\n".join(rows),
-        limits=escape(limits),
+    pages.write_page(
+        path,
+        "audit",
+        title=heading,
+        figures=figures,
+        notes=notes,
+        columns=columns,
+        unsorted=(),
+        rows=cells,
+        limits=limits,
     )
-    write_text(path, page)
 
 
-def _row(item: AuditedClass, report: Audit, pictures: Collection[Thumbnails]) -> str:
+class Cell(NamedTuple):
+    """A cell of the table: its text with a gloss, the value to sort by, or images with their description."""
+
+    text: str
+    gloss: str = ""
+    value: str = ""
+    number: bool = False
+    images: Sequence[str] = ()
+    alt: str = ""
+
+
+def _row(item: AuditedClass, report: Audit, pictures: Collection[Thumbnails]) -> list[Cell]:
     """Return the table row of a class."""
     names = [report.lists.taxonomy.name(wnid) for wnid in item.path] if report.lists else item.path
     similarity = "" if item.mean is None else f"{item.mean:.3f}"
     cells = [
-        _cell(_named(item.id, item.name, item.gloss), item.id),
-        _cell(escape(str(item.relation)), str(item.relation)),
-        _cell(_named(item.other or "", item.other_name or "", item.other_gloss), item.other_name or ""),
-        _cell("" if item.edges is None else f"{item.edges}", "", number=True),
-        _cell(escape(" > ".join(names)), ""),
-        _cell(similarity, similarity, number=True),
-        _cell(f"{item.kin}", "", number=True),
+        Cell(_named(item.id, item.name), item.gloss, item.id),
+        Cell(str(item.relation), value=str(item.relation)),
+        Cell(_named(item.other or "", item.other_name or ""), item.other_gloss, item.other_name or ""),
+        Cell("" if item.edges is None else f"{item.edges}", number=True),
+        Cell(" > ".join(names)),
+        Cell(similarity, value=similarity, number=True),
+        Cell(f"{item.kin}", number=True),
     ]
     for thumbnails, class_id in zip(pictures, (item.id, item.other), strict=False):
-        images = (
-            f'<img src="{address}" alt="{escape(class_id or "")}" loading="lazy">'
-            for address in thumbnails.get(class_id or "", ())
-        )
-        cells.append(_cell("".join(images), ""))
-    return f"<tr>{''.join(cells)}</tr>"
+        cells.append(Cell("", images=thumbnails.get(class_id or "", ()), alt=class_id or ""))
+    return cells
 
 
-def _named(class_id: str, name: str, gloss: str) -> str:
-    heading = escape(class_id) if name in ("", class_id) else f"{escape(name)} ({escape(class_id)})"
-    return f"{heading}<small>{escape(gloss)}</small>"
-
-
-def _cell(html: str, value: str, *, number: bool = False) -> str:
-    attributes = (' class="number"' if number else "") + (f' data-value="{escape(value)}"' if value else "")
-    return f"<td{attributes}>{html}</td>"
+def _named(class_id: str, name: str) -> str:
+    return class_id if name in ("", class_id) else f"{name} ({class_id})"
 
 
 def _thumbnails(classes: ClassList, ids: Collection[str], lists: AuditedLists) -> tuple[Thumbnails, int]:

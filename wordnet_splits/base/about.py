@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import difflib
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Final, NamedTuple
@@ -215,10 +216,15 @@ class About(BaseModel):
             "url": self.url or "",
             "note": _bibtex_text(described),
         }
-        fields = {name: value for name, value in fields.items() if value}
-        width = max(map(len, fields))
-        lines = ",\n".join(f"  {name:<{width}} = {{{value}}}" for name, value in fields.items())
-        return f"@misc{{{key},\n{lines}\n}}"
+        return bibtex_entry("misc", key, fields)
+
+
+def bibtex_entry(kind: str, key: str, fields: Mapping[str, str]) -> str:
+    """Return a BibTeX entry of the fields that have a value."""
+    filled = {name: value for name, value in fields.items() if value}
+    width = max(map(len, filled))
+    lines = ",\n".join(f"  {name:<{width}} = {{{value}}}" for name, value in filled.items())
+    return f"@{kind}{{{key},\n{lines}\n}}"
 
 
 def _bibtex_author(author: Author) -> str:

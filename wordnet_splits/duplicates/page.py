@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 from collections.abc import Mapping, Sequence
-from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
+from wordnet_splits.base import pages
 from wordnet_splits.base.errors import DataError, SourceError
-from wordnet_splits.base.files import write_text
 from wordnet_splits.base.names import printable
 from wordnet_splits.datasets.catalog.picture_pairs import COLUMNS, PAIR_VERDICTS, PairRow, tsv_line
 from wordnet_splits.datasets.sources.image_set import ImageSet
@@ -39,54 +36,30 @@ def write_page(
     hidden_verdicts = [row for row in (*hidden, *(r for r in rows if not r["image_id_b"])) if row["verdict"]]
     hidden_lines = "".join(tsv_line([row[c] for c in COLUMNS]) for row in hidden_verdicts)
     images = _thumbnails(left, shown, "a"), _thumbnails(right, shown, "b")
-    style, script = (
-        files("wordnet_splits.data").joinpath(f"duplicates/page.{kind}").read_text("utf-8")
-        for kind in ("css", "js")
-    )
-    policy = (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{_hash(style)}'; "
-        f"script-src 'sha256-{_hash(script)}'; base-uri 'none'; form-action 'none'"
-    )
-    articles = "\n".join(_article(row, images) for row in shown)
-    more = f"; {len(hidden):,} more are in duplicates.tsv" if hidden else ""
-    title = f"Pairs of {left.name} and {right.name}"
-    write_text(
+    pages.write_page(
         path,
-        f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{_text(title)}</title><style>{style}</style></head><body>
-<header><h1>{_text(title)}</h1>
-<p>{len(shown):,} pairs at most {threshold} of 128 bits apart{more}. Judge them, give your initials, save
-<code>verdicts.tsv</code> into the folder of this page, and run the command again.</p>
-<p><label>Initials <input id="reviewer" size="6"></label> <button id="save">Save verdicts.tsv</button>
-<output id="count"></output></p></header>
-{articles}
-<template id="head">{escape(tsv_line(COLUMNS))}</template>
-<template id="hidden">{escape(hidden_lines)}</template>
-<script>{script}</script></body></html>
-""",
+        "duplicates",
+        title=printable(f"Pairs of {left.name} and {right.name}"),
+        threshold=threshold,
+        pairs=[_pair(row, images) for row in shown],
+        hidden=len(hidden),
+        verdicts=PAIR_VERDICTS,
+        head=tsv_line(COLUMNS),
+        hidden_lines=hidden_lines,
     )
 
 
-def _article(row: PairRow, images: tuple[Mapping[tuple[str, str], str], ...]) -> str:
-    figures = ""
+def _pair(row: PairRow, images: tuple[Mapping[tuple[str, str], str], ...]) -> dict[str, object]:
+    figures = []
     for side, thumbnails in zip("ab", images, strict=True):
         caption = " ".join(
             filter(None, (row[f"{c}_{side}"] for c in ("source", "split", "class_id", "image_id")))
         )
         address = thumbnails.get((row[f"source_{side}"], row[f"image_id_{side}"]), "")
-        shown = f'<img src="{address}" alt="">' if address else "<p>cannot be read</p>"
-        figures += f"<figure>{shown}<figcaption>{_text(caption)}</figcaption></figure>"
-    options = "".join(
-        f"<option{' selected' if verdict == row['verdict'] else ''}>{verdict}</option>"
-        for verdict in PAIR_VERDICTS
-    )
-    cells = escape(tsv_line([row[c] for c in COLUMNS[:-3]]).rstrip("\n"), quote=True)
-    return (
-        f'<article data-row="{cells}" data-reviewer="{_text(row["reviewer"])}">{figures}'
-        f"<p>{_text(row['distance'])} bits</p><p><select>{options}</select> "
-        f'<input placeholder="note" value="{_text(row["note"])}"></p></article>'
-    )
+        figures.append((address, printable(caption)))
+    shown = {key: printable(row[key]) for key in ("reviewer", "distance", "note")}
+    cells = tsv_line([row[c] for c in COLUMNS[:-3]]).rstrip("\n")
+    return {**shown, "verdict": row["verdict"], "cells": cells, "figures": figures}
 
 
 def _thumbnails(images: ImageSet, rows: Sequence[PairRow], side: str) -> dict[tuple[str, str], str]:
@@ -105,11 +78,3 @@ def _thumbnails(images: ImageSet, rows: Sequence[PairRow], side: str) -> dict[tu
         data = base64.b64encode(file.getvalue()).decode()
         addresses[row["source"], row["image_id"]] = f"data:image/{kind};base64,{data}"
     return addresses
-
-
-def _text(text: str) -> str:
-    return escape(printable(text), quote=True)
-
-
-def _hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, ClassVar
 
+from wordnet_splits.base.about import bibtex_entry
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.tabular import Tabular
@@ -85,13 +86,14 @@ def citation_of(
 
 def own_bibtex() -> str:
     """Return the BibTeX entry of this program, with its version."""
-    return f"""@software{{wordnetsplits,
-  title   = {{wordnet-splits: Benchmarks for What a Vision Model Does Not Know}},
-  author  = {{{{The wordnet-splits developers}}}},
-  version = {{{version("wordnet-splits")}}},
-  year    = {{2026}},
-  url     = {{https://pypi.org/project/wordnet-splits/}}
-}}"""
+    fields = {
+        "title": "wordnet-splits: Benchmarks for What a Vision Model Does Not Know",
+        "author": "{The wordnet-splits developers}",
+        "version": version("wordnet-splits"),
+        "year": "2026",
+        "url": "https://pypi.org/project/wordnet-splits/",
+    }
+    return bibtex_entry("software", "wordnetsplits", fields)
 
 
 def paper_names() -> tuple[str, ...]:
@@ -112,9 +114,7 @@ def paper_bibtex(name: str) -> str:
     fields = dict(_papers()[name])
     kind, key = fields.pop("type"), fields.pop("key")
     fields["author"] = " and ".join(fields["author"])
-    width = max(map(len, fields))
-    lines = ",\n".join(f"  {field:<{width}} = {{{value}}}" for field, value in fields.items())
-    return f"@{kind}{{{key},\n{lines}\n}}"
+    return bibtex_entry(kind, key, fields)
 
 
 @cache

@@ -1,0 +1,53 @@
+"""Pages of one file, which ask for nothing from the network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from wordnet_splits.base.files import write_text
+
+TEMPLATES: Final = Path(__file__).parent.parent / "data" / "pages"
+
+
+@cache
+def _environment() -> Any:
+    import jinja2  # takes a while to import
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+
+
+def write_page(path: Path, name: str, **values: object) -> None:
+    """Write the page of a template, with its style and script and a policy that allows no others.
+
+    Parameters
+    ----------
+    name : of the template, its style and its script in ``data/pages``.
+    values : what the template shows, as text that is escaped.
+
+    Raises
+    ------
+    OutputError : the file cannot be written.
+    """
+    from markupsafe import Markup
+
+    style, script = ((TEMPLATES / f"{name}.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    policy = (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{_hash(style)}'; "
+        f"script-src 'sha256-{_hash(script)}'; base-uri 'none'; form-action 'none'"
+    )
+    template = _environment().get_template(f"{name}.html")
+    parts = {"policy": policy, "style": Markup(style), "script": Markup(script)}
+    write_text(path, template.render(**values, **parts))
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
