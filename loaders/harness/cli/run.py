@@ -29,10 +29,10 @@ from ..detectors import get_preset, parse_detectors
 from ..detectors.parsing import PRESET
 from ..evaluation.array_evaluation import evaluate_arrays
 from ..evaluation.benchmark_arrays import image_ids
+from ..evaluation.evaluated_sets import EvaluatedSets
 from ..evaluation.metadata import MetricOptions, fingerprints_of, metric_options
 from ..evaluation.results import Results, refuse_other_results
 from ..evaluation.sentences import lines_below
-from ..evaluation.sets import EvaluatedSets
 from ..evaluation.tables import layout_of, tables
 from ..models.trial import DEADLINE
 from .printing import (

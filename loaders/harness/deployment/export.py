@@ -25,11 +25,11 @@ from ..array_checks import tied_share
 from ..arrays import Array, Arrays
 from ..detectors import ConfiguredDetector
 from ..detectors.parsing import one_detector
+from ..evaluation.evaluated_sets import EvaluatedSets
 from ..evaluation.fitting import fit_on_benchmark, missing_input
 from ..evaluation.metadata import RunFacts, fingerprints_of
 from ..evaluation.results import Results
 from ..evaluation.scoring import Fitted, confidence, detector_name
-from ..evaluation.sets import EvaluatedSets
 from ..extraction.activations import BATCH, choose_transform, with_transform
 from ..extraction.on_benchmark import BenchmarkImages, Extractor
 from ..extraction.runs import GroupOutputs, ModelRun, Need

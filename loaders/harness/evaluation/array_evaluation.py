@@ -33,10 +33,10 @@ from ..models.origin import IN_ARRAYS
 from .array_files import read_sets
 from .benchmark_arrays import BenchmarkArrays
 from .metadata import metric_options
+from .notes import run_notes, user_set_notes
 from .results import Results
 from .rounded_copies import rounding_notes
 from .run_evaluation import evaluate_runs
-from .sentences import run_notes, user_set_notes
 from .sets import (
     UserSet,
     checked_labels,

@@ -19,8 +19,9 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from ..arrays import Array, Arrays, Head
 from ..extraction.runs import GroupOutputs
 from ..models.class_map import ClassMap, LabelSpace
-from .sentences import repetition_notes
-from .sets import LABELLED, EvaluatedSets, digest_of, refuse_equal_sets
+from .evaluated_sets import EvaluatedSets
+from .notes import repetition_notes
+from .sets import LABELLED, digest_of, refuse_equal_sets
 
 SHOWN = 3
 """Ids that an error shows."""

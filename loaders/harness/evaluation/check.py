@@ -19,7 +19,7 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.places import shipped_data
 from wordnet_splits.benchmark.resolve import load_manifest
 
-from .fitting import sweep_criterion, validation_sets
+from .evaluated_sets import NOT_CHOSEN, EvaluatedSets, sweep_criterion, validation_groups
 from .metadata import fingerprints_of
 from .metric_rows import has_interval
 from .recompute import metrics_to_leave_out, without_metrics
@@ -27,7 +27,6 @@ from .results import Results, read_folder
 from .rows_from_scores import compute_rows, similarities
 from .schema import ResultTables
 from .scores import IMAGES, ClassKey, DetectorRun, scored_keys
-from .sets import NOT_CHOSEN, EvaluatedSets
 from .sweeps import best_of, params_of, sweeps_of
 
 TOLERANCE = 1e-12
@@ -272,7 +271,7 @@ def _compare_with_benchmark(
         expected = benchmark_similarity.get(key)
         comparison.value("by_class", f"{key[0]}, {key[1]}", "similarity", value, expected)
     if stored.sweeps.num_rows:
-        expected_criterion = sweep_criterion(*validation_sets(sets))
+        expected_criterion = sweep_criterion(*validation_groups(sets))
         for criterion in stored.sweeps["on"].unique().to_pylist():
             comparison.value("sweeps", "every row", "on", criterion, expected_criterion)
     images = {

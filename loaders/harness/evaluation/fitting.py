@@ -18,14 +18,14 @@ from ..detectors import ConfiguredDetector
 from ..detectors.registry import SPLITS, FitOn
 from ..extraction.runs import ModelRun, Need
 from ..plugins import Value, format_named
+from .evaluated_sets import EvaluatedSets, sweep_criterion, validation_groups
 from .scoring import Fitted, UnusableError, confidences, detector_name, fit, shares_work
-from .sets import EvaluatedSets
 
 
 def groups_of(split: FitOn, sets: EvaluatedSets) -> tuple[str, list[str]]:
     """Return the benchmark's split and the groups that a detector's split stands for."""
     if split == "ood-val":
-        return "val", sets.of_role("val", "external") or sets.of_role("val", "near", "far")
+        return "val", validation_groups(sets)[1]
     return split, sets.of_role(split, "id")
 
 
@@ -177,7 +177,7 @@ def validation_sets(sets: EvaluatedSets, run: ModelRun | None = None) -> tuple[l
     ------
     DataError : the benchmark, or the run, has no validation images, so nothing may be chosen.
     """
-    id_groups, ood_groups = (groups_of(split, sets)[1] for split in ("val", "ood-val"))
+    id_groups, ood_groups = validation_groups(sets)
     absent = run is not None and not all(run.has("val", group) for group in (*id_groups, *ood_groups))
     if not id_groups or not ood_groups or absent:
         raise DataError(
@@ -190,12 +190,6 @@ def validation_sets(sets: EvaluatedSets, run: ModelRun | None = None) -> tuple[l
 
 SweepTrial = tuple[str, str, float | None, str | None]
 """The last columns of `schema.SWEEPS`: parameters, criterion with its sets, AUROC, or the reason for none."""
-
-
-def sweep_criterion(id_groups: Sequence[str], ood_groups: Sequence[str]) -> str:
-    """Return the words for the criterion of a sweep on ID and OOD validation groups."""
-    id_sets, ood_sets = (" + ".join(f"{group}/val" for group in side) for side in (id_groups, ood_groups))
-    return f"auroc of {id_sets} against {ood_sets}"
 
 
 def choose_on_validation(

@@ -39,8 +39,8 @@ from .loader_sets import (
     pair_of,
     refuse_another_count,
 )
+from .notes import user_set_notes
 from .pixel_ranges import PixelRange, range_notes, refuse_other_scales
-from .sentences import user_set_notes
 from .sets import (
     LABELLED,
     NAME_THE_COLUMNS,

@@ -13,8 +13,8 @@ from wordnet_splits.benchmark.manifest import Part
 from ..array_checks import logit_notes, refuse_probabilities
 from ..arrays import Arrays
 from ..extraction.runs import GroupOutputs, ModelRun
+from .notes import accuracy_notes
 from .output_tables import predicted_table
-from .sentences import accuracy_notes
 
 CHECKED_ROWS = 10_000
 """Largest number of images of a set whose outputs are checked, evenly spread."""

@@ -22,6 +22,7 @@ from ..detectors import ConfiguredDetector, detector_from_object, parse_detector
 from ..detectors.parsing import without_duplicates
 from ..extraction.runs import GroupOutputs, ModelRun
 from .command import command_line, python_call
+from .evaluated_sets import EvaluatedSets
 from .fitting import (
     SweepTrial,
     choose_on_validation,
@@ -41,6 +42,7 @@ from .metadata import (
     RunFacts,
     user_metrics,
 )
+from .notes import accuracy_notes, run_notes, sign_notes, size_notes, undefined_notes
 from .output_checks import checked_outputs, training_accuracy_notes
 from .output_tables import predicted_table, run_facts, software
 from .rescoring import rescoring_notes
@@ -58,8 +60,6 @@ from .scoring import (
     predicted,
     tie_notes,
 )
-from .sentences import accuracy_notes, run_notes, sign_notes, size_notes, undefined_notes
-from .sets import EvaluatedSets
 
 NO_DETECTOR = "there is no detector to score"
 

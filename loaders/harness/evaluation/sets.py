@@ -18,98 +18,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import same_spelling
-from wordnet_splits.benchmark.manifest import GroupRow, Manifest, Part
+from wordnet_splits.benchmark.manifest import Manifest, Part
 from wordnet_splits.benchmark.manifest import fingerprint as fingerprints
 from wordnet_splits.benchmark.manifest.metadata import SCHEMA, check_data
 from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..arrays import Array
-from .metadata import MissingSet
-from .metric_rows import UNKNOWN_ROLES
+from .evaluated_sets import ORDER
 
-ORDER = ("id", "csid", "near", "far", "external")
-"""Roles in the order in which sets are scored and printed."""
 MAX_SHARED_SHARE = 0.5
 """Largest share of a set's images that an ID and an OOD set may have in common; a few get a note."""
-NOT_CHOSEN = "not chosen"
-"""Status of a missing set that the call did not ask for (``groups=``, ``--group``)."""
-
-
-@dataclass(frozen=True, eq=False)
-class EvaluatedSets:
-    """The sets of one evaluation.
-
-    Attributes
-    ----------
-    test : group -> role of the test sets, in the order of `ORDER`, then of the recipe.
-    not_chosen : groups that the user did not choose.
-    """
-
-    manifest: Manifest
-    test: Mapping[str, str]
-    not_chosen: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(
-        cls, manifest: Manifest, groups: Sequence[str] | None = None, *, without: Sequence[str] = ()
-    ) -> EvaluatedSets:
-        """Select the ID sets and, of the OOD sets, ``groups`` (all by default).
-
-        Parameters
-        ----------
-        without : groups without images, left out.
-
-        Raises
-        ------
-        UnknownNameError : no such group in the test split. DataError : no ID test images.
-        """
-        rows = sorted(_rows(manifest, "test"), key=lambda row: ORDER.index(row.role))
-        names = [row.group for row in rows]
-        for name in groups or ():
-            if name not in names:
-                raise unknown("test group", name, names, where=manifest.name)
-        roles = {row.group: row.role for row in rows if ("test", row.group) in manifest.parts}
-        not_chosen = {
-            group for group, role in roles.items() if not (groups is None or role == "id" or group in groups)
-        }
-        left_out = not_chosen.union(without)
-        test = {group: role for group, role in roles.items() if group not in left_out}
-        if "id" not in test.values():
-            raise DataError("has no ID test images", where=manifest.name, hint="build it again")
-        return cls(manifest, test, frozenset(not_chosen))
-
-    def of_role(self, split: str, *roles: str) -> list[str]:
-        """Return the groups of some roles that have images in a split, in the recipe's order."""
-        rows = _rows(self.manifest, split)
-        return [row.group for row in rows if row.role in roles and (split, row.group) in self.manifest.parts]
-
-    def missing(self, scored: Mapping[str, int]) -> list[MissingSet]:
-        """Return the ID, near and far sets that were not scored whole: `aurc_unknown` depends on each."""
-        return [
-            MissingSet(
-                group=row.group,
-                role=row.role,
-                scored=scored.get(row.group, 0),
-                expected=row.expected,
-                status=NOT_CHOSEN if row.group in self.not_chosen else row.status,
-            )
-            for row in _rows(self.manifest, "test")
-            if row.role in ("id", *UNKNOWN_ROLES) and scored.get(row.group, 0) != row.expected
-        ]
-
-    def similarity(self) -> dict[tuple[str, str], float | None]:
-        """Return (source, class_id) -> similarity of the class to its nearest ID class."""
-        columns = (self.manifest.classes[name].to_pylist() for name in ("source", "class_id", "mean"))
-        return {(source, class_id): mean for source, class_id, mean in zip(*columns, strict=True)}
-
-
-def _rows(manifest: Manifest, split: str) -> list[GroupRow]:
-    return [row for row in manifest.groups if row.split == split]
-
-
 SPLITS = ("train", "val", "test")
 SET_NAME = re.compile(r"(?P<role>[a-z]+)(?::(?P<name>[A-Za-z0-9._-]+))?(?:/(?P<split>[a-z]+))?")
 LABELLED = ("id", "csid")

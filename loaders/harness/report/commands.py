@@ -15,8 +15,8 @@ from wordnet_splits.datasets.sources.citation import citation_of
 from ..comparison.entries import BenchmarkResults
 from ..detectors.openood import OPENOOD
 from ..evaluation.command import has_path
+from ..evaluation.evaluated_sets import NOT_CHOSEN
 from ..evaluation.metadata import MissingSet, ResultsMetadata
-from ..evaluation.sets import NOT_CHOSEN
 from ..evaluation.table import NOTHING, Table
 
 REBUILT = (

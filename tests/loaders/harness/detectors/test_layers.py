@@ -15,10 +15,10 @@ from torch import nn
 
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import ConfiguredDetector, get_detector, list_detectors, parse_detectors
+from loaders.harness.evaluation.evaluated_sets import EvaluatedSets
 from loaders.harness.evaluation.fitting import fit_data, fit_on_benchmark
 from loaders.harness.evaluation.model_evaluation import evaluate
 from loaders.harness.evaluation.scoring import confidence, fit, predicted
-from loaders.harness.evaluation.sets import EvaluatedSets
 from loaders.harness.extraction.on_benchmark import BenchmarkImages, Extractor
 from loaders.harness.extraction.store import Store
 from loaders.harness.models import load_model

@@ -1,0 +1,188 @@
+"""Sentences on conditions that may make the figures of an evaluation misleading."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrays import Array
+from .metadata import MetricFacts
+from .metric_rows import FULL_SPECTRUM, MetricRow
+from .sets import LABELLED, UserSet
+
+MIN_REPEATED_SHARE = 0.01
+"""Smallest share of a set's images that occur before in it and get a note; CIFAR-100 has 0.04%."""
+MAX_REVERSED = 0.4
+"""AUROC up to which, on every set, a user's detector seems to have the other sign."""
+SHOWN = 5
+"""Labels that a note lists."""
+SIGMAS, MIN_GAIN = 3, 1.5
+"""Accuracy within so many standard deviations of guessing, and below so many times it, gets a note."""
+
+
+def user_set_notes(sets: Mapping[str, UserSet], noun: str, comparison: str = "") -> Iterator[str]:
+    """Yield notes on user sets, by name: images that they repeat or share, or that have two labels.
+
+    Parameters
+    ----------
+    noun : for an item of the sets, in the singular: "image". comparison : words on how items are compared.
+    """
+    suffix = comparison and f", {comparison}"
+    digests = {name: Counter(user_set.digests) for name, user_set in sets.items()}
+    yield from repetition_notes(digests, noun, suffix)
+    labels: dict[str, int] = {}
+    ambiguous: set[str] = set()
+    labelled = [name for name, user_set in sets.items() if user_set.role in LABELLED]
+    for name in labelled:
+        for digest, label in zip(sets[name].digests, sets[name].labels.tolist(), strict=True):
+            if labels.setdefault(digest, label) != label:
+                ambiguous.add(digest)
+    if ambiguous:
+        names = " and ".join(name for name in labelled if ambiguous & digests[name].keys())
+        occur = "occurs" if len(ambiguous) == 1 else "occur"
+        yield f"{_count(len(ambiguous), noun)} of {names} {occur} with more than one label{suffix}"
+
+
+def repetition_notes(digests: Mapping[str, Counter[str]], noun: str, suffix: str = "") -> Iterator[str]:
+    """Yield a note for every set that repeats its items, and for every two with items in common.
+
+    Parameters
+    ----------
+    digests : set -> how often it has each digest.
+    """
+    for name, counts in digests.items():
+        n, repeated = counts.total(), counts.total() - len(counts)
+        if repeated > MIN_REPEATED_SHARE * n:
+            yield f"{name} holds {_count(n, noun)}, and {repeated:,} are repetitions{suffix}"
+    for a, b in combinations(digests, 2):
+        n = (digests[a] & digests[b]).total()
+        if n:
+            yield f"{a} and {b} have {_count(n, noun)} in common{suffix}"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"1 {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def size_notes(shapes: Mapping[str, tuple[int, ...] | None]) -> Iterator[str]:
+    """Yield a note where the sizes of images differ between sets.
+
+    Parameters
+    ----------
+    shapes : set -> (3, h, w) of its images as the model gets them; None or () where unknown.
+    """
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for group, shape in shapes.items():
+        if shape:
+            groups.setdefault(tuple(shape), []).append(group)
+    if len(groups) > 1:
+        sizes = "; ".join(f"{' x '.join(map(str, s))} in {', '.join(names)}" for s, names in groups.items())
+        yield f"the model gets images of different sizes ({sizes}), which alone may tell these sets apart"
+
+
+def accuracy_notes(predictions: pa.Table, on: str = "ID") -> Iterator[str]:
+    """Yield a note where a model's accuracy on ID is hardly above that of guessing, or labels are exchanged.
+
+    Guessing is the accuracy of its predictions if they were independent of the labels: 1/K for K classes of
+    one size.
+
+    Parameters
+    ----------
+    predictions : with the columns ``role``, ``label`` and ``prediction`` of one model. on : the set, as the
+        note names it.
+    """
+    rows = predictions.filter(
+        pc.and_(pc.equal(predictions["role"], "id"), pc.is_valid(predictions["prediction"]))
+    )
+    labels, predicted = rows["label"].to_numpy(), rows["prediction"].to_numpy()
+    classes, sizes = np.unique(labels, return_counts=True)
+    if len(classes) < 2 or classes[0] < 0:
+        return
+    n = len(labels)
+    accuracy = float(np.mean(labels == predicted))
+    guessing = (
+        sum(size * np.count_nonzero(predicted == label) for label, size in zip(classes, sizes, strict=True))
+        / n**2
+    )
+    usual = "an untrained head, or labels in another order than its columns"
+    if accuracy <= guessing:
+        yield f"accuracy on {on} is {accuracy:.1%}, no better than guessing ({guessing:.1%}): {usual}"
+    elif accuracy < min(guessing + SIGMAS * np.sqrt(guessing * (1 - guessing) / n), MIN_GAIN * guessing):
+        verdict = f"not told apart from guessing ({guessing:.1%}) on {n:,} images"
+        yield f"accuracy on {on} is {accuracy:.1%}, {verdict}: too few images, {usual}"
+    elif moved := _exchanged_labels(labels, predicted, classes):
+        pairs = ", ".join(f"{label} as {other}" for label, other in moved[:SHOWN])
+        more = ", ..." if len(moved) > SHOWN else ""
+        yield (
+            f"most images of {len(moved)} classes of {on} are predicted as another of these, one for one "
+            f"(labels {pairs}{more}): labels in another order than its columns?"
+        )
+
+
+def _exchanged_labels(labels: Array, predicted: Array, classes: Array) -> list[tuple[int, int]]:
+    """Return (label, prediction) of classes whose images are mostly predicted as each other, one for one."""
+    moved = []
+    for label in classes.tolist():
+        found, counts = np.unique(predicted[labels == label], return_counts=True)
+        if (other := int(found[counts.argmax()])) != label and 2 * counts.max() > counts.sum():
+            moved.append((label, other))
+    one_for_one = sorted(label for label, _ in moved) == sorted(other for _, other in moved)
+    return moved if one_for_one else []
+
+
+def run_notes(notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield notes on the sets of one run; a note on all of them once, without a name.
+
+    Parameters
+    ----------
+    notes : set -> notes on it.
+    """
+    sets: dict[str, list[str]] = {}
+    for group, group_notes in notes.items():
+        for note in group_notes:
+            sets.setdefault(note, []).append(group)
+    for note, groups in sets.items():
+        yield from [note] if len(groups) == len(notes) else (f"{group}: {note}" for group in groups)
+
+
+def sign_notes(rows: Iterable[tuple[tuple[str, int], MetricRow]]) -> Iterator[str]:
+    """Yield a note on each detector whose AUROC says of every set that OOD is the more in-distribution.
+
+    Parameters
+    ----------
+    rows : ((detector, run), row) of results.
+    """
+    values: dict[tuple[str, int], dict[str, float]] = {}
+    for key, row in rows:
+        if row.metric == "auroc" and not row.group.startswith("("):
+            values.setdefault(key, {})[row.group] = row.value
+    for (detector, _), of_sets in values.items():
+        if max(of_sets.values()) < MAX_REVERSED:
+            cells = ", ".join(f"{value:.2f} on {group}" for group, value in of_sets.items())
+            yield (
+                f"{detector}: AUROC is below 0.5 for every set ({cells}): confidences are higher for what is "
+                "more in-distribution; does it return a distance or an OOD score?"
+            )
+
+
+def undefined_notes(
+    rows: Sequence[tuple[tuple[str, int], MetricRow]], metrics: Sequence[MetricFacts]
+) -> Iterator[str]:
+    """Yield a note on each user's metric that is NaN somewhere: tables show a dash for it.
+
+    Parameters
+    ----------
+    rows : ((detector, run), row) of all results.
+    """
+    for facts in metrics:
+        of_metric = [(key, row) for key, row in rows if row.metric.removesuffix(FULL_SPECTRUM) == facts.name]
+        undefined = [(key, row) for key, row in of_metric if np.isnan(row.value)]
+        if undefined:
+            (detector, _), row = undefined[0]
+            counts = f"{len(undefined):,} of {len(of_metric):,} values"
+            yield f"{facts.name} ({facts.origin}) is NaN in {counts}, first for {detector} on {row.group}"
