@@ -10,11 +10,17 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from loaders.harness.evaluation.metadata import DetectorFacts
-from loaders.harness.evaluation.results import SCORED
-from loaders.harness.evaluation.scores import MODEL, PREDICTED, prediction_table, score_table
-from loaders.harness.score_table import recompute
-from loaders.harness.score_table.export import DESCRIPTION, LARGEST_FILE, QUICK, Network, ScoreTableMetadata
+from loaders.harness.results import recompute
+from loaders.harness.results.exported_scores import (
+    DESCRIPTION,
+    LARGEST_FILE,
+    QUICK,
+    Network,
+    ScoreTableMetadata,
+)
+from loaders.harness.results.metadata import DetectorFacts
+from loaders.harness.results.results import SCORED
+from loaders.harness.results.scores import MODEL, PREDICTED, prediction_table, score_table
 from tools.benchmarks.rows import Row
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.base.schemas import write_sealed

@@ -19,10 +19,10 @@ from wordnet_splits.datasets.sources.roots import parse_roots
 from ..comparison import class_nearness, side_by_side
 from ..comparison.class_nearness import nearness
 from ..comparison.side_by_side import compare
-from ..evaluation.results import benchmark_of
 from ..report.plots.plot_results import GRAPH, GRAPH_TITLE, GRAPHML, plot
 from ..report.plots.selection import list_plots
 from ..report.write_report import MISTAKES, report
+from ..results.results import benchmark_of
 from .printing import Detectors, metric_name, print_report, split_labels
 
 LIST = "list"

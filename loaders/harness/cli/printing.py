@@ -13,8 +13,8 @@ from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.terminal.output import DONE, print_lines, print_result, to_stderr
 from wordnet_splits.metrics.registry import import_metric
 
-from ..evaluation.table import Table, TableReport, tables_as_text
 from ..plugins import split_list
+from ..results.table import Table, TableReport, tables_as_text
 
 Detectors = Annotated[
     str | None, typer.Option(help="Detectors as the results call them, joined by commas; all by default.")

@@ -29,12 +29,12 @@ from wordnet_splits.benchmark.manifest.places import shipped_data
 from wordnet_splits.hub.entries import ENTRY, read_entry
 from wordnet_splits.metrics.uncertainty import REPLICATES
 
-from ..score_table.export import export_scores as export
-from ..score_table.recomputing import recompute as compute
+from ..results.exported_scores import export_scores as export
+from ..results.subsets import recompute as compute
 from .printing import Detectors, UserMetrics, import_metrics, metric_name, parse_share, split_labels
 
 if TYPE_CHECKING:
-    from ..evaluation.check import CheckedIntervals, CheckedResults
+    from ..results.check import CheckedIntervals, CheckedResults
 
 MAX_DIFFERENCES = 20
 
@@ -52,8 +52,8 @@ def check_results_folder(
     json: Json = False,
 ) -> int:
     """Recompute every row of results from their stored confidences; exit 1 where one differs."""
-    from ..evaluation.check import check_results
     from ..leaderboard.check import check_entries, holds_entries
+    from ..results.check import check_results
 
     import_metrics(metric)
     if holds_entries(folder):
@@ -117,8 +117,8 @@ def print_result_tables(
     json: Json = False,
 ) -> int:
     """Print the tables of results in the layout of a paper, as text, LaTeX or Markdown."""
-    from ..evaluation.results import Results
-    from ..evaluation.tables import format_tables
+    from ..results.results import Results
+    from ..results.tables import format_tables
 
     width = terminal_width() if out is None else None
     text = format_tables(Results.read(results), table_format, layout, width)
@@ -143,8 +143,8 @@ def remeasure_results(
     json: Json = False,
 ) -> int:
     """Compute every metric of results again from their scores, with intervals; the model is not needed."""
-    from ..evaluation.recompute import remeasure
     from ..leaderboard.submit import renew_entry
+    from ..results.remeasure import remeasure
 
     import_metrics(metric)
     recomputed = remeasure(results, bootstrap=bootstrap, seed_boot=seed_boot, progress=OnStderr())

@@ -29,12 +29,12 @@ from ..detectors import get_preset, parse_detectors
 from ..detectors.parsing import PRESET
 from ..evaluation.array_evaluation import evaluate_arrays
 from ..evaluation.benchmark_arrays import image_ids
-from ..evaluation.evaluated_sets import EvaluatedSets
-from ..evaluation.metadata import MetricOptions, fingerprints_of, metric_options
-from ..evaluation.results import Results, refuse_other_results
-from ..evaluation.sentences import lines_below
-from ..evaluation.tables import layout_of, tables
 from ..models.trial import DEADLINE
+from ..results.evaluated_sets import EvaluatedSets
+from ..results.metadata import MetricOptions, fingerprints_of, metric_options
+from ..results.results import Results, refuse_other_results
+from ..results.sentences import lines_below
+from ..results.tables import layout_of, tables
 from .printing import (
     Deadline,
     MeanOption,

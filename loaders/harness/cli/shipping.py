@@ -25,8 +25,8 @@ from wordnet_splits.base.terminal.output import (
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources.roots import parse_roots
 
-from ..evaluation.results import Results
 from ..models.trial import DEADLINE
+from ..results.results import Results
 from .printing import Deadline, MeanOption, StdOption, TrustModel
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from wordnet_splits.metrics import bootstrap_indices, interval
 from wordnet_splits.metrics.counts import ratio
 
 from ..arrays import Array
-from ..evaluation.metric_rows import UNKNOWN_ROLES
-from ..evaluation.table import Table, TableReport, interval_text, number_text, table_of_records
-from ..evaluation.tables import ResultSets
+from ..results.metric_rows import UNKNOWN_ROLES
+from ..results.table import Table, TableReport, interval_text, number_text, table_of_records
+from ..results.tables import ResultSets
 from ..semantics import ClassName, classes_of, similarities
 from .entries import BenchmarkResults, Entry, ResultsOrFolder, as_sequence, draws_of
 

@@ -13,8 +13,8 @@ from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.metrics import interval, kendall_tau, spread
 
 from ..detectors import get_spec
-from ..evaluation.metric_rows import FULL_SPECTRUM, MEAN, UNKNOWN_ROLES
-from ..evaluation.tables import layout_of, published_rows
+from ..results.metric_rows import FULL_SPECTRUM, MEAN, UNKNOWN_ROLES
+from ..results.tables import layout_of, published_rows
 from .entries import BenchmarkResults, without_seed
 from .ranking import Ranked, Ranking, Scope, higher_is_better
 

@@ -21,10 +21,10 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import ScoreSet
 
-from ..evaluation.metadata import FINGERPRINT_SUBJECTS
-from ..evaluation.results import Results
-from ..evaluation.schema import ResultTables
-from ..evaluation.scores import MODEL, DetectorRun, ScoredImages, TestImages, confidences_of, scored_keys
+from ..results.metadata import FINGERPRINT_SUBJECTS
+from ..results.results import Results
+from ..results.schema import ResultTables
+from ..results.scores import MODEL, DetectorRun, ScoredImages, TestImages, confidences_of, scored_keys
 
 ResultsOrFolder = ResultTables | str | Path
 

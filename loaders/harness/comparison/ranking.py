@@ -26,8 +26,8 @@ from wordnet_splits.metrics import (
 )
 
 from ..arrays import Array
-from ..evaluation.metric_rows import FULL_SPECTRUM, MEAN, POOLED, UNKNOWN_ROLES
-from ..evaluation.tables import ResultSets
+from ..results.metric_rows import FULL_SPECTRUM, MEAN, POOLED, UNKNOWN_ROLES
+from ..results.tables import ResultSets
 from .entries import BenchmarkResults, Entry
 
 

@@ -23,9 +23,9 @@ from wordnet_splits.metrics import (
     spread,
 )
 
-from ..evaluation.labels import label_of
-from ..evaluation.table import NOTHING, Table
-from ..evaluation.tables import ResultSets
+from ..results.labels import label_of
+from ..results.table import NOTHING, Table
+from ..results.tables import ResultSets
 from .entries import BenchmarkResults
 
 TableSpec = Mapping[str, Any]

@@ -10,9 +10,9 @@ from typing import Any
 from wordnet_splits.base.jsonable import to_json
 from wordnet_splits.metrics.registry import CALIBRATION, GAMMAS
 
-from ..evaluation.sweeps import sweep_summary
-from ..evaluation.table import NOTHING, Table, TableReport, interval_text, number_text, table_of_records
-from ..evaluation.tables import ResultSets, layout_of
+from ..results.sweeps import sweep_summary
+from ..results.table import NOTHING, Table, TableReport, interval_text, number_text, table_of_records
+from ..results.tables import ResultSets, layout_of
 from .draws import (
     BASELINE,
     Agreement,

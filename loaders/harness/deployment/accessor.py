@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import MethodType
 
-from ..evaluation.accessors import register_accessor
-from ..evaluation.results import Results
+from ..results.accessors import register_accessor
+from ..results.results import Results
 
 
 @register_accessor("export_detector")

@@ -25,10 +25,7 @@ from ..array_checks import tied_share
 from ..arrays import Array, Arrays
 from ..detectors import ConfiguredDetector
 from ..detectors.parsing import one_detector
-from ..evaluation.evaluated_sets import EvaluatedSets
 from ..evaluation.fitting import fit_on_benchmark, missing_input
-from ..evaluation.metadata import RunFacts, fingerprints_of
-from ..evaluation.results import Results
 from ..evaluation.scoring import Fitted, confidence, detector_name
 from ..extraction.activations import BATCH, choose_transform, with_transform
 from ..extraction.on_benchmark import BenchmarkImages, Extractor
@@ -36,6 +33,9 @@ from ..extraction.runs import GroupOutputs, ModelRun, Need
 from ..extraction.store import Store
 from ..models import Model
 from ..models.transforms import Transform, as_transform, stated_normalisation
+from ..results.evaluated_sets import EvaluatedSets
+from ..results.metadata import RunFacts, fingerprints_of
+from ..results.results import Results
 from .detector_folder import (
     Benchmark,
     Calibration,

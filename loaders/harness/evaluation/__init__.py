@@ -1,4 +1,4 @@
-"""Any models and detectors on any benchmark: results, their tables, and whether they recompute."""
+"""Any models and detectors on any benchmark, on custom sets or on arrays."""
 
 from __future__ import annotations
 

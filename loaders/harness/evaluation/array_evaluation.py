@@ -30,11 +30,11 @@ from ..arrays import Array, Arrays, Head
 from ..extraction.runs import GroupOutputs, ModelRun
 from ..models.class_map import ClassMapping, class_map
 from ..models.origin import IN_ARRAYS
+from ..results.metadata import metric_options
+from ..results.results import Results
 from .array_files import read_sets
 from .benchmark_arrays import BenchmarkArrays
-from .metadata import metric_options
 from .notes import run_notes, user_set_notes
-from .results import Results
 from .rounded_copies import rounding_notes
 from .run_evaluation import evaluate_runs
 from .sets import (

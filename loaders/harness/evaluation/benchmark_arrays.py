@@ -19,7 +19,7 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from ..arrays import Array, Arrays, Head
 from ..extraction.runs import GroupOutputs
 from ..models.class_map import ClassMap, LabelSpace
-from .evaluated_sets import EvaluatedSets
+from ..results.evaluated_sets import EvaluatedSets
 from .notes import repetition_notes
 from .sets import LABELLED, digest_of, refuse_equal_sets
 

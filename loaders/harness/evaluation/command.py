@@ -15,7 +15,7 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.datasets.sources import source_class, source_names
 
 from ..detectors.openood import OPENOOD
-from .metadata import DetectorFacts, MetricFacts, ResultsMetadata
+from ..results.metadata import DetectorFacts, MetricFacts, ResultsMetadata
 
 
 def command_line(about: ResultsMetadata, manifest: Manifest, inputs: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from ..detectors import ConfiguredDetector
 from ..detectors.registry import SPLITS, FitOn
 from ..extraction.runs import ModelRun, Need
 from ..plugins import Value, format_named
-from .evaluated_sets import EvaluatedSets, sweep_criterion, validation_groups
+from ..results.evaluated_sets import EvaluatedSets, sweep_criterion, validation_groups
 from .scoring import Fitted, UnusableError, confidences, detector_name, fit, shares_work
 
 

@@ -29,11 +29,11 @@ from ..extraction.store import Store
 from ..models import Model, load_model, open_models
 from ..models.loading import Models, has_name
 from ..models.transforms import Normalise, Transform, as_transform
-from .evaluated_sets import EvaluatedSets
+from ..results.evaluated_sets import EvaluatedSets
+from ..results.metadata import MetricOptions, metric_options
+from ..results.results import Results
 from .fitting import known_needs
 from .loader_outputs import UserImages, loader_runs, standard_deviations
-from .metadata import MetricOptions, metric_options
-from .results import Results
 from .run_evaluation import evaluate_runs, refuse_equal_models, resolve_detectors
 
 LOADING_OPTIONS = tuple(signature(load_model).parameters)[1:]

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrays import Array
-from .metadata import MetricFacts
-from .metric_rows import FULL_SPECTRUM, MetricRow
+from ..results.metadata import MetricFacts
+from ..results.metric_rows import FULL_SPECTRUM, MetricRow
 from .sets import LABELLED, UserSet
 
 MIN_REPEATED_SHARE = 0.01

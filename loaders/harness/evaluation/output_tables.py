@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..extraction.runs import GroupOutputs, ModelRun, predict
-from .metadata import ColumnsUsed, RunFacts
-from .scores import CALIBRATION_COLUMNS, PREDICTED
+from ..results.metadata import ColumnsUsed, RunFacts
+from ..results.scores import CALIBRATION_COLUMNS, PREDICTED
 
 
 def run_facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> RunFacts:

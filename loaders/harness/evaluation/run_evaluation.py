@@ -21,8 +21,21 @@ from ..arrays import Array
 from ..detectors import ConfiguredDetector, detector_from_object, parse_detectors
 from ..detectors.parsing import without_duplicates
 from ..extraction.runs import GroupOutputs, ModelRun
+from ..results.evaluated_sets import EvaluatedSets
+from ..results.metadata import (
+    Coverage,
+    DetectorFacts,
+    ForeignFacts,
+    MetricOptions,
+    ResultsMetadata,
+    RunFacts,
+    user_metrics,
+)
+from ..results.results import Results
+from ..results.rows_from_scores import compute_rows
+from ..results.schema import SWEEPS, table_of
+from ..results.scores import IMAGES, MODEL, DetectorRun, prediction_table, score_table
 from .command import command_line, python_call
-from .evaluated_sets import EvaluatedSets
 from .fitting import (
     SweepTrial,
     choose_on_validation,
@@ -33,23 +46,10 @@ from .fitting import (
     left_out_note,
     usable_detectors,
 )
-from .metadata import (
-    Coverage,
-    DetectorFacts,
-    ForeignFacts,
-    MetricOptions,
-    ResultsMetadata,
-    RunFacts,
-    user_metrics,
-)
 from .notes import accuracy_notes, run_notes, sign_notes, size_notes, undefined_notes
 from .output_checks import checked_outputs, training_accuracy_notes
 from .output_tables import predicted_table, run_facts, software
 from .rescoring import rescoring_notes
-from .results import Results
-from .rows_from_scores import compute_rows
-from .schema import SWEEPS, table_of
-from .scores import IMAGES, MODEL, DetectorRun, prediction_table, score_table
 from .scoring import (
     Data,
     Fitted,

@@ -27,7 +27,7 @@ from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..arrays import Array
-from .evaluated_sets import ORDER
+from ..results.evaluated_sets import ORDER
 
 MAX_SHARED_SHARE = 0.5
 """Largest share of a set's images that an ID and an OOD set may have in common; a few get a note."""

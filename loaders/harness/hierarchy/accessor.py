@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import MethodType
 
-from ..evaluation.accessors import register_accessor
-from ..evaluation.schema import ResultTables
+from ..results.accessors import register_accessor
+from ..results.schema import ResultTables
 from .named_answers import name_unknowns
 
 

@@ -24,9 +24,9 @@ from wordnet_splits.metrics.conformal import Promise
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 from ..arrays import Array
-from ..evaluation.metadata import ResultsMetadata, RunFacts
-from ..evaluation.schema import ResultTables
 from ..models.class_map import LabelSpace
+from ..results.metadata import ResultsMetadata, RunFacts
+from ..results.schema import ResultTables
 from .class_probabilities import probabilities_of, scored_images
 
 ROLES = ("id", "near", "far")

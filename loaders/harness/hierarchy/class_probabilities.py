@@ -18,9 +18,9 @@ from wordnet_splits.metrics.counts import to_numpy
 
 from ..arrays import CHUNK, Array
 from ..detectors.softmax import log_softmax
-from ..evaluation.metadata import RunFacts
-from ..evaluation.schema import ResultTables
 from ..models.class_map import LabelSpace
+from ..results.metadata import RunFacts
+from ..results.schema import ResultTables
 
 Reopen = Callable[[int], Mapping[str, Any]]
 """Run -> the arguments of its evaluation, see `Results.reopen`."""

@@ -21,10 +21,10 @@ from wordnet_splits.hierarchy import RULES, Rule, balanced_means, compare_answer
 from wordnet_splits.metrics.uncertainty import interval, resample_counts
 
 from ..arrays import Array
-from ..evaluation.results import Results
-from ..evaluation.schema import ResultTables
-from ..evaluation.scores import MODEL
-from ..evaluation.table import Table, TableReport, interval_text, number_text
+from ..results.results import Results
+from ..results.schema import ResultTables
+from ..results.scores import MODEL
+from ..results.table import Table, TableReport, interval_text, number_text
 from .answered_images import AnsweredImages
 
 MIX = "mean"

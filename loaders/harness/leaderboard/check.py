@@ -16,9 +16,9 @@ from wordnet_splits.benchmark.manifest.fingerprint import of_rows
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.hub.entries import Facts, read_entry
 
-from ..evaluation.check import CheckedResults, Difference, check_results
-from ..evaluation.metadata import ResultsMetadata
-from ..evaluation.results import ABOUT, MAX_FILE_SIZE, Results
+from ..results.check import CheckedResults, Difference, check_results
+from ..results.metadata import ResultsMetadata
+from ..results.results import ABOUT, MAX_FILE_SIZE, Results
 
 IMAGE_COLUMNS: Final = ("group", "source", "image_id", "class_id", "role", "label")
 """Columns of the fingerprint of scored images, in sorting order."""

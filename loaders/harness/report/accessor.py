@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..evaluation.accessors import register_accessor
-from ..evaluation.schema import ResultTables
+from ..results.accessors import register_accessor
+from ..results.schema import ResultTables
 from .plots.plot_results import ResultPlots
 
 

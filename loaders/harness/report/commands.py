@@ -15,9 +15,9 @@ from wordnet_splits.datasets.sources.citation import citation_of
 from ..comparison.entries import BenchmarkResults
 from ..detectors.openood import OPENOOD
 from ..evaluation.command import has_path
-from ..evaluation.evaluated_sets import NOT_CHOSEN
-from ..evaluation.metadata import MissingSet, ResultsMetadata
-from ..evaluation.table import NOTHING, Table
+from ..results.evaluated_sets import NOT_CHOSEN
+from ..results.metadata import MissingSet, ResultsMetadata
+from ..results.table import NOTHING, Table
 
 REBUILT = (
     "Recorded by the evaluation, without options of models such as --mapping. Replace the words in "

@@ -21,7 +21,7 @@ from wordnet_splits.wordnet.taxonomy import Taxonomy
 from ...opening import PackedFolders
 from ..comparison.entries import Entry
 from ..detectors.parsing import as_shown, is_log_probability
-from ..evaluation.scores import MODEL, predicted_keys
+from ..results.scores import MODEL, predicted_keys
 from ..semantics import ClassName, classes_of, similarities
 
 THUMBNAIL = 96

@@ -15,7 +15,7 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.plotting import dark_rules
 
-from ..evaluation.table import NOTHING, Table
+from ..results.table import NOTHING, Table
 from .mistakes import Mistake
 
 MAX_TEXT_LENGTH = 2000

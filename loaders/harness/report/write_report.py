@@ -15,11 +15,11 @@ from wordnet_splits.datasets.sources.roots import Roots
 from ...opening import PackedFolders
 from ..comparison.entries import BenchmarkResults, ResultsOrFolder
 from ..comparison.side_by_side import Comparison, ComparisonOptions, compare_draws_of
-from ..evaluation.sentences import lines_below
-from ..evaluation.sweeps import params_text, sweep_details
-from ..evaluation.table import Table
-from ..evaluation.tables import tables
 from ..hierarchy.named_answers import name_unknowns
+from ..results.sentences import lines_below
+from ..results.sweeps import params_text, sweep_details
+from ..results.table import Table
+from ..results.tables import tables
 from .commands import (
     bibtex_of,
     commands,

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from loaders.harness import compare, report
-from loaders.harness.evaluation.check import check_results
-from loaders.harness.evaluation.results import ABOUT, Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.report.plots import list_plots
 from loaders.harness.report.plots.plot_results import GRAPH, plot
 from loaders.harness.report.plots.selection import Selection
+from loaders.harness.results.check import check_results
+from loaders.harness.results.results import ABOUT, Results
 from tests.loaders.harness.altering import reseal
 from tests.loaders.harness.evaluation.fake_runs import fake_run
 from wordnet_splits.base.errors import DataError, SplitsError

@@ -15,8 +15,8 @@ from wordnet_splits.metrics import ClassAuroc, nearness_trend, spread
 from ...comparison.class_nearness import REFERENCE, nearness_of
 from ...comparison.draws import against_full_spectrum, improvements
 from ...comparison.ranking import rank_entries, scope_named
-from ...evaluation.metric_rows import MEAN
-from ...evaluation.tables import ResultSets
+from ...results.metric_rows import MEAN
+from ...results.tables import ResultSets
 from .selection import Selection, mean_over_runs, plot_kind
 
 MAX_NAMES = 12

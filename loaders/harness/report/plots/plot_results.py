@@ -12,7 +12,7 @@ from wordnet_splits.base.errors import OutputError
 from wordnet_splits.base.plotting import Plot
 
 from ...comparison.entries import ResultsOrFolder
-from ...evaluation.schema import ResultTables
+from ...results.schema import ResultTables
 from .heat_maps import pruned_graph
 from .selection import Selection, get_plot, list_plots
 

@@ -25,9 +25,9 @@ from ...comparison.entries import (
     draws_of,
 )
 from ...comparison.side_by_side import ComparisonOptions, compare_draws_of
-from ...evaluation.metadata import RunFacts
-from ...evaluation.metric_rows import UNKNOWN_ROLES
-from ...evaluation.tables import ResultSets
+from ...results.metadata import RunFacts
+from ...results.metric_rows import UNKNOWN_ROLES
+from ...results.tables import ResultSets
 
 REPLICATES = 200
 Sets = Mapping[str, ScoreSet]

@@ -15,13 +15,13 @@ import torch
 from loaders.harness.arrays import Arrays
 from loaders.harness.cli.main import app
 from loaders.harness.detectors import parse_detectors
-from loaders.harness.evaluation.check import check_results
-from loaders.harness.evaluation.evaluated_sets import NOT_CHOSEN
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.extraction.on_benchmark import BenchmarkImages, Extractor
 from loaders.harness.extraction.store import Store
 from loaders.harness.models import load_model
+from loaders.harness.results.check import check_results
+from loaders.harness.results.evaluated_sets import NOT_CHOSEN
+from loaders.harness.results.results import Results
 from tests.loaders.harness.long_tables import long_scores
 from tests.photographs import SHARK, build_photographs, image_file, write_root
 from tests.raising import mentions, raises

@@ -18,9 +18,9 @@ from sklearn.metrics import roc_auc_score
 from loaders.harness import compare, evaluate_arrays
 from loaders.harness.comparison.entries import draws_of
 from loaders.harness.comparison.ranking import holm, two_sided_p
-from loaders.harness.evaluation.metric_rows import MEAN, POOLED
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.results.metric_rows import MEAN, POOLED
+from loaders.harness.results.results import Results
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.loaders.harness.long_tables import long_scores
 from tests.raising import raises

@@ -11,7 +11,7 @@ import pytest
 from loaders.harness import compare
 from loaders.harness.comparison.robustness import DEFAULT, Cells, _tables, layout
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.table import Table
+from loaders.harness.results.table import Table
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.raising import raises
 from tools.facts import abdelzad

@@ -12,8 +12,8 @@ from sklearn.metrics import roc_auc_score
 
 from loaders.harness import compare, evaluate_arrays
 from loaders.harness.comparison.entries import draws_of
-from loaders.harness.evaluation.results import Results
 from loaders.harness.report.plots.selection import Selection
+from loaders.harness.results.results import Results
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError
 

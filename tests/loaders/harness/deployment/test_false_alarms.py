@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 from scipy.stats import betabinom, binom
 
-from loaders.harness.evaluation.scores import column_of, scored_keys
+from loaders.harness.results.scores import column_of, scored_keys
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.metrics.conformal import Promise
 

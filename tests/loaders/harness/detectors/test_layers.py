@@ -15,7 +15,6 @@ from torch import nn
 
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import ConfiguredDetector, get_detector, list_detectors, parse_detectors
-from loaders.harness.evaluation.evaluated_sets import EvaluatedSets
 from loaders.harness.evaluation.fitting import fit_data, fit_on_benchmark
 from loaders.harness.evaluation.model_evaluation import evaluate
 from loaders.harness.evaluation.scoring import confidence, fit, predicted
@@ -24,6 +23,7 @@ from loaders.harness.extraction.store import Store
 from loaders.harness.models import load_model
 from loaders.harness.models.maps import as_maps, find_stages, in_layout_of
 from loaders.harness.probes.stages import gram_rows, without_first_rank
+from loaders.harness.results.evaluated_sets import EvaluatedSets
 from tests.loaders.harness.detectors.separable import images
 from tests.loaders.harness.models.networks import small_network
 from tests.raising import raises

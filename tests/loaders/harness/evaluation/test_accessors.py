@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from loaders.harness.evaluation.accessors import ACCESSORS, register_accessor
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.results.accessors import ACCESSORS, register_accessor
+from loaders.harness.results.results import Results
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from loaders.harness import evaluate_arrays
-from loaders.harness.evaluation.metadata import MAX_REPLICATES
+from loaders.harness.results.metadata import MAX_REPLICATES
 from wordnet_splits.base.errors import DataError, SplitsError
 
 torch = pytest.importorskip("torch", reason="needs torch")

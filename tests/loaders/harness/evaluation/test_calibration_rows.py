@@ -12,10 +12,10 @@ from scipy.special import softmax
 
 from loaders.harness import check_results, compare
 from loaders.harness.arrays import Arrays
-from loaders.harness.evaluation.metadata import MetricOptions
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.scores import CALIBRATION_COLUMNS
+from loaders.harness.results.metadata import MetricOptions
+from loaders.harness.results.results import Results
+from loaders.harness.results.scores import CALIBRATION_COLUMNS
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from wordnet_splits import metrics
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from loaders.harness.evaluation import check
-from loaders.harness.evaluation.metric_rows import has_interval
-from loaders.harness.evaluation.results import Results
 from loaders.harness.leaderboard.check import check_entry
+from loaders.harness.results import check
+from loaders.harness.results.metric_rows import has_interval
+from loaders.harness.results.results import Results
 
 RESULTS = Path(__file__).resolve().parents[4] / "manifests" / "results"
 ENTRIES = {folder.name: folder for folder in sorted(RESULTS.iterdir()) if folder.is_dir()}

@@ -14,12 +14,12 @@ from loaders.harness.detectors import detector_spec, get_detector
 from loaders.harness.detectors.mahalanobis import Mahalanobis
 from loaders.harness.detectors.neighbours import KNN
 from loaders.harness.detectors.registry import configure
-from loaders.harness.evaluation.metadata import MetricOptions
-from loaders.harness.evaluation.metric_rows import MEAN, POOLED
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.extraction.runs import GroupOutputs, ModelRun
 from loaders.harness.models.class_map import ClassMap
+from loaders.harness.results.metadata import MetricOptions
+from loaders.harness.results.metric_rows import MEAN, POOLED
+from loaders.harness.results.results import Results
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from tests.loaders.harness.long_tables import long_predictions
 from tests.raising import raises

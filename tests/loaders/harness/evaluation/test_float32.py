@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from loaders.harness import evaluate_arrays
 from loaders.harness.array_checks import as_float32
 from loaders.harness.arrays import Arrays
-from loaders.harness.evaluation.results import Results
+from loaders.harness.results.results import Results
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 

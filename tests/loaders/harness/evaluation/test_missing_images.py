@@ -13,7 +13,7 @@ from wordnet_splits.benchmark.construct import build_benchmark
 torch = pytest.importorskip("torch", reason="needs torch")
 
 from loaders import evaluate  # noqa: E402  (after the skip)
-from loaders.harness.evaluation.results import Results  # noqa: E402
+from loaders.harness.results.results import Results  # noqa: E402
 from tests.photographs import COUNT, GOLDFISH, SHARK, TENCH, image_file, write_root  # noqa: E402
 
 RECIPE = f"""

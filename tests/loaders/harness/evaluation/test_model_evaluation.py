@@ -12,10 +12,10 @@ from torch import nn
 
 import loaders.harness
 from loaders.harness import Results, check_results, evaluate, load_model
-from loaders.harness.evaluation.metric_rows import POOLED
-from loaders.harness.evaluation.sentences import lines_below
-from loaders.harness.evaluation.tables import tables
 from loaders.harness.models.origin import IN_PYTHON
+from loaders.harness.results.metric_rows import POOLED
+from loaders.harness.results.sentences import lines_below
+from loaders.harness.results.tables import tables
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError, SourceError, SplitsError
 from wordnet_splits.benchmark.images.pack import pack

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from loaders.harness.evaluation.metadata import RunFacts
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.results.metadata import RunFacts
+from loaders.harness.results.results import Results
 from tests.loaders.harness.altering import reseal
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from wordnet_splits.base.errors import DataError

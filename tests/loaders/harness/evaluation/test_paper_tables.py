@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from loaders.harness import compare
 from loaders.harness.cli.main import app
-from loaders.harness.evaluation.metadata import MetricOptions
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.table import Table, latex_text, tables_as_latex, tables_as_markdown
-from loaders.harness.evaluation.tables import format_tables, layouts, missing_roles, tables
+from loaders.harness.results.metadata import MetricOptions
+from loaders.harness.results.results import Results
+from loaders.harness.results.table import Table, latex_text, tables_as_latex, tables_as_markdown
+from loaders.harness.results.tables import format_tables, layouts, missing_roles, tables
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError

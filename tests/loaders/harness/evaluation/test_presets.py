@@ -11,8 +11,8 @@ from torch import nn
 
 from loaders.harness import check_results, evaluate, evaluate_arrays, report
 from loaders.harness.detectors.parsing import get_preset
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.results.results import Results
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError

@@ -13,10 +13,10 @@ import pytest
 
 from loaders.harness import check_results, compare, report
 from loaders.harness.cli.main import app
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.schema import SWEEPS
 from loaders.harness.report.plots.plot_results import plot
+from loaders.harness.results.results import Results
+from loaders.harness.results.schema import SWEEPS
 from tests.loaders.harness.altering import refusal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from wordnet_splits.base.terminal.runner import run

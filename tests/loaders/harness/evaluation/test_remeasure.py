@@ -12,15 +12,15 @@ import pytest
 
 from loaders.harness import remeasure
 from loaders.harness.cli.main import app
-from loaders.harness.evaluation import check
-from loaders.harness.evaluation.check import check_results, sampled
-from loaders.harness.evaluation.metadata import MAX_REPLICATES, MetricOptions
-from loaders.harness.evaluation.metric_rows import has_interval
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.schema import SCHEMAS
 from loaders.harness.leaderboard import submit
 from loaders.harness.leaderboard.check import check_entry
+from loaders.harness.results import check
+from loaders.harness.results.check import check_results, sampled
+from loaders.harness.results.metadata import MAX_REPLICATES, MetricOptions
+from loaders.harness.results.metric_rows import has_interval
+from loaders.harness.results.results import Results
+from loaders.harness.results.schema import SCHEMAS
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from loaders.harness.evaluation import results as written
-from loaders.harness.evaluation.check import check_results
-from loaders.harness.evaluation.metadata import MetricOptions
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.schema import SCHEMAS
-from loaders.harness.evaluation.scores import MAX_COLUMNS
+from loaders.harness.results import results as written
+from loaders.harness.results.check import check_results
+from loaders.harness.results.metadata import MetricOptions
+from loaders.harness.results.results import Results
+from loaders.harness.results.schema import SCHEMAS
+from loaders.harness.results.scores import MAX_COLUMNS
 from tests.loaders.harness.altering import assert_no_alteration_passes, refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.raising import mentions, raises

@@ -19,13 +19,13 @@ from loaders.harness import check_results, compare, report
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import detector_spec, get_detector
 from loaders.harness.detectors.registry import configure
-from loaders.harness.evaluation.evaluated_sets import EvaluatedSets
 from loaders.harness.evaluation.fitting import sweep_grid
-from loaders.harness.evaluation.metric_rows import POOLED
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.sentences import lines_below
 from loaders.harness.extraction.runs import GroupOutputs, ModelRun
+from loaders.harness.results.evaluated_sets import EvaluatedSets
+from loaders.harness.results.metric_rows import POOLED
+from loaders.harness.results.results import Results
+from loaders.harness.results.sentences import lines_below
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError

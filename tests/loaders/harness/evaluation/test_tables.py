@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 from loaders.harness.detectors import get_spec
-from loaders.harness.evaluation.metadata import MetricOptions, MissingSet
-from loaders.harness.evaluation.metric_rows import MEAN, POOLED, UNKNOWN_ROLES
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.scores import MODEL
-from loaders.harness.evaluation.sentences import composition_lines, lines_below
-from loaders.harness.evaluation.tables import (  # type: ignore[attr-defined]
+from loaders.harness.results.metadata import MetricOptions, MissingSet
+from loaders.harness.results.metric_rows import MEAN, POOLED, UNKNOWN_ROLES
+from loaders.harness.results.results import Results
+from loaders.harness.results.scores import MODEL
+from loaders.harness.results.sentences import composition_lines, lines_below
+from loaders.harness.results.tables import (  # type: ignore[attr-defined]
     OVER,
     Table,
     layout_of,

@@ -13,9 +13,9 @@ import pytest
 
 from loaders.harness import check_results, compare, remeasure, report, submit
 from loaders.harness.cli.main import app
-from loaders.harness.evaluation.metadata import MetricOptions
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.results.metadata import MetricOptions
+from loaders.harness.results.results import Results
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError

@@ -13,9 +13,9 @@ import pytest
 
 from loaders.harness import evaluate_arrays, image_ids, plot, report
 from loaders.harness.cli.main import app
-from loaders.harness.evaluation.results import Results
-from loaders.harness.evaluation.scores import MODEL, PREDICTED, prediction_table
 from loaders.harness.hierarchy import HierarchyReport
+from loaders.harness.results.results import Results
+from loaders.harness.results.scores import MODEL, PREDICTED, prediction_table
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 from wordnet_splits.base.terminal.runner import run

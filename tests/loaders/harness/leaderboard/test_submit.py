@@ -16,12 +16,12 @@ import pytest
 from loaders.harness import check_results
 from loaders.harness.cli.main import app
 from loaders.harness.detectors import DETECTORS
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.leaderboard import check, check_entries, read_entry, submit
 from loaders.harness.leaderboard.check import facts_of
 from loaders.harness.leaderboard.submit import trained_on_outliers
 from loaders.harness.models.origin import WeightsOrigin
+from loaders.harness.results.results import Results
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from tests.raising import mentions, raises

@@ -27,14 +27,14 @@ from loaders.harness.cli.main import app
 from loaders.harness.comparison.entries import draws_of
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.evaluation.command import command_line
-from loaders.harness.evaluation.metadata import MissingSet
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.table import Table
 from loaders.harness.models.origin import WeightsOrigin
 from loaders.harness.models.transforms import evaluation_transform, to_uint8
 from loaders.harness.report.mistakes import with_thumbnails, worst_mistakes
 from loaders.harness.report.page import column_kinds, inline_svg, sort_key
+from loaders.harness.results.metadata import MissingSet
+from loaders.harness.results.results import Results
+from loaders.harness.results.table import Table
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.loaders.harness.long_tables import long_predictions, long_scores
 from tests.raising import mentions, raises

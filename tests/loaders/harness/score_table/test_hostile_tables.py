@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from loaders.harness import evaluate, export_scores, recompute
-from loaders.harness.score_table.export import DESCRIPTION
+from loaders.harness.results.exported_scores import DESCRIPTION
 from tests.loaders.harness.altering import alterations, altered, reseal
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.parquet import read_table, write_table

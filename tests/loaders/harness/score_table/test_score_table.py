@@ -15,9 +15,9 @@ from sklearn.metrics import roc_auc_score
 from torch import nn
 
 from loaders.harness import Results, evaluate, export_scores, recompute
-from loaders.harness.evaluation.scores import IMAGES
-from loaders.harness.score_table.export import DESCRIPTION, read_scores
-from loaders.harness.score_table.recomputing import _listed, _Scores
+from loaders.harness.results.exported_scores import DESCRIPTION, read_scores
+from loaders.harness.results.scores import IMAGES
+from loaders.harness.results.subsets import _listed, _Scores
 from tests.imported import Imported
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError

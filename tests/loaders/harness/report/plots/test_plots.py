@@ -16,12 +16,12 @@ from sklearn.metrics import roc_curve
 
 from loaders import UnknownDetectionSet
 from loaders.harness import compare, evaluate, evaluate_arrays, plot, report
-from loaders.harness.evaluation.metric_rows import MEAN, POOLED
-from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.models.origin import WeightsOrigin
 from loaders.harness.report.plots import list_plots, plot_data
 from loaders.harness.report.plots.curves import density_panel
+from loaders.harness.results.metric_rows import MEAN, POOLED
+from loaders.harness.results.results import Results
 from tests.imported import Imported
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.loaders.harness.long_tables import long_predictions, long_scores

@@ -21,13 +21,13 @@ from wordnet_splits.metrics import get_metric
 from wordnet_splits.metrics.registry import OTHER_VALUES
 
 from ..arrays import Array
-from ..evaluation.metadata import MetricOptions
-from ..evaluation.metric_rows import metric_rows
-from ..evaluation.results import ABOUT, Results
-from ..evaluation.schema import table_of
-from ..evaluation.scores import IMAGES, ScoredImages, TestImages, confidences_of, scored_keys
 from ..plugins import split_list
-from .export import DESCRIPTION, read_scores
+from .exported_scores import DESCRIPTION, read_scores
+from .metadata import MetricOptions
+from .metric_rows import metric_rows
+from .results import ABOUT, Results
+from .schema import table_of
+from .scores import IMAGES, ScoredImages, TestImages, confidences_of, scored_keys
 
 ROWS = schema_of("benchmark model run:int32 detector group role metric value:float64 n_id:int64 n_ood:int64")
 LISTED = ("benchmark", "source", "group", "image_id")

@@ -1,6 +1,5 @@
 """The sentences below the tables of results."""
 
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

@@ -19,9 +19,9 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.schemas import BenchmarkName, Count, read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, sha256_of
 
-from ..evaluation.metadata import DetectorFacts, MetadataPart, ResultsMetadata, RunFacts
-from ..evaluation.results import SCORED, Results
-from ..evaluation.scores import (
+from .metadata import DetectorFacts, MetadataPart, ResultsMetadata, RunFacts
+from .results import SCORED, Results
+from .scores import (
     IMAGES,
     DetectorRun,
     check_scores,

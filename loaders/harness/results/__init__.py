@@ -1,4 +1,4 @@
-"""The scores of several results as one table, and metrics of any scores on any subset of their images."""
+"""Results as data: metadata, one wide score table, the rows computed from it, their tables and check."""
 
 from __future__ import annotations
 

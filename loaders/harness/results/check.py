@@ -22,7 +22,7 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from .evaluated_sets import NOT_CHOSEN, EvaluatedSets, sweep_criterion, validation_groups
 from .metadata import fingerprints_of
 from .metric_rows import has_interval
-from .recompute import metrics_to_leave_out, without_metrics
+from .remeasure import metrics_to_leave_out, without_metrics
 from .results import Results, read_folder
 from .rows_from_scores import compute_rows, similarities
 from .schema import ResultTables
