@@ -29,24 +29,26 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.benchmark.group_table import COLUMNS, COUNTS, group_row, print_groups
 from wordnet_splits.datasets.catalog.declarations import merge_declarations
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
     from wordnet_splits.benchmark.checks.verification import CheckedGroup, Verification
     from wordnet_splits.benchmark.construct import Build
-    from wordnet_splits.benchmark.manifest import GroupRow, Manifest
+    from wordnet_splits.benchmark.manifest import Manifest
     from wordnet_splits.benchmark.recipe import Recipe
 
 BenchmarkNames = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Benchmarks, or recipe files.")
 ]
 
-COLUMNS = ("benchmark", "group", "role", "source", "split", "published", "ours", "status")
-COUNTS = ("published", "ours")
 SHOWN_ROWS = 20
 EXAMPLES = 3
 """Images or problems named in a message."""
+
+
+COMMANDS = ("list", "build", "freeze", "verify", "diff")
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -70,7 +72,7 @@ def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
     from wordnet_splits.benchmark.checks.listing import list_benchmarks
 
     benchmarks = list_benchmarks(manifests).benchmarks
-    rows = [_group_row(b.name, g, g.status) for b in benchmarks for g in b.groups]
+    rows = [group_row(b.name, g, g.status) for b in benchmarks for g in b.groups]
     result = {"benchmarks": [b.as_dict() for b in benchmarks]}
     print_result(result, json, lambda: print_table(COLUMNS, rows, right=COUNTS))
     return DONE
@@ -285,39 +287,6 @@ def _verdict(results: Sequence[Verification]) -> str:
     )
 
 
-def print_groups(benchmarks: Sequence[tuple[str, Sequence[GroupRow], Sequence[str] | None]]) -> None:
-    """Print the groups of benchmarks as one table, then why published and our counts differ.
-
-    Each benchmark is its name, its groups and, after `verify`, what was compared of each group.
-    """
-    rows = []
-    notes: dict[str, str] = {}
-    for name, groups, compared in benchmarks:
-        for n, g in enumerate(groups):
-            status = g.status
-            if compared is not None and not (g.awaits and compared[n].startswith("ids")):
-                status = compared[n]
-            rows.append(_group_row(name, g, status))
-            differs = g.published is not None and g.published != g.expected
-            if g.note and (differs or g.expected is None):
-                notes.setdefault(f"{g.group}: {g.note}", name)
-        for (group, reason), splits in _reasons(groups).items():
-            notes.setdefault(f"{group} {' and '.join(splits)}: {reason}", name)
-    print_table(COLUMNS, rows, right=COUNTS)
-    if notes:
-        to_stdout()
-        to_stdout("Where published and ours differ, a source is awaited, or far is nearer than near:")
-        print_lines(f"  {name}: {note}" for note, name in notes.items())
-
-
-def _group_row(benchmark: str, group: GroupRow, status: str) -> tuple[object, ...]:
-    """Return the cells of a group in the table of `COLUMNS`; a count in brackets is only expected."""
-    count: object = group.actual
-    if group.actual is None and group.expected is not None:
-        count = f"({group.expected:,})"
-    return benchmark, group.group, group.role, group.source, group.split, group.published, count, status
-
-
 def _buildable(recipe: Recipe) -> Recipe:
     """Return the recipe; raise RecipeError for a shipped recipe that awaits a list that we may not ship."""
     from wordnet_splits.benchmark.recipe import awaited_lists, recipe_names
@@ -329,16 +298,6 @@ def _buildable(recipe: Recipe) -> Recipe:
             hint="import it from the files of its authors; see docs/exchange.md",
         )
     return recipe
-
-
-def _reasons(groups: Sequence[GroupRow]) -> dict[tuple[str, str], list[str]]:
-    """Return the splits that await a source or lack images, by (group, reason)."""
-    splits: dict[tuple[str, str], list[str]] = {}
-    for g in groups:
-        if g.reason:
-            reason = f"awaiting {g.source}: {g.reason}" if g.awaits else g.reason
-            splits.setdefault((g.group, reason), []).append(g.split)
-    return splits
 
 
 def _warn_of_unused(roots: Sequence[str], used: Collection[str]) -> None:

@@ -1,9 +1,8 @@
-"""Commands that explain a benchmark and its figures: explain, distance, fidelity, cite."""
+"""Commands that explain a benchmark: explain, distance, cite."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +26,9 @@ BenchmarkOrRecipe = Annotated[
 ]
 
 
+COMMANDS = ("explain", "distance", "cite")
+
+
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
     examples = [
@@ -36,7 +38,6 @@ def add_commands(app: typer.Typer) -> None:
     add_command(app, "explain", explain_class, examples)
     distance = ["wordnet-splits distance unknown-imagenet", "wordnet-splits distance digits --json"]
     add_command(app, "distance", show_distance, distance)
-    add_command(app, "fidelity", show_fidelity, ["wordnet-splits fidelity", "wordnet-splits fidelity --json"])
     examples = ["wordnet-splits cite unknown-cifar", "wordnet-splits cite digits --json"]
     add_command(app, "cite", cite_benchmark, examples)
 
@@ -135,32 +136,6 @@ def show_distance(
         print_lines(distances.conclusions())
 
     print_result(distances, json, print_distances)
-    return DONE
-
-
-def show_fidelity(json: Json = False) -> int:
-    """Print the figures of the papers beside ours, with each keyword switch in turn."""
-    from wordnet_splits.studies.fidelity.figures import fidelity_rows
-    from wordnet_splits.studies.fidelity.keyword_switches import keyword_switches, switch_table
-
-    rows, switches = fidelity_rows(), keyword_switches()
-
-    def print_figures() -> None:
-        print_table(
-            ("paper", "what", "published", "ours"),
-            [(r.paper, r.what, r.published, r.ours) for r in rows],
-            right=("published", "ours"),
-        )
-        to_stdout()
-        to_stdout("Where they differ, and how to read them:")
-        for why in dict.fromkeys(r.why for r in rows if r.why):
-            to_stdout(f"  {'; '.join(r.what for r in rows if r.why == why)}: {why}")
-        to_stdout()
-        to_stdout("Far-OOD classes (and images) kept with each switch of the keyword rule in turn:")
-        print_lines(switch_table(switches).splitlines())
-
-    result = {"rows": [asdict(r) for r in rows], "switches": [asdict(s) for s in switches]}
-    print_result(result, json, print_figures)
     return DONE
 
 

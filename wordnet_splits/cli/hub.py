@@ -36,6 +36,9 @@ SHOWN = 20
 """Files shown without --json."""
 
 
+COMMANDS = ("hub",)
+
+
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
     publish = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -13,43 +14,30 @@ from wordnet_splits.base.terminal.runner import run, start
 
 __all__ = ["app", "main", "run"]
 
-COMMANDS = {
-    "benchmarks": ("list", "build", "freeze", "verify", "diff"),
-    "class_sets": ("sets",),
-    "explaining": ("explain", "distance", "fidelity", "cite"),
-    "new_benchmark": ("new", "benchmark", "inventory"),
-    "auditing": ("audit", "audit-negatives", "mine-negatives", "thresholds"),
-    "robustness": ("robust",),
-    "leaks": ("leaks", "join", "duplicates"),
-    "packing": ("pack",),
-    "exchanging": ("export", "import"),
-    "site": ("site",),
-    "wordnet": ("wordnet",),
-    "sources": ("sources",),
-    "catalogs": ("catalog",),
-    "hub": ("hub",),
-}
-"""Module -> the commands and families that it adds, in the order of the overview."""
+CORE = ("benchmarks", "explaining", "packing", "wordnet", "sources", "catalogs", "hub")
+"""Modules of the commands of the core, in the order of the overview; an extension has one called commands."""
 
 app: typer.Typer
 """The program with all commands, made when it is first used."""
 
 
 def make_app(command: str | None = None) -> typer.Typer:
-    """Return the program with the commands of one module, or with all.
+    """Return the program with the commands of the core and of every extension that is there.
 
     Parameters
     ----------
-    command : a command or family, whose module alone is imported; an unknown one imports all.
+    command : a command or family, to add the commands of its modules alone; an unknown one adds all.
     """
     program = make_program(
         "wordnet-splits",
         "Benchmarks for what a vision model does not know: build, check, explain and compare splits.",
         ["wordnet-splits build digits", "wordnet-splits explain unknown-imagenet axolotl"],
     )
-    modules = [module for module, names in COMMANDS.items() if command in names]
-    for module in modules or COMMANDS:
-        import_module(f"wordnet_splits.cli.{module}").add_commands(program)
+    rooms = Path(__file__).parent.parent.glob("*/commands.py")
+    names = [f"cli.{name}" for name in CORE] + [f"{path.parent.name}.commands" for path in sorted(rooms)]
+    modules = [import_module(f"wordnet_splits.{name}") for name in names]
+    for module in [module for module in modules if command in module.COMMANDS] or modules:
+        module.add_commands(program)
     return program
 
 

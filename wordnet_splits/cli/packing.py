@@ -35,6 +35,9 @@ SHOWN_PROBLEMS = 20
 COLUMNS = ("split", "group", "source", "view", "layout", "rows", "missing", "bytes", "images", "sha256")
 
 
+COMMANDS = ("pack",)
+
+
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
     examples = ["wordnet-splits pack digits --out packed", "wordnet-splits pack --check --out packed"]

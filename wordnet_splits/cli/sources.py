@@ -23,6 +23,9 @@ CHECK_WIDTH = 100
 SHOWN_NAMES = 3
 
 
+COMMANDS = ("sources",)
+
+
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
     about = "The datasets: where they are published, how to get them, what your copies hold."

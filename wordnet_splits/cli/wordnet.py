@@ -24,6 +24,9 @@ HIERARCHIES = ("wordnet", "imagenet-tree")
 MEASURES = ("distance", "path", "wup", "wup_wn", "wup_perl", "lch", "lch_perl", "mean", "mean2")
 
 
+COMMANDS = ("wordnet",)
+
+
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
     search = ["wordnet-splits wordnet search crane", "wordnet-splits wordnet search 'sea lion' --json"]

@@ -15,10 +15,10 @@ from tests.wordnet_splits.datasets.sources.trees import IMAGENET_TRAIN, in_class
 from tests.wordnet_splits.recipes import FAR, KNOWN, group, visible, write_dtd, write_recipe
 from wordnet_splits.benchmark.checks.freeze import freeze
 from wordnet_splits.benchmark.construct import build_benchmark
+from wordnet_splits.benchmark.group_table import COLUMNS
 from wordnet_splits.benchmark.manifest import read_manifest
 from wordnet_splits.benchmark.recipe import recipe_names
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.cli.benchmarks import COLUMNS
 
 GROUP_KEYS = {"group", "role", "source", "split", "published", "expected", "actual", "status"}
 PROBLEM_KEYS = {"kind", "source", "class_id", "image_id", "detail"}

@@ -13,9 +13,9 @@ from tests.raising import mentions
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import write_manifest
 from wordnet_splits.benchmark.recipe import load_recipe, recipe_names
-from wordnet_splits.cli import leaks
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.datasets.sources import source_names
+from wordnet_splits.duplicates import commands as leaks
 from wordnet_splits.duplicates import near_duplicates
 
 

@@ -106,6 +106,14 @@ def make_family(app: typer.Typer, name: str, about: str, examples: Sequence[str]
     return family
 
 
+def find_family(app: typer.Typer, name: str) -> typer.Typer:
+    """Return a family of commands that another module has added."""
+    families = {group.name: group.typer_instance for group in app.registered_groups}
+    family = families[name]
+    assert family is not None
+    return family
+
+
 def add_command(
     app: typer.Typer, name: str, function: Callable[..., Any], examples: Sequence[str], notes: str = ""
 ) -> None:

@@ -1,4 +1,4 @@
-"""Commands on lists of classes and of words: audit, audit-negatives, mine-negatives, thresholds."""
+"""Commands on lists of classes: audit, thresholds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.base.files import check_outputs, write_text
+from wordnet_splits.base.files import check_outputs
 from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.terminal.options import Declared, Json, Manifests, RootOptions, add_command
 from wordnet_splits.base.terminal.output import (
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from wordnet_splits.audit.thresholds import Thresholds
 
 
+COMMANDS = ("audit", "thresholds")
+
+
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
     examples = [
@@ -35,16 +38,6 @@ def add_commands(app: typer.Typer) -> None:
         "wordnet-splits audit imagenet-r --against tiny-imagenet --json",
     ]
     add_command(app, "audit", audit_classes, examples)
-    examples = [
-        "wordnet-splits audit-negatives neg_labels.txt --out ledger.csv --clean clean.txt",
-        "wordnet-splits audit-negatives words.tsv --known cifar100 --ood svhn --ood dtd",
-    ]
-    add_command(app, "audit-negatives", audit_negatives, examples)
-    examples = [
-        "wordnet-splits mine-negatives --count 10000 --out negatives.txt",
-        "wordnet-splits mine-negatives --known cifar100 --margin 6 --blind tiny-imagenet --out blind.txt",
-    ]
-    add_command(app, "mine-negatives", mine_negatives, examples)
     examples = [
         "wordnet-splits thresholds caltech256 --against cifar100",
         "wordnet-splits thresholds food101 --measure distance --json",
@@ -134,113 +127,6 @@ def _print_audit(report: Audit, most: int | None, *, glosses: bool) -> None:
         print_lines(report.table(width=terminal_width() or 80, most=most))
     to_stdout()
     print_lines(LIMITS)
-
-
-KnownClasses = Annotated[
-    str, typer.Option(help="The ID classes: a source, a list, a file or BENCHMARK:GROUP, as for audit.")
-]
-
-
-def audit_negatives(
-    words: Annotated[
-        Path,
-        typer.Argument(metavar="LIST", help="A file with a word a line, or a table with a column word."),
-    ],
-    known: KnownClasses = "imagenet1k",
-    ood: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="An OOD set as a list of classes, or a benchmark for its near and far groups; repeatable. "
-            "[default: every benchmark with these ID classes]"
-        ),
-    ] = None,
-    column: Annotated[str | None, typer.Option(help="The column of the words in a table.")] = None,
-    all_: Annotated[
-        bool, typer.Option("--all", help="Show every word of a relation, not the first 10.")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="File for a row per word (.csv, .parquet), or a page (.html).")
-    ] = None,
-    clean: Annotated[
-        Path | None, typer.Option(help="File for the list without words related to ID classes.")
-    ] = None,
-    blind: Annotated[
-        Path | None, typer.Option(help="File for the list without names of classes of the OOD sets.")
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="File for a plot of what is named of each OOD set: .svg, .png or .pdf."),
-    ] = None,
-    manifests: Manifests = None,
-    json: Json = False,
-) -> int:
-    """Check negative words of a vision-language detector: which name ID classes, or classes of OOD sets."""
-    from wordnet_splits.audit.report import check_output
-    from wordnet_splits.negatives.audit_negatives import audit_negatives
-    from wordnet_splits.negatives.negatives_report import LIMITS, MAX_ROWS
-
-    if out is not None:
-        check_output(out)
-    check_outputs(out, plot, clean, blind, inputs=(words, known, *(ood or ())), new=(clean, blind))
-    report = audit_negatives(words, known, ood=ood, column=column, manifests=manifests)
-    for path, write in ((out, report.write), (plot, report.plot)):
-        if path is not None:
-            write(path)
-            to_stderr(f"written to {path}")
-    for path, write, words_left in (
-        (clean, report.write_clean, report.clean),
-        (blind, report.write_without_test_names, report.blind),
-    ):
-        if path is not None:
-            write(path)
-            to_stderr(f"{len(words_left):,} of {len(report.words):,} words written to {path}")
-
-    def print_text() -> None:
-        width = terminal_width() or 80
-        to_stdout(report.heading)
-        print_fields(report.summary())
-        for lines in (
-            report.ood_table(width=width),
-            report.table(width=width, most=None if all_ else MAX_ROWS),
-            LIMITS,
-        ):
-            print_lines(["", *lines] if lines else [])
-
-    print_result(report, json, print_text)
-    return DONE if report.ok else NEGATIVE
-
-
-def mine_negatives(
-    out: Annotated[Path, typer.Option(help="File for the words, one a line.")],
-    known: KnownClasses = "imagenet1k",
-    margin: Annotated[
-        int, typer.Option(help="Fewest edges to an ID class, through the least common subsumer.")
-    ] = 4,
-    count: Annotated[int | None, typer.Option(help="Number of words; by default all.")] = None,
-    below: Annotated[str, typer.Option(help="Only kinds of this noun, synset or wnid.")] = "physical entity",
-    blind: Annotated[
-        list[str] | None,
-        typer.Option(help="An OOD set whose class names are left out, as --ood of audit-negatives."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the order of words that are equally far.")] = 0,
-    manifests: Manifests = None,
-) -> int:
-    """Write nouns of WordNet that are far from every ID class, as negative words."""
-    from wordnet_splits.negatives.mining import mine_negatives
-
-    check_outputs(out, inputs=(known, *(blind or ())), new=(out,))
-    words = mine_negatives(
-        known,
-        margin=margin,
-        count=count,
-        below=below,
-        blind=blind or (),
-        seed=seed,
-        manifests=manifests,
-    )
-    write_text(out, "".join(f"{word}\n" for word in words))
-    to_stdout(f"{len(words):,} words written to {out}")
-    return DONE
 
 
 def show_thresholds(

@@ -14,6 +14,9 @@ from wordnet_splits.base.terminal.output import DONE, print_result, to_stderr, t
 MiB = 1 << 20
 
 
+COMMANDS = ("site",)
+
+
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
     examples = ["wordnet-splits site digits --out pages", "wordnet-splits site digits --out pages --json"]

@@ -37,6 +37,9 @@ SHOWN = 20
 FormatName = Annotated[str, typer.Argument(metavar="FORMAT", help="A format, as for `export --format`.")]
 
 
+COMMANDS = ("export", "import")
+
+
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
     examples = [
@@ -160,7 +163,7 @@ def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _print_imported(imported: Imported) -> None:
-    from wordnet_splits.cli.benchmarks import print_groups
+    from wordnet_splits.benchmark.group_table import print_groups
 
     if imported.manifest is not None:
         print_groups([(imported.name, imported.manifest.groups, None)])

@@ -26,7 +26,7 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
-from wordnet_splits.cli.benchmarks import print_groups
+from wordnet_splits.benchmark.group_table import print_groups
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ NOTES = (
     "classes are at or above it, far and external ones below (`wordnet-splits thresholds` counts them), kin\n"
     "of an ID class left out: --near imagenet21k:mean=0.6,100 --far imagenet21k:mean=0.4,100."
 )
+
+
+COMMANDS = ("new", "benchmark", "inventory")
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -142,7 +145,7 @@ def make_folder_benchmark(
     """
     from wordnet_splits.authoring.folder_benchmark import make_benchmark
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.cli import asking
+    from wordnet_splits.linking import asking
 
     benchmark = make_benchmark(
         folder,

@@ -33,6 +33,9 @@ SHOWN_PAIRS = 20
 SHOWN_PROBLEMS = 3
 
 
+COMMANDS = ("leaks", "duplicates")
+
+
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
     leaks = ["wordnet-splits leaks unknown-cifar", "wordnet-splits leaks digits --near --threshold 8"]

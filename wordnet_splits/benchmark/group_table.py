@@ -1,0 +1,62 @@
+"""The table of the groups of benchmarks on a terminal: published, expected and actual counts, status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from wordnet_splits.base.terminal.output import (
+    print_lines,
+    print_table,
+    to_stdout,
+)
+
+if TYPE_CHECKING:
+    from wordnet_splits.benchmark.manifest import GroupRow
+
+
+COLUMNS = ("benchmark", "group", "role", "source", "split", "published", "ours", "status")
+COUNTS = ("published", "ours")
+
+
+def print_groups(benchmarks: Sequence[tuple[str, Sequence[GroupRow], Sequence[str] | None]]) -> None:
+    """Print the groups of benchmarks as one table, then why published and our counts differ.
+
+    Each benchmark is its name, its groups and, after `verify`, what was compared of each group.
+    """
+    rows = []
+    notes: dict[str, str] = {}
+    for name, groups, compared in benchmarks:
+        for n, g in enumerate(groups):
+            status = g.status
+            if compared is not None and not (g.awaits and compared[n].startswith("ids")):
+                status = compared[n]
+            rows.append(group_row(name, g, status))
+            differs = g.published is not None and g.published != g.expected
+            if g.note and (differs or g.expected is None):
+                notes.setdefault(f"{g.group}: {g.note}", name)
+        for (group, reason), splits in _reasons(groups).items():
+            notes.setdefault(f"{group} {' and '.join(splits)}: {reason}", name)
+    print_table(COLUMNS, rows, right=COUNTS)
+    if notes:
+        to_stdout()
+        to_stdout("Where published and ours differ, a source is awaited, or far is nearer than near:")
+        print_lines(f"  {name}: {note}" for note, name in notes.items())
+
+
+def group_row(benchmark: str, group: GroupRow, status: str) -> tuple[object, ...]:
+    """Return the cells of a group in the table of `COLUMNS`; a count in brackets is only expected."""
+    count: object = group.actual
+    if group.actual is None and group.expected is not None:
+        count = f"({group.expected:,})"
+    return benchmark, group.group, group.role, group.source, group.split, group.published, count, status
+
+
+def _reasons(groups: Sequence[GroupRow]) -> dict[tuple[str, str], list[str]]:
+    """Return the splits that await a source or lack images, by (group, reason)."""
+    splits: dict[tuple[str, str], list[str]] = {}
+    for g in groups:
+        if g.reason:
+            reason = f"awaiting {g.source}: {g.reason}" if g.awaits else g.reason
+            splits.setdefault((g.group, reason), []).append(g.split)
+    return splits
