@@ -119,11 +119,19 @@ def _altered_shard(output: Output, file: str) -> Iterator[Problem]:
         yield _problem(output, "table", f"{printable(file)}: it was altered")
 
 
+def _read_rows(path: Path, schema: pa.Schema) -> pa.Table:
+    """Read a table of images that were left out. Raises DataError if it has other columns."""
+    table = read_table(path, schema.names)
+    if table.schema.types != schema.types:
+        raise DataError("does not have the columns of images that were left out", where=str(path))
+    return table
+
+
 def _check_description(output: Output, fingerprint: str) -> Iterator[Problem]:
     """Compare ``output.json`` with the tables."""
     about = output.about
     left_out = {
-        file: read_table(output.folder / file, schema.names).select(ORDER)
+        file: _read_rows(output.folder / file, schema).select(ORDER)
         for file, schema in (
             (writing.QUARANTINE, writing.QUARANTINE_SCHEMA),
             (writing.MISSING, writing.MISSING_SCHEMA),
