@@ -18,7 +18,7 @@ ClassKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class Rename:
-    """A class whose pictures, by their digests, are those of another class id in the other manifest.
+    """A class whose images have another class id in the other manifest, by their digests.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class ImageMoves:
 
     Attributes
     ----------
-    pairs : rows of one picture before and after.
+    pairs : rows of the same image before and after.
     removed, added : rows of pictures that only one manifest has.
     """
 
@@ -73,7 +73,7 @@ def image_moves(images: RowChanges) -> ImageMoves:
 
 
 def find_renames(classes: RowChanges, moves: ImageMoves) -> list[Rename]:
-    """Return the classes that were renamed: most pictures of the class that went are of the one that came."""
+    """Return the renamed classes: most images of a removed class belong to an added class."""
     gone, new = _keys(classes.only_a) - _keys(classes.only_b), _keys(classes.only_b) - _keys(classes.only_a)
     shared = Counter((_key(a), _key(b)) for a, b in moves.pairs)
     before = Counter(_key(a) for a, _ in moves.pairs) + Counter(map(_key, moves.removed))
@@ -87,7 +87,7 @@ def find_renames(classes: RowChanges, moves: ImageMoves) -> list[Rename]:
 
 @dataclass(frozen=True)
 class DescribedDiff(ManifestDiff):
-    """What differs between two manifests, with the classes that were renamed, and a sentence a change."""
+    """Differences between two manifests, with the renamed classes, and a sentence for each change."""
 
     renames: Sequence[Rename] = ()
     words: Sequence[str] = ()

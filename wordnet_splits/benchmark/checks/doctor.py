@@ -1,4 +1,4 @@
-"""Report of the images at hand: every source under its root, and what each benchmark still lacks.
+"""Report of the images at hand: every source under its root, and the missing images of each benchmark.
 
 A bad root is reported in its row and stops nothing else. Of a frozen benchmark ``manifest.json`` and the
 class table are read, its fingerprint compared, and each image table's file must exist; `verify` recomputes
@@ -76,13 +76,13 @@ class SourceState:
     error: dict[str, object] | None = None
 
     def split(self, name: str) -> SplitState:
-        """Return the state of one publisher's split."""
+        """Return the state of a publisher's split."""
         return next(s for s in self.splits if s.split == name)
 
 
 @dataclass
 class Awaited:
-    """A source or list that images await; ``ready`` if a build with the roots at hand would add them."""
+    """A source or list that images need; ``ready`` if a build with the roots at hand would add them."""
 
     group: str
     split: str
@@ -93,7 +93,7 @@ class Awaited:
 
 @dataclass
 class BenchmarkState(Jsonable):
-    """A benchmark: whether it is frozen, what its images await, and the pixels at hand by source."""
+    """A benchmark: whether it is frozen, the sources that it needs, and the pixels at hand by source."""
 
     derived: ClassVar = ("complete",)
 
@@ -166,11 +166,11 @@ def check_sources(
     benchmarks: Benchmarks | None = None,
     progress: Progress | None = None,
 ) -> Diagnosis:
-    """Scan the root of every source and report what each benchmark lacks.
+    """Scan the root of every source and report the missing images of each benchmark.
 
     Parameters
     ----------
-    roots : folders of sources; the environment and ``roots.toml`` give the others.
+    roots : folders of sources; the environment and ``roots.toml`` give further roots.
     benchmarks : the benchmarks to report, as of `read_benchmarks`; the shipped and frozen ones by default.
 
     Raises
@@ -285,7 +285,7 @@ def _benchmark_state(
 def _awaits(
     recipe: Recipe, manifest: Manifest | None, states: Mapping[str, SourceState]
 ) -> Iterator[Awaited]:
-    """Yield the sources and lists that the images of each (group, split) await, unless frozen."""
+    """Yield the sources and lists that the images of each (group, split) need, unless frozen."""
     frozen: frozenset[Part] = frozenset(manifest.parts if manifest else ())
     missing_lists = awaited_lists(recipe)
     for name in missing_lists:
@@ -319,7 +319,7 @@ def _readiness(state: SourceState, split_state: SplitState) -> tuple[bool, str]:
 
 
 def _pixels(source: str, recipe: Recipe, states: Mapping[str, SourceState]) -> str:
-    """Return the state of a source's pixels, or the number of images that a benchmark lacks of it."""
+    """Return the state of a source's pixels, or the number of its images that are missing."""
     state = states[source]
     if state.state in (BUILT_IN, NO_ROOT, BAD_ROOT):
         return state.state

@@ -55,13 +55,13 @@ def freeze(manifest: Manifest, *, manifests: Path, message: str | None = None) -
 
     Parameters
     ----------
-    message : what changed, and why; a line for this version in ``CHANGELOG.md`` beside the manifest. It is
+    message : the change and its reason, a line for this version in the manifest's ``CHANGELOG.md``. It is
         not added if nothing has changed and the version has a line.
 
     Raises
     ------
     ManifestError : the build is incomplete, local, of another seed, damaged, changes a frozen value, or holds
-        a class whose proposed synset nobody confirmed; or a later version is frozen.
+        a class whose proposed synset is not confirmed; or a later version is frozen.
     """
     require_publishable(manifest, action="frozen")
     if message is not None and not message.strip():
@@ -89,7 +89,7 @@ def freeze(manifest: Manifest, *, manifests: Path, message: str | None = None) -
 
 
 def _keep(folder: Path, before: Manifest, manifests: Path) -> None:
-    """Copy the frozen version in a folder to ``NAME@v1`` beside it, unless it is there already."""
+    """Copy the frozen version in a folder to the folder ``NAME@v1``, unless it is there already."""
     kept = manifests / f"{before.name}@v{before.version}"
     with locked(kept, busy="another `freeze` is writing here"):
         restore(kept)
@@ -103,7 +103,7 @@ def _keep(folder: Path, before: Manifest, manifests: Path) -> None:
 
 
 def _add_change(folder: Path, manifest: Manifest, message: str) -> None:
-    """Add a line to the changelog beside a manifest, unless it is the last one; the latest is last."""
+    """Append a line to a manifest's changelog, unless the changelog has it."""
     line = f"version {manifest.version}: {message}"
     changes = changes_of(replace(manifest, folder=folder))
     if line not in changes:
@@ -112,7 +112,7 @@ def _add_change(folder: Path, manifest: Manifest, message: str) -> None:
 
 
 def changes_of(manifest: Manifest) -> list[str]:
-    """Return the lines of the changelog beside a manifest, ``version 2: why``; none without a changelog.
+    """Return the lines of a manifest's changelog, ``version 2: why``; [] without a changelog.
 
     Raises
     ------
@@ -128,12 +128,12 @@ def changes_of(manifest: Manifest) -> list[str]:
 def require_publishable(manifest: Manifest, *, action: str) -> None:
     """Raise ManifestError unless a manifest may be frozen or published.
 
-    It may not if a table is not the one that was fingerprinted, if it is local or of another seed, if images
-    are missing, or if a group holds a class whose proposed synset nobody confirmed.
+    A manifest is refused if a table was altered, if it is local or of another seed, if images are missing, or
+    if a group holds a class whose proposed synset is not confirmed.
 
     Parameters
     ----------
-    action : what is refused, "frozen" or "published".
+    action : the refused act, "frozen" or "published".
     """
     where = str(manifest.folder or manifest.name)
     for problem in altered(manifest):
@@ -148,7 +148,7 @@ def require_publishable(manifest: Manifest, *, action: str) -> None:
 
 
 def unconfirmed_classes(manifest: Manifest) -> dict[str, list[str]]:
-    """Return the classes in groups whose proposed synsets nobody confirmed, by carried dataset.
+    """Return the classes in groups with unconfirmed synsets, by carried dataset.
 
     Each is described by its id, its synsets, their confidence and its line in the catalog.
 
@@ -177,7 +177,7 @@ def check_confirmed(manifest: Manifest, *, action: str) -> None:
 
     Parameters
     ----------
-    action : what is refused, "frozen" or "published".
+    action : the refused act, "frozen" or "published".
     """
     for name, classes in unconfirmed_classes(manifest).items():
         # the catalog to edit is that of the dataset, if it is known here, not the copy in the manifest

@@ -1,6 +1,6 @@
 """Leaks of a finished manifest, computed again from its tables, with every pair.
 
-`build` refuses a leak that its recipe does not name, and records counts and examples of the others. Here the
+`build` refuses a leak that its recipe does not name, and records counts and examples of other leaks. Here the
 leaks are computed from the class table and the digests, and compared with the recorded ones.
 """
 
@@ -26,9 +26,9 @@ AS_RECORDED, NEW, CHANGED, GONE = "as recorded", "not recorded", "count differs"
 
 @dataclass(frozen=True)
 class ComparedLeak(Jsonable):
-    """Leak of one kind between two groups: ``pairs`` are class ids, or image ids for kinds of pictures.
+    """Leak of a kind between two groups: ``pairs`` are class ids, or image ids for kinds of pictures.
 
-    ``distances`` has that of each pair of kind near-duplicate, and is empty for other kinds.
+    ``distances`` has the distance of each pair of near-duplicates, and is empty for other kinds.
 
     ``status`` is "as recorded", "not recorded", "count differs" or "recorded, not found"; ``severity`` and
     ``reason`` are as recorded ("known" with the recipe's reason, or "recorded").

@@ -23,7 +23,7 @@ def benchmark_folders(manifests: Path | None = None) -> dict[str, Path | None]:
 
 @dataclass(frozen=True)
 class ListedBenchmark:
-    """A benchmark; ``fingerprint`` is None if it is not frozen or a source is missing."""
+    """A benchmark; without ``fingerprint`` if it is not frozen or a source is missing."""
 
     name: str
     version: int

@@ -24,7 +24,7 @@ IMAGE_PROBLEMS = ("image-not-by-rule", "image-changed")
 
 @dataclass(frozen=True)
 class CheckedGroup(Jsonable):
-    """Counts of what was compared of a group: of its classes, or of the images of one split.
+    """Number of comparisons in a group: of its classes, or of the images of a split.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Verification(Tabular):
     ----------
     groups : the groups as the manifest states them.
     unexpected : names under a root that are not ids of its source, and how often each.
-    unread : sources with a root of which no image was read, and why.
+    unread : sources with a root whose images were not read, and why.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Verification(Tabular):
 
     @property
     def ok(self) -> bool:
-        """Say whether all comparisons agreed."""
+        """Return whether all comparisons agreed."""
         return not self.problems
 
     def rows(self) -> list[dict[str, Any]]:
@@ -101,7 +101,7 @@ def count_checks(
     *,
     rows: Mapping[Part, int] | None = None,
 ) -> list[CheckedGroup]:
-    """Count what was compared of each group.
+    """Count the comparisons in each group.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def count_checks(
 
 CROISSANT: Final = "croissant.json"
 EXPLANATION_DIFFERS: Final = "manifest.json says fingerprints.explanation is "
-"""Beginning of the problem that evidence or distances differ from those of a fresh build."""
+"""Beginning of the problem that evidence or distances differ from a fresh build."""
 
 
 def of_whole(kind: str, detail: str) -> LocatedProblem:
@@ -166,7 +166,7 @@ def folder_problems(manifest: Manifest) -> Iterator[LocatedProblem]:
 
 
 def _stale_metadata(folder: Path, files: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield a problem if ``croissant.json`` is malformed or describes other files than those beside it."""
+    """Yield a problem if ``croissant.json`` is malformed or describes other files."""
     path = folder / CROISSANT
     if not path.is_file():
         return

@@ -38,7 +38,7 @@ def verify_benchmark(
 ) -> Verification:
     """Compare a manifest, except its provenance, with its tables and with a fresh build.
 
-    Ids are compared with inventories and with the roots given; ids that await a root are not compared. Pixels
+    Ids are compared with inventories and with the roots given; unknown ids are not compared. Pixels
     are compared if their source has a root, is embedded or is generated. A manifest that a build replaces
     meanwhile is read and compared again.
 
@@ -46,13 +46,13 @@ def verify_benchmark(
     ----------
     manifest : a manifest read from a folder.
     roots : folder of each source whose pixels are compared.
-    out : folder to write the build that the manifest is compared with into ``<name>/`` of.
+    out : folder to write the fresh build into, as ``<name>/``.
     workers : processes that read images.
 
     Raises
     ------
     ManifestError : the manifest is in no folder, or ``manifest.json`` or the class table is malformed.
-    SourceError : a root is not that of its source.
+    SourceError : a root holds another dataset.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def verify_received(manifest: Manifest) -> list[Problem]:
     """Return the problems of a manifest from the Hub.
 
     It is compared with the shipped recipe of its name and version, otherwise with the recipe in it. Evidence
-    and distances are not compared with those of another version of this program.
+    and distances are compared only if this version of the program wrote them.
     """
     problems = _verify(manifest, _recipe_of_version, {}).problems
     if manifest.data.provenance.get("wordnet-splits") == version("wordnet-splits"):
@@ -91,9 +91,9 @@ def verify_received(manifest: Manifest) -> list[Problem]:
 
 
 def recipe_of(manifest: Manifest) -> Recipe:
-    """Return the recipe to compare a manifest with: the shipped one of its name, else the one in it.
+    """Return the recipe to compare a manifest with: the shipped recipe of its name, else its own.
 
-    A shipped recipe that awaits a list stands for the benchmark that a user imports under its name.
+    A shipped recipe whose lists are missing does not count: users import that benchmark under its name.
     """
     name = manifest.name.partition("@")[0]
     shipped = load_recipe(name) if name in recipe_names() else None

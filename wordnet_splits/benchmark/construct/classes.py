@@ -50,7 +50,7 @@ class Membership:
 
     @cached_property
     def rules(self) -> dict[str, str]:
-        """The rule of each group as one line."""
+        """The rule of each group in a single line."""
         return {g.name: rule_text(g.classes) for g in self.recipe.group}
 
 
@@ -72,7 +72,7 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
 
     Raises
     ------
-    RecipeError : a rule refers to a later group, a group takes no class, or a draw asks for too many.
+    RecipeError : a rule refers to a later group, a group is empty, or a draw is too large.
     """
     membership = Membership(recipe)
     find_catalog = partial(load_catalog, sources=recipe.datasets)
@@ -260,7 +260,7 @@ def nearest_id_pairs(
 ) -> dict[Key, dict[str, object]]:
     """Return the distance columns of each class that has a synset.
 
-    The pair is the one with the greatest ``mean`` over all synset pairs with an ID class other than
+    The pair has the greatest ``mean`` of all synset pairs with an ID class other than
     itself, ties to the smaller (nearest_id, own_wnid, nearest_wnid).
     """
     catalogs = {source: load_catalog(source, datasets) for source, _ in id_keys}

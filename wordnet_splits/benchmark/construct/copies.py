@@ -27,7 +27,7 @@ Distances = Mapping[tuple[Picture, Picture], str]
 
 
 def near_duplicate_pairs(recipe: Recipe) -> Distances:
-    """Return the pairs of a recipe's ``near_duplicates`` that nobody has judged different.
+    """Return the pairs of a recipe's ``near_duplicates`` except those judged different.
 
     Raises
     ------
@@ -165,15 +165,15 @@ def _columns(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
 
 
 KEPT_SPLITS = ("test", "val", "train")
-"""Splits in which an ID image stays, if it is in several, the first choice first."""
+"""Splits by preference: an ID image that is in several stays in the first."""
 _ROLE_RANKS = {"id": 0, "external": 1}
 
 
 def drop_identical(selections: Sequence[Selection]) -> None:
     """Drop images that equal an ID image, OOD images that equal an external one, and copies within ID.
 
-    An ID image in two classes is dropped from both, since its label is uncertain; one in two splits stays in
-    the split that is first in `KEPT_SPLITS`. Copies in one split of one class stay.
+    An ID image in two classes is dropped from both, since its label is uncertain. An ID image in two splits
+    stays in the split that comes first in `KEPT_SPLITS`. Copies within a split and class stay.
     """
     ready = [s for s in selections if s.awaiting is None]
     training = {d for s in ready if s.group.role in TRAINING_ROLES for d in s.digests.values()}
@@ -205,10 +205,10 @@ def _within_id(selections: Sequence[Selection]) -> dict[str, set[bytes]]:
 
 
 def drop_near_duplicates(selections: Sequence[Selection], pairs: Collection[tuple[Picture, Picture]]) -> None:
-    """Drop one image of each pair of near-duplicates that leaks: the OOD image, or the external one of ID.
+    """Drop one image of each pair of near-duplicates that leaks: the OOD image, or the external image.
 
-    Of two ID images both are dropped if they have two classes, else that of the split which is later in
-    `KEPT_SPLITS`. Shifted copies of ID images stay. No image is dropped for one that is itself dropped.
+    Two ID images are both dropped if their classes differ; otherwise the image whose split is later in
+    `KEPT_SPLITS`. Shifted copies of ID images stay. A dropped image causes no further drops.
     """
     if not pairs:
         return

@@ -41,11 +41,11 @@ ReadImage = tuple[str, bytes | None, str]
 def unreadable_by_position(
     selections: Sequence[Selection], sources: Mapping[str, Source], *, local: bool
 ) -> dict[str, str]:
-    """Return the sources in which positions identify no image, with the reason.
+    """Return the sources whose positions do not identify images, with the reason.
 
     Raises
     ------
-    SourceError : the images of such a source are needed, and the build is not ``local``.
+    SourceError : the build needs the images of a source in another order, and is not ``local``.
     """
     reasons = {}
     for name, source in sources.items():
@@ -120,7 +120,7 @@ def read_pixels(
 
 
 def generated_source(group: Group, datasets: Sources) -> Source | None:
-    """Return the opened source of a group that needs no root, else None."""
+    """Return the opened source of an embedded or generated group, None for others."""
     if source_class(group.source, datasets).rooted:
         return None
     if group.noise is None:
@@ -162,7 +162,7 @@ def read_digests(
 
     Raises
     ------
-    SourceError : the root, or a file of it that holds many images, cannot be read, or is unsafe to read.
+    SourceError : the root, or a file with many images, cannot be read or is unsafe to read.
     OutputError : the journal cannot be written.
     """
     ids = sorted(classes)
@@ -238,7 +238,7 @@ def _read(source: Source, ids: Sequence[str]) -> list[ReadImage]:
 
 
 class _Journal:
-    """File of digests, written chunk by chunk; those of ``ids`` have the stamp of their image file."""
+    """File of digests, written chunk by chunk, with the stamp of each image file in ``ids``."""
 
     def __init__(self, path: Path | None, source: Source, ids: Sequence[str]) -> None:
         self._path = path

@@ -1,14 +1,14 @@
 """Leaks between the sets of a benchmark: equal classes, kin in WordNet, identical pictures, near-duplicates.
 
 Between an ID or external group and any other, a class of equal synsets, ancestry or an identical picture is
-an error, unless the recipe names it (or says it ``reproduces`` somebody's benchmark); so is a picture that an
-ID group has in two splits or in two classes. Other leaks are recorded, with the recipe's reason if it names
-them: ancestry between ID and near of one source, which is near by design; leaks between two OOD test groups;
-far classes that the catalog contradicts, since they lie below a parent of a class of an ID source
-(``sibling``) or have the synset of an excluded class.
+an error, unless the recipe names it or has ``reproduces``. So is an image that an ID group has in two splits
+or in two classes. Other leaks are recorded, with the recipe's reason if it names them: ancestry between ID
+and near classes of the same source, which are near by design; leaks between two OOD test groups; far classes
+that the catalog contradicts, because they are below a parent of a class of an ID source (``sibling``) or have
+the synset of an excluded class.
 
-No class lies below one that its catalog maps to a ``wider`` synset: *marbled newt*, mapped to newt, is not
-above the other newts. Two such classes of one synset are equal only if they have the same name.
+A class that its catalog maps to a ``wider`` synset is above no other class: *marbled newt*, mapped to newt,
+is not above the other newts. Two such classes with the same synset are equal only if they have the same name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PICTURE_KINDS = ("digest", "near-duplicate")
 """Kinds of leaks between pictures."""
 TRAINING_ROLES = frozenset({"id", "external"})
 KEPT_FIRST = ("id", "csid", "near", "far", "external")
-"""Roles in the order in which ``drop_leaks`` keeps one of two classes that leak."""
+"""Roles by preference: ``drop_leaks`` keeps the class whose role comes first."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Leak:
     """Leak between two sets: ``pairs`` of image ids for kinds digest and near-duplicate, else of class ids.
 
     ``a`` and ``b`` are groups, or ``source:NAME`` for the classes of a source in no group. ``distances`` are
-    those of the pairs of near-duplicates.
+    given for near-duplicates only.
     """
 
     kind: str
@@ -67,13 +67,13 @@ class Leak:
         }
 
     def line(self) -> str:
-        """Return the leak as one line for a terminal."""
+        """Return the leak as a line for a terminal."""
         remainder = f", and {len(self.pairs) - EXAMPLES:,} more" if len(self.pairs) > EXAMPLES else ""
         between = f"within {self.a}" if self.a == self.b else f"between {self.a} and {self.b}"
         return f"{self.kind} leak {between}: {self.shown()}{remainder}"
 
     def examples(self) -> Iterator[tuple[tuple[str, str], list[str]]]:
-        """Yield the first pairs, each with a list of its distance, which is empty where there is none."""
+        """Yield the first pairs, each with a list of its distance, empty for exact leaks."""
         distances = [[distance] for distance in self.distances] or [[] for _ in self.pairs]
         return islice(zip(self.pairs, distances, strict=True), EXAMPLES)
 
@@ -87,7 +87,7 @@ class Leak:
 
 @dataclass(frozen=True)
 class ClassSet:
-    """Classes to compare: those of a group, or those of a source in no group."""
+    """Classes to compare: a group, or the classes of a source that are in no group."""
 
     name: str
     role: str
@@ -180,7 +180,7 @@ def _siblings(
 ) -> list[tuple[str, str]]:
     """Return (far class, nearest class of ``id_side`` with a parent above it) pairs, except ``closer`` kin.
 
-    A far class mapped to a wider synset also lies below that synset.
+    A far class mapped to a wider synset is also below that synset.
     """
     children: dict[str, str] = {}  # a parent -> the first of its classes
     for wnid, c in id_side.wnids:
@@ -204,8 +204,8 @@ def drop_leaking(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxono
     """Remove the classes that leak from their groups, for ``drop_leaks``, and note the reasons.
 
     One of two equal or related classes of an ID or external group and any other is removed, also near classes
-    above or below an ID class: the one whose role is later in `KEPT_FIRST`, or whose group is later. Leaks to
-    ID are removed first, so that no class is removed for one that is itself removed.
+    above or below an ID class. The class whose role is later in `KEPT_FIRST`, or whose group is later, is
+    removed. Leaks to ID are removed first, and a removed class causes no further removals.
     """
     groups = {g.name: g for g in membership.recipe.group}
     members = {class_set.name: class_set.members for class_set in class_sets(membership)}
@@ -292,13 +292,13 @@ def _serious(groups: Mapping[str, Group], leak: Leak) -> bool:
 
 
 def _covers(operand: str, name: str, groups: Mapping[str, Group]) -> bool:
-    """Say whether an operand of a known leak means a set: by its name or by its source."""
+    """Return whether an operand of a known leak means a set: by its name or by its source."""
     of_source = name in groups and operand == f"source:{groups[name].source}"
     return operand in (name, as_operand(name)) or of_source
 
 
 def _orders(entry: KnownLeak, leak: Leak, groups: Mapping[str, Group]) -> list[bool]:
-    """Return the orders in which an entry's ``a`` and ``b`` fit a leak: False as they are, True swapped."""
+    """Return how an entry's ``a`` and ``b`` fit a leak: False in this order, True swapped."""
     ends = ((leak.a, leak.b, False), (leak.b, leak.a, True)) if entry.kind == leak.kind else ()
     return [s for a, b, s in ends if _covers(entry.a, a, groups) and _covers(entry.b, b, groups)]
 
@@ -393,12 +393,12 @@ def _relation(kind: str, item: CatalogClass, related: CatalogClass, taxonomy: Ta
 
 
 def trains(a: Group, b: Group) -> bool:
-    """Say whether one of two groups is used in training, so that their leaks matter."""
+    """Return whether either group is used in training, so that their leaks matter."""
     return a.name != b.name and "csid" not in (a.role, b.role) and bool({a.role, b.role} & TRAINING_ROLES)
 
 
 def inside_id(a: Group, b: Group) -> bool:
-    """Say whether both are the same ID group, in which a picture has two splits or classes."""
+    """Return whether both are the same ID group, so that an image has two splits or classes."""
     return a.name == b.name and a.role == "id"
 
 

@@ -4,7 +4,7 @@ A population is an inventory, or a scan of a root whose counts equal the catalog
 incomplete root are one only on request (``local``), and the result is then named ``NAME@local``. Of a scan
 only the ids that can be drawn are stored, so that the ten million of LSUN fit in memory.
 
-An image that shows several classes is in a population only if all of them have the same roles in the
+An image that shows several classes is in a population only if all these classes have the same roles in the
 benchmark: a mixed image would be neither ID nor OOD.
 """
 
@@ -57,7 +57,7 @@ Most = Mapping[str, Mapping[str, Mapping[str, int | None]]]
 
 
 class FirstImages:
-    """The first image ids of one class in the order of a draw, from ids that come in batches.
+    """The first image ids of a class in the order of a draw, from ids that come in batches.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class Populations:
         self._ids: dict[str, frozenset[str]] = {}
 
     def of(self, source: str, splits: Iterable[str]) -> Population | Awaiting:
-        """Return the population of publishers' splits together, or the source that it awaits."""
+        """Return the population of publishers' splits together, or the source that is missing."""
         parts = []
         for split in splits:
             part = self._of_split(source, split)
@@ -250,7 +250,7 @@ class Populations:
         return Population(dict(images), counts, digest_by_id, mixed=mixed)
 
     def _is_mixed(self, source: str, class_id: str, also: Collection[str]) -> bool:
-        """Say whether an image shows a class with other roles than those of its main class."""
+        """Return whether an image shows a class whose roles differ from its main class's."""
         none: frozenset[str] = frozenset()
         class_roles = self._roles.get((source, class_id), none)
         return any(self._roles.get((source, further_class), none) != class_roles for further_class in also)

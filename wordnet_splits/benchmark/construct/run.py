@@ -41,11 +41,11 @@ class Build:
     ----------
     problems : images that are missing, unreadable or altered under a root; left out unless images were given.
     unexpected : names under a root that are not ids of its source, and how often each.
-    unread : sources with a root of which no image was read, and why.
-    unnamed : leaks of another draw, or of one with images left out, that the recipe does not name.
+    unread : sources with a root whose images were not read, and why.
+    unnamed : leaks that the recipe does not name, of another draw or a draw with images left out.
     membership : the classes of every group with the verdicts of the rules; None from `build_benchmark`.
-    drawn : with given images, the number of images of each part that the rules draw again.
-    pixels : with given images, the number of images of each part that were read and have their digest.
+    drawn : number of images of each part that the rules draw again, if images are given.
+    pixels : number of images of each part that were read and have their digest, if images are given.
     folder : folder that the manifest was written to, if any.
     """
 
@@ -134,8 +134,8 @@ def build_recipe(
     Parameters
     ----------
     roots : folders of sources; images of other sources are not read.
-    given : a frozen manifest of the recipe to compare with. Its images stand in for those that await a root,
-        its digests for unknown ones; problems of images are returned, and leaks may be unnamed.
+    given : a frozen manifest of the recipe to compare with. Its images replace unknown images, its
+        digests unknown digests; problems of images are returned, and leaks may be unnamed.
     seed : another seed than the recipe's; the result is named ``NAME@seed=N`` and is never frozen.
     allow_missing : leave out images that a root lacks instead of raising; the result is not ``complete``.
     local : draw from the images of a root even if its counts are unknown or differ, or it lacks images; the
@@ -196,14 +196,14 @@ def build_recipe(
 def use_frozen_images(
     selections: Sequence[Selection], frozen: Manifest, sources: Collection[str]
 ) -> dict[Part, int]:
-    """Use a manifest's images for those that await a root, and its digests for unknown ones.
+    """Replace unknown images and digests by those in a manifest.
 
-    Images that were drawn from a root, of which the inventory names more, are used unless their source is in
+    Images that a local build drew from an incomplete root are also replaced, unless their source is in
     ``sources``.
 
     Returns
     -------
-    The number of images of each other part, which the rules drew again.
+    The number of images that the rules drew again, for each part that was not replaced.
     """
     rows: dict[Part, GroupRow] = {(row.split, row.group): row for row in frozen.groups}
     drawn: dict[Part, int] = {}

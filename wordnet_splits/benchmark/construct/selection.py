@@ -101,7 +101,7 @@ def _by_class(name: str, beside: Path | None) -> ListedImages:
 
 
 def expected_count(plan: SplitPlan, plans: Sequence[SplitPlan], populations: Populations) -> int | None:
-    """Return the number of images of a drawn split; None if published counts do not tell.
+    """Return the number of images of a drawn split; None if the published counts are incomplete.
 
     ``rest`` is the pool without the images of the group's other splits in ``plans``.
     """
@@ -155,11 +155,11 @@ def _pool_size(source: str, splits: Sequence[str], members: Sequence[str], datas
 
 @dataclass
 class Selection:
-    """The images of a (group, split), or the source that they await.
+    """The images of a (group, split), or the source that is missing.
 
     ``drawn_from`` is the number of images of each class to draw from, ``population`` their sum. ``mixed``
-    images, which also show a class of another role, and ``copies`` of images elsewhere are left out. Of given
-    images, ``compared`` are those that were read and have their digest.
+    images, which also show a class of another role, and ``copies`` of other images are left out. ``compared``
+    is the set of given images that were read and have their digest.
     """
 
     group: Group
@@ -222,7 +222,7 @@ def select_images(
     classes : class ids of each group.
     sources : opened sources with a root, by name.
     local : draw from the images of a root even if its counts are unknown or differ.
-    shortfalls : list to which classes with too few images are added, of which all images are taken; by
+    shortfalls : list that receives the classes with too few images, all of whose images are taken; by
         default they raise.
 
     Raises

@@ -121,7 +121,7 @@ def read_carried(folder: Path, names: Iterable[str]) -> dict[str, Declaration]:
 
 
 def altered_files(folder: Path, rows: Sequence[SourceRow], tables: Sequence[PairTableRow]) -> Iterator[str]:
-    """Yield a sentence for each carried file that is not the one in ``manifest.json``."""
+    """Yield a sentence for each carried file that differs from its hash in ``manifest.json``."""
     for file in carried_files(rows, tables):
         try:
             digest = sha256_of(_inside(folder, file.path), largest=file.largest, error=ManifestError)
@@ -143,7 +143,7 @@ def carried_problems(
     declarations: Mapping[str, Declaration],
     classes: pa.Table,
 ) -> list[str]:
-    """Return the problems of what is carried: altered files, otherwise contradictions in the datasets.
+    """Return the problems of carried files: altered files, otherwise contradictions in the datasets.
 
     Parameters
     ----------

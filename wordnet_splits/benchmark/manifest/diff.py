@@ -41,7 +41,7 @@ class ManifestDiff(Tabular):
 
     @property
     def same(self) -> bool:
-        """Whether there are no differences."""
+        """Whether the manifests agree."""
         return not self.classes.count + self.images.count
 
     def rows(self) -> Sequence[TableRow]:
@@ -122,8 +122,8 @@ def changed_values(before: ManifestData, after: ManifestData) -> list[str]:
 def contradictions(before: ManifestData, after: ManifestData) -> list[str]:
     """Return the `changed_values` that ``after`` has another value for.
 
-    Groups that await their source and missing images are passed over. Another draw (``NAME@seed=N``,
-    ``NAME@local``) has other classes and images: only the inputs of an evaluation beside them are compared.
+    Unknown and missing images are skipped. Another draw (``NAME@seed=N``, ``NAME@local``) has other classes
+    and images: only the other inputs of an evaluation are compared.
     """
     values = dict(_frozen(after))
     changed = [subject for subject in changed_values(before, after) if values.get(subject) is not None]

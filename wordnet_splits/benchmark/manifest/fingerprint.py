@@ -66,7 +66,7 @@ def of_explanation(table: pa.Table) -> str:
 
 
 def of_evaluation(recipe: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]) -> str:
-    """Return the fingerprint of the inputs of an evaluation beside the tables.
+    """Return the fingerprint of the inputs of an evaluation that are not in the tables.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def of_evaluation(recipe: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class ImagePrints:
-    """Fingerprints of image rows; ``pixels`` is None while a digest is unknown."""
+    """Fingerprints of image rows; ``pixels`` is None if a digest is unknown."""
 
     rows: int
     images: str

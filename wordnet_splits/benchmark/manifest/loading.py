@@ -42,7 +42,7 @@ def read_manifest(folder: Path, *, check: Check = "none", older: bool = False) -
 
     Raises
     ------
-    ManifestError : a file is absent or malformed, or a table is not the one that was fingerprinted.
+    ManifestError : a file is absent or malformed, or a table was altered.
     """
     if check == "all":
         return while_steady(folder, partial(_read_and_check_all, folder, older))
@@ -130,7 +130,7 @@ def while_steady(
 
     Raises
     ------
-    ManifestError : raised by ``read`` about files that nobody replaced; or the folder is replaced each time.
+    ManifestError : raised by ``read`` about unchanged files; or the folder is replaced each time.
     """
     for _ in range(MAX_READS):
         before = manifest_id(folder)
@@ -156,7 +156,7 @@ def _check_older(data: object, where: str) -> ManifestData:
 
 
 def altered(manifest: Manifest) -> list[str]:
-    """Return a sentence for each fingerprint or count that differs from that of the tables and files."""
+    """Return a sentence for each fingerprint or count that the tables and files contradict."""
     stored = manifest.data.fingerprints
     carried = [] if manifest.folder is None else altered_sources(manifest)
     parts, whole = _prints(manifest)
@@ -191,7 +191,7 @@ def _evaluation(data: ManifestData) -> str:
 
 
 def altered_sources(manifest: Manifest) -> list[str]:
-    """Return a sentence for each problem of what a manifest in a folder carries."""
+    """Return a sentence for each problem of the files that a manifest carries."""
     folder, prints = manifest.folder or Path(), manifest.data.fingerprints
     return carried_problems(
         folder, prints.sources, prints.pair_tables, manifest.declarations, manifest.classes

@@ -27,7 +27,7 @@ ChannelValues = Annotated[list[float], Field(min_length=3, max_length=3)]
 
 
 class PartRow(StrictModel):
-    """The image table of one (split, group): its number of rows and its fingerprints."""
+    """The image table of a (split, group): its number of rows and its fingerprints."""
 
     split: Split
     group: Name
@@ -53,9 +53,10 @@ class PairTableRow(StrictModel):
 
 
 class Fingerprints(StrictModel):
-    """SHA-256 of the tables and carried files; those in all are None while a group awaits its source.
+    """SHA-256 of the tables and carried files; the totals are None if the images of a group are
+    unknown.
 
-    ``evaluation`` covers the inputs of an evaluation beside the tables: transforms, normalise, roles, views.
+    ``evaluation`` covers the other inputs of an evaluation: transforms, normalise, roles, views.
     """
 
     classes: Sha256
@@ -69,7 +70,7 @@ class Fingerprints(StrictModel):
 
 
 class GroupRow(StrictModel):
-    """The classes, or the images of one split, of a group.
+    """The classes of a group, or its images of a split.
 
     Attributes
     ----------
@@ -94,7 +95,7 @@ class GroupRow(StrictModel):
 
     @property
     def awaits(self) -> bool:
-        """Say whether the image ids are not known yet."""
+        """Return whether the image ids are not known yet."""
         return self.status.startswith("awaiting ")
 
 

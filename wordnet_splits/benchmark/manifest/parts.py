@@ -82,12 +82,12 @@ class Manifest:
 
     @property
     def fingerprint(self) -> str | None:
-        """Return the fingerprint of all images, None while a group awaits its source."""
+        """Return the fingerprint of all images, None if the images of a group are unknown."""
         return self.data.fingerprint
 
     @property
     def evaluation_fingerprint(self) -> str:
-        """Return the fingerprint of the inputs of an evaluation beside the images."""
+        """Return the fingerprint of the inputs of an evaluation other than images."""
         return self.data.fingerprints.evaluation
 
     @property
@@ -107,7 +107,7 @@ class Manifest:
         return self._part_row(part).images
 
     def pixels_fingerprint(self, part: Part) -> str | None:
-        """Return the fingerprint of the pixels of a (split, group), None while a digest is unknown."""
+        """Return the fingerprint of the pixels of a (split, group), None if a digest is unknown."""
         return self._part_row(part).pixels
 
     def _part_row(self, part: Part) -> PartRow:

@@ -1,8 +1,8 @@
-"""Folders of frozen manifests: a user's, and those of the benchmarks that come with this program.
+"""Folders of frozen manifests: a user's folder, and the shipped benchmarks.
 
 The installed package has image tables without digests, which cannot be compressed: it has each once, in the
-shipped inventories or in ``digests.parquet`` beside the benchmarks (source, image_id, digest). `with_digests`
-adds them when a table is read. ``tools/wheel.py`` writes this form.
+shipped inventories or in ``manifests/digests.parquet`` (source, image_id, digest). `with_digests` adds them
+when a table is read. ``tools/wheel.py`` writes this form.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inv
 ENVIRONMENT = "WORDNET_SPLITS_MANIFESTS"
 """Environment variable with the path of a user's folder of manifests."""
 CHANGELOG = "CHANGELOG.md"
-"""The author's own changelog, beside a frozen manifest."""
+"""The author's changelog of a frozen manifest."""
 LONGEST_NAME = 255
 """Most bytes of a folder's name."""
 _VERSIONED = re.compile(r"([a-z0-9][a-z0-9-]*)@v([1-9][0-9]{0,8})")
@@ -84,7 +84,7 @@ def version_of(name: str) -> int | None:
 
 
 def frozen_folder(name: str, manifests: Path | None = None) -> Path | None:
-    """Return the folder of a frozen benchmark, None where there is none.
+    """Return the folder of a frozen benchmark, or None.
 
     ``mine@v1`` is the version that `freeze` kept when it froze a later one, or the latest if it is that.
     """

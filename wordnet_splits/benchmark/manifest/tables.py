@@ -21,7 +21,7 @@ from wordnet_splits.wordnet.taxonomy import Taxonomy
 ROLES = ("id", "near", "far", "external", "csid", "excluded")
 SPLITS = ("train", "val", "test")
 CUT_ORDER = ("val", "test", "train")
-"""Order in which splits take a class's images, so that a later count does not change an earlier split."""
+"""Order of the splits that take a class's images: a later count does not change an earlier split."""
 
 VIA = pa.struct(
     [
@@ -166,7 +166,7 @@ OOD_ROLES = ("near", "far")
 
 TableRow = Mapping[str, Any]
 NEARNESS = "mean"
-"""Column of the class table by which the nearest ID class is found; greater is nearer."""
+"""Column of the class table that determines the nearest ID class; greater is nearer."""
 
 
 def nearer_ood_classes(rows: Sequence[TableRow]) -> tuple[list[int | None], int]:
