@@ -185,7 +185,8 @@ class Candidates:
 
     def wnids(self, class_id: str) -> tuple[str, ...]:
         """Return the synsets under which a candidate is judged: those of its catalog unless replaced."""
-        return self.context.replaced_synsets.get(self.key(class_id)) or self.catalog[class_id].wnids
+        replaced = self.context.replaced_synsets
+        return (replaced and replaced.get((self.source, class_id))) or self.catalog[class_id].wnids
 
     def mapped(self, class_id: str) -> CatalogClass:
         """Return a candidate with the synsets that rules apply to."""

@@ -350,7 +350,7 @@ def _any_sense(operand: Operand, candidates: Candidates) -> dict[Key, MappedClas
 
 def _vias(relation: str, wnid: str, keys: Iterable[Key], candidate: Key, edges: int) -> Iterator[Via]:
     """Yield the evidence for every class of a synset, for the candidate itself only if it is the only one."""
-    for source, class_id in sorted(key for key in keys if key != candidate) or [candidate]:
+    for source, class_id in sorted([key for key in keys if key != candidate]) or [candidate]:
         yield Via(relation, wnid, source, class_id, float(edges))
 
 
