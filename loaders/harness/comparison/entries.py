@@ -24,7 +24,7 @@ from wordnet_splits.metrics import ScoreSet
 from ..results.metadata import FINGERPRINT_SUBJECTS
 from ..results.results import Results
 from ..results.schema import ResultTables
-from ..results.scores import MODEL, DetectorRun, ScoredImages, TestImages, confidences_of, scored_keys
+from ..results.scores import MODEL, DetectorRun, ImagesBySet, ScoredImages, confidences_of, scored_keys
 
 ResultsOrFolder = ResultTables | str | Path
 
@@ -76,9 +76,9 @@ class NamedResults:
         return values
 
     @cached_property
-    def _images(self) -> TestImages:
+    def _images(self) -> ImagesBySet:
         self.results.require_scores("an interval or a plot")
-        return TestImages(self.results.scores)
+        return ImagesBySet(self.results.scores)
 
     def image_digest(self, group: str) -> str | None:
         """Return a digest of the images of a group; without scores, their number; None without the group."""

@@ -196,7 +196,7 @@ class _Table:
             if key in self.detectors:
                 message = f"holds scores of {facts.detector} on a network, as another entry does"
                 raise DataError(message, where=str(folder), hint="leave one of them out")
-            runs = tuple(numbers[run] for run in facts.runs)
+            runs = tuple(numbers[run] for run in facts.runs if run in numbers)
             self.detectors[key] = facts.model_copy(update={"run": key[1], "runs": runs})
             columns[column_of(key)] = results.scores[column_of((facts.detector, facts.run))].take(rows)
         self.scores = pa.table(columns).combine_chunks()

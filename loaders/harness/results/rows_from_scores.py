@@ -21,8 +21,8 @@ from .scores import (
     MODEL,
     ClassKey,
     DetectorRun,
+    ImagesBySet,
     ScoredImages,
-    TestImages,
     confidences_of,
     predicted_keys,
     scored_keys,
@@ -72,7 +72,7 @@ def compute_rows(
     def options_of(key: DetectorRun) -> MetricOptions:
         return options if with_intervals is None or key in with_intervals else without_intervals
 
-    images, keys = TestImages(scores), scored_keys(scores)
+    images, keys = ImagesBySet(scores), scored_keys(scores)
     facts = {run.run: run for run in runs}
     for key in predicted_keys(predictions):
         if key[0] != MODEL:

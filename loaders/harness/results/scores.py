@@ -149,15 +149,13 @@ def image_keys(images: pa.Table) -> Array:
     return np.array(["\x1f".join(row) for row in zip(*columns, strict=True)], dtype=object)
 
 
-class TestImages:
+class ImagesBySet:
     """The images of a score table by set.
 
     Attributes
     ----------
     roles, sources : set -> role, and source, of its images. rows : set -> (k,) numbers of its rows.
     """
-
-    __test__ = False  # no test of pytest
 
     def __init__(self, scores: pa.Table) -> None:
         self.table = scores.select(IMAGES.names)
@@ -199,7 +197,7 @@ class TestImages:
 class ScoredImages:
     """The images of a score table with the predictions that belong to one detector and run."""
 
-    def __init__(self, images: TestImages, predictions: pa.Table, key: DetectorRun) -> None:
+    def __init__(self, images: ImagesBySet, predictions: pa.Table, key: DetectorRun) -> None:
         self.images, self.roles = images, images.roles
         if f"prediction/{column_of(key)}" not in predictions.column_names:
             key = (MODEL, key[1])

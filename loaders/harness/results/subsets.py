@@ -27,7 +27,7 @@ from .metadata import MetricOptions
 from .metric_rows import metric_rows
 from .results import ABOUT, Results
 from .schema import table_of
-from .scores import IMAGES, ScoredImages, TestImages, confidences_of, scored_keys
+from .scores import IMAGES, ImagesBySet, ScoredImages, confidences_of, scored_keys
 
 ROWS = schema_of("benchmark model run:int32 detector group role metric value:float64 n_id:int64 n_ood:int64")
 LISTED = ("benchmark", "source", "group", "image_id")
@@ -123,7 +123,7 @@ def recompute(
         for table, kept in zip(tables, listed, strict=True):
             if not kept.any():
                 continue
-            images = TestImages(table.scores)
+            images = ImagesBySet(table.scores)
             sizes += (
                 SubsetSize(
                     table.benchmark, group, role, int(kept[images.rows[group]].sum()), len(images.rows[group])

@@ -16,6 +16,7 @@ from torch import nn
 
 from loaders.harness import Results, evaluate, export_scores, recompute
 from loaders.harness.results.exported_scores import DESCRIPTION, read_scores
+from loaders.harness.results.results import leave_out_scores
 from loaders.harness.results.scores import IMAGES
 from loaders.harness.results.subsets import _listed, _Scores
 from tests.imported import Imported
@@ -275,6 +276,18 @@ def test_scores_of_one_detector_and_network_twice_are_refused(
     with raises(DataError, naming="msp"):
         export_scores([entries["one"], again], tmp_path / "scores")
     assert not (tmp_path / "scores").exists()
+
+
+def test_an_ensemble_is_exported_without_a_run_that_has_no_scores(
+    entries: dict[str, Path], tmp_path: Path
+) -> None:
+    Results.read(entries["pair"]).write(tmp_path / "pair")
+    leave_out_scores(tmp_path / "pair", [1])
+    exported = export_scores(tmp_path / "pair", tmp_path / "scores")
+    assert (exported.models, exported.detectors, len(exported.left_out)) == (1, 3, 1)
+    description, scores, _ = read_scores(tmp_path / "scores" / "digits")
+    assert scores.column_names[len(IMAGES) :] == ["msp/0", "react/0", "ensemble/0"]
+    assert {facts.runs for facts in description.detectors} == {(0,)}
 
 
 @pytest.mark.skipif(not COMMITTED.exists(), reason="the committed results are not in this copy")
