@@ -17,7 +17,7 @@ MAX_ENTRIES: Final = 20_000_000
 MAX_LIST_BYTES: Final = 1024 * MiB
 """Largest size of a list file; a list of all of ImageNet-1K has 60 MB."""
 TEXT_COLUMNS: Final = ("source", "image_id", "class_id", "role", "group", "split", "view", "digest")
-"""Columns of the image table that are text in formats that carry all of them."""
+"""Columns of the image table that are text in formats with all columns."""
 
 
 class ListEntry(NamedTuple):
@@ -27,7 +27,7 @@ class ListEntry(NamedTuple):
     ----------
     path : where the other project keeps the image, relative to its data folder.
     image_id : "" for a class listed without images (``split`` is then "", too).
-    label : class of the other project's classifier; negative for images that are not ID.
+    label : class of the format's classifier; negative for images that are not ID.
     """
 
     split: str
@@ -69,7 +69,7 @@ def split_and_group(stem: str, default: str) -> tuple[str, str]:
 def list_files(path: Path, suffix: str, *, recursive: bool = False) -> list[Path]:
     """Return a file, or the files of a folder that end in ``suffix``, sorted.
 
-    Raises DataError if there is no such file.
+    Raises DataError without any such file.
     """
     if path.is_dir():
         files = path.rglob(f"*{suffix}") if recursive else path.iterdir()

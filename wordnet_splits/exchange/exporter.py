@@ -44,7 +44,7 @@ def export_benchmark(
     manifests: Path | None = None,
     progress: Progress | None = None,
 ) -> Exported:
-    """Write a benchmark, or a part of one, in another project's format.
+    """Write a benchmark, or some groups and splits, in another project's format.
 
     Parameters
     ----------

@@ -46,17 +46,17 @@ def import_benchmark(
     format : one of `format_names`, or ``kim-archive``.
     path : a file or folder of that format, or the authors' folder.
     out : folder to write ``<name>/``, ``<name>.toml`` and ``lists/`` into.
-    name : name of the benchmark; by default that of the file or folder.
-    split : split of a list whose name does not tell it.
-    roles : role of groups by name, for lists that do not tell it; OOD groups are ``far`` by default.
-    sources, source : source of groups by name, and of all other groups, for paths that do not tell it.
+    name : name of the benchmark; by default the name of the file or folder.
+    split : split of a list without a split in its name.
+    roles : role of groups by name, for lists without roles; OOD groups are ``far`` by default.
+    sources, source : source of groups by name, and of all other groups, for paths without a source.
     roots : folder of each source whose pixels are to be digested, or whose paths on disk are listed.
-    allow_missing : leave out entries that name no image of a known source, and images missing from a root.
+    allow_missing : leave out entries without a known image, and images missing from a root.
 
     Raises
     ------
     UnknownNameError : no such format, role, split or source.
-    DataError : a malformed file, or entries that name no image of a known source.
+    DataError : a malformed file, or entries without a known image.
     RecipeError : the lists do not make a benchmark.
     """
     path, out = Path(path), Path(out)

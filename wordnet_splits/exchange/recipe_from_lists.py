@@ -88,7 +88,7 @@ def benchmark_from_lists(
     DataError : a group has no role that fits, contradictory entries, other labels than 0..K-1 in the
         publishers' order, or no images.
     OutputError : the recipe exists already, or ``out`` cannot be written.
-    RecipeError : the recipe builds nothing, such as one without training classes.
+    RecipeError : the recipe is invalid, for example without training classes.
     """
     name = slug(name or path.stem)
     groups = sorted(_groups(images, roles, options.datasets), key=lambda g: (ROLES.index(g.role), g.name))
@@ -216,7 +216,7 @@ def write_list(name: str, entries: Sequence[ListEntry], path: Path, out: Path) -
 
 
 def _recipe_text(name: str, groups: Sequence[_Group], like: Recipe | None) -> str:
-    """Return the recipe as TOML; its classes are those of the lists."""
+    """Return the recipe as TOML; its classes come from the lists."""
     tables = [toml_table({"schema": 1, "name": name, "reproduces": True, **_head(groups, like)})]
     published = {} if like is None else {group.name: group.published for group in like.group}
     of_classes = like is None and not any(group.listed for group in groups)
@@ -259,7 +259,7 @@ def _head(groups: Sequence[_Group], like: Recipe | None) -> dict[str, object]:
 
 
 def _classes(name: str, group: _Group, like: Recipe | None) -> str | list[str]:
-    """Return the classes; with ``like``, as a reference to a list that has all of them."""
+    """Return the classes; with ``like``, as a reference to a list with all classes."""
     for split in CUT_ORDER if like is not None else ():
         if {entry.class_id or "" for entry in group.listed.get(split, ())} == set(group.classes):
             return f"list:{_list_name(name, split, group)}"

@@ -22,7 +22,7 @@ MAX_PATH_LENGTH = 4096
 
 @dataclass
 class Resolved:
-    """Entries with source, class_id and image_id, and the entries that name no image of a known source."""
+    """Entries with source, class_id and image_id, and the entries without a known image."""
 
     images: list[ListEntry] = field(default_factory=list)
     unmatched: list[ListEntry] = field(default_factory=list)
@@ -41,9 +41,9 @@ def resolve(
 
     Parameters
     ----------
-    sources : source of each group whose paths do not tell it.
+    sources : source of each group whose paths have none.
     datasets : the users' datasets that may be named.
-    fallback : source of the other groups.
+    fallback : source of all further groups.
     disk_paths : images by their paths on disk.
 
     Raises
@@ -81,7 +81,7 @@ def _image(
     classes_of: Callable[[str], ImageClasses | None],
     disk_paths: DiskPaths | None,
 ) -> ListEntry | None:
-    """Return the entry with source, image_id and class_id, None if it names no image of a known source."""
+    """Return the entry with source, image_id and class_id, None without a known image."""
     image_id, folder, source = entry.image_id, entry.class_id, entry.source
     on_disk = None
     if image_id is None and disk_paths is not None:
@@ -153,7 +153,7 @@ _shipped_classes = cache(_read_classes)
 
 
 def unmatched_message(resolved: Resolved) -> str:
-    """Return an error message that counts the unmatched entries and shows a few of them."""
+    """Return an error message that counts the unmatched entries and shows a few."""
     unmatched = resolved.unmatched
     total = len(resolved.images) + len(unmatched)
     examples = ", ".join(repr(entry.name) for entry in unmatched[:MAX_EXAMPLES])

@@ -1,4 +1,4 @@
-"""Results of exports and imports, and what an imported benchmark has in common with the shipped one."""
+"""Results of exports and imports, and the overlap of an imported with a shipped benchmark."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Exported:
 
 @dataclass(frozen=True)
 class Unidentified:
-    """Pictures of one set of an archive whose image ids are unknown, with the reason."""
+    """Images of a set of an archive whose image ids are unknown, with the reason."""
 
     folder: str
     reason: str
@@ -82,7 +82,7 @@ class Imported:
     manifest : None if no group is ID, so that only lists were written.
     recipe : the recipe file, None without a manifest.
     lists : names of the lists, as recipes refer to them.
-    unmatched : entries that name no image of a known source, or classes of groups without images.
+    unmatched : entries without a known image, or classes of groups without images.
     problems : images missing from a root.
     left_out : for an archive, the ``unmatched`` pictures by set, with reasons.
     like, in_common : for an archive, the shipped benchmark that corresponds to it, and their overlap.
@@ -101,7 +101,7 @@ class Imported:
 
     @property
     def fingerprint(self) -> str | None:
-        """Fingerprint of the images, None while a group awaits its source."""
+        """Fingerprint of the images, None if the images of a group are unknown."""
         return None if self.manifest is None else self.manifest.fingerprint
 
     def as_dict(self) -> dict[str, Any]:

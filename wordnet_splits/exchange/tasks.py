@@ -52,7 +52,7 @@ class ImportTask:
 
     Attributes
     ----------
-    split : split of a file whose name does not tell it.
+    split : split of a file without a split in its name.
     datasets : the users' datasets that may be named.
     """
 
@@ -243,7 +243,7 @@ def _extension(file: Path) -> str:
 
 
 class _PictureReader:
-    """Reader of the images of one table, in the order of its rows."""
+    """Reader of the images of a table, in the order of its rows."""
 
     def __init__(self, source: Source, table: pa.Table) -> None:
         ids, digests = (table[name].combine_chunks() for name in ("image_id", "digest"))
