@@ -30,14 +30,14 @@ RowIndices = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 ROWS = 2048
-"""Rows of one block."""
+"""Number of rows in a block."""
 TILE_BYTES = 1 << 19
 """Bytes of U for one tile, about a core's second-level cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class AncestorTable:
-    """The ancestors of a list of nodes, the columns: those of column j are at ``indptr[j]:indptr[j + 1]``.
+    """The ancestors of a list of nodes (columns); column j has entries ``indptr[j]:indptr[j + 1]``.
 
     ``indptr`` (columns + 1,); ``nodes`` int32, every node at or above the column; ``edges`` int8 or int16,
     the fewest edges up to each.
@@ -84,7 +84,7 @@ def ancestors_of(graph: Graph, nodes: Ints) -> AncestorTable:
 
 
 def distance_type(graph: Graph) -> tuple[type[np.signedinteger], int]:
-    """Return the integer type of distances, and a number above all of them that does not overflow."""
+    """Return the integer type of distances, and a larger number than any distance that does not overflow."""
     height = height_of(graph)
     far = 2 * height + 1
     return (np.int8, far) if far + height <= np.iinfo(np.int8).max else (np.int16, far)
@@ -119,7 +119,7 @@ class Block:
         self.steps = list(self._steps())
 
     def _steps(self) -> Iterator[tuple[int, int, Ints]]:
-        """Yield runs [lo, hi) of U with the row of one parent of each; a parent is final before its run."""
+        """Yield runs [lo, hi) of U with a parent's row for each node; a parent is final before its run."""
         depths = self.graph.max_depths[self.nodes].astype(np.int64)
         offsets = self.graph.parent_indptr[self.nodes]
         counts = self.graph.parent_indptr[self.nodes + 1] - offsets
@@ -189,14 +189,14 @@ class Tile:
 
     @property
     def distance(self) -> SmallInts:
-        """(rows, columns): D; ``block.far`` and more where there is no common ancestor."""
+        """(rows, columns): D; at least ``block.far`` for nodes without a common ancestor."""
         return np.take(self.all_distances, self.block.rows, axis=0)
 
     def subsumers(self, best_last: RowIndices) -> RowIndices:
         """Return (rows, columns) rows of U: the common ancestor that comes last in ``best_last``.
 
-        ``best_last`` holds every row of U once, from the worst subsumer to the best. Where there is no
-        common ancestor the result is meaningless.
+        ``best_last`` holds every row of U once, from the worst subsumer to the best. The result is
+        meaningless for nodes without a common ancestor.
         """
         dtype = np.int16 if len(best_last) <= np.iinfo(np.int16).max else np.int32
         rank = np.empty(len(best_last), dtype)

@@ -17,7 +17,7 @@ mean2       (path + wup_wn) / 2
 
 All three readings of Wu-Palmer measure the way from x to s by D, not by d(x, s): ``wn`` takes its
 ``shortest_path``, NLTK its ``shortest_path_distance`` and WordNet::Similarity its ``getShortestPath``,
-and each of them may leave the chain from x up to s for a shorter one through a higher ancestor.
+and each may leave the chain from x up to s for a shorter one through a higher ancestor.
 Ties between subsumers go to the smaller wnid (``wn`` leaves them to the hash seed).
 
 References: Leacock and Chodorow (1998); Wu and Palmer (1994), eq. 2; Pedersen, Patwardhan and
@@ -61,7 +61,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Similarity(Tabular):
-    """Every measure of one pair of synsets, and the common ancestors that the measures use."""
+    """Every measure of a pair of synsets, and the common ancestors that the measures use."""
 
     a: str
     b: str
@@ -85,7 +85,7 @@ class Similarity(Tabular):
 
 
 class _Pair:
-    """The terms of one pair, from the ancestors of both."""
+    """The terms of a pair, from the ancestors of both."""
 
     def __init__(self, taxonomy: Taxonomy, a: str, b: str) -> None:
         self.taxonomy = taxonomy
@@ -184,11 +184,11 @@ def similarity_matrix(
     """Return ``measure`` of every synset of ``a`` with every one of ``b``: (len(a), len(b)).
 
     Without ``b`` the columns are ``a`` again. Unless ``dtype`` is given, ``distance`` is int8 (int16 in a
-    taxonomy more than 42 deep) and the others are float64, equal to those of ``compare`` to the last bit.
+    taxonomy more than 42 deep) and other measures are float64; ``compare`` returns the same bits.
 
     Raises
     ------
-    UnknownNameError : there is no such measure.
+    UnknownNameError : a measure does not exist.
     TaxonomyError : a wnid does not exist, or two synsets have no common ancestor.
     """
     return similarity_matrices((measure,), a, b, taxonomy, dtype)[measure]
@@ -203,7 +203,7 @@ def similarity_matrices(
 ) -> dict[str, Array]:
     """Return the similarity matrix of each measure; they share distances and subsumers.
 
-    Beside the measures, ``lcs`` gives the LCS of wup_wn as nodes of the taxonomy, int32.
+    The name ``lcs``, which is not a measure, gives the LCS of wup_wn as nodes of the taxonomy, int32.
     """
     taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
     shape = len(a), len(a if b is None else b)
@@ -225,7 +225,7 @@ def similarity_blocks(
 ) -> Iterator[tuple[slice, Array]]:
     """Yield the similarity matrix in blocks: a slice of rows and its (rows, len(b)) values.
 
-    Memory is that of one block, whatever the length of ``a``.
+    Only one block is in memory at a time, whatever the length of ``a``.
     """
     taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
     columns, kind = len(a if b is None else b), _dtype(dtype, measure, taxonomy)

@@ -1,6 +1,6 @@
 """The noun graph as arrays: parents and children in CSR form, depths, its projection to a tree, and parts.
 
-Parts and wholes are WordNet's holonym pointers (member, part, substance), beside the hierarchy.
+Parts and wholes are WordNet's holonym pointers (member, part, substance), separate from the hierarchy.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ class Graph:
     def chain_up(self, node: int, top: int, ancestors: Iterable[int]) -> list[int]:
         """Return a shortest chain from ``node`` up to ``top``, both included.
 
-        Of all shortest chains it is the one whose next node is smallest, at every step from ``node``.
-        ``ancestors`` are those of ``node``, ``top`` among them.
+        At every step from ``node``, the smallest next node on a shortest chain is taken.
+        ``ancestors`` : every ancestor of ``node``, including ``top``.
         """
         edges_up = {top: 0}  # of the ancestors below the top
         for ancestor in sorted(ancestors, key=lambda a: int(self.max_depths[a])):
@@ -301,11 +301,11 @@ class PartGraph:
         return cls.from_edges([(node_of[p], node_of[w], kind) for p, row in wholes.items() for w in row])
 
     def wholes_of(self, node: int, kind: str | None = None) -> list[int]:
-        """Return the direct wholes of ``node``, ascending; of one of `KINDS`, or of any."""
+        """Return the direct wholes of ``node``, ascending; ``kind`` (of `KINDS`) limits the relation."""
         return _select(self._wholes.get(node, ()), kind)
 
     def parts_of(self, node: int, kind: str | None = None) -> list[int]:
-        """Return the direct parts of ``node``, ascending; of one of `KINDS`, or of any."""
+        """Return the direct parts of ``node``, ascending; ``kind`` (of `KINDS`) limits the relation."""
         return _select(self._parts.get(node, ()), kind)
 
     @cached_property

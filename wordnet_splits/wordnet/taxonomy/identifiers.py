@@ -1,4 +1,4 @@
-"""Identifiers of synsets: those of wordnets and the ILI, and those that a user's table maps to synsets."""
+"""Identifiers of synsets: offsets in wordnets, ILI ids, and identifiers that a user's table maps."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ the order of their offsets."""
 class Scheme:
     """A scheme of identifiers: its name, the pattern of a whole identifier, and its lookup.
 
-    ``find`` returns the wnid in WordNet 3.0 for the first group of the pattern; it is None for a scheme that
-    only a user's table resolves, for which ``table`` says where one comes from.
+    ``find`` returns the wnid in WordNet 3.0 for the first group of the pattern. If only a user's table
+    resolves the scheme, ``find`` stays None and ``table`` names the origin of such a table.
     """
 
     name: str
@@ -54,7 +54,7 @@ def _by_ili(number: str, taxonomy: Taxonomy) -> str | None:
 
 
 def by_wordnet31(offset: str, taxonomy: Taxonomy) -> str | None:
-    """Return the wnid in WordNet 3.0 for an offset of WordNet 3.1, None if there is none."""
+    """Return the wnid in WordNet 3.0 for an offset of WordNet 3.1, None for an unmapped offset."""
     firsts, shifts = _runs()
     run = bisect_right(firsts, int(offset)) - 1
     wnid = f"n{int(offset) + int(shifts[run]):08d}" if run >= 0 and shifts[run] else ""
@@ -89,7 +89,7 @@ SCHEMES = (
     ),
     Scheme("wnid that WordNet 3.0 lacks", re.compile(r"(n\d{8})")),
 )
-"""The schemes, of which the first that matches counts."""
+"""The schemes, in order of precedence: the first match counts."""
 
 
 def identify(text: str, taxonomy: Taxonomy, ids: Mapping[str, str]) -> Identified | None:
@@ -117,7 +117,7 @@ def read_ids(path: Path, taxonomy: Taxonomy) -> dict[str, str]:
 
     The second column holds a wnid, a synset's name (``dog.n.01``) or an identifier of `SCHEMES`; rows of
     verbs, adjectives and adverbs (``00001740-a``) are passed over, and so are comments and a heading in the
-    first line. An identifier of several synsets has none, ``""``: which of them is meant is not known.
+    first line. An identifier with several synsets is ambiguous and maps to ``""``.
 
     Raises
     ------

@@ -102,7 +102,7 @@ class Lexicon:
         return name
 
     def base_forms(self, form: str) -> tuple[str, ...]:
-        """Return the lemmas of which ``form`` can be a form, itself first."""
+        """Return the lemmas that ``form`` can be inflected from, itself first."""
         return base_forms(form, self.is_lemma, self._exceptions)
 
     def __getstate__(self) -> dict[str, object]:  # without derived tables
@@ -161,7 +161,7 @@ def _starts(counts: npt.NDArray[np.uint8]) -> list[int]:
 def base_forms(
     form: str, is_lemma: Callable[[str], bool], exceptions: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """Return the lemmas of which ``form`` can be a form, itself first, in NLTK's order.
+    """Return the lemmas that ``form`` can be inflected from, itself first, in NLTK's order.
 
     An exception (``noun.exc``) replaces the suffix rules; the rules are applied once.
 

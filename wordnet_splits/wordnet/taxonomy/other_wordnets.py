@@ -1,4 +1,4 @@
-"""Other WordNets: WNDB folders and lexicons of `wn`, with their synsets mapped to those of WordNet 3.0.
+"""Other WordNets: WNDB folders and lexicons of `wn`, with their synsets mapped to WordNet 3.0.
 
 Sense keys (``dog%1:05:00::``: lemma, part of speech, lexicographer's file, number in it) identify senses
 across versions, offsets do not (senseidx(5WN)). A synset is mapped to the synset with most of its senses, and
@@ -60,7 +60,7 @@ def load_other_wordnet(location: str | Path) -> OtherWordNet:
 
     Raises
     ------
-    TaxonomyError : the location is neither, or malformed.
+    TaxonomyError : the location is not a WNDB folder or a lexicon, or is malformed.
     MissingPackageError : it is a lexicon, and `wn` is not installed.
     """
     folder = Path(location)

@@ -12,7 +12,7 @@ from wordnet_splits.wordnet.taxonomy.synsets import Taxonomy, load
 
 @dataclass(frozen=True)
 class SynsetSearch(Tabular):
-    """The synsets of a word: its senses first, then those of nouns of several words that contain it."""
+    """The synsets of a word: its senses first, then the synsets of compound nouns that contain it."""
 
     word: str
     wnids: tuple[str, ...]
@@ -34,7 +34,7 @@ class SynsetSearch(Tabular):
 
 
 def find_synsets(word: str, taxonomy: Taxonomy | None = None) -> SynsetSearch:
-    """Return the synsets of a word, and those of nouns of several words that contain it.
+    """Return the synsets of a word, and the synsets of compound nouns that contain it.
 
     Raises
     ------

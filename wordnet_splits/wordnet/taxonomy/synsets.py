@@ -1,7 +1,7 @@
 """The WordNet noun taxonomy: synsets named by wnid, hypernyms, depths, words.
 
 A wnid is ``n`` and the 8-digit offset of the synset in WordNet 3.0, as ImageNet uses it. Edges are
-hypernyms and instance hypernyms: a directed acyclic graph with one root, entity (n00001740).
+hypernyms and instance hypernyms: a directed acyclic graph with the single root entity (n00001740).
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ class Taxonomy:
         wholes: Mapping[str, Sequence[str]] | None = None,
         version: str = "toy",
     ) -> Taxonomy:
-        """Return a small taxonomy from child -> parents; roots have no parents and need no entry.
+        """Return a small taxonomy from child -> parents; roots, without parents, may be left out.
 
         Parameters
         ----------
         parents, instances : hypernyms and instance hypernyms of each synset.
         lemmas : words of each synset; its id by default.
-        wholes : the synsets of which each synset is a part.
+        wholes : child -> the synsets that it is a part of.
         version : name of the taxonomy in errors.
         """
         instances, lemmas = instances or {}, lemmas or {}
@@ -129,17 +129,17 @@ class Taxonomy:
         return self
 
     def tree(self, choices: Mapping[str, str] | None = None) -> Taxonomy:
-        """Return the projection in which a synset has at most one parent ("imagenet-tree").
+        """Return the projection to at most one parent per synset ("imagenet-tree").
 
-        Instance edges are dropped. A synset with several hypernyms keeps the one in ``choices``. Without a
-        choice it is undecided: TaxonomyError is raised for its parents, ancestors and depth and for those of
-        the synsets below it, and ``children`` and ``descendants`` do not reach it. ``is_ancestor`` tells
-        whether a synset is below another in the tree.
+        Instance edges are dropped. A synset with several hypernyms keeps its hypernym in ``choices``. Without
+        a choice it is undecided: it and the synsets below it raise TaxonomyError for parents, ancestors and
+        depth, and ``children`` and ``descendants`` do not reach it. To test whether a synset is below
+        another in the tree, use ``is_ancestor``.
 
         Parameters
         ----------
-        choices : child -> the parent that it keeps; by default those of ImageNet's former is-a file, which
-            has every synset of several hypernyms (WordNet 3.0 only).
+        choices : child -> the parent that it keeps; default: ImageNet's former is-a file, which lists every
+            synset with several hypernyms (WordNet 3.0 only).
         """
         if choices is None and self._reference == "embedded":
             return _imagenet_tree()
@@ -225,7 +225,7 @@ class Taxonomy:
         return tuple(self.wnids[node] for node in self._parts.parts_of(self.index(wnid), kind))
 
     def wholes(self, wnid: str, kind: str | None = None) -> tuple[str, ...]:
-        """Return the direct holonyms of ``wnid``: what it is a part, member or substance of."""
+        """Return the direct holonyms of ``wnid``: the wholes that it is a part, member or substance of."""
         return tuple(self.wnids[node] for node in self._parts.wholes_of(self.index(wnid), kind))
 
     def ancestors(self, wnid: str) -> dict[str, int]:
@@ -246,7 +246,7 @@ class Taxonomy:
         return frozenset(self.wnids[node] for node in self.graph.descendants(map(self.index, wnids)))
 
     def is_ancestor(self, a: str, b: str) -> bool:
-        """Return whether ``a`` is ``b`` or lies above it."""
+        """Return whether ``a`` is ``b`` or an ancestor of ``b``."""
         return self.index(a) in self.ancestor_nodes(b)
 
     def min_depth(self, wnid: str) -> int:
@@ -272,7 +272,7 @@ class Taxonomy:
     def path_up(self, x: str, a: str) -> tuple[str, ...]:
         """Return a shortest chain of parents from ``x`` up to ``a``, both included.
 
-        Of all shortest chains it is the one whose next synset is smallest, at every step from ``x``.
+        At every step from ``x``, the smallest next synset on a shortest chain is taken.
 
         Raises
         ------
@@ -333,7 +333,7 @@ class Taxonomy:
 
         Raises
         ------
-        TaxonomyError : there is none; the error offers synsets of similar nouns.
+        TaxonomyError : the synset does not exist; the error offers synsets of similar nouns.
         """
         if text in self._node_of:
             return text
@@ -392,7 +392,7 @@ _REFERENCES: dict[str, Callable[[], Taxonomy]] = {"embedded": _embedded, "imagen
 
 
 def load(spec: str | None = None) -> Taxonomy:
-    """Return the embedded taxonomy (None), that of NLTK's corpus (``nltk``), or that of a directory."""
+    """Load a taxonomy: embedded (None), from NLTK's corpus (``nltk``), or from a directory."""
     if spec is None:
         return Taxonomy.embedded()
     return Taxonomy.from_nltk() if spec == "nltk" else Taxonomy.from_wndb(spec)

@@ -3,10 +3,10 @@
 The package has what ``tools.facts.wordnet`` writes: arrays that load quickly, and the text.
 
 ``nouns.npz``
-    graph and words as uncompressed arrays; loading reads nothing else.
+    graph and words as uncompressed arrays; loading reads only this file.
 ``data.noun.xz``, ``noun.exc.xz``
     two of the database's own files, read for glosses, sense keys and irregular plurals; the third,
-    ``index.noun``, is in ``tools``, for everything that it says is in the arrays.
+    ``index.noun``, is in ``tools``, because the arrays contain all its information.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ QUOTED = re.compile(r'"([^"]*)"')
 
 @dataclass(frozen=True, eq=False)
 class Nouns:
-    """The nouns of one WordNet: node i is the synset at byte ``offsets[i]`` of ``data.noun``."""
+    """The nouns of a WordNet: node i is the synset at byte ``offsets[i]`` of ``data.noun``."""
 
     version: str
     offsets: npt.NDArray[np.uint32]
@@ -77,7 +77,7 @@ def directory_texts(folder: Path, without: Collection[str] = ()) -> dict[str, by
 
 
 def nltk_texts(reader: WordNetCorpusReader | None) -> dict[str, bytes]:
-    """Return the content of the noun files of an NLTK reader, by default that of the installed corpus.
+    """Return the content of the noun files of an NLTK reader, by default of the installed corpus.
 
     Raises
     ------
