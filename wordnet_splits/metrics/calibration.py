@@ -1,13 +1,13 @@
 """Calibration of a classifier on ID images: calibration errors, Brier score, negative log-likelihood.
 
-The functions take softmax probabilities (n, K) and labels (n,). Lower is better for all of them. The gap of
+The functions take softmax probabilities (n, K) and labels (n,). Lower is better for all. The gap of
 a bin is the difference between the share of correct predictions and the mean probability in it.
 
 `ece` (bins ((b-1)/B, b/B] of equal width) and `ece_equal_mass` look at the predicted class alone, and weight
 the absolute gaps by the share of images; `static_calibration_error` (equal width, weighted by share) and
 `adaptive_calibration_error` (equal mass, unweighted) are means over all classes.
 
-Bins of equal mass hold n // B images, the first n % B of them one more, in ascending order of probability.
+Bins of equal mass hold n // B images, the first n % B bins one more, in ascending order of probability.
 Where equal probabilities lie on both sides of an edge, each bin gets its part of their mean: row order never
 changes a value.
 
@@ -67,7 +67,7 @@ class Outputs:
 
         Raises
         ------
-        DataError : another shape, values that are no probabilities, or labels that are not columns.
+        DataError : another shape, values that are not probabilities, or labels that are not columns.
         """
         table, classes = checked_probabilities(probabilities, labels, name=name)
         target = table[np.arange(len(table)), classes]
@@ -181,7 +181,7 @@ def calibration_replicates(
 ) -> dict[str, Array]:
     """Return `calibration_values` (replicates,) of bootstrap samples, drawn in each set on its own.
 
-    Draws are those of `bootstrap_replicates` over the sorted images of a set.
+    Samples are drawn by `bootstrap_replicates` over the sorted images of a set.
 
     Parameters
     ----------

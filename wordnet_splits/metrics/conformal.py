@@ -5,8 +5,8 @@ Calibrated on n ID scores that the detector was not fitted on, exchangeable with
 - p-value of a score s: (1 + number of calibration scores <= s) / (n + 1).
 - An image is flagged as OOD if its p-value is at most ``false_alarms``, that is, if its score is below the
   k-th smallest calibration score, k = floor(false_alarms (n + 1)).
-- The probability that an ID image is flagged is k / (n + 1), and less where scores are equal. The rate of one
-  calibrated detector is Beta(k, n + 1 - k); of m ID images it flags a beta-binomial number.
+- The probability that an ID image is flagged is k / (n + 1), and less if scores are equal. The rate of a
+  calibrated detector is Beta(k, n + 1 - k); it flags a beta-binomial number of m ID images.
 
 References
 ----------
@@ -76,7 +76,7 @@ class Promise(Jsonable):
         return 1 - self.false_alarms
 
     def rates(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the central interval of the rate of false alarms of one calibrated detector."""
+        """Return the central interval of a calibrated detector's false-alarm rate."""
         from scipy.stats import beta
 
         tail = (1 - level) / 2

@@ -59,7 +59,7 @@ class RankCounts:
         return RankCounts(self.thresholds.copy(), self.cum_id.copy(), self.cum_ood.copy(), correct, self.name)
 
     def replicate(self, number: int) -> RankCounts:
-        """Return the counts of one replicate, without the leading axis."""
+        """Return the counts of a single replicate, without the leading axis."""
         correct = None if self.cum_correct is None else self.cum_correct[number]
         return RankCounts(self.thresholds, self.cum_id[number], self.cum_ood[number], correct, self.name)
 
@@ -144,7 +144,7 @@ class RankCounts:
 
 
 def _at_most(cumulative: Array, at: Array) -> Array:
-    """Turn counts of scores >= t (t descending, ``at`` of them equal to t) into counts <= t (t ascending)."""
+    """Turn counts of scores >= t (t descending, ``at`` scores equal t) into counts <= t (t ascending)."""
     return np.ascontiguousarray((cumulative[..., -1:] - cumulative + at)[..., ::-1])
 
 
@@ -155,7 +155,7 @@ def rank_counts(
     correct: Scores | None = None,
     name: str | None = None,
 ) -> RankCounts:
-    """Sort a score pair once and return the counts from which every metric is computed.
+    """Sort a score pair once and return the counts that every metric is computed from.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def rank_counts(
     Raises
     ------
     DataError : a side is not one-dimensional, not numeric or not finite, `correct` does not match
-        `id_scores`, or there are no scores.
+        `id_scores`, or no score is given.
 
     Example
     -------
@@ -335,7 +335,7 @@ def take(values: Array, index: Array) -> Array:
 
 
 def count_below(cumulative: Array, bound: Array) -> Array:
-    """Return, for each leading row of ascending counts, the number of them below its ``bound``."""
+    """Return, for each leading row of ascending counts, the number of counts below its ``bound``."""
     rows = cumulative.reshape(-1, cumulative.shape[-1])
     bounds = np.broadcast_to(bound, cumulative.shape[:-1]).reshape(-1)
     indices = [np.searchsorted(row, value) for row, value in zip(rows, bounds, strict=True)]

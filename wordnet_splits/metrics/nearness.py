@@ -17,7 +17,7 @@ from wordnet_splits.metrics.counts import Array, Scores, as_score_pair, ratio, t
 
 
 class ClassAuroc(NamedTuple):
-    """AUROC of all ID samples against the n_ood samples of one OOD class."""
+    """AUROC of all ID samples against the n_ood samples of an OOD class."""
 
     ood_class: str
     n_ood: int
@@ -45,7 +45,7 @@ def auroc_per_class(
 
     Raises
     ------
-    DataError : as of `auroc`, or a class is neither a text nor a number.
+    DataError : see `auroc`; or a class is not a text or a number.
     """
     wins, twice_n_id = _twice_wins(id_scores, ood_scores, name)
     given = _per_sample(ood_classes, len(wins), "classes", name)

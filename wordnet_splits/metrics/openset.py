@@ -181,7 +181,7 @@ def gamma_minus(
     """Mean of 1 - max over known classes, + 1/K, over negative samples (Palechor eq. 7); higher is better.
 
     The offset 1/K makes 1 the best value if the network has only the K known classes; with a background
-    class, whose probability is excluded from the maximum, there is no offset. Range [0, 1].
+    class, whose probability is excluded from the maximum, the offset is 0. Range [0, 1].
 
     Parameters
     ----------

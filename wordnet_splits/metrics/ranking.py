@@ -73,7 +73,7 @@ def fpr95_id_positive(counts: RankCounts, tpr: float = 0.95, interpolate: bool =
     Parameters
     ----------
     interpolate : interpolate the ROC curve linearly at TPR = .95, as ``np.interp(0.95, tpr, fpr)`` (OODL's
-        code); of several points with exactly that TPR, use the one with the greatest FPR.
+        code); of several points with exactly that TPR, use the greatest FPR.
     tpr : the true positive rate, in (0, 1].
     """
     return _fpr_at_tpr(counts, tpr, interpolate)
@@ -95,7 +95,7 @@ openood_fpr95 = fpr95_ood_positive  # FPR@95 in OpenOOD's tables
 
 
 def _precision(counts: RankCounts) -> Array:
-    """Share of ID among samples at or above each threshold; 1 if there are none, as curves start there."""
+    """Share of ID among samples at or above each threshold; 1 without samples, where curves start."""
     precision = counts.cum_id / np.maximum(counts.cum_all, 1)
     precision[counts.cum_all == 0] = 1.0
     return precision

@@ -83,12 +83,12 @@ def register_metric(
     """Register the decorated function as the public function of metric ``name``.
 
     The metric is computed by ``kernel(counts, **options)``. A function may be registered under several names:
-    variants of one metric that differ in their options. A user's metric replaces an earlier one of its name,
+    variants of a metric with different options. A user's metric replaces an earlier one with the same name,
     with a warning.
 
     Raises
     ------
-    DataError : the name is that of a shipped metric, or is not an identifier.
+    DataError : a shipped metric has the name, or the name is not an identifier.
     """
 
     def compute(counts: RankCounts) -> Array:
@@ -275,7 +275,7 @@ def _registered(
 
 
 def get_metric(name: str) -> Metric:
-    """Return the metric called ``name``; UnknownNameError if there is none."""
+    """Return the metric called ``name``; UnknownNameError if it does not exist."""
     return METRICS[name]
 
 
@@ -308,7 +308,7 @@ def import_metric(path: str, *, where: str) -> tuple[str, ...]:
 
 
 def evaluate(counts: RankCounts, names: Iterable[str] | None = None) -> dict[str, float]:
-    """Compute metrics of one score pair from its counts.
+    """Compute metrics of a score pair from its counts.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ def evaluate(counts: RankCounts, names: Iterable[str] | None = None) -> dict[str
 
     Raises
     ------
-    UnknownNameError : a name is not that of a metric.
+    UnknownNameError : a metric does not exist.
     DataError : a metric requires an input that the counts lack.
     """
     if names is None:

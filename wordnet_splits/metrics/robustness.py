@@ -109,7 +109,7 @@ def robustness(
     eps: float = EPSILON,
     name: str | None = None,
 ) -> Robustness:
-    """Return the robustness of one metric over components and their runs; a lower score is more robust.
+    """Return the robustness of a metric over components and their runs; a lower score is more robust.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 `RankCounts` hold about 20 bytes for each distinct score, and computing them takes several times as much.
 `evaluate_scores` sorts a copy of each side (4 bytes a score, for float32) and walks through both in blocks of
-thresholds. Its values equal those of `evaluate` bit by bit: counts are integers, and sums of floats are split
-as numpy splits them.
+thresholds. It returns the same bits as `evaluate`: counts are integers, and sums of floats are split as numpy
+splits them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def evaluate_scores(
 
     Parameters
     ----------
-    id_scores, ood_scores : (n_id,), (n_ood,) confidence, higher = more in-distribution. Beside them, float32
-        takes 5 bytes a score, float64 9.
+    id_scores, ood_scores : (n_id,), (n_ood,) confidence, higher = more in-distribution. float32 takes 5
+        further bytes a score, float64 9.
     names : of `STREAMED`.
     name : detector and set, for error messages.
 
@@ -83,7 +83,7 @@ def _share_rejected(inside: Array, outside: Array) -> float:
 
 
 def _areas(inside: Array, outside: Array, *, average_precision: bool, of_ood: bool) -> dict[str, float]:
-    """Return AUROC and, where asked for, the average precision of either side; both sides ascending."""
+    """Return AUROC and, if requested, the average precision of either side; both sides ascending."""
     n_id, n_ood = len(inside), len(outside)
     total = sum(map(len, _thresholds(inside, outside))) if average_precision or of_ood else 0
     precision_in, precision_out = _PairwiseSum(total), _PairwiseSum(total, backwards=True)

@@ -20,7 +20,7 @@ OOD_ROLES = ("near", "far", "external")
 
 @dataclass(frozen=True, eq=False)
 class ScoreSet:
-    """The confidences of one set of a benchmark.
+    """The confidences of a set of a benchmark.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class Spread(NamedTuple):
 def spread(values: Scores, *, ddof: int = 1) -> Spread:
     """Return mean and standard deviation of a metric over runs or resampled draws (``NAME@seed=N``).
 
-    ``ddof=1`` gives the sample standard deviation, ``ddof=0`` that of the population (Abdelzad's tables).
+    ``ddof=1`` gives the sample standard deviation, ``ddof=0`` the population's (Abdelzad's tables).
     """
     runs = np.sort(as_scores(values, side="runs").astype(np.float64))
     if not len(runs):
