@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from ast import literal_eval
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -33,12 +35,19 @@ def make_app(command: str | None = None) -> typer.Typer:
         "Benchmarks for what a vision model does not know: build, check, explain and compare splits.",
         ["wordnet-splits build digits", "wordnet-splits explain unknown-imagenet axolotl"],
     )
-    rooms = Path(__file__).parent.parent.glob("*/commands.py")
-    names = [f"cli.{name}" for name in CORE] + [f"{path.parent.name}.commands" for path in sorted(rooms)]
-    modules = [import_module(f"wordnet_splits.{name}") for name in names]
-    for module in [module for module in modules if command in module.COMMANDS] or modules:
-        module.add_commands(program)
+    here = Path(__file__).parent
+    files = [here / f"{name}.py" for name in CORE] + sorted(here.parent.glob("*/commands.py"))
+    for file in [file for file in files if command in _commands_of(file)] or files:
+        import_module(f"wordnet_splits.{file.parent.name}.{file.stem}").add_commands(program)
     return program
+
+
+def _commands_of(file: Path) -> tuple[str, ...]:
+    """Return the ``COMMANDS`` of a module, without importing it and all that it needs."""
+    declared = re.search(
+        r"^COMMANDS = (\(.*?\))$", file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    return tuple(literal_eval(declared[1])) if declared else ()
 
 
 def __getattr__(name: str) -> Any:
