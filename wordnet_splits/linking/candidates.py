@@ -23,7 +23,7 @@ SUPPLEMENTED = "3.0"
 ADJECTIVES = files("wordnet_splits") / "data" / "wordnet" / "adjectives.tsv"
 COUNTS = files("wordnet_splits") / "data" / "wordnet" / "sense_counts.tsv"
 COUNTED = "3.0"
-"""The version of WordNet to which the sense counts apply."""
+"""WordNet version of the sense counts."""
 
 KINDS = (
     "synset",
@@ -73,7 +73,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 class Route:
     """A route from a name to a lemma: its kind, and the number of words of the name that it leaves out.
 
-    ``added`` if the lemma, or this sense of it, comes from the supplement to WordNet.
+    ``added`` if the lemma or this sense comes from the supplement to WordNet.
     """
 
     lemma: str
@@ -120,7 +120,7 @@ class Lemmas:
         return lemmas
 
     def has_word(self, word: str) -> bool:
-        """Return whether a word is a lemma or part of one, in singular or plural."""
+        """Return whether a word is a lemma or part of a lemma, in singular or plural."""
         return self.noun(word) or word in self.parts
 
     @cached_property
@@ -139,7 +139,7 @@ class Lemmas:
         return max(map(len, (*self.index, *self.added)), default=0)
 
     def too_long(self, words: Words) -> bool:
-        """Return whether words are too long for any form of them to be a lemma."""
+        """Return whether words are too long to be a form of a lemma."""
         return sum(map(len, words)) > self.longest + SLACK * len(words)
 
     def counts(self, lemma: str) -> tuple[int, ...]:
@@ -346,7 +346,7 @@ def _shorter(phrase: Words, lemmas: Lemmas, whole: bool) -> Iterator[tuple[str, 
 
 
 def _one_letter_off(word: str) -> Iterator[str]:
-    """Yield the words with one letter inserted, deleted, replaced or swapped, except for the first."""
+    """Yield the words that differ by one letter, inserted, deleted, replaced or swapped, after the first."""
     for n in range(1, len(word)):
         yield word[:n] + word[n + 1 :]
         if n + 1 < len(word):

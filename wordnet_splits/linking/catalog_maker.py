@@ -41,8 +41,8 @@ class Reply(Enum):
 class Decision:
     """Mapping of a class in the catalog: wnids, how they were chosen, and why.
 
-    ``confidence`` is that of the proposal, in [0, 1], also where a person confirmed it in the file; None for
-    an answer on the terminal, and for a synset of the supplement to WordNet, which is a judgement.
+    ``confidence`` : confidence in the proposal, in [0, 1], kept when a person confirms it in the file; None
+    for an answer on the terminal, and for a synset of the supplement to WordNet, which is a judgement.
     """
 
     wnids: tuple[str, ...]
@@ -53,7 +53,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Question:
-    """A class to ask about, number ``number`` of ``total``; ``synsets`` are those of the other classes."""
+    """A class to ask about, number ``number`` of ``total``; ``synsets`` : synsets of the other classes."""
 
     proposal: Proposal
     number: int
@@ -129,18 +129,18 @@ def make_catalog(
     language: str = ENGLISH,
     ids: Path | None = None,
 ) -> MadeCatalog:
-    """Write the catalog of a dataset to ``out``, and an explanation of every row to a file beside it.
+    """Write the catalog of a dataset to ``out``, and an explanation of every row to a file next to it.
 
     Parameters
     ----------
-    classes : class names, a file of them (a line each), or a folder: with class folders, or a
+    classes : class names, a file (one name per line), or a folder: with class folders, or a
         ``dataset.toml``.
     ask : function that asks a person about a class; without it unsure classes keep the best proposal and are
         marked unsure.
-    ask_below : confidence below which a class is asked about; by default so that 97% of the others are right.
+    ask_below : ask about classes below this confidence; by default, 97% of the remaining choices are right.
     origin : where the classes come from, for the first line.
-    language : the language of the names: a code such as ``fr``, of which `wn` has a lexicon, or a file of
-        WN-LMF (``.xml``).
+    language : the language of the names: the code of a lexicon in `wn`, such as ``fr``, or a WN-LMF file
+        (``.xml``).
     ids : a table of wnids of names or identifiers (Wikidata's, BabelNet's), a tab between them.
 
     Raises
@@ -148,7 +148,7 @@ def make_catalog(
     DataError : ``out`` exists and is not such a catalog, a name is not allowed in a catalog, or identifiers
         have no known synset.
     TaxonomyError, MissingPackageError : the language cannot be read.
-    SourceError : the folder holds no classes.
+    SourceError : the folder is without classes.
     OutputError : ``out`` cannot be written.
     """
     dataset, out = _dataset_classes(classes), Path(out)

@@ -62,8 +62,8 @@ def parse_name(name: str) -> ParsedName:
     """Return the parts of a class name as its publisher writes it.
 
     A number before it (``001.ak47``) or after it (``airplanes-101``) is dropped, and so is a first folder of
-    one letter (``/a/airfield`` in Places365); ``&`` is read as *and*. Of a folder of iNaturalist the species
-    is the name, and the family and the ranks above it are qualifiers.
+    one letter (``/a/airfield`` in Places365); ``&`` is read as *and*. In a folder name of iNaturalist, the
+    species is the name, and the family and the ranks above it are qualifiers.
     """
     if taxa := _TAXA.fullmatch(name.strip()):
         ranks, species = taxa.groups()
@@ -107,7 +107,7 @@ def without_accents(text: str) -> str:
 def parse_names(
     names: Sequence[str], taxonomy: Taxonomy, ids: Mapping[str, str] | None = None
 ) -> list[tuple[ParsedName, Identified | None]]:
-    """Return the parts of all names of a list; those of an identifier have its synset, if any, and no words.
+    """Return the parts of all names of a list; an identifier has no words, but its synset if known.
 
     Wnids are read as WordNet 3.1's if one of the list is not in the taxonomy and all are in that.
 

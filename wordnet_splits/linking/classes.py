@@ -53,7 +53,7 @@ def listed_classes(names: Iterable[str]) -> DatasetClasses:
 
     Raises
     ------
-    DataError : there is no name, one occurs twice, or one is not allowed in a table.
+    DataError : the list is empty, or a name occurs twice or is not allowed in a table.
     """
     classes = []
     for text in names:
@@ -78,7 +78,7 @@ def check_classes(
 
     Raises
     ------
-    DataError : there is no class, one occurs twice, or a name is not allowed in a table.
+    DataError : the dataset has no class, a class occurs twice, or a name is not allowed in a table.
     """
     for split in splits:
         check_name("split", split, where=where)
@@ -111,7 +111,7 @@ def folder_classes(root: Path, splits: Collection[str] | None = None) -> Dataset
 
     Raises
     ------
-    SourceError : it is absent, unreadable, or holds no class folders with images.
+    SourceError : the folder is absent, unreadable, or has no class folders with images.
     DataError : a class folder's name is not allowed in a table.
     """
     folder = check_root(root, None)
@@ -139,11 +139,11 @@ def folder_classes(root: Path, splits: Collection[str] | None = None) -> Dataset
 
 
 def classes_below(root: Path, dataset: str | None = None) -> DatasetClasses:
-    """Return the classes of a folder: those of a declared dataset, else those of its class folders.
+    """Return the classes of a folder: from its declared dataset, otherwise from its class folders.
 
     Parameters
     ----------
-    dataset : name of the dataset; by default that in the folder's ``dataset.toml``, if there is one.
+    dataset : name of the dataset; by default the folder's ``dataset.toml`` names it, if present.
 
     Raises as `folder_classes` and `declared_classes`.
     """
@@ -162,7 +162,7 @@ def declared_classes(name: str, root: Path) -> DatasetClasses:
 
     Raises
     ------
-    SourceError : its images cannot be read, or there is none.
+    SourceError : the images cannot be read, or the folder is empty.
     """
     folder = check_root(root, name)
     register_declaration(folder, name)

@@ -24,7 +24,7 @@ INFORMATIVE = 5.0
 def common_synsets(reading: Reading, shares: Floats) -> list[tuple[int, ...]]:
     """Return, per name, the nodes to offer after its candidates; none where WordNet has every word.
 
-    They lie above the best candidates of the other names, or of those of the same superclass.
+    They are ancestors of the best candidates of the other names, or of other names in the superclass.
     """
     pool = reading.pool
     counts = np.diff(pool.starts)

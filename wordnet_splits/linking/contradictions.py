@@ -15,10 +15,10 @@ def contradiction(name: ParsedName, kind: str, wnid: str, lemmas: Lemmas) -> str
     """Return words of a name that mean another thing than its candidate, ``""`` for none.
 
     These are a qualifier (*mouse (computer)*), an alternative (*jaguar, car*), the last folders of a path
-    (*clipart/zebra*) or the words next to a wnid (*n02085620-zebra*), if they are a lemma of which no sense
-    is the candidate or lies above it, and its lemmas and definition have none of them. Adjectives,
-    qualifiers that say from where a place is seen, and those that WordNet writes with a capital letter, such
-    as the family of a species, mean no other thing.
+    (*clipart/zebra*) or the words next to a wnid (*n02085620-zebra*). They mean another thing if they are a
+    lemma, no sense of the lemma is the candidate or an ancestor, and the candidate's lemmas and definition
+    do not contain them. Adjectives, viewpoints of a place, and words that WordNet capitalises, such as the
+    family of a species, do not count.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The candidates of one name, with the features that depend on the name and the route to each of them."""
+"""The candidates of a name, with the features that depend on the name and the route to each candidate."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ROUTE_FEATURES = (
 OUTSIDE = frozenset({"outdoor", "outdoors", "exterior", "outside"})
 """Qualifiers for a place seen from outside: a building rather than a room."""
 INSIDE = frozenset({"indoor", "indoors", "interior", "inside"})
-"""Qualifiers for a place seen from inside; like `OUTSIDE` they do not name a kind of it."""
+"""Qualifiers for a place seen from inside; like `OUTSIDE` they do not name a kind of place."""
 BUILDING, ROOM = "n02913152", "n04105893"
 
 MOST_SENSES = 4
@@ -139,7 +139,7 @@ class Gatherer:
     def _added(self, node: int, route: Route, rank: int, heads: set[int]) -> tuple[float, ...]:
         """Return the features of a synset of the supplement; they are 0 for WordNet's synsets.
 
-        A name is a kind of its head noun: a synset that is not at or below a sense of it is rarely right.
+        A name is a kind of its head noun: a synset not at or below a sense of the head noun is rarely right.
         """
         if not route.added:
             return 0.0, 0.0, 0.0, 0.0

@@ -44,7 +44,7 @@ class Graphs:
         self.word_shares = cache(self._word_shares)
 
     def _text(self, node: int) -> set[str]:
-        """Return the words of a synset's definition, of its lemmas and of those of its parents and wholes."""
+        """Return the words of a synset's definition and lemmas, and of its parents' and wholes' lemmas."""
         wholes = map(self.taxonomy.index, self.taxonomy.wholes(self.taxonomy.wnid(node)))
         nodes = (node, *self.taxonomy.graph.parents(node), *wholes)
         return set(self.tokens(node)).union(*map(self.lemma_words, nodes))
@@ -57,7 +57,7 @@ class Graphs:
     def _kin_words(self, word: str) -> dict[str, float]:
         """Return the single-word lemmas at most three edges above the senses of a word, with information.
 
-        The information of a lemma is that of its synset, as a share of the greatest possible.
+        The information of a lemma is its synset's, as a share of the greatest possible.
         """
         shares: dict[str, float] = {}
         for wnid in self.taxonomy.senses(word)[:4]:

@@ -1,4 +1,4 @@
-"""All names of a dataset read together: every candidate is measured by the meanings of the other names.
+"""Joint reading of all names of a dataset: every candidate is measured by the other names' meanings.
 
 Each name spreads one vote over its candidates, and each candidate hands its share to every synset above it
 and to every word of its definition. A candidate is then measured by the votes of the *other* names at its
@@ -36,18 +36,19 @@ JOINT = (
 
 ``density``: log density of the votes around it (each vote is spread evenly below every ancestor).
 ``alike``: expected information (Resnik) that it shares with another name. ``nearest``: the greatest
-information that it shares with one. ``claimed``: the votes of whole names for the same synset, since classes
-are distinct. ``category``: log share of the names whose meaning is of its category. ``topic``: whether the
-words of its definition are commoner in the other names and their voted definitions than in those of all
-nouns. The last three use the names of the same superclass only, and whether it lies below a synset of the
-superclass's name."""
+information that it shares with another name. ``claimed``: the votes of whole names for the same synset,
+since classes are distinct. ``category``: log share of the names whose meaning has its category. ``topic``:
+whether the words of its definition are commoner in the other names and their voted definitions than in all
+nouns and their definitions. The last three use only the names in the same superclass, and whether the
+candidate is below a synset of the superclass's name."""
 FULL_PRIOR = 99
-"""Number of other names from which on every category gets a vote more, as a prior. Of a dozen names it gets a
-tenth of one, so that 19 categories do not outweigh them; of one or two, which decide little, more again."""
+"""Number of other names from which every category gets a whole vote more, as a prior. With a dozen names, a
+category gets a tenth of a vote, so that 19 categories do not outweigh the names; with one or two names, which
+decide little, it gets more."""
 SMOOTHING = 0.5
 """Votes that are added to the voted and to the expected number of names that have a word."""
 PICTURED = ("imagenet21k", "imagenet1k")
-"""Sources whose synsets are known to have images; those of the second, to be common in datasets."""
+"""Sources whose synsets have images; synsets of the second source are also common in datasets."""
 
 
 class Votes:
@@ -63,7 +64,7 @@ class Votes:
         self._width = width
 
     def of_other_groups(self, shares: Floats) -> Floats:
-        """Return, per entry, the votes for its key from other groups than that of its candidate."""
+        """Return, per entry, the votes for its key from all groups except its candidate's."""
         votes = (shares * self.weight)[self.of]
         total = np.bincount(self.key, votes, self._width)
         same_group = np.bincount(self._pair, votes)
@@ -176,7 +177,7 @@ def _gains(graphs: Graphs) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """The candidates of the names of one dataset.
+    """The candidates of the names of a dataset.
 
     ``joint`` is the function from shares of the candidates, (m,), to their joint features, (m, features).
     """
@@ -210,9 +211,9 @@ def read_parsed(
 
     Parameters
     ----------
-    superclasses : the superclass of each name, ``""`` where there is none.
+    superclasses : the superclass of each name, ``""`` if it has none.
     supplemented : whether names that WordNet lacks are looked up in the supplement to it, too.
-    nouns : the nouns of another language, in which the names are.
+    nouns : the nouns of the names' language, if not English.
     """
     lemmas, graphs = _lookups(taxonomy, supplemented)
     if nouns is not None:

@@ -1,7 +1,7 @@
 """Nouns of other languages, whose synsets are joined to WordNet 3.0 by ILI or offset.
 
-They are read from the lexicons of the package `wn` that a user has downloaded, such as those of the Open
-Multilingual Wordnet, or from a file of WN-LMF.
+They are read from the lexicons that a user has downloaded with the package `wn`, such as the Open
+Multilingual Wordnet's, or from a WN-LMF file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LARGEST_LEXICON = 512 * MiB
 WHERE = "--language"
 
 Entry = tuple[str, str, str]
-"""A lemma as its lexicon writes it, and the id and the ILI of one of its synsets (``""`` for none)."""
+"""A lemma as its lexicon writes it, and the id and the ILI of a synset (``""`` for none)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +79,13 @@ def load_language(language: str, taxonomy: Taxonomy) -> ForeignNouns | None:
 
     Parameters
     ----------
-    language : code such as ``fr``, of which all lexicons that are installed for `wn` are read; or a file of
-        WN-LMF (``.xml``).
+    language : code such as ``fr``, to read all its lexicons that are installed for `wn`; or a WN-LMF file
+        (``.xml``).
 
     Raises
     ------
-    TaxonomyError : no lexicon of it is installed, the file is absent or malformed, no noun of it is joined to
-        a synset, or the taxonomy is not WordNet 3.0.
+    TaxonomyError : the language has no installed lexicon, the file is absent or malformed, none of its nouns
+        is joined to a synset, or the taxonomy is not WordNet 3.0.
     MissingPackageError : `wn` is not installed.
     """
     if language == ENGLISH:

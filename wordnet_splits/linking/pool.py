@@ -45,7 +45,7 @@ CATEGORIES = {
 
 @dataclass(frozen=True, eq=False)
 class Keys:
-    """Keys (synsets or words) of n items: those of item i are ``values[indptr[i]:indptr[i + 1]]``."""
+    """Keys (synsets or words) of n items; item i has the keys ``values[indptr[i]:indptr[i + 1]]``."""
 
     indptr: Ints
     values: Ints
@@ -71,9 +71,9 @@ class Pool:
     ----------
     owner : (m,) the name of each candidate, ascending. node : (m,) its synset.
     nodes : the distinct synsets. row : (m,) their index for each candidate. above : they and their ancestors.
-    group : (n,) names of the same phrases form one group with one vote.
+    group : (n,) names of the same phrases form a group and share a vote.
     unary : (m, features) features of each candidate by itself, columns as `UNARY`.
-    category : (m,) the first of `CATEGORIES` that lies above each candidate; ``len(CATEGORIES)`` for none.
+    category : (m,) the first of `CATEGORIES` above each candidate; ``len(CATEGORIES)`` for none.
     """
 
     taxonomy: Taxonomy
@@ -95,7 +95,7 @@ class Pool:
 
     @cached_property
     def things(self) -> Flags:
-        """(m,) whether each candidate is a living thing, food, or an artifact that is no structure."""
+        """(m,) whether each candidate is a living thing, food, or an artifact other than a structure."""
         artifacts = self._below("n00021939") & ~self._below("n04341686")
         return artifacts | self.living | self._below("n00021265") | self._below("n07555863")
 
@@ -113,7 +113,7 @@ class Pool:
         return flags[self.row]
 
     def softmax(self, scores: Floats) -> Floats:
-        """Return scores of candidates as probabilities among those of the same name."""
+        """Return scores of candidates as probabilities among the candidates for the same name."""
         if not len(scores):
             return scores
         filled = np.unique(self.owner, return_index=True)[1]

@@ -37,8 +37,8 @@ class Proposal:
     with a word that WordNet lacks. ``confidence``, in [0, 1], is the expected share of right choices among
     proposals of that confidence. ``must_confirm``: a person must confirm the choice whatever its confidence
     (`wordnet_splits.linking.weights.needs_confirmation`). ``unsure``: that, or the confidence is too low.
-    ``asked``: a person is asked, by default about the unsure ones. ``language``: that of the name, ``""`` for
-    English and for identifiers.
+    ``asked``: a person is asked, by default about unsure classes. ``language``: the name's language, ``""``
+    for English and for identifiers.
     """
 
     name: str

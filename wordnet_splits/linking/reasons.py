@@ -52,9 +52,9 @@ class Candidate:
 
 
 class Explainer:
-    """Explains proposals; ``wnids`` are those of all names, ``""`` for none.
+    """Explains proposals; ``wnids`` has the wnid of each name, ``""`` for none.
 
-    ``lexicon`` is that of names in another language, whose translation the reasons give; ``""`` for English.
+    ``lexicon`` : lexicon of names in another language, which the reasons translate; ``""`` for English.
     """
 
     def __init__(self, taxonomy: Taxonomy, wnids: Sequence[str], lexicon: str = "") -> None:

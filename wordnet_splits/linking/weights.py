@@ -24,7 +24,7 @@ FOREIGN_SHARE, FEWEST_FOREIGN = 1 / 3, 4
 """Share of unfamiliar names above which a list of so many names or more is taken for another language."""
 
 CLEAR_SHARE = 0.55
-"""Share of the best candidate below which there is no clear majority for it."""
+"""Smallest share that makes the best candidate's majority clear."""
 
 ROUNDS = 6
 """Rounds of voting; each uses the shares of the previous one."""
@@ -56,8 +56,8 @@ name alone gives the same, whether it is the only candidate, the first sense of 
 route (``other``: neither the whole name nor its last words), the share of words left out, the share of the
 sense, the share of words that WordNet lacks where it lacks the name, the log number of candidates, whether
 the choice comes from the supplement, and whether it has images. ``thing`` is 1 for a whole name of a thing
-(`Pool.things`), and 0 for a place or an abstraction, which has more senses that lie close; the features
-after it are those of the same names for things, else 0."""
+(`Pool.things`), and 0 for a place or an abstraction, which has more senses close to each other; the features
+after it repeat the features of the same names for things, else 0."""
 
 _FURTHEST = 6.0
 
@@ -96,7 +96,7 @@ class Model:
         }
 
     def shares(self, reading: Reading) -> tuple[Floats, Floats]:
-        """Return the shares (m,) of the candidates: by each name alone, and by all of them together."""
+        """Return the shares (m,) of the candidates: by each name alone, and by all names together."""
         alone = joint = reading.pool.softmax(reading.pool.unary @ self.unary)
         for _ in range(ROUNDS):
             scores = reading.joint(joint) @ self.full[len(UNARY) :]
@@ -169,7 +169,7 @@ def needs_confirmation(reading: Reading, shares: Floats) -> Flags:
     """Return the names, (n,), whose choice a person must confirm whatever its confidence.
 
     These are a choice from the supplement to WordNet; a name that is not a lemma as a whole, unless its last
-    words say what kind of thing it is (`_is_compound`); a name whose other words mean another thing
+    words name the kind of thing (`_is_compound`); a name whose other words mean another thing
     (`contradiction`); a single word that is more often an adjective than a noun (*normal*); a number; and all
     names of a list if more than `FOREIGN_SHARE` match no lemma, as in another language.
     """
