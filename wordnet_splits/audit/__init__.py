@@ -1,1 +1,1 @@
-"""Published lists of classes against the classes that a model knows."""
+"""Published class lists compared with the ID classes of a model."""

@@ -116,18 +116,18 @@ def load_class_list(
     ----------
     classes : a source, ours or a user's own (``ssb-hard``: its catalog), a shipped list of images
         (``openood/imagenet_test_ssb_hard``: its classes), a list of the field that a recipe rebuilds
-        (``tiered-imagenet``: what is published), a group of it or of a benchmark, which a frozen name, a path
-        or an address on the Hub gives (``tiered-imagenet:test``, ``unknown-imagenet:food``,
+        (``tiered-imagenet``: the published classes), a group in such a list or in a benchmark, given by a
+        frozen name, a path or an address on the Hub (``tiered-imagenet:test``, ``unknown-imagenet:food``,
         ``build/mine:food``), a file, or the entries.
     of : the source whose class ids, names and indices the entries are; without it they are wnids and nouns
         of WordNet.
     column : of a file: the table's column by name or number from 1, or the key of a JSON object.
-    check : what of a benchmark is compared with its fingerprints, as of `load_manifest`.
+    check : parts of a benchmark to compare with its fingerprints, see `load_manifest`.
 
     Raises
     ------
-    UnknownNameError : no such list, or entries that name no class; similar names are suggested.
-    DataError : a file that holds no list of classes.
+    UnknownNameError : the list or the class of an entry does not exist; similar names are suggested.
+    DataError : a file without a list of classes.
     """
     if isinstance(classes, str | Path):
         text = str(classes)
@@ -197,14 +197,14 @@ def group_classes(manifest: Manifest, group: str, name: str | None = None) -> Cl
 
 
 def is_group(name: str, manifests: Path | None) -> bool:
-    """Say whether ``BENCHMARK:GROUP`` names a group of a benchmark."""
+    """Return whether ``BENCHMARK:GROUP`` names a group of a benchmark."""
     benchmark = name.rpartition(":")[0]
     of_path = is_path(benchmark) and not Path(name).exists()  # a file's name may have a colon, too
     return of_path or frozen_folder(benchmark, manifests) is not None
 
 
 def _is_catalog(path: Path) -> bool:
-    """Say whether a file has the columns of a catalog."""
+    """Return whether a file has the columns of a catalog."""
     if path.suffix != ".tsv":
         return False
     head = next((line for line in read_text(path).splitlines() if not line.startswith("#")), "")
@@ -226,7 +226,7 @@ def _known(name: str, taxonomy: Taxonomy) -> Sequence[ListedClass]:
 
 
 def _of_manifest(manifest: Manifest, group: str) -> tuple[ListedClass, ...]:
-    """Return the classes of a group; how they are mapped stands in their catalogs, not in the class table."""
+    """Return the classes of a group; their catalogs, not the class table, record how they are mapped."""
     rows = manifest.classes.select(["group", "source", "class_id", "name", "wnids"]).to_pylist()
     if group not in (groups := {row["group"] for row in rows} - {""}):
         raise unknown("group", group, groups, where=manifest.name)
@@ -248,7 +248,7 @@ def _of_manifest(manifest: Manifest, group: str) -> tuple[ListedClass, ...]:
 
 
 def _of_class_set(name: str, only: str | None, taxonomy: Taxonomy) -> Sequence[ListedClass]:
-    """Return the classes of one group of a set, or of those that are published."""
+    """Return the classes of a group in a set, or of every published group."""
     recipe = load_recipe(name)
     every = [group.name for group in recipe.group]
     if only is not None and only not in every:

@@ -1,6 +1,6 @@
 """Evidence from pictures in an audit: equal digests, and samples of pictures that people have inspected.
 
-NINCO's authors inspected samples of popular OOD sets and kept the pictures that show no class of ImageNet-1K.
+NINCO's authors inspected samples of popular OOD sets and kept the pictures without any ImageNet-1K class.
 A kept picture of a class below or above a known class shows that WordNet is too strict about it. The pictures
 that they did not keep are not published.
 """
@@ -62,7 +62,7 @@ class ClassImages:
 
 @dataclass(frozen=True)
 class Sample:
-    """Kept pictures of one sample, in all and of the list's classes by relation (or ``none``)."""
+    """Kept pictures of a sample, in all and in the list's classes by relation (or ``none``)."""
 
     name: str
     kept: int
@@ -107,7 +107,7 @@ def note_images(
     known: ClassList,
     relations: Mapping[str, str | None],
 ) -> ImageNotes:
-    """Return what is known of the pictures of a list's classes.
+    """Return the evidence about the pictures of a list's classes.
 
     ``relations`` are of its classes, by id. Samples are named only where every known class is one of
     ImageNet-1K: only those were looked for.

@@ -1,7 +1,8 @@
 """Files of lists: an entry a line, a table, or JSON.
 
-In text, what follows a wnid is a comment. A table is TSV, or CSV by its ending. JSON is an array of entries,
-rows or objects, or an object: with wnids as keys, with a class under each key, or with a list under each.
+In text, the words after a wnid are a comment. A table is TSV, or CSV by its ending. JSON is an array of
+entries, rows or objects, or an object: with wnids as keys, with a class under each key, or with
+a list under each.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def one_line(count: int, where: str) -> DataError:
 
 
 def _check_delimiter(head: Sequence[str], mark: str, column: str | None, where: str) -> None:
-    """Refuse a first row whose columns another mark separates; in a list of one column a name may hold it."""
+    """Refuse a first row that another mark separates; in a single-column list, names may contain the mark."""
     if column is None:
         parts = (part.strip().lower() for delimiter in DELIMITERS for part in head[0].split(delimiter))
         is_head = any(part in COLUMNS for part in parts)

@@ -2,14 +2,14 @@
 
 WordNet has two synsets *red fox*, Vulpes vulpes and Vulpes fulva, neither above the other; ImageNet's
 pictures show one animal. *Pullet*, a young hen, is below another synset *hen* than the known class. Such
-classes may show a known class, although no relation in the graph says so.
+classes may show a known class, although the graph has no relation between them.
 
 Two classes share a name if they share a lemma, compared as keywords are with lemmas: case folded, hyphens as
 blanks. A class mapped to something wider has its own name only.
 
 A class is defined by another if its definition names the other as its kind and mentions or implies a sex or
 an age ("an adult female hog", "a domestic hen ready to brood"), or if both definitions end in the same clause
-("that carries passengers") and the class is below a hypernym of the other.
+("that carries passengers") and the class is below a hypernym of the other class.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ENDS = CLAUSES.union(
 
 @dataclass(frozen=True)
 class Namesake:
-    """A known class with the same name, or by which WordNet defines a class (``by_definition``).
+    """A known class with the same name, or in WordNet's definition of a class (``by_definition``).
 
     ``path`` has the wnids of a shortest path from the class through a common ancestor to the known class.
     """
@@ -124,7 +124,7 @@ class _Finder:
         )
 
     def _defining(self, wnid: str) -> set[tuple[str, str]]:
-        """Return the known (class, wnid) pairs by which a synset is defined."""
+        """Return the known (class, wnid) pairs in a synset's definition."""
         definition = _Definition.of(wnid, self._taxonomy)
         phrases = ("_".join(definition.kind[n:]) for n in range(len(definition.kind)))
         named_pairs = {pair for phrase in phrases for pair in self._named.get(phrase, ())}

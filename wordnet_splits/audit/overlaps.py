@@ -63,7 +63,7 @@ def audit_classes(
 
     Raises
     ------
-    UnknownNameError : no such list, or entries that name no class; similar names are suggested.
+    UnknownNameError : the list or the class of an entry does not exist; similar names are suggested.
     DataError : a file without a list of classes, or known classes without any synset.
     TaxonomyError : a class and a known one have no common ancestor in a taxonomy of several roots.
 

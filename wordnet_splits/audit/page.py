@@ -1,4 +1,4 @@
-"""The report of an audit as one HTML file: each leak as a path, sortable, with pictures of rooted sources."""
+"""The report of an audit as a single HTML file: each leak as a path, sortable, with available pictures."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class Audit(Tabular):
         several relations counts for each) and ``leaking`` (any of these); of ``namesake`` classes among the
         others, and of those ``by_definition``; of classes ``without_synset`` and ``repeated`` entries.
     first_sense : names of several senses, read as the first.
-    images : what is known of the pictures, if requested.
+    images : evidence about the pictures, if requested.
     not_judged, known_not_judged : ids of classes that are not compared, because they have no synset, or one
         that was proposed at low confidence and not confirmed.
     lists : both lists, for the page.
@@ -119,7 +119,7 @@ class Audit(Tabular):
 
     @property
     def ok(self) -> bool:
-        """Whether no class is related to a known class, nor a namesake of one."""
+        """Whether no class is related to, or a namesake of, a known class."""
         return not self.related
 
     @property

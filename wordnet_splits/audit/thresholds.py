@@ -1,9 +1,9 @@
 """Near and far classes of a large source at every threshold of similarity to known classes.
 
 Classes that equal a known class are left out. Classes below or above a known class leak at any threshold and
-are neither near nor far. Of the others, those whose similarity to the nearest known class is at least the
-threshold (for ``distance``: at most) are `near`, the rest `far`, as with the operator ``similarity`` of
-recipes.
+count as leaks, not as near or far. Every other class is `near` if its similarity to the nearest known class
+is at least the threshold (for ``distance``: at most), and `far` otherwise, as with the operator
+``similarity`` of recipes.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BalancedThreshold(Jsonable):
-    """The threshold at which near and far classes are nearest to equally many.
+    """The threshold that best balances the numbers of near and far classes.
 
-    Of several the one in the widest gap between values, then the one that takes the fewest near classes. It
-    lies in the middle of its gap, rounded to two digits or as many as keep it there.
+    Ties go to the widest gap between values, then to the threshold with the fewest near classes. It is
+    the middle of its gap, rounded to two digits or as many as keep it there.
 
     Attributes
     ----------
     near, far : numbers of classes.
-    farthest_near, nearest_far : the classes beside the threshold, the first by id.
+    farthest_near, nearest_far : the classes on either side of the threshold, the first by id.
     near_margin, far_margin : difference of their values from the threshold.
     """
 
@@ -240,8 +240,8 @@ def thresholds(
 
     Raises
     ------
-    UnknownNameError : no such list or measure, or entries that name no class.
-    DataError : a file that holds no list of classes, or known classes without any synset.
+    UnknownNameError : a list, a measure or the class of an entry does not exist.
+    DataError : a file without a list of classes, or known classes without any synset.
 
     Examples
     --------
