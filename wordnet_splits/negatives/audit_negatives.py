@@ -1,15 +1,15 @@
-"""Audit the negative words of a vision-language detector: which of them name ID classes or test classes.
+"""Audit the negative words of a vision-language detector: which words name ID classes or test classes.
 
 NegLabel (Jiang et al., Negative Label Guided OOD Detection with Pretrained Vision-Language Models, ICLR 2024)
 and its kin give a text encoder words that are not ID classes, and score an image by its similarity to the ID
 names against that to these words. A word that names an ID class pulls ID images to the wrong side; a word
-that names a class of an OOD set tells the detector what it is tested on.
+that names a class of an OOD set reveals the test set to the detector.
 
 An encoder reads a word, not a synset. A word is read as the first of its senses, WordNet's most frequent:
 it *equals*, is *below* or is *above* an ID class by that sense. A word that is the name of an ID class only
-in another sense, or is no noun, is a *namesake*, whatever its first sense is below or above. A word *names* a
-class of an OOD set if it is one of the class's names, in any sense, or if its first sense is the class's
-synset.
+in another sense, or is not a noun, is a *namesake*, whatever its first sense is below or above. A word
+*names* a class of an OOD set if it is one of the class's names, in any sense, or if its first sense is the
+class's synset.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ def audit_negatives(
     words : a file with a word a line, or a table (TSV, or CSV by its ending) with a column ``word``, or the
         words themselves. Words whose column ``kind`` is not ``noun`` are compared by name only.
     known : the ID classes, as of `audit_classes`.
-    ood : lists of classes as of `audit_classes` (``ssb-hard``), or benchmarks, whose near and far groups are
-        taken; by default those of every benchmark with these ID classes, without subsets of one another.
+    ood : lists of classes as for `audit_classes` (``ssb-hard``), or benchmarks, for their near and far
+        groups; default: every benchmark with these ID classes, except sets contained in another set.
     column : the column of the words, by name.
     taxonomy : default the embedded WordNet 3.0. manifests : folder of manifests, else the usual ones.
 
     Raises
     ------
     UnknownNameError : no such list or benchmark.
-    DataError : a file without words, no ID class with a synset, or two OOD sets of one name.
+    DataError : a file without words, no ID class with a synset, or two OOD sets with the same name.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def _count(index: _NameIndex, rows: Sequence[NegativeWord]) -> OodSetCount:
 
 
 def _ood_sets(names: Iterable[str], taxonomy: Taxonomy, manifests: Path | None) -> Iterator[ClassList]:
-    """Yield the class list of each name, or those of the near and far groups of a benchmark."""
+    """Yield the class list of each name, or a benchmark's near and far groups as class lists."""
     for name in names:
         is_benchmark = not is_group(name, manifests) and has_manifest(name, manifests)
         if is_benchmark:

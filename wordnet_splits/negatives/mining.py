@@ -1,8 +1,8 @@
 """Mine negative words from WordNet: nouns at least a margin of edges away from every ID class.
 
 NegLabel (Jiang et al., ICLR 2024, section 3.2) takes the nouns and adjectives whose text embeddings are least
-similar to those of the ID names; what the words mean is not asked, so that some are ID classes. Here WordNet
-decides what may be taken, and the order is by distance, or by NegLabel's rule on given embeddings.
+similar to the ID names' embeddings; it ignores meaning, so that some words are ID classes. Here WordNet
+selects the candidates, and the order is by distance, or by NegLabel's rule on given embeddings.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def mine_negatives(
 ) -> list[str]:
     """Return nouns of WordNet that are far from every ID class, as negative words.
 
-    A noun is a candidate if its first sense is a kind of ``below``, is no instance (Lake Superior), and lies
-    ``margin`` edges or more from every ID class, and if it has no relation to one (`audit_negatives`).
+    A noun is a candidate if its first sense is a kind of ``below``, is not an instance (Lake Superior), is
+    ``margin`` edges or more from every ID class, and is related to no ID class (`audit_negatives`).
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def neglabel_distance(
 
 
 def _is_instance(wnid: str, taxonomy: Taxonomy) -> bool:
-    """Say whether a synset is an instance of another, as Lake Superior is of lake."""
+    """Return whether a synset is an instance of another, as Lake Superior is an instance of lake."""
     node = taxonomy.index(wnid)
     graph = taxonomy.graph
     return bool(graph.instance[graph.parent_indptr[node] : graph.parent_indptr[node + 1]].any())

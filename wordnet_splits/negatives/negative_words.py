@@ -47,7 +47,7 @@ class WordList:
 
         Raises
         ------
-        OutputError : the file is that of the list, or cannot be written.
+        OutputError : the file is the list's own, or cannot be written.
         """
         if self.path is not None and path.exists() and path.samefile(self.path):
             raise OutputError("is the list itself", where=str(path), hint="give another file")
@@ -66,7 +66,8 @@ def read_words(words: str | Path | Iterable[str], column: str | None = None) -> 
 
     Raises
     ------
-    DataError : no words, too many, a word that is no text, or a table without the column or a word in a row.
+    DataError : no words, too many words, a word that is not text, or a table without the column or with a
+        row that lacks a word.
     """
     path: Path | None = None
     if isinstance(words, str | Path):

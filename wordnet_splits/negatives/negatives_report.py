@@ -140,7 +140,7 @@ class NegativesAudit(Tabular):
 
     @property
     def blind(self) -> tuple[str, ...]:
-        """The words that name no class of an OOD set, in the list's order."""
+        """The words that do not name a class of an OOD set, in the list's order."""
         return tuple(word.word for word in self.words if not word.names)
 
     def write_clean(self, path: str | Path) -> None:
@@ -148,7 +148,7 @@ class NegativesAudit(Tabular):
         self.word_list.write(Path(path), {word.line for word in self.words if word.relation is not None})
 
     def write_without_test_names(self, path: str | Path) -> None:
-        """Write the lines of the list whose words name no class of an OOD set."""
+        """Write the lines of the list, except for words that name a class of an OOD set."""
         self.word_list.write(Path(path), {word.line for word in self.words if word.names})
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
@@ -177,7 +177,7 @@ class NegativesAudit(Tabular):
 
         Raises
         ------
-        MissingPackageError : matplotlib is not installed. DataError : there is no OOD set.
+        MissingPackageError : matplotlib is not installed. DataError : the audit has no OOD set.
         OutputError : the file cannot be written.
         """
         plotting.check_output(path, "the plot of negative words")
