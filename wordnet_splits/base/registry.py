@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
@@ -45,10 +46,21 @@ class Registry(Generic[T]):
     folder : package whose modules define the shipped objects; "" for none.
     group : group of the entry points of other packages.
     pattern : regular expression of a whole name.
+    rooms : package whose subpackages may each have a module ``room_module`` with further shipped objects.
     """
 
-    def __init__(self, kind: str, folder: str, group: str, *, pattern: re.Pattern[str] = NAME) -> None:
+    def __init__(
+        self,
+        kind: str,
+        folder: str,
+        group: str,
+        *,
+        pattern: re.Pattern[str] = NAME,
+        rooms: str = "",
+        room_module: str = "",
+    ) -> None:
         self.kind, self.folder, self.group, self.pattern = kind, folder, group, pattern
+        self.rooms, self.room_module = rooms, room_module
         self._entries: dict[str, T] = {}
         self._aliases: dict[str, str] = {}
         self._shipped: set[str] = set()
@@ -61,7 +73,9 @@ class Registry(Generic[T]):
 
         def decorate(implementation: Implementation) -> Implementation:
             entry: Any = implementation if make is None else make(implementation)
-            self.add(name, entry, shipped=defined_in(implementation, self.folder), aliases=aliases)
+            self.add(
+                name, entry, shipped=defined_in(implementation, self.rooms or self.folder), aliases=aliases
+            )
             return implementation
 
         return decorate
@@ -172,6 +186,12 @@ class Registry(Generic[T]):
         if self.folder and not self._folder_is_loaded:
             for module in iter_modules(import_module(self.folder).__path__, f"{self.folder}."):
                 import_module(module.name)
+            for module in (
+                iter_modules(import_module(self.rooms).__path__, f"{self.rooms}.") if self.rooms else ()
+            ):
+                name = f"{module.name}.{self.room_module}"
+                if module.ispkg and find_spec(name) is not None:
+                    import_module(name)
             self._folder_is_loaded = True  # after the imports, which may look up a name themselves
 
     @cached_property

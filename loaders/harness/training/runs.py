@@ -22,11 +22,11 @@ from wordnet_splits.datasets.sources.roots import Roots
 
 from ...opening import PackedFolders
 from ..models.devices import current_ranks, get_device
+from ..models.sources.trained import METADATA
 from ..plugins import file_identity, import_object, user_errors
 from .callbacks import Callback
 from .checkpoints.choices import named_code
 from .checkpoints.files import (
-    METADATA,
     delete_state,
     load_checkpoint,
     portable_state,

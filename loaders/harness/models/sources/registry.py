@@ -76,7 +76,13 @@ class ModelSource(Protocol):
         """Load it, or raise a SplitsError."""
 
 
-SOURCES: Final = Registry[ModelSource]("source of models", str(__package__), "wordnet_splits.models")
+SOURCES: Final = Registry[ModelSource](
+    "source of models",
+    str(__package__),
+    "wordnet_splits.models",
+    rooms=str(__package__).removesuffix(".models.sources"),
+    room_module="model_source",
+)
 _suffixes: dict[str, str] = {}
 
 

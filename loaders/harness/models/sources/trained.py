@@ -1,4 +1,4 @@
-"""Networks that ``unknown-eval train`` wrote: ``trained:FOLDER``."""
+"""Folders of networks that ``unknown-eval train`` wrote, and the facts that such a network states."""
 
 from __future__ import annotations
 
@@ -7,32 +7,11 @@ from typing import Any
 
 from wordnet_splits.base.errors import DataError
 
-from ...training.checkpoints.files import METADATA, load_checkpoint
 from ..transforms import Normalise
-from .registry import LoadedModel, ModelRequest, register_model_source
 
 PREFIX = "trained:"
-
-
-@register_model_source("trained")
-def trained_network(name: str, request: ModelRequest) -> LoadedModel:
-    """Load a trained network; its classes are those of its training.
-
-    Raises
-    ------
-    DataError : there is no finished model, or weights are given in addition.
-    """
-    if request.weights is not None:
-        raise DataError("a trained model has weights of its own", where=PREFIX + name)
-    module = load_checkpoint(name, trust=request.trust)
-    benchmark, run = module.metadata["benchmark"]["name"], module.metadata["run"]
-    return LoadedModel(
-        f"{benchmark}/{run}",
-        module,
-        repr(module),
-        series=f"{benchmark}/{module.metadata['series']}",
-        **training_facts(module),
-    )
+METADATA = "model.json"
+"""File of a folder that `unknown-eval train` has finished."""
 
 
 def training_facts(module: Any) -> dict[str, Any]:

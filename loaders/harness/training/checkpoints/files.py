@@ -24,6 +24,7 @@ from wordnet_splits.base.schemas import read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, read_bytes
 from wordnet_splits.base.user_code import require_trusted_name
 
+from ...models.sources.trained import METADATA
 from ...models.weights import check_state, load_tensors, load_weights
 from ..methods import Method, Network, get_method
 from .choices import named_code
@@ -31,7 +32,7 @@ from .networks import build_network
 from .recipe import TrainingRecipe
 from .schema import SCHEMA, TrainedModel
 
-WEIGHTS, METADATA, STATE = "model.pt", "model.json", "training.pt"
+WEIGHTS, STATE = "model.pt", "training.pt"
 STATE_KEYS = {"trainer", "history", "best", "earlier_machines", "request"}
 LARGEST = 16 * GiB
 AGAIN = "delete it and train again"
