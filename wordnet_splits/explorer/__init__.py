@@ -1,4 +1,4 @@
-"""The explorer: benchmarks, classes, audits and results as a folder of pages that needs no server."""
+"""The explorer: benchmarks, classes, audits and results as a folder of static pages."""
 
 from __future__ import annotations
 

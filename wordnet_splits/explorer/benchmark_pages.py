@@ -29,7 +29,7 @@ MEASURES = ("path", "wup", "lch", "mean")
 def index_entry(manifest: Manifest) -> dict[str, Any]:
     """Return the entry of a benchmark in the index.
 
-    Benchmarks of one ``family`` build the same paper; those of one ``draw`` are variants of one benchmark.
+    Benchmarks with the same ``family`` build the same paper; with the same ``draw``, they are variants.
     """
     recipe = load_recipe(manifest)
     rooted = sorted(name for name in recipe.sources if source_class(name, recipe.datasets).rooted)
@@ -60,7 +60,7 @@ def index_entry(manifest: Manifest) -> dict[str, Any]:
 
 
 def _about(about: About) -> dict[str, Any]:
-    """Return what the author says of a benchmark, with the spoken name of each author."""
+    """Return the author's description of a benchmark, with the full name of each author."""
     authors = [
         {"name": author.full_name, "orcid": author.orcid, "affiliation": author.affiliation}
         for author in about.authors
@@ -113,7 +113,7 @@ def benchmark_page(manifest: Manifest, synsets: SynsetNumbers, samples: Samples)
 
 
 def _rule_sentences(manifest: Manifest, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the rule of each class in words; of a class in no set, those of all sets that could take it."""
+    """Return each class's rule in words; a class outside all sets gets every rule that could take it."""
     recipe = load_recipe(manifest)
     by_group = {group.name: _rule_sentence(group) for group in recipe.group}
     by_source: dict[str, list[str]] = {}

@@ -30,7 +30,7 @@ def rounded(value: Any) -> Any:
 
 
 class SynsetNumbers:
-    """Numbers of synsets, in the order in which they are first used: pages refer to synsets by number."""
+    """Numbers of synsets, in order of first use: pages refer to synsets by number."""
 
     def __init__(self, taxonomy: Taxonomy) -> None:
         self.taxonomy = taxonomy

@@ -47,7 +47,7 @@ def distances_page(manifests: Sequence[Manifest]) -> dict[str, Any]:
 
 
 def fidelity_page() -> dict[str, Any]:
-    """Return every figure of the papers beside ours."""
+    """Return every figure of the papers next to ours."""
     return {"rows": to_columns(("paper", "what", "published", "ours", "why"), fidelity_rows().rows())}
 
 

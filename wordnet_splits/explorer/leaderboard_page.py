@@ -48,7 +48,7 @@ NOT_OF_SCORES: dict[str, dict[str, str | None]] = {
         "better": None,
     },
 }
-"""Values in results that are not metrics of scores; ``better`` is None where neither end is."""
+"""Values in results that are not metrics of scores; ``better=None`` marks values without a better end."""
 NOISE = frozenset({"gaussian", "uniform"})
 """Sources of generated images."""
 SET = ("group", "role", "scored", "expected", "seen", "listed")
@@ -98,15 +98,15 @@ class _Tables(BaseModel):
 def leaderboard_page(folder: Path, benchmarks: Sequence[Manifest]) -> dict[str, Any]:
     """Return the entries below a folder, their figures, and the refused entries, with the reasons.
 
-    Entries of other benchmarks than those of the site are counted and left out.
+    Entries of benchmarks outside the site are counted and left out.
 
     Parameters
     ----------
-    benchmarks : those of the site.
+    benchmarks : the site's benchmarks.
 
     Raises
     ------
-    DataError : there is no entry, or all are refused.
+    DataError : the folder has no entry, or all are refused.
     """
     manifests = {manifest.name: manifest for manifest in benchmarks}
     elsewhere = 0
@@ -168,7 +168,7 @@ def _description(title: str, *, higher: bool) -> dict[str, str | None]:
 
 
 def fpr_metric(benchmark: str) -> str:
-    """Return the FPR95 that a benchmark's paper reports: OOD is positive in OpenOOD's, ID in the others."""
+    """Return the FPR95 that a benchmark's paper reports: OOD is positive in OpenOOD, otherwise ID."""
     return f"fpr95_{'ood' if benchmark.startswith('openood-') else 'id'}_positive"
 
 
@@ -178,7 +178,7 @@ def _draw_of(benchmark: str) -> str:
 
 
 def _is_of(entry: LeaderboardEntry, manifests: Mapping[str, Manifest]) -> bool:
-    """Return whether an entry is on one of some benchmarks, in any version of it."""
+    """Return whether an entry evaluates one of the benchmarks, in any version."""
     facts = entry.facts
     manifest = manifests.get(_draw_of(facts.benchmark))
     if manifest is None:
@@ -229,7 +229,7 @@ def _figures(folder: Path, entry: LeaderboardEntry) -> tuple[list[dict[str, Any]
 
     Raises
     ------
-    DataError : the results are not those of the entry, or are empty.
+    DataError : the results belong to another entry, or are empty.
     """
     _check_digest(folder / ABOUT, entry.facts.about)
     sealed = read_sealed(folder / ABOUT, _Tables, hint="make check-results")

@@ -72,7 +72,7 @@ def write_samples(manifest: Manifest, site: Path, roots: Roots | None, per_class
 
     Parameters
     ----------
-    roots : those of the command line; others are in the environment and in ``roots.toml``.
+    roots : the roots on the command line; the environment and ``roots.toml`` may add roots.
     per_class : largest number of pictures of a class.
 
     Raises
@@ -107,8 +107,8 @@ def write_samples(manifest: Manifest, site: Path, roots: Roots | None, per_class
 def _may_show(info: SourceInfo, declaration: Declaration | None, authors: Sequence[Author]) -> bool:
     """Return whether pictures may be shown: by the licence, or because the dataset is the author's own.
 
-    A declared dataset is the author's own if it shares an author with the benchmark, or if it names neither
-    licence nor authors and is no dataset of the Hub.
+    A declared dataset is the author's own if it shares an author with the benchmark, or if it has no licence
+    and no authors and is not a dataset on the Hub.
     """
     if declaration is not None:
         if set(declaration.about.authors) & set(authors):
@@ -134,7 +134,7 @@ def _credit(info: SourceInfo, declaration: Declaration | None) -> dict[str, str]
 def _write_source(
     manifest: Manifest, source: Source, site: Path, per_class: int
 ) -> Mapping[ClassKey, list[str]]:
-    """Write the thumbnails of one source and return their files by class."""
+    """Write the thumbnails of a source and return their files by class."""
     digest_of: dict[str, dict[str, Any]] = {}
     for part in manifest.parts:
         if manifest.source_of(part[1]) == source.name:

@@ -19,8 +19,8 @@ def class_tree(wnids: Sequence[str | None], synsets: SynsetNumbers) -> Columns:
 
     Returns
     -------
-    ``synset``, ``label`` (where there is no synset), ``parent`` (an earlier row, -1 for the roots)
-    and ``rows`` (those of ``wnids`` that are this synset).
+    ``synset``, ``label`` (for a class without synset), ``parent`` (an earlier row, -1 for the roots)
+    and ``rows`` (positions of this synset in ``wnids``).
     """
     rows_of: dict[str, list[int]] = {}
     for row, wnid in enumerate(wnids):
@@ -41,7 +41,7 @@ def class_tree(wnids: Sequence[str | None], synsets: SynsetNumbers) -> Columns:
 def reduced_tree(wnids: Iterable[str], taxonomy: Taxonomy) -> list[tuple[str, int]]:
     """Return synsets and the branchings above them, each with the position of its parent in the list.
 
-    Depth first, siblings by name. Parents are those of ImageNet's tree, where a synset has one.
+    Depth first, siblings by name. A synset's parent comes from ImageNet's tree if it has a parent there.
     """
     tree = taxonomy.tree()
     classes = set(wnids)
@@ -76,6 +76,6 @@ def reduced_tree(wnids: Iterable[str], taxonomy: Taxonomy) -> list[tuple[str, in
 
 
 def _parent(wnid: str, tree: Taxonomy, taxonomy: Taxonomy) -> str | None:
-    """Return a synset's parent in the tree; of an instance, which has none there, the first in the graph."""
+    """Return a synset's parent in the tree, or its first in the graph if it has no parent in the tree."""
     parents = tree.parents(wnid) or taxonomy.parents(wnid)
     return parents[0] if parents else None

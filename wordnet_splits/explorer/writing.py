@@ -34,7 +34,7 @@ from wordnet_splits.explorer.sample_images import PICTURES_PER_CLASS, Samples, c
 from wordnet_splits.wordnet.taxonomy import load
 
 INDEX: Final = "data/index.js"
-"""File by which a folder is recognised as a site."""
+"""File that marks a folder as a site."""
 DOWNLOADS: Final = "download"
 
 
@@ -44,9 +44,9 @@ class Site(Jsonable):
 
     Attributes
     ----------
-    pages : pages beside those of the benchmarks: ``distances``, ``audit``, ...
+    pages : pages other than benchmarks: ``distances``, ``audit``, ...
     files, bytes : number of files, and their size.
-    withheld : a sentence for each source of which no pictures are shown, where pictures were asked for.
+    withheld : a sentence for each source whose pictures were requested but may not be shown.
     """
 
     out: Path
@@ -166,7 +166,7 @@ def _named_pages(
 def _all_pages(
     loaded: Sequence[Manifest], synsets: SynsetNumbers, results: Path | None, audit: Path | None
 ) -> Pages:
-    """Yield the pages beside all benchmarks; results and audits, which may be damaged, first."""
+    """Yield the pages other than benchmarks; results and audits, which may be damaged, first."""
     checkout = shipped_folder()
     entries = results or checkout / "results"
     if results is not None or entries.is_dir():
@@ -180,13 +180,13 @@ def _all_pages(
 
 
 def write_download(manifest: Manifest, site: Path) -> dict[str, Any] | None:
-    """Write the files of a benchmark as one archive below a site, unless it comes with this program.
+    """Write the files of a benchmark as an archive below a site, unless it comes with this program.
 
     The archive depends on the files alone: its entries have no dates.
 
     Returns
     -------
-    Path below the site, bytes and SHA-256 of the archive, and None if there is none.
+    Path below the site, bytes and SHA-256 of the archive; None for a benchmark without an archive.
     """
     if is_shipped(load_recipe(manifest)) or manifest.folder is None:
         return None
@@ -204,7 +204,7 @@ def write_download(manifest: Manifest, site: Path) -> dict[str, Any] | None:
 
 
 def _copy_assets(folder: Path) -> None:
-    """Copy the files of the pages: ``index.html`` to the top, the others into ``assets/``."""
+    """Copy the files of the pages: ``index.html`` to the top, other files into ``assets/``."""
     assets = package_files("wordnet_splits") / "data" / "site"
     (folder / "assets").mkdir()
     for asset in sorted(assets.iterdir(), key=lambda asset: asset.name):
