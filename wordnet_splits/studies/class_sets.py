@@ -31,7 +31,7 @@ Line = tuple[str, ...]
 
 @dataclass(frozen=True)
 class SetClass:
-    """A class of a set: its ``place`` in the group, the ``superclass`` by which the rule took it, and why."""
+    """A class of a set: its ``place`` in the group, the ``superclass`` that matched the rule, and why."""
 
     group: str
     place: int
@@ -44,7 +44,7 @@ class SetClass:
 
 @dataclass(frozen=True)
 class Difference:
-    """A class with other columns in a published list than here; "" if it is absent from one of them."""
+    """A class with other columns in a published list than here; "" for a list that lacks the class."""
 
     class_id: str
     name: str
@@ -70,7 +70,7 @@ class ClassSet(Tabular):
 
     @property
     def published(self) -> PublishedList:
-        """The published list; RecipeError if the recipe names none."""
+        """The published list; RecipeError if the recipe has no published list."""
         if self.recipe.published_list is None:
             raise RecipeError("rebuilds no published list", where=self.recipe.name)
         return self.recipe.published_list
@@ -89,7 +89,7 @@ class ClassSet(Tabular):
 
     @property
     def same(self) -> bool:
-        """Whether the SHA-256 of the list equals that of the published list."""
+        """Whether the list and the published list have the same SHA-256."""
         return list_sha256(self.lines(), ordered=self.published.ordered) == self.published.sha256
 
     def differences(self, published: Iterable[Line]) -> Records[Difference]:
@@ -116,7 +116,7 @@ class ClassSet(Tabular):
         return Records(rows)
 
     def _by_class(self, lines: Iterable[Line]) -> dict[str, str]:
-        """Return class -> its other published columns, ``listed`` if there are none."""
+        """Return class -> its other published columns, ``listed`` if it has no others."""
         at = self.published.columns.index("class_id")
         return {line[at]: " ".join(line[:at] + line[at + 1 :]) or "listed" for line in lines}
 
@@ -133,10 +133,10 @@ class ClassSet(Tabular):
 
 @dataclass(frozen=True)
 class SetRow:
-    """One set in the table of all: our classes, and how many differ from what is published.
+    """A set in the table of all sets: our classes, and how many differ from the published list.
 
-    ``checked`` is ``same`` where the SHA-256 of our list is that of the published one, ``differs`` where it
-    is not; how many differ is then what the recipe says, and `ClassSet.differences` shows them.
+    ``checked`` is ``same`` if our list and the published list have the same SHA-256, and ``differs``
+    otherwise; the number of differences is then the recipe's, and `ClassSet.differences` lists them.
     """
 
     name: str
@@ -243,7 +243,7 @@ def _evidence(verdict: Verdict, source: str, class_id: str, group: str, membersh
 
 
 def _superclass(verdict: Verdict) -> str:
-    """Return the synset at or below which the rule took a class, "" if there is none."""
+    """Return the synset that a rule matched, equal to the class or above it; "" without such a match."""
     return next((via.wnid or "" for via in verdict.via if via.relation in ("equal", "ancestor")), "")
 
 

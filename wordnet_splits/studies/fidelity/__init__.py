@@ -1,1 +1,1 @@
-"""Published figures compared with those of this package."""
+"""Published figures compared with this package's figures."""

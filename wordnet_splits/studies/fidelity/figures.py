@@ -1,4 +1,4 @@
-"""Published figures compared with those of our rules, with an explanation of each difference."""
+"""Published figures compared with our rules' figures, with an explanation of each difference."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def published_classes(list_name: str) -> dict[str, str]:
 
 
 def differing_classes(membership: Membership, published: dict[str, str]) -> int:
-    """Count the classes that are in another group here than in a published list, or in only one of them."""
+    """Count the classes with different groups here and in a published list, and classes in only one."""
     group_by_class = {c: group for group, classes in membership.groups.items() for c in classes}
     return sum(group_by_class.get(c) != published.get(c) for c in group_by_class.keys() | published.keys())
 

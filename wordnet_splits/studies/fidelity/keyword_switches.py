@@ -33,12 +33,12 @@ SWITCHES: tuple[Switch, ...] = (
     Switch("subtree only", nodes="subtree"),
     *(Switch(f"without {kind}", kinds=tuple(k for k in KINDS if k != kind)) for kind in KINDS),
 )
-"""The default, and each switch in turn."""
+"""The default, and each switch alone."""
 
 
 @dataclass(frozen=True)
 class SwitchRow:
-    """Classes kept with one switch, by source, and the number of their images (None if not all are known)."""
+    """Classes kept under a switch, by source, and the number of their images (None if not all are known)."""
 
     switch: str
     kept: dict[str, tuple[str, ...]]

@@ -1,7 +1,7 @@
 """Re-evaluate the rules of a benchmark under another hierarchy or another WordNet.
 
 Random draws do not depend on WordNet: a rule that draws from the classes it accepts is treated as taking all
-of them, so that classes are compared by the group they are candidates for.
+classes, so that classes are compared by the group they are candidates for.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Rewrite = Callable[[Group, ClassRule, list[str], Context], ClassRule]
 class Alternative:
     """A taxonomy to apply rules to, and the mapping of synsets into it.
 
-    ``synset`` maps a synset of WordNet 3.0 to one of the taxonomy, None if there is none.
+    ``synset`` maps a synset of WordNet 3.0 to a synset of the taxonomy, None if it has no counterpart.
     """
 
     taxonomy: Taxonomy
@@ -123,7 +123,7 @@ def operators(test: Expression) -> Iterator[str]:
 
 
 def readings_used(recipe: Recipe) -> dict[str, frozenset[str]]:
-    """Return group -> kinds of readings on which its rule depends, directly or through other groups."""
+    """Return group -> kinds of readings that its rule depends on, directly or through other groups."""
     kinds: dict[str, frozenset[str]] = {}
     registered = OPERATORS
     for group in recipe.group:
@@ -140,8 +140,8 @@ class Outcome:
     Attributes
     ----------
     groups : classes by group, before ``drop_leaks``.
-    offered_to : class -> the groups to which it was offered.
-    leak_indexes : group -> the classes of other groups with which its classes may leak.
+    offered_to : class -> the groups that it was offered to.
+    leak_indexes : group -> the classes of other groups that its classes may leak with.
     dropped : classes that ``drop_leaks`` removes.
     idle : groups whose rule the reading cannot change.
     """

@@ -29,7 +29,7 @@ FAMILIES = {
     "wup": ("wup", "wup_wn", "wup_perl"),
     "mean": ("mean", "mean_nltk", "mean2"),
 }
-"""Reading -> measures that order pairs (nearly) alike; path and lch depend on the distance alone."""
+"""Reading -> measures that give (nearly) the same order of pairs; path and lch use only the distance."""
 MEASURE_OF = {"path": "path", "wup": "wup_wn", "mean": "mean"}
 """Reading -> the measure used for it."""
 ACCEPTS_FAR = ("clear_of",)
@@ -119,7 +119,7 @@ def by_measure(recipe: Recipe, measure: str, taxonomy: Taxonomy) -> Outcome:
 
     Each nearness operator is replaced by a bound on the similarity to its operand. The bound accepts as many
     of the offered classes as the operator does, or the closest possible number if similarities are tied, the
-    smaller of two. Classes without a synset are not counted. A rule that calls none or all of them near is
+    smaller of two. Classes without a synset are not counted. A rule that calls none or all classes near is
     ``idle``, because no measure can change it.
     """
     shares: dict[str, list[int]] = {}

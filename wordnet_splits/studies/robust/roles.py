@@ -38,7 +38,7 @@ NO_WORDNET = "no rule on WordNet decides its role"
 NO_READING = "no reading applies to it"
 OWN_COLUMNS = "benchmark source class_id name role candidate group robust:double why"
 BUILT_IN = (SENSE, HIERARCHY, *readings.FAMILIES)
-"""Readings that need no other data."""
+"""Readings that use only embedded data."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class RobustClass:
 
 @dataclass(frozen=True)
 class Robust(Tabular):
-    """The classes of one or more benchmarks under every reading.
+    """The classes of the benchmarks under every reading.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Robust(Tabular):
     notes: tuple[str, ...]
 
     def rows(self) -> Sequence[dict[str, Any]]:
-        """Return one row per class, with one column per reading."""
+        """Return a row per class, with a column per reading."""
         return [
             {key: value for key, value in vars(item).items() if key not in ("readings", "turning_sense")}
             | {name: item.readings[name] for name in self.names}
