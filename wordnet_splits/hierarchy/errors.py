@@ -43,7 +43,7 @@ class AnswerErrors:
 
     @property
     def correct(self) -> Flags:
-        """Whether the answer is the truth or lies above it."""
+        """Whether the answer is the true node or an ancestor."""
         return np.asarray(self.over == 0)
 
     @property

@@ -29,7 +29,7 @@ class ClassHierarchy:
     Attributes
     ----------
     taxonomy : the graph, or its projection to a tree.
-    classes : the synsets of each class; a class of several lies below each of them.
+    classes : the synsets of each class; a class with several synsets is below each synset.
     wnids : the nodes. covers : (nodes, K) whether a node covers a class. depths : (nodes,) longest chain of
         edges from the root.
     """
@@ -46,7 +46,7 @@ class ClassHierarchy:
 
         Raises
         ------
-        DataError : fewer than two classes, one without a synset, or no node that covers all of them.
+        DataError : fewer than two classes, a class without a synset, or no node that covers all classes.
         TaxonomyError : a synset is not in the taxonomy.
         """
         taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
@@ -89,7 +89,7 @@ class ClassHierarchy:
 
     @cached_property
     def inner(self) -> Flags:
-        """Whether a node (nodes,) is no class itself: the answers for an image of none of the classes."""
+        """Whether a node (nodes,) is not a class itself: the answers for an image outside all classes."""
         leaves = {wnid for wnids in self.classes for wnid in wnids}
         return np.array([wnid not in leaves for wnid in self.wnids])
 

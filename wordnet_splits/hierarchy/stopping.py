@@ -1,4 +1,4 @@
-"""Stopping rules: the node at which a classifier answers, from the probabilities of its classes.
+"""Stopping rules: select a classifier's answer, a node, from the probabilities of its classes.
 
 Ties of merit go to the most probable node, and among nodes that cover the same classes to the deepest.
 
@@ -32,7 +32,7 @@ _SPELLING = re.compile(r"(\w+)(?:\[(\w+)=([-+.\w]+)\])?")
 
 
 class Rule(ABC):
-    """A stopping rule of one parameter; ``curve`` are its values along a specificity-accuracy curve."""
+    """A stopping rule with a parameter; ``curve`` has its values along a specificity-accuracy curve."""
 
     name: ClassVar[str]
     parameter: ClassVar[str]
@@ -156,7 +156,7 @@ class Conformal(Rule):
     def merit(
         self, hierarchy: ClassHierarchy, probabilities: Floats, posteriors: Floats, calibration: Floats
     ) -> Floats:
-        """Return the information of the nodes that cover the whole set; the greatest is that of its LCS."""
+        """Return the information of the nodes that cover the whole set; its LCS has the greatest."""
         rank = Promise.of(self.error, len(calibration), where=self.label).rank
         sets = probabilities >= calibration[rank - 1]
         sets[np.arange(len(sets)), probabilities.argmax(axis=1)] = True
