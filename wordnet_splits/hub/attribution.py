@@ -1,4 +1,4 @@
-"""Authors and terms of published benchmarks: those of ``[about]``, and this project's of its own."""
+"""Authors and terms of published benchmarks: from ``[about]``, or this project's for shipped benchmarks."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PROJECT: Final = About(
     url=HOME,
     date="2026-11-20",
 )
-"""What is known about the benchmarks that are shipped."""
+"""Authors and terms of the shipped benchmarks."""
 
 
 def about_of(manifest: Manifest) -> About:
-    """Return the ``[about]`` of a benchmark; of a shipped one, which has none, that of this project."""
+    """Return the ``[about]`` of a benchmark; a shipped benchmark without it gets this project's."""
     about = manifest.data.about
     return PROJECT if not about.as_dict() and is_shipped(load_recipe(manifest)) else about
 
@@ -34,7 +34,7 @@ def check_attributed(manifest: Manifest, metadata: Mapping[str, Any]) -> None:
 
     Parameters
     ----------
-    metadata : of the ``README.md`` beside the benchmarks, whose ``license`` counts as the licence.
+    metadata : metadata of the ``README.md`` next to the benchmarks; its ``license`` counts as the licence.
     """
     absent = [key for key in ASKED_TO_PUBLISH if key in about_of(manifest).absent]
     if "license" in metadata and "licence" in absent:
@@ -55,7 +55,7 @@ def licence_address(licence: str) -> str:
 
 
 def front_matter(manifests: Sequence[Manifest]) -> dict[str, Any]:
-    """Return what the metadata of a card says of the authors and terms of benchmarks, without doubles."""
+    """Return a card's metadata on the authors and terms of benchmarks, without duplicates."""
     abouts = [about_of(manifest) for manifest in manifests]
     names = list(dict.fromkeys(about.licence for about in abouts if about.licence))
     ids = list(dict.fromkeys((name in licences() and licences()[name].hub) or "other" for name in names))
@@ -77,12 +77,12 @@ def front_matter(manifests: Sequence[Manifest]) -> dict[str, Any]:
 
 
 def citation_cff(manifests: Sequence[Manifest], name: str, url: str | None) -> str:
-    """Return the text of ``CITATION.cff``: of one benchmark, or of a repository with a reference to each.
+    """Return the text of ``CITATION.cff`` for a benchmark, or for a repository with a reference to each.
 
     Parameters
     ----------
-    name : of the repository.
-    url : where it is published, if that is known; a benchmark's own address takes precedence.
+    name : name of the repository.
+    url : address where it is published, if any; a benchmark's own address takes precedence.
     """
     yaml = need("yaml", "hub", where=CITATION)
     works = [_cff_work(manifest, url) for manifest in manifests]

@@ -29,7 +29,7 @@ and why: made and checked by [wordnet-splits](https://pypi.org/project/wordnet-s
 `image_id` names the image in every copy of its source.
 """
 FOLDER = "FOLDER"
-"""What the card of a folder calls it."""
+"""Placeholder for the path of a folder in its card."""
 YAML_WIDTH = 1000
 """Longest YAML line in letters, so that none is folded."""
 
@@ -69,7 +69,7 @@ def _configs(release: Release) -> Iterator[dict[str, Any]]:
 
 
 def _example(release: Release) -> tuple[Manifest, str, str]:
-    """Return a benchmark with images, and a split and a group of it."""
+    """Return a benchmark, preferably with images, and a split and a group in it."""
     candidates = [manifest for manifest in release.benchmarks if manifest.parts] or list(release.benchmarks)
     split, group = next(iter(candidates[0].parts), ("test", "GROUP"))
     return candidates[0], split, group
@@ -158,7 +158,7 @@ def _benchmark(manifest: Manifest) -> str:
 
 
 def _about(about: About) -> Iterator[str]:
-    """Yield what the author says of a benchmark: a paragraph, and a line for each key that has a value."""
+    """Yield the author's description of a benchmark: a paragraph, and a line for each key with a value."""
     if about.description:
         yield from (markdown_text(about.description), "")
     facts = {

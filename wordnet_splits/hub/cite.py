@@ -14,11 +14,11 @@ def cite_benchmark(benchmark: Recipe | Manifest | str | Path, *, manifests: Path
     """Return the BibTeX entries of a benchmark's paper, WordNet, its sources and this program, each key once.
 
     The benchmark itself, and the paper that describes it, come first where ``[about]`` names authors or has
-    the paper's BibTeX. The sources are those of its groups and those that its rules name, sorted by name.
+    the paper's BibTeX. The sources of its groups and the sources named in its rules follow, sorted by name.
 
     Parameters
     ----------
-    benchmark : a recipe or manifest, or the name, path or address of one.
+    benchmark : a recipe or manifest, or its name, path or address.
 
     Raises
     ------

@@ -37,7 +37,7 @@ CONTEXT: Final = {
     "name": {"@container": "@language"},
     "prov": "http://www.w3.org/ns/prov#",
 }
-"""What the context of version 1.1 adds to that of version 1.0, and the namespace of provenance."""
+"""Additions of version 1.1 to the context of version 1.0, and the namespace of provenance."""
 
 MAX_FILE_BYTES: Final = 1 << 40
 TYPES: Final = {
@@ -76,8 +76,8 @@ def croissant_of(
 
     Parameters
     ----------
-    metadata : of the card: ``license`` of the tables, and ``date_published`` (YYYY-MM-DD); they take
-        precedence over those of ``[about]``.
+    metadata : metadata of the card: ``license`` of the tables, and ``date_published`` (YYYY-MM-DD); they
+        take precedence over ``[about]``.
     url : where the benchmark is published; the address in ``[about]`` takes precedence.
 
     Raises

@@ -1,4 +1,4 @@
-"""Entries of the leaderboard: the schema of ``entry.json``, the file beside the tables of results.
+"""Entries of the leaderboard: the schema of ``entry.json``, the file next to the tables of results.
 
 Author and commands are statements of the submitter. ``loaders.harness.leaderboard`` computes the facts from
 the results and the benchmark, both when an entry is written and when it is checked.
@@ -21,7 +21,7 @@ HUB_ROLES: Final = ("near", "far")
 """Metric and roles of a benchmark's tasks on the Hugging Face Hub, where a task is a leaderboard."""
 
 NAMES_TOLD: Final = "the negative words are names of"
-"""Part of the note of results whose vision-language model was told names of test classes."""
+"""Part of the note of results whose vision-language model received names of test classes."""
 
 FITTED_ON_OUTLIERS: Final = frozenset({"opengan", "oodl"})
 """Detectors that learn from OOD validation images."""
@@ -65,10 +65,10 @@ class Facts(EntryPart):
 
     Attributes
     ----------
-    about : SHA-256 of ``about.json``, which contains those of the tables.
+    about : SHA-256 of ``about.json``, which contains the tables' SHA-256.
     classes : the benchmark's fingerprint of its classes.
-    images : the fingerprint of all its images; None while some await their source, or if the benchmark is
-        not at hand.
+    images : the fingerprint of all its images; None while a source of images is missing, or if the benchmark
+        is not available.
     evaluation : the fingerprint of its transforms, normalisation, roles and views.
     sources : the fingerprint of the datasets that it carries; None if it carries none.
     sets : all test sets, by name, including those that should have been scored and were not.

@@ -1,4 +1,4 @@
-"""``eval.yaml``: what the Hugging Face Hub reads of a dataset repository that has leaderboards."""
+"""``eval.yaml``: the Hugging Face Hub's description of a dataset repository with leaderboards."""
 
 from __future__ import annotations
 

@@ -85,8 +85,8 @@ def publish(
     Parameters
     ----------
     address : the repository; None only with ``to``.
-    tag : the name that the commit gets; None gives none.
-    private : create a repository, if there is none, that only its owners see.
+    tag : tag of the commit; None for a commit without a tag.
+    private : if the repository does not exist, create it visible to its owners only.
     dry_run : only return what would be done.
 
     Raises
@@ -147,7 +147,7 @@ def publish_folder(
 
     Parameters
     ----------
-    address : the repository that the card names; without, it tells how to read a folder.
+    address : the repository that the card names; without it, the card explains how to read a folder.
     dry_run : only return what would be done.
 
     Raises
@@ -194,7 +194,7 @@ def _writing(to: Path, *, dry_run: bool) -> Iterator[None]:
 
 
 def _has_files(to: Path) -> bool:
-    """Say whether a folder that was published is to be replaced.
+    """Return whether ``to`` is a published folder, to be replaced.
 
     Raises
     ------

@@ -42,7 +42,7 @@ class PublishedFolder:
 
     Raises
     ------
-    ManifestError : there is no ``SHA256SUMS``, or it is malformed.
+    ManifestError : ``SHA256SUMS`` is absent or malformed.
     """
 
     def __init__(self, address: FolderAddress) -> None:
@@ -136,8 +136,8 @@ def published_address(text: str | Path, *, where: str) -> Address | FolderAddres
 
     Raises
     ------
-    SplitsError : of no such form; or a repository and a published folder here have this name.
-    ManifestError : there is no such folder.
+    SplitsError : another form; or a repository and a published folder here have this name.
+    ManifestError : the folder does not exist.
     """
     if isinstance(text, Path) or text.startswith(("/", "./", "../", "~")) or text in (".", ".."):
         return _folder_address(Path(text).expanduser())

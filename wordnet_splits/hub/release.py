@@ -34,8 +34,8 @@ class Release:
     Attributes
     ----------
     files : path in the repository -> file here; without the card.
-    metadata, about : of ``README.md`` beside the benchmarks; empty where there is none.
-    leaderboard : whether a repository of the Hub gets ``eval.yaml``, which asks for a leaderboard.
+    metadata, about : metadata and text of the ``README.md`` next to the benchmarks; empty without it.
+    leaderboard : whether a repository of the Hub gets ``eval.yaml``, which requests a leaderboard.
     framework : identifier of the evaluation framework in ``eval.yaml``, one that the Hub lists; optional.
     """
 
@@ -48,7 +48,7 @@ class Release:
 
     @property
     def title(self) -> str:
-        """Return what a card calls a release that no repository names."""
+        """The title of a release in a card without a repository."""
         return self.names[0] if len(self.names) == 1 else f"{len(self.names):,} benchmarks"
 
     @property
@@ -72,8 +72,8 @@ def collect_release(
 
     Raises
     ------
-    ManifestError : there is no manifest; one is of another draw or local, lacks images, holds a class whose
-        proposed synset nobody confirmed, lacks licence or authors, or does not verify; or two have one name.
+    ManifestError : no manifest is found; two have the same name; or a manifest is of another draw or local,
+        lacks images, licence or authors, has a class with an unconfirmed proposed synset, or does not verify.
     DataError : the metadata of ``README.md`` is not a YAML mapping.
     """
     folders = folders_at(parents)
@@ -134,7 +134,7 @@ def _parts(readme: str) -> tuple[dict[str, Any], str]:
 
 
 def folders_at(parents: Sequence[Path]) -> list[Path]:
-    """Return the folders of manifests at or below some folders. Raises ManifestError if there is none."""
+    """Return the folders of manifests at or below some folders. Raises ManifestError if none is found."""
     folders: list[Path] = []
     for folder in parents:
         inside = [folder] if (folder / "manifest.json").is_file() else _below(folder)
