@@ -21,7 +21,7 @@ _ADDRESS = re.compile(rf"({_PART}/{_PART})(?:@({_PART}))?(?:/([a-z0-9][a-z0-9-]*
 
 @dataclass(frozen=True)
 class Address:
-    """A dataset repository at a revision, or one benchmark of it.
+    """A dataset repository at a revision, or a single benchmark in it.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Address:
 
 @dataclass(frozen=True)
 class FolderAddress:
-    """A folder of published benchmarks with its ``SHA256SUMS``, and perhaps one benchmark of it.
+    """A folder of published benchmarks with its ``SHA256SUMS``, or a single benchmark in it.
 
     Attributes
     ----------

@@ -1,6 +1,7 @@
 """Dataset repositories of the Hub: files, tags and commits, through `huggingface_hub`.
 
-The library manages the token (``hf auth login``, ``HF_TOKEN``): it is never asked for, read or shown here.
+The library manages the token (``hf auth login``, ``HF_TOKEN``); this package never requests, reads or shows
+it.
 """
 
 from __future__ import annotations
@@ -182,9 +183,9 @@ class Repository:
     def commit(
         self, added: Mapping[str, Path], removed: Sequence[str], *, parent: str | None, message: str
     ) -> str:
-        """Add and remove files in one commit on the main branch, and return it.
+        """Add and remove files in a single commit on the main branch, and return it.
 
-        The Hub refuses if the branch is no longer at ``parent``.
+        The Hub refuses if the branch has moved from ``parent``.
         """
         library = self._library
         operations: list[Any] = [library.CommitOperationAdd(path, str(file)) for path, file in added.items()]
