@@ -46,7 +46,7 @@ def test_a_model_and_a_benchmark_give_the_table() -> None:
     (row,) = results.rows(metric="accuracy", detector="msp")
     title, columns, _, values = str(results).splitlines()[:4]
     assert title == tables(results)[0].title
-    assert columns.split()[:3] == ["detector", "ACC", "AURC"]
+    assert columns.split()[:3] == ["detector", "ACC", "AURC+OOD"]
     assert values.split()[:2] == ["msp", f"{100 * row['value']:.2f}"]
     assert repr(results) == "Results(digits: Sequential; msp)"
     assert f"<td>{100 * row['value']:.2f}</td>" in results._repr_html_()
