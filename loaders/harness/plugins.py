@@ -5,18 +5,19 @@ An error of a user's model, probe or detector is reported in one line; the origi
 
 from __future__ import annotations
 
-import inspect
-import math
-import operator
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from numbers import Integral, Real
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, cast, dataclass_transform, get_type_hints
 
-from wordnet_splits.base.errors import DataError, unknown
+import numpy as np
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as pydantic_dataclass
+
+from wordnet_splits.base.errors import DataError, SplitsError, unknown
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.base.user_code import USER_CODE_ERRORS as USER_CODE_ERRORS
@@ -29,18 +30,11 @@ from wordnet_splits.base.user_code import user_errors as user_errors
 LARGEST_MODULE = 1 << 28
 """Largest file of a module of code, in bytes."""
 Value = int | float | str | bool
+Class = TypeVar("Class")
 
-BOUNDS: Final[Mapping[str, tuple[str, Callable[[float, float], bool]]]] = {
-    "gt": ("above", operator.gt),
-    "ge": ("at least", operator.ge),
-    "lt": ("below", operator.lt),
-    "le": ("at most", operator.le),
-}
-"""Kind of a bound -> its words and its comparison."""
 _NAMED = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<parameters>[^\[\]]*)\])?")
-KINDS: Final[Mapping[type, type]] = {bool: bool, int: Integral, float: Real, str: str}
-"""Type of a parameter's default -> type of its values."""
-_TRUTH = {"true": True, "false": False}
+CONFIG: Final = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True, allow_inf_nan=False)
+"""Validation of parameters: numbers are finite, and no type is converted to another but int to float."""
 
 
 def file_identity(path: str) -> str:
@@ -95,116 +89,74 @@ def format_named(name: str, parameters: Mapping[str, Any]) -> str:
     return f"{name}[{','.join(items)}]" if parameters else name
 
 
-def convert(value: Any, default: Any, where: str) -> Any:
-    """Return a value, possibly text, as the type of its parameter's default.
+@dataclass_transform(frozen_default=True)
+def parameters(cls: type[Class]) -> type[Class]:
+    """Make a class a frozen pydantic dataclass whose fields are parameters.
 
-    The value is returned as it is where the default is not a number, text or truth value.
-
-    Raises
-    ------
-    DataError : the value cannot be converted.
+    Ranges are declared as in pydantic's models: ``PositiveFloat``, ``Annotated[float, Field(ge=0, lt=1)]``,
+    ``Literal["mean", "sum"]``. Making an instance raises DataError for an unknown parameter, a value of
+    another type, or one out of range.
     """
-    kind = type(default)
-    if kind is bool:
-        if str(value).lower() not in _TRUTH:
-            raise DataError(f"{value!r} is not true or false", where=where)
-        return _TRUTH[str(value).lower()]
-    if kind not in (int, float, str):
-        return value
-    if isinstance(value, bool):  # Python's int(True) is 1
-        raise DataError(f"{value!r} is not {kind.__name__}", where=where)
-    try:
-        converted = kind(value)
-    except (TypeError, ValueError, OverflowError):
-        raise DataError(f"{printable(value)!r} is not {kind.__name__}", where=where) from None
-    if kind is int and isinstance(value, float) and converted != value:
-        raise DataError(f"{value!r} is not int", where=where)
-    return converted
+    made: Any = pydantic_dataclass(frozen=True, config=CONFIG)(cls)
+    initialise = made.__init__
 
-
-class Parameters:
-    """Base of dataclasses whose fields are parameters; values are checked by annotation and type of default.
-
-    Unknown names are refused. Ranges are declared as in
-    pydantic's models: ``PositiveFloat``, ``Annotated[float, Field(ge=0, lt=1)]``, ``Literal["mean", "sum"]``.
-    Numbers without bounds are ``FiniteFloat``.
-    """
-
-    def __new__(cls, *values: Any, **named: Any) -> Self:
-        """Refuse unknown parameters before ``__init__`` raises a TypeError."""
-        signature = inspect.signature(cls.__init__)
+    @wraps(initialise)
+    def checked(self: Any, *values: Any, **named: Any) -> None:
+        named = {name: _plain(value) for name, value in named.items()}
         try:
-            signature.bind_partial(None, *values, **named)
-        except TypeError as error:
-            _, *names = signature.parameters
-            for name in sorted(named.keys() - set(names)):
-                raise unknown("parameter", name, names, where=cls.__name__) from None
-            raise DataError(str(error), where=cls.__name__) from None
-        return super().__new__(cls)
+            initialise(self, *map(_plain, values), **named)
+        except ValidationError as error:
+            raise _refused(error, cls.__name__, [item.name for item in fields(made)]) from None
 
-    def __post_init__(self) -> None:
-        for item in fields(cast(Any, self)):
-            value, kind = getattr(self, item.name), type(item.default)
-            fits = isinstance(value, KINDS.get(kind, object)) and isinstance(value, bool) <= (kind is bool)
-            if kind in KINDS and not fits:
-                where = f"{type(self).__name__}: {item.name}"
-                raise DataError(f"{printable(repr(value))} is not {kind.__name__}", where=where)
-        require_ranges(type(self), vars(self), type(self).__name__)
+    made.__init__ = checked
+    return cast(type[Class], made)
 
 
 def convert_parameters(
-    cls: Any, defaults: Mapping[str, Any], values: Mapping[str, Any], where: str
+    implementation: Any, defaults: Mapping[str, Any], values: Mapping[str, Any], where: str
 ) -> dict[str, Any]:
-    """Return values, possibly text, of parameters of a class or function as the types of their defaults.
+    """Return values, possibly text, of parameters of a class or function as their annotations demand.
+
+    A parameter without an annotation has the type of its default.
 
     Raises
     ------
     UnknownNameError : no such parameter. DataError : a value of the wrong type or out of range.
     """
+    try:
+        annotations = get_type_hints(implementation, include_extras=True)
+    except (NameError, TypeError, AttributeError):  # a user's annotations for type checkers alone
+        annotations = {}
     converted = {}
     for name, value in values.items():
         if name not in defaults:
             raise unknown("parameter", name, defaults, where=where)
-        converted[name] = convert(value, defaults[name], f"{where}: {name}")
-    require_ranges(cls, converted, where)
+        default = defaults[name]
+        kind = annotations.get(name, Any if default is None else type(default))
+        adapter = TypeAdapter(kind, config=None if is_dataclass(kind) else CONFIG)
+        try:
+            converted[name] = adapter.validate_python(_plain(value), strict=not isinstance(value, str))
+        except ValidationError as error:
+            raise _refused(error, f"{where}: {name}", defaults) from None
     return converted
 
 
-def require_ranges(cls: Any, values: Mapping[str, Any], where: str) -> None:
-    """Raise DataError or UnknownNameError for a value outside of the annotation of its parameter."""
-    for name, bounds in ranges_of(cls).items():
-        if name in values:
-            require_range(values[name], bounds, f"{where}: {name}")
-    for name, annotation in _annotations(cls).items():
-        if get_origin(annotation) is Literal and name in values and values[name] not in get_args(annotation):
-            raise unknown("value", values[name], get_args(annotation), where=f"{where}: {name}")
+def _plain(value: Any) -> Any:
+    """Return a number of NumPy as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
-def _annotations(cls: Any) -> dict[str, Any]:
-    try:
-        return get_type_hints(cls, include_extras=True)
-    except (NameError, TypeError, AttributeError):  # a user's annotations for type checkers alone
-        return {}
-
-
-def ranges_of(cls: Any) -> dict[str, list[tuple[str, float]]]:
-    """Return the bounds, as ``("gt", 0)``, of the numbers that are declared as of `Parameters`."""
-    ranges = {}
-    for name, annotation in _annotations(cls).items():
-        if get_origin(annotation) is Annotated and get_args(annotation)[0] in (int, float):
-            items = [part for item in get_args(annotation)[1:] for part in getattr(item, "metadata", [item])]
-            ranges[name] = [
-                (key, getattr(item, key)) for item in items for key in BOUNDS if hasattr(item, key)
-            ]
-    return ranges
-
-
-def require_range(value: float, bounds: Sequence[tuple[str, float]], where: str) -> None:
-    """Raise DataError unless a number is finite and within its bounds, as of `ranges_of`."""
-    finite = isinstance(value, int) or math.isfinite(value)
-    if not finite or not all(BOUNDS[key][1](value, bound) for key, bound in bounds):
-        allowed = " and ".join(f"{BOUNDS[key][0]} {bound:g}" for key, bound in bounds)
-        shown = f"{value:g}" if isinstance(value, float) else printable(str(value))
-        raise DataError(
-            f"{shown} is out of range", where=where, hint=f"allowed: {allowed or 'finite numbers'}"
-        )
+def _refused(error: ValidationError, where: str, names: Iterable[str]) -> SplitsError:
+    """Return the error of a parameter: the first one that pydantic found."""
+    first = error.errors(include_url=False)[0]
+    name, *_ = (*first["loc"], "")
+    if isinstance(name, int):  # a positional argument
+        name = (*names, *[""] * (name + 1))[name]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, SplitsError):  # of the class itself
+        return cause
+    if first["type"] == "unexpected_keyword_argument":
+        return unknown("parameter", name, names, where=where)
+    problem = first["msg"].partition(",")[0].replace("Input should be", "must be")
+    value = printable(repr(first["input"]))
+    return DataError(f"{problem}, got {value}", where=f"{where}: {name}" if name else where)

@@ -91,6 +91,12 @@ class DataError(SplitsError, ValueError):
     kind = "data"
 
 
+class UnusableError(DataError):
+    """A detector, probe or model that these data or this model do not have the inputs for, or that fails."""
+
+    kind = "unusable"
+
+
 class RecipeError(SplitsError):
     """A recipe that is malformed, contradictory or asks for more than exists."""
 

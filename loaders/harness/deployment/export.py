@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,11 +26,12 @@ from ..array_checks import tied_share
 from ..arrays import Array, Arrays
 from ..detectors import ConfiguredDetector
 from ..detectors.parsing import one_detector
-from ..evaluation.fitting import fit_on_benchmark, missing_input
-from ..evaluation.scoring import Fitted, confidence, detector_name
-from ..extraction.activations import BATCH, choose_transform, with_transform
-from ..extraction.on_benchmark import BenchmarkImages, Extractor
-from ..extraction.runs import GroupOutputs, ModelRun, Need
+from ..evaluation.fitting import fit_on_benchmark, require_inputs
+from ..evaluation.scoring import Fitted, confidence, detector_name, errors_of
+from ..extraction.activations import BATCH
+from ..extraction.batches import choose_transform, with_transform
+from ..extraction.extractor import BenchmarkImages, Extractor
+from ..extraction.runs import GroupOutputs, ModelRun, Need, OutputSource
 from ..extraction.store import Store
 from ..models import Model
 from ..models.transforms import Transform, as_transform, stated_normalisation
@@ -143,7 +145,10 @@ def export_detector(
         model_outputs = extractor.run(facts.model)
         to_fit, to_calibrate, halved = model_outputs, model_outputs, _uses_validation(configured)
         if halved:
-            to_fit, to_calibrate = (_half(model_outputs, set(groups), part) for part in (0, 1))
+            to_fit, to_calibrate = (
+                replace(model_outputs, source=_Half(model_outputs.source, frozenset(groups), part))
+                for part in (0, 1)
+            )
         fitted, class_map = _fitted(configured, sets, to_fit, groups, facts)
         needs = {*configured.needs, *fitted.probes}
         data = Arrays.concat([to_calibrate.group("val", group, needs).arrays for group in groups])
@@ -285,9 +290,8 @@ def _fitted(
     configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun, groups: list[str], facts: RunFacts
 ) -> tuple[Fitted, Any]:
     """Return the fitted detector and the class map, both checked."""
-    reason = missing_input(configured, sets, run)
-    if reason:
-        raise DataError(reason, where=detector_name(configured))
+    with errors_of(detector_name(configured)):
+        require_inputs(configured, sets, run)
     outputs = run.group("val", groups[0], configured.needs)
     class_map = outputs.classes
     if facts.class_map is None or class_map is None or not facts.class_map.is_of(class_map.record()):
@@ -315,21 +319,33 @@ def _uses_validation(configured: ConfiguredDetector) -> bool:
     return "val" in configured.spec.splits or hasattr(configured.spec.implementation, "calibrate")
 
 
-def _half(run: ModelRun, groups: set[str], part: int) -> ModelRun:
-    """Return a run with one half (0 or 1) of its ID validation images, divided by a hash of their names."""
+@dataclass(frozen=True)
+class _Half:
+    """Outputs with one half (0 or 1) of the ID validation images, divided by a hash of their names."""
 
-    def read(split: str, group: str, needs: frozenset[Need]) -> GroupOutputs:
-        outputs = run.read_group(split, group, needs)
-        if split != "val" or group not in groups:
+    source: OutputSource
+    groups: frozenset[str]
+    part: int
+
+    def read(self, split: str, name: str, needs: frozenset[Need]) -> GroupOutputs:
+        """Return the outputs on one set, of validation sets a half."""
+        outputs = self.source.read(split, name, needs)
+        if split != "val" or name not in self.groups:
             return outputs
-        columns = (outputs.table[name].to_pylist() for name in ("source", "class_id", "image_id"))
+        columns = (outputs.table[column].to_pylist() for column in ("source", "class_id", "image_id"))
         keys = [sampling_key(DRAW, 0, *names) for names in zip(*columns, strict=True)]
         order = sorted(range(len(keys)), key=keys.__getitem__)
-        rows = np.sort(np.array(order[part::2], dtype=np.int64))
+        rows = np.sort(np.array(order[self.part :: 2], dtype=np.int64))
         arrays = Arrays({name: view[rows] for name, view in outputs.arrays.items()})
         return replace(outputs, table=outputs.table.take(pa.array(rows)), arrays=arrays)
 
-    return replace(run, read_group=read)
+    def require(self, split: str, name: str, needs: frozenset[Need] = frozenset()) -> None:
+        """Raise as for the whole sets."""
+        self.source.require(split, name, needs)
+
+    def reading(self, images: int) -> AbstractContextManager[None]:
+        """Show reading as for the whole sets."""
+        return self.source.reading(images)
 
 
 def _training_notes(network: Model) -> list[str]:

@@ -21,17 +21,14 @@ from wordnet_splits.base.untrusted import LARGEST_IMAGE, read_bytes
 from wordnet_splits.benchmark.images.raw_images import RAW_VIEW, spec_id
 from wordnet_splits.metrics.conformal import Promise, p_values
 
-from ..arrays import Array, Arrays, array_of
+from ..arrays import Array
 from ..detectors import ConfiguredDetector
 from ..detectors.registry import configure
-from ..evaluation.loader_outputs import batch_outputs
 from ..evaluation.run_evaluation import resolve_detectors
 from ..evaluation.scoring import Fitted, confidence
-from ..extraction.activations import input_transform
-from ..extraction.batches import refuse_unscaled
-from ..extraction.on_benchmark import probes_of
+from ..extraction.batches import input_transform, refuse_unscaled
+from ..extraction.extractor import Extractor
 from ..models import Model, load_model
-from ..models.devices import deterministic_kernels
 from ..models.loading import names_code
 from ..models.transforms import Normalise, Transform, as_transform, evaluation_transform
 from ..plugins import (
@@ -41,7 +38,6 @@ from ..plugins import (
     parse_named,
     require_trusted_name,
 )
-from ..probes import probe_name, restrict_to_columns
 from .detector_folder import (
     AGAIN,
     CALIBRATION,
@@ -200,36 +196,15 @@ class ShippedDetector:
         ------
         DataError : the network cannot take them, or gives another number of columns.
         """
-        ids = [hashlib.sha256(image.numpy().tobytes()).hexdigest() for image in images.cpu()]
-        class_map = self._class_map
-        probes = [restrict_to_columns(probe, class_map) for probe in self._probes]
-        layers = sorted({layer for probe in probes for layer in probe.layers})
-        with deterministic_kernels(full_float32=True), self.model.evaluating(self.transform):
-            x = images.to(self.model.device, self.model.dtype)
-            try:
-                outputs = batch_outputs(self.model, x, probes, layers, True, "scored", ids)
-            except SplitsError:
-                raise
-            except USER_CODE_ERRORS as error:
-                message = (
-                    f"the forward pass failed for images {tuple(images.shape[1:])}: {describe_error(error)}"
-                )
-                raise DataError(message, where=self.model.name, hint="check the transform") from error
-        if self.model.width != class_map.width:
-            message = f"gives {self.model.width} columns where the detector was fitted on {class_map.width}"
-            raise DataError(message, where=self.model.name)
-        arrays = {name: array_of(tensor) for name, tensor in outputs.items()}
-        data = class_map.arrays(Arrays(arrays))
+        digests = [hashlib.sha256(image.numpy().tobytes()).hexdigest() for image in images.cpu()]
+        names = [("scored", digest, "raw") for digest in digests]
+        needs = frozenset({*self.fitted.configured.needs, *self.fitted.probes})
+        data = self._extractor.single_images(images, names, self.transform, needs)
         return np.asarray(confidence(self.fitted, data), dtype=np.float32)
 
     @cached_property
-    def _class_map(self) -> Any:
-        return self.description.columns.class_map
-
-    @cached_property
-    def _probes(self) -> list[Any]:
-        needs = frozenset({*self.fitted.configured.needs, *self.fitted.probes})
-        return sorted(probes_of(needs), key=probe_name)
+    def _extractor(self) -> Extractor:
+        return Extractor(self.model, columns=self.description.columns.class_map)
 
 
 def load_detector(

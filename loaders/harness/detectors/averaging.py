@@ -6,7 +6,6 @@ A detector of several models gets a sequence of arrays, one per model; ``predict
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from pydantic import PositiveInt
@@ -14,7 +13,7 @@ from pydantic import PositiveInt
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays
-from ..plugins import Parameters
+from ..plugins import parameters
 from .registry import PAPERS, register
 from .softmax import log_max_softmax, log_sum_exp, logits_of
 
@@ -22,8 +21,8 @@ PASSES = "dropout[passes={passes}]"
 
 
 @register(paper=PAPERS["lakshminarayanan2017"], needs=("logits",), models="many", aliases=("deep_ensemble",))
-@dataclass(frozen=True)
-class Ensemble(Parameters):
+@parameters
+class Ensemble:
     """Maximum of the mean softmax of several models (Deep Ensemble)."""
 
     def predict(self, state: None, data: Sequence[Arrays]) -> Arrays:
@@ -56,8 +55,8 @@ def _log_mean(logs: Sequence[Array]) -> Array:
     return np.asarray(log_sum_exp(np.sort(np.stack(logs, axis=-1), axis=-1)) - np.log(len(logs)))
 
 
-@dataclass(frozen=True)
-class _DropoutPasses(Parameters):
+@parameters
+class _DropoutPasses:
     """Mean softmax over passes with dropout."""
 
     passes: PositiveInt = 50
@@ -78,7 +77,7 @@ class _DropoutPasses(Parameters):
 @register(
     "mc_dropout", paper=PAPERS["gal2016"], needs=(f"{PASSES}/logits",), aliases=("mc-dropout", "mcdropout")
 )
-@dataclass(frozen=True)
+@parameters
 class MCDropout(_DropoutPasses):
     """Maximum of the mean softmax over passes with dropout."""
 
@@ -93,7 +92,7 @@ class MCDropout(_DropoutPasses):
     needs=(f"{PASSES}/logits", f"{PASSES}/information"),
     aliases=("mi",),
 )
-@dataclass(frozen=True)
+@parameters
 class MutualInformation(_DropoutPasses):
     """Minus the mutual information of class and dropout: H(mean p) - mean H(p) over passes, in nats."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -13,16 +12,15 @@ from scipy.spatial.distance import cdist
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
-from ..plugins import Parameters
+from ..plugins import parameters
 from .class_means import class_means, mean_of
 from .registry import PAPERS, SharedScores, register
-from .row_reductions import at_least_single, lengths, products, sums
-from .softmax import energy, gaps, logits_of
+from .softmax import at_least_single, energy, gaps, lengths, logits_of, products, sums
 
 
 @register(paper=PAPERS["zhang2023"], needs=("features", "logits", "labels"), fit_on="train", threads=True)
-@dataclass(frozen=True)
-class SHE(Parameters):
+@parameters
+class SHE:
     """Inner product with the mean features of the predicted class over its correct training images.
 
     A class that is never predicted correctly has the mean of all its training images.
@@ -64,8 +62,8 @@ class Boundaries(NamedTuple):
 
 
 @register("fdbd", paper=PAPERS["liu2024"], needs=("features", "logits", "head"), fit_on="train", threads=True)
-@dataclass(frozen=True)
-class FDBD(Parameters):
+@parameters
+class FDBD:
     """Mean distance to the decision boundaries, relative to that from the training images' mean."""
 
     def fit(self, data: Arrays, head: Head) -> Boundaries:
@@ -99,7 +97,7 @@ class Collapsed(NamedTuple):
     fit_parameters=(),
     threads=True,
 )
-@dataclass(frozen=True)
+@parameters
 class NCI(SharedScores):
     """Projection of the predicted class's weights on the centred features, plus alpha |features|_1."""
 
@@ -184,7 +182,7 @@ class Subspace(NamedTuple):
     fit_parameters=(),
     threads=True,
 )
-@dataclass(frozen=True)
+@parameters
 class ViM(SharedScores):
     """Energy less the scaled length of the features outside the training data's main subspace.
 

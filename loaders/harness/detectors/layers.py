@@ -7,7 +7,6 @@ resolution.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.metrics import auroc
 
 from ..arrays import Array, Arrays, ArrayView, FittedArrays, Head
-from ..plugins import Parameters
+from ..plugins import parameters
 from .class_means import canonical
 from .mahalanobis import Gaussians, moments
 from .registry import PAPERS, register
@@ -49,8 +48,8 @@ TINY = 1e-6  # keeps a relative deviation from a bound of 0 finite, as in the au
 
 
 @register(paper=PAPERS["sastry2020"], needs=("logits", GRAM), fit_on=("train", "val"))
-@dataclass(frozen=True)
-class Gram(Parameters):
+@parameters
+class Gram:
     """Minus the deviation of Gram matrices from their range on training images of the predicted class.
 
     Orders 1 to ``powers``; each layer's deviation is divided by its mean on ID validation images.
@@ -110,8 +109,8 @@ class Layers(NamedTuple):
 
 
 @register("mdsens", paper=PAPERS["lee2018"], needs=(MEANS, "labels"), fit_on=("train", "val"))
-@dataclass(frozen=True)
-class MahalanobisEnsemble(Parameters):
+@parameters
+class MahalanobisEnsemble:
     """Sum over layers of the Mahalanobis confidence after a step that raises it, in the layer's units.
 
     A layer's confidence is measured in standard deviations from its mean on ID validation images: the weights
@@ -165,8 +164,8 @@ class MahalanobisEnsemble(Parameters):
 
 
 @register("rankfeat", paper=PAPERS["song2022"], needs=(RANKFEAT,))
-@dataclass(frozen=True)
-class RankFeat(Parameters):
+@parameters
+class RankFeat:
     """Energy after the greatest singular component of the maps is taken off, at the last two stages."""
 
     T: PositiveFloat = 1.0
@@ -198,8 +197,8 @@ class OneClass(NamedTuple):
 
 
 @register("oodl", paper=PAPERS["abdelzad2019"], needs=(SUMS,), fit_on=("train", "val", "ood-val"))
-@dataclass(frozen=True)
-class OODL(Parameters):
+@parameters
+class OODL:
     """A one-class support vector machine on the maps of one layer, summed over positions.
 
     The layer is the one with the greatest AUROC of ID against OOD validation images; the authors choose it on

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from pydantic import NonNegativeFloat, PositiveFloat
@@ -12,9 +11,8 @@ from scipy.optimize import minimize_scalar
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
-from ..plugins import Parameters
+from ..plugins import parameters
 from .registry import PAPERS, SharedScores, register
-from .row_reductions import maxima, products
 from .softmax import (
     energy,
     gaps,
@@ -24,6 +22,8 @@ from .softmax import (
     log_others,
     log_sum_exp,
     logits_of,
+    maxima,
+    products,
     scaled_odds,
     softplus,
 )
@@ -35,8 +35,8 @@ ODIN_SWEEP = {"T": (1.0, 10.0, 100.0, 1000.0), "eps": (0.0014, 0.0028)}
 
 
 @register(paper=PAPERS["hendrycks2017"], needs=("logits",), aliases=("mcp",), threads=True)
-@dataclass(frozen=True)
-class MSP(Parameters):
+@parameters
+class MSP:
     """Maximum softmax (MSP, MCP), ranked by its log, which never saturates."""
 
     def score(self, state: None, data: Arrays) -> Array:
@@ -45,8 +45,8 @@ class MSP(Parameters):
 
 
 @register("msp_float32", paper=PAPERS["hendrycks2017"], needs=("logits",), threads=True)
-@dataclass(frozen=True)
-class MSPFloat32(Parameters):
+@parameters
+class MSPFloat32:
     """Maximum softmax in float32, ties at 1 included (Abdelzad; Palechor's eq. 6)."""
 
     def score(self, state: None, data: Arrays) -> Array:
@@ -62,8 +62,8 @@ class MSPFloat32(Parameters):
 
 
 @register(paper=PAPERS["guo2017"], needs=("logits", "labels"), fit_on="val", threads=True)
-@dataclass(frozen=True)
-class TempScale(Parameters):
+@parameters
+class TempScale:
     """Maximum softmax at the temperature of least NLL on ID validation data."""
 
     def fit(self, data: Arrays, head: Head | None) -> float:
@@ -110,7 +110,7 @@ def _nll(logits: Array, background: Array | None, labels: Array, temperature: fl
     fit_parameters=(),
     threads=True,
 )
-@dataclass(frozen=True)
+@parameters
 class TS(SharedScores):
     """Maximum softmax at a fixed temperature, without perturbation (Recalcati's TS, Abdelzad's ODIN)."""
 
@@ -125,8 +125,8 @@ class TS(SharedScores):
 
 
 @register(paper=PAPERS["hendrycks2022"], needs=("logits",), aliases=("mlv",), threads=True)
-@dataclass(frozen=True)
-class MLS(Parameters):
+@parameters
+class MLS:
     """Maximum logit (MLS, MLV)."""
 
     def score(self, state: None, data: Arrays) -> Array:
@@ -135,8 +135,8 @@ class MLS(Parameters):
 
 
 @register(paper=PAPERS["abdelzad2020"], needs=("logits",), threads=True)
-@dataclass(frozen=True)
-class Entropy(Parameters):
+@parameters
+class Entropy:
     """Negative entropy of the softmax, in nats."""
 
     def score(self, state: None, data: Arrays) -> Array:
@@ -157,8 +157,8 @@ class Entropy(Parameters):
 
 
 @register(paper=PAPERS["abdelzad2020"], needs=("logits",), threads=True)
-@dataclass(frozen=True)
-class Margin(Parameters):
+@parameters
+class Margin:
     """Difference of the two greatest softmax probabilities, p1 - p2."""
 
     def score(self, state: None, data: Arrays) -> Array:
@@ -177,8 +177,8 @@ class Margin(Parameters):
 @register(
     paper=PAPERS["liu2020"], needs=("logits",), sweep={"T": (0.1, 1, 10, 100)}, aliases=("ebo",), threads=True
 )
-@dataclass(frozen=True)
-class Energy(Parameters):
+@parameters
+class Energy:
     """Negative free energy of the logits, T logsumexp(z/T)."""
 
     T: PositiveFloat = 1.0
@@ -188,8 +188,8 @@ class Energy(Parameters):
         return energy(data["logits"], self.T)
 
 
-@dataclass(frozen=True)
-class _Perturbed(Parameters):
+@parameters
+class _Perturbed:
     """Parameters of the perturbation x' = x - eps sign(-gradient) / sd per channel."""
 
     T: PositiveFloat = 1000.0
@@ -202,7 +202,7 @@ class _Perturbed(Parameters):
 
 
 @register(paper=PAPERS["liang2018"], needs=(ODIN_LOGITS,), sweep=ODIN_SWEEP)
-@dataclass(frozen=True)
+@parameters
 class ODIN(_Perturbed):
     """Maximum softmax at temperature T after a step that raises it."""
 
@@ -212,7 +212,7 @@ class ODIN(_Perturbed):
 
 
 @register("ip_ts_mlv", paper=PAPERS["recalcati"], needs=(ODIN_LOGITS,), sweep=ODIN_SWEEP)
-@dataclass(frozen=True)
+@parameters
 class PerturbedMaxLogit(_Perturbed):
     """Maximum logit after ODIN's perturbation (Recalcati's IP TS MLV)."""
 

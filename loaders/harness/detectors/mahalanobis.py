@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,10 +10,10 @@ from scipy.linalg import eigh
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, ArrayView, Head
-from ..plugins import Parameters
+from ..plugins import parameters
 from .class_means import class_means, classes_of, labelled_chunks
 from .registry import PAPERS, register
-from .row_reductions import products
+from .softmax import products
 
 
 class Gaussians(NamedTuple):
@@ -91,8 +90,8 @@ def _gaussians(means: Array, covariance: Array, tolerance: float) -> Gaussians:
 
 
 @register(paper=PAPERS["lee2018"], needs=("{on}", "labels"), fit_on="train", aliases=("mds",), threads=True)
-@dataclass(frozen=True)
-class Mahalanobis(Parameters):
+@parameters
+class Mahalanobis:
     """Distance to the nearest class mean under the covariance that all classes share."""
 
     on: Literal["features", "logits"] = "features"
@@ -119,8 +118,8 @@ class Relative(NamedTuple):
 
 
 @register(paper=PAPERS["ren2021"], needs=("features", "labels"), fit_on="train", threads=True)
-@dataclass(frozen=True)
-class RMDS(Parameters):
+@parameters
+class RMDS:
     """Distance to the nearest class mean less that to the mean of all, each under its own covariance."""
 
     def fit(self, data: Arrays, head: Head | None) -> Relative:

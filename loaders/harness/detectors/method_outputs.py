@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Array, Arrays
-from ..plugins import Parameters
+from ..plugins import parameters
 from .registry import register
 
 
 @register("output", needs=("method[output={name}]/value",))
-@dataclass(frozen=True)
-class Output(Parameters):
+@parameters
+class Output:
     """An output of the model's training method (ConfBranch's confidence), by default its first."""
 
     name: str = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from pydantic import PositiveInt
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, ArrayView, Head
+from ..plugins import parameters
 from ..threads import map_in_order, thread_count
 from .registry import PAPERS, SharedScores, register
 from .softmax import energy
@@ -136,7 +136,7 @@ def require_images(images: int, k: int) -> None:
     aliases=("deepnn",),
     fit_parameters=(),
 )
-@dataclass(frozen=True)
+@parameters
 class KNN(SharedScores):
     """Distance to the k-th nearest training feature, all scaled to unit length."""
 
@@ -189,7 +189,7 @@ def _squared(queries: Array, features: ArrayView, rows: Array) -> Array:
     sweep={"k": (1, 5, 10, 50, 100)},
     fit_parameters=(),
 )
-@dataclass(frozen=True)
+@parameters
 class NNGuide(SharedScores):
     """Energy times the mean, over the k nearest training images, of their energy times the cosine to them.
 

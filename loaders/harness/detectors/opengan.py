@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.metrics import auroc
 
 from ..arrays import Array, Arrays, Head
-from ..plugins import Parameters
+from ..plugins import parameters
 from .class_means import canonical
 from .registry import PAPERS, register
 
@@ -44,8 +43,8 @@ class Discriminator(NamedTuple):
 
 
 @register("opengan", paper=PAPERS["kong2021"], needs=("features",), fit_on=("train", "val", "ood-val"))
-@dataclass(frozen=True)
-class OpenGAN(Parameters):
+@parameters
+class OpenGAN:
     """Logit of a discriminator of training features against generated features and those of outliers.
 
     Half of the OOD validation images are the outliers of the training; the epoch is kept that separates the

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from pydantic import Field, NonNegativeFloat, PositiveInt
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
-from ..plugins import Parameters
+from ..plugins import parameters
 from .class_means import class_means
 from .registry import PAPERS, register
 from .softmax import log_sum_exp, logits_of
@@ -50,8 +49,8 @@ class Centres(NamedTuple):
     sweep={"alpha": (1, 5, 10, 20, 30, 40), "tail": (2, 5, 10, 20, 30, 40)},
     fit_parameters=("tail", "weight", "distance"),
 )
-@dataclass(frozen=True)
-class OpenMax(Parameters):
+@parameters
+class OpenMax:
     """Log odds of the known classes against the unknown one, whose logit collects what far top logits lose.
 
     ``alpha``: number of classes revised; ``tail``: number of distances fitted; ``weight``: weight of the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +11,21 @@ from pydantic import PositiveFloat, PositiveInt
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
-from ..plugins import Parameters
+from ..plugins import parameters
 from ..threads import map_in_order, thread_count
 from .registry import PAPERS, SharedScores, register
-from .row_reductions import maxima, products, sums
-from .softmax import gaps, gaps_and_top, log_of_others, log_softmax, log_sum_exp, logits_of, softplus
+from .softmax import (
+    gaps,
+    gaps_and_top,
+    log_of_others,
+    log_softmax,
+    log_sum_exp,
+    logits_of,
+    maxima,
+    products,
+    softplus,
+    sums,
+)
 
 FAINT = -650.0
 """Log of a sum of probabilities below which float64 loses digits."""
@@ -31,7 +40,7 @@ PART = 512
     fit_parameters=(),
     threads=True,
 )
-@dataclass(frozen=True)
+@parameters
 class GEN(SharedScores):
     """Minus the generalised entropy, the sum of p^gamma (1 - p)^gamma over the M greatest probabilities.
 
@@ -82,8 +91,8 @@ class Typical(NamedTuple):
 
 
 @register(paper=PAPERS["hendrycks2022"], needs=("logits",), fit_on="val", threads=True)
-@dataclass(frozen=True)
-class KLM(Parameters):
+@parameters
+class KLM:
     """Minus the smallest KL divergence of the softmax from the mean softmax of a class on ID val images.
 
     Images are grouped by predicted class, so that no label is needed.
@@ -148,8 +157,8 @@ def _columns(data: Arrays) -> Array:
 
 
 @register(paper=PAPERS["huang2021"], needs=("features", "logits", "head"), threads=True)
-@dataclass(frozen=True)
-class GradNorm(Parameters):
+@parameters
+class GradNorm:
     """L1 norm of the gradient, by the head's weights, of the divergence of the softmax from the uniform one.
 
     The gradient is the outer product of softmax less 1/K and the features, so its norm is the product of

@@ -43,7 +43,7 @@ from wordnet_splits.base.errors import SplitsError, unknown
 from wordnet_splits.base.registry import Registry, defined_in
 
 from ..arrays import Array, Arrays
-from ..plugins import Parameters, Value, convert_parameters, format_named
+from ..plugins import Value, convert_parameters, format_named
 
 FitOn = Literal["train", "val", "ood-val"]
 SPLITS = {"train": "ID train", "val": "ID val", "ood-val": "OOD validation"}
@@ -315,7 +315,7 @@ def configure(spec: DetectorSpec, params: Mapping[str, Value], *, label: str) ->
     return configured
 
 
-class SharedScores(Parameters):
+class SharedScores:
     """Base of detectors with ``score_each``."""
 
     def score(self, state: Any, data: Any) -> Array:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,17 +16,16 @@ from pydantic import Field, NonNegativeFloat
 from wordnet_splits.base.errors import DataError, SplitsError
 
 from ..arrays import Array, Arrays, Head
-from ..plugins import Parameters
+from ..plugins import parameters
 from .class_means import mean_of
 from .registry import PAPERS, register
-from .row_reductions import sums
-from .softmax import energy
+from .softmax import energy, sums
 
 PERCENTILES = (65.0, 70.0, 75.0, 80.0, 85.0, 90.0, 95.0)
 Percentile = Annotated[float, Field(ge=0, lt=100)]
 
 
-class _Shaped(Parameters, ABC):
+class _Shaped(ABC):
     """Energy and predictions of changed logits."""
 
     @abstractmethod
@@ -91,7 +89,7 @@ def percentile_of(ascending: Array, percentile: float) -> float:
     fit_parameters=(),
     threads=True,
 )
-@dataclass(frozen=True)
+@parameters
 class ReAct(_Shaped):
     """Energy with features clipped at a percentile of all their values on ID validation images.
 
@@ -120,7 +118,7 @@ class ReAct(_Shaped):
     fit_parameters=(),
     threads=True,
 )
-@dataclass(frozen=True)
+@parameters
 class VRA(_Shaped):
     """Energy with features set to 0 below one percentile and clipped at another (VRA-P)."""
 
@@ -128,7 +126,6 @@ class VRA(_Shaped):
     high: Percentile = 95.0
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.low >= self.high:
             raise SplitsError(f"low={self.low:g} is not below high={self.high:g}")
 
@@ -239,7 +236,7 @@ class _OfRanked(_Shaped):
     fit_parameters=(),
     threads=True,
 )
-@dataclass(frozen=True)
+@parameters
 class ASH(_OfRanked):
     """Energy with only the greatest features of an image kept and reshaped.
 
@@ -263,7 +260,7 @@ class ASH(_OfRanked):
     fit_parameters=(),
     threads=True,
 )
-@dataclass(frozen=True)
+@parameters
 class SCALE(_OfRanked):
     """Energy with all features multiplied by exp(their sum / the sum of the greatest of them)."""
 
@@ -293,7 +290,7 @@ class Contributions(NamedTuple):
     fit_parameters=(),
     threads=True,
 )
-@dataclass(frozen=True)
+@parameters
 class DICE(_Shaped):
     """Energy with only the weights of the head that contribute most on training images.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,14 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..arrays import COSINE_SCALE, Array, Arrays
-from ..plugins import Parameters
+from ..plugins import parameters
 from .registry import PAPERS, register
 from .softmax import log_sum_exp, logits_of, scaled_odds, softplus
 
 
 @register(paper=PAPERS["ming2022"], needs=("logits", "cosine/scale"), threads=True)
-@dataclass(frozen=True)
-class MCM(Parameters):
+@parameters
+class MCM:
     """Maximum concept matching: the maximum softmax of cosine similarities at temperature tau (eq. 1)."""
 
     tau: PositiveFloat = 1.0
@@ -33,8 +32,8 @@ class MCM(Parameters):
 @register(
     paper=PAPERS["jiang2024"], needs=("logits", "negatives[groups={groups},T={T:g}]/log_sums"), threads=True
 )
-@dataclass(frozen=True)
-class NegLabel(Parameters):
+@parameters
+class NegLabel:
     """Softmax mass of the class names beside a group of negative words, averaged over groups (eq. 6-8).
 
     The confidence is the log of the odds of that mean, which orders images as the mean does and never

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, UnusableError
 from wordnet_splits.benchmark.manifest import Part
 from wordnet_splits.metrics import auroc
 
@@ -19,7 +19,7 @@ from ..detectors.registry import SPLITS, FitOn
 from ..extraction.runs import ModelRun, Need
 from ..plugins import Value, format_named
 from ..results.evaluated_sets import EvaluatedSets, sweep_criterion, validation_groups
-from .scoring import Fitted, UnusableError, confidences, detector_name, fit, shares_work
+from .scoring import Fitted, confidences, detector_name, errors_of, fit, shares_work
 
 
 def groups_of(split: FitOn, sets: EvaluatedSets) -> tuple[str, list[str]]:
@@ -36,20 +36,22 @@ def usable_detectors(
 
     Raises
     ------
-    DataError : a detector that is not optional lacks an input, other than images that may be missing.
+    UnusableError : a detector that is not optional lacks an input, other than images that may be missing.
     """
     usable, notes = [], []
     for configured in detectors:
-        absent = _absent_images(configured, sets, run)
-        reason = absent or _missing_output(configured, sets, run)
-        if not reason:
-            usable.append(configured)
-        elif configured.optional or (absent and run.allow_missing):
-            notes.append(left_out_note(configured, f"it {reason}"))
+        skippable = configured.optional or run.allow_missing
+        try:
+            _require_images(configured, sets, run)
+            skippable = configured.optional
+            _require_outputs(configured, sets, run)
+        except UnusableError as error:
+            if not skippable:
+                message = f"{detector_name(configured)} {error.what}"
+                raise UnusableError(message, where=error.where, hint="leave the detector out") from error
+            notes.append(left_out_note(configured, f"it {error.what}"))
         else:
-            message = f"{detector_name(configured)} {reason}"
-            where = sets.manifest.name if absent else run.name
-            raise DataError(message, where=where, hint="leave the detector out")
+            usable.append(configured)
     return usable, notes
 
 
@@ -58,27 +60,32 @@ def left_out_note(configured: ConfiguredDetector, reason: str) -> str:
     return f"{configured.label} is left out: {reason}"
 
 
-def missing_input(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
-    """Return the input of a detector that a model or a benchmark lacks, as a predicate; "" for none."""
-    return _absent_images(configured, sets, run) or _missing_output(configured, sets, run)
+def require_inputs(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> None:
+    """Raise UnusableError if a model or a benchmark lacks an input of a detector."""
+    _require_images(configured, sets, run)
+    _require_outputs(configured, sets, run)
 
 
-def _missing_output(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
-    """Return why a model cannot give the arrays or the head of a detector, as a predicate; "" for none."""
+def _require_outputs(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> None:
+    """Raise UnusableError if a model cannot give the arrays or the head of a detector."""
     needs = {*configured.needs, *({"head"} & set(configured.spec.needs))}
-    return run.lacks("test", next(iter(sets.test)), needs)
+    run.require("test", next(iter(sets.test)), needs)
 
 
-def _absent_images(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
-    """Return which images a detector fits on that are not there, as a predicate; "" for none."""
+def _require_images(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> None:
+    """Raise UnusableError if images that a detector fits on are not there."""
     calibrated: tuple[FitOn, ...] = ("val",) if hasattr(configured.detector, "calibrate") else ()
     for split in (*configured.spec.splits, *calibrated):
         image_split, groups = groups_of(split, sets)
-        if not groups:
-            return f"fits on {SPLITS[split]} images, and there are none"
-        if absent := [group for group in groups if not run.has(image_split, group)]:
-            return f"fits on {SPLITS[split]} images, and there are no outputs for {absent[0]}/{image_split}"
-    return ""
+        reason = "" if groups else "there are none"
+        for group in groups:
+            try:
+                run.require(image_split, group)
+            except UnusableError as error:
+                reason = reason or error.what
+        if reason:
+            message = f"fits on {SPLITS[split]} images, and {reason}"
+            raise UnusableError(message, where=sets.manifest.name)
 
 
 def fit_data(
@@ -160,9 +167,9 @@ def fit_on_benchmark(
     UnusableError : it cannot be fitted, or the model cannot compute its probes.
     """
     fitted = fit(configured, fit_data(configured, sets, run), head)
-    reason = run.lacks("test", next(iter(sets.test)), fitted.probes) if fitted.probes else ""
-    if reason:
-        raise UnusableError(reason, where=fitted.where)
+    if fitted.probes:
+        with errors_of(fitted.where):
+            run.require("test", next(iter(sets.test)), fitted.probes)
     if not hasattr(fitted.detector, "calibrate"):
         return fitted
     groups = sets.of_role("val", "id")
@@ -178,7 +185,13 @@ def validation_sets(sets: EvaluatedSets, run: ModelRun | None = None) -> tuple[l
     DataError : the benchmark, or the run, has no validation images, so nothing may be chosen.
     """
     id_groups, ood_groups = validation_groups(sets)
-    absent = run is not None and not all(run.has("val", group) for group in (*id_groups, *ood_groups))
+    absent = False
+    for group in (*id_groups, *ood_groups):
+        try:
+            if run is not None:
+                run.require("val", group)
+        except UnusableError:
+            absent = True
     if not id_groups or not ood_groups or absent:
         raise DataError(
             "has no ID and OOD validation images to choose parameters on",

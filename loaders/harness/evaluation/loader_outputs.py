@@ -1,10 +1,11 @@
-"""Outputs of models on the user's datasets and loaders, which `evaluate` takes as ``sets=``."""
+"""Custom datasets and loaders, which `evaluate` takes as ``sets=``, and the outputs of models on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,23 +13,23 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, default_collate
 
-from wordnet_splits.base.errors import DataError, SplitsError
-from wordnet_splits.base.progress import PartOfTask, Progress
+from wordnet_splits.base.errors import DataError, SplitsError, UnusableError
+from wordnet_splits.base.progress import PartOfTask, Progress, Task
 from wordnet_splits.benchmark.manifest import Manifest, Part
 
-from ..arrays import Arrays, array_of
-from ..extraction.extraction import forward_arrays, image_generator, settings
-from ..extraction.on_benchmark import probes_of, unavailable_reason
-from ..extraction.runs import GroupOutputs, ModelRun, Need
+from ..arrays import Array, Arrays
+from ..extraction.activations import Activations
+from ..extraction.extractor import Extractor
+from ..extraction.forward import ImageName, compute_in_memory
+from ..extraction.runs import ModelRun
 from ..models import Model
-from ..models.batch_dependence import depends_on_batch, logits_in_other_batch
 from ..models.class_map import ClassMap, LabelSpace
-from ..models.devices import deterministic_kernels
 from ..models.loading import Models
 from ..models.transforms import Transform, as_transform
-from ..plugins import USER_CODE_ERRORS, describe_error, user_errors
-from ..probes import Probe, probe_name, restrict_to_columns
+from ..plugins import describe_error, user_errors
+from ..probes import Probe, probe_name
 from .loader_sets import (
+    PixelRange,
     as_set,
     class_names,
     dataset_of,
@@ -37,12 +38,12 @@ from .loader_sets import (
     is_indexed,
     length,
     pair_of,
+    range_notes,
     refuse_another_count,
+    refuse_other_scales,
 )
 from .notes import user_set_notes
-from .pixel_ranges import PixelRange, range_notes, refuse_other_scales
 from .sets import (
-    LABELLED,
     NAME_THE_COLUMNS,
     UserSet,
     check_class_names,
@@ -58,14 +59,19 @@ from .sets import (
 REPEATED_IMAGES = 8
 """Images of a set that are read twice, to notice random augmentation."""
 COMPARISON = "as the model gets them"
+SAMPLED = 8
+"""Images of a set that a model is tried with."""
 RANDOM = "an image read twice is not the same: its transform is random, and so are these figures"
-Outputs = dict[str, Any]
+Outputs = dict[str, Array]
 """Array -> (n, ...)."""
 
 
 @dataclass
-class UserImages:
-    """A user's sets of images, read batch by batch, in the same order each time."""
+class CustomImages:
+    """Custom sets of images, read batch by batch, in the same order each time.
+
+    An `Extractor` reads them; they keep its outputs, as their manifest is known after the first reading.
+    """
 
     sets: Mapping[str, Any]
     batch_size: int
@@ -78,6 +84,7 @@ class UserImages:
     user_sets: dict[str, UserSet] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     ranges: dict[str, PixelRange] = field(default_factory=dict)
+    outputs: dict[tuple[int, str], Outputs] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for set_name in require_sets(self.sets):
@@ -100,37 +107,34 @@ class UserImages:
         ------
         DataError : invalid batches, a model that fails on them, or other images than the first time.
         """
-        layers = sorted({layer for probe in probes for layer in probe.layers})
-        parts: dict[str, list[Any]] = {}
         labels: list[Any] = []
         ids: list[str] = []
         digests: list[str] = []
         pixels = PixelRange()
         role, group, split = parse_set_name(set_name)
         data = self.sets[set_name]
-        with (
-            deterministic_kernels(full_float32=True),
-            model.evaluating(self.transform_of(set_name)),
-            (progress or self.progress).task(f"{model.name} on {set_name}", length(data)) as task,
-        ):
+
+        def batches(task: Task) -> Iterator[tuple[Tensor, list[ImageName]]]:
             for images, batch_labels in self.batches(set_name):
                 start = len(ids)
-                digests += [_digest(image) for image in images]
-                ids += [content_id(n, digests[n]) for n in range(start, start + len(images))]
+                digests.extend(_digest(image) for image in images)
+                ids.extend(content_id(n, digests[n]) for n in range(start, start + len(images)))
                 labels.append(batch_labels)
                 self.shapes[set_name] = tuple(images.shape[1:])
                 pixels.add(images)
-                x = images.to(model.device, model.dtype)
-                try:
-                    outputs = batch_outputs(model, x, probes, layers, forward, group, ids[start:])
-                except SplitsError:
-                    raise
-                except USER_CODE_ERRORS as error:
-                    message = f"the forward pass failed: {describe_error(error)}"
-                    raise DataError(message, where=f"{model.name} on {set_name}") from error
-                for name, tensor in outputs.items():
-                    parts.setdefault(name, []).append(array_of(tensor))
+                yield images, [(group, name, "raw") for name in ids[start:]]
                 task.advance(len(images))
+
+        where = f"{model.name} on {set_name}"
+        with (progress or self.progress).task(where, length(data)) as task:
+            outputs = compute_in_memory(
+                model,
+                self.transform_of(set_name),
+                batches(task),
+                {probe_name(probe): probe for probe in probes},
+                forward=forward,
+                where=where,
+            )
         if not ids:
             raise DataError("there are no images", where=set_name)
         refuse_another_count(data, len(ids), len(set(digests)), set_name)
@@ -146,13 +150,77 @@ class UserImages:
                 where=set_name,
                 hint="turn shuffling and augmentation off",
             )
-        return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+        return outputs
 
-    def read_all(self, model: Model) -> dict[str, Outputs]:
+    def read_all(self, model: Model) -> None:
         """Put every set through a model, shown as one task."""
         total = sum(map(length, self.sets.values()))
         with self.progress.task(model.name, total) as task:
-            return {name: self.read(name, model, progress=PartOfTask(task, name)) for name in self.sets}
+            for name in self.sets:
+                self.outputs[id(model), name] = self.read(name, model, progress=PartOfTask(task, name))
+
+    def require(self, split: str, name: str) -> None:
+        """Raise UnusableError if there is no such set."""
+        self._set_name(split, name)
+
+    def class_map(self, model: Model, split: str, name: str) -> ClassMap:
+        """Match the columns of a model with the labels of the sets."""
+        labels, width = LabelSpace.of(self.manifest.classes), int(model.width or 0)
+        try:
+            return model.class_map(labels, width)
+        except DataError as error:
+            if self.classes is not None or width <= len(labels.labels):
+                raise
+            hint = f"are there more classes than these labels show? give classes={width}; else mapping="
+            if any(custom.class_names for custom in self.user_sets.values() if custom.role == "id"):
+                hint = NAME_THE_COLUMNS
+            raise DataError(error.what, where=model.name, hint=hint) from error
+
+    @contextmanager
+    def sample(self, model: Model, split: str, name: str) -> Iterator[Tensor]:
+        """Yield the first images of a set, with the model in evaluation mode."""
+        set_name = self._set_name(split, name)
+        with model.evaluating(self.transform_of(set_name)):
+            images, _ = next(iter(self.batches(set_name)))
+            yield images[:SAMPLED].to(model.device, model.dtype)
+
+    def extract(
+        self, extractor: Extractor, split: str, name: str, probes: Sequence[Probe], progress: Progress
+    ) -> Activations:
+        """Return the outputs on one set; probes are computed in another pass when they are asked for."""
+        set_name, model = self._set_name(split, name), extractor.model
+        outputs = self.outputs[id(model), set_name]
+        computed = {array.rpartition("/")[0] for array in outputs}
+        pending = [probe for probe in probes if probe_name(probe) not in computed]
+        if pending:
+            outputs |= self.read(set_name, model, pending, forward=False)
+        transform, table = self.transform_of(set_name), self.manifest.parts[split, name]()
+        return Activations(
+            Arrays(outputs),
+            table,
+            table["label"].to_numpy().astype(np.int64),
+            model.head,
+            (),
+            model.name,
+            model.key,
+            transform.key,
+            transform.words,
+            self.shapes[set_name],
+        )
+
+    def notes_on(self, model: Model, name: str) -> list[str]:
+        """Return nothing: custom sets do not name the classes of OOD images."""
+        return []
+
+    def _set_name(self, split: str, group: str) -> str:
+        names: dict[Part, str] = {custom.part: name for name, custom in self.user_sets.items()}
+        if (split, group) not in names:
+            raise UnusableError(
+                f"there are no outputs for {group}/{split}",
+                where="sets",
+                hint=f"there are {', '.join(self.sets)}",
+            )
+        return names[split, group]
 
     def transform_of(self, set_name: str) -> Transform:
         """Return the transform of a set's images: the given one, else that of its dataset."""
@@ -212,28 +280,24 @@ class UserImages:
             first, second = (images_and_labels(batch, set_name)[0] for batch in readings)
         return not torch.equal(first, second)
 
+    @cached_property
     def manifest(self) -> Manifest:
-        """Return the sets read so far as a manifest."""
+        """The sets as a manifest, after the first reading."""
         sets = [self.user_sets[set_name] for set_name in self.sets]
         digests = {name: user_set.digests for name, user_set in self.user_sets.items()}
         refuse_equal_sets(digests, {name: of.role for name, of in self.user_sets.items()}, "image")
         return manifest_of_sets(sets, name=self.name, classes=self.classes)
 
 
-def loader_runs(images: UserImages, models: Models) -> tuple[Manifest, list[ModelRun]]:
+def loader_runs(images: CustomImages, models: Models) -> tuple[Manifest, list[ModelRun]]:
     """Put every set through every model and return the sets as a manifest, and the runs."""
-    all_runs = [(name, model) for name, runs in models.items() for model in runs]
-    all_outputs = [images.read_all(model) for _, model in all_runs]
-    manifest = images.manifest()
-    label_space = LabelSpace.of(manifest.classes)
-    model_runs = []
-    for (name, model), outputs in zip(all_runs, all_outputs, strict=True):
-        device = settings(model.device, model.dtype, images.batch_size)["device"]
-        reader = _OutputReader(model, images, manifest, label_space, outputs)
-        key = model.key if model.identified else ""
-        run = ModelRun(name, key, reader.read, model.name, model.weights, device, reader.refuses)
-        model_runs.append(replace(run, user_named=models.user_named))
-    return manifest, model_runs
+    runs = []
+    for name, model_runs in models.items():
+        for model in model_runs:
+            images.read_all(model)
+            extractor = Extractor(model, images, batch_size=images.batch_size, progress=images.progress)
+            runs.append(extractor.run(name, user_named=models.user_named))
+    return images.manifest, runs
 
 
 def standard_deviations(std: Any) -> tuple[float, ...]:
@@ -244,107 +308,6 @@ def standard_deviations(std: Any) -> tuple[float, ...]:
     if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values > 0)).all():
         raise DataError(message, where="std")
     return tuple(values.tolist())
-
-
-@dataclass
-class _OutputReader:
-    model: Model
-    images: UserImages
-    manifest: Manifest
-    label_space: LabelSpace
-    outputs: dict[str, Outputs]
-
-    def refuses(self, needs: frozenset[Need], split: str, group: str) -> str:
-        """Return why the model cannot give these arrays of a set, "" where it can."""
-        checked = [probe for probe in probes_of(needs) if hasattr(probe, "lacks")]
-        if not checked or self.model.lacks(needs):
-            return self.model.lacks(needs)
-        set_name = self._set_name(split, group)
-        with self.model.evaluating(self.images.transform_of(set_name)):
-            images, _ = next(iter(self.images.batches(set_name)))
-            return unavailable_reason(checked, self.model, images[:8].to(self.model.device, self.model.dtype))
-
-    def _set_name(self, split: str, group: str) -> str:
-        names: dict[Part, str] = {user_set.part: name for name, user_set in self.images.user_sets.items()}
-        if (split, group) not in names:
-            raise DataError(
-                f"there is no set {group}/{split}",
-                where="sets",
-                hint=f"there are {', '.join(self.images.sets)}",
-            )
-        return names[split, group]
-
-    def _class_map(self) -> ClassMap:
-        width = int(self.model.width or 0)
-        try:
-            return self.model.class_map(self.label_space, width)
-        except DataError as error:
-            if self.images.classes is not None or width <= len(self.label_space.labels):
-                raise
-            hint = f"are there more classes than these labels show? give classes={width}; else mapping="
-            if any(
-                user_set.class_names for user_set in self.images.user_sets.values() if user_set.role == "id"
-            ):
-                hint = NAME_THE_COLUMNS
-            raise DataError(error.what, where=self.model.name, hint=hint) from error
-
-    def read(self, split: str, group: str, needs: frozenset[Need]) -> GroupOutputs:
-        """Return the outputs on one set; probes are computed in another pass when they are asked for."""
-        set_name = self._set_name(split, group)
-        class_map = self._class_map()
-        outputs = self.outputs[set_name]
-        computed = {array.rpartition("/")[0] for array in outputs}
-        probes = sorted((restrict_to_columns(probe, class_map) for probe in probes_of(needs)), key=probe_name)
-        pending = list({probe_name(p): p for p in probes if probe_name(p) not in computed}.values())
-        if pending:
-            outputs |= self.images.read(set_name, self.model, pending, forward=False)
-        user_set, head = self.images.user_sets[set_name], self.model.head
-        labels = user_set.labels if user_set.role in LABELLED else np.full_like(user_set.labels, -1)
-        transform = self.images.transform_of(set_name)
-        return GroupOutputs(
-            self.manifest.parts[split, group](),
-            class_map.arrays(Arrays(outputs), None if split == "test" else labels),
-            class_map,
-            None if head is None else head.rows(class_map.class_columns),
-            transform.key,
-            transform.words,
-            self.model.notes,
-            self.images.shapes[set_name],
-        )
-
-
-def batch_outputs(
-    model: Model,
-    x: Tensor,
-    probes: Iterable[Probe],
-    layers: Sequence[str],
-    forward: bool,
-    group: str,
-    ids: Sequence[str],
-) -> dict[str, Tensor]:
-    """Return the arrays of one batch, of the network and of probes.
-
-    Parameters
-    ----------
-    x : (n, 3, h, w), on the model's device. layers : outputs that probes read. forward : whether features and
-        logits are computed. group, ids : name the images, which seed random probes.
-    """
-    rebatched = None if model.width is not None else logits_in_other_batch(model, x)
-    outputs: dict[str, Tensor] = {}
-    with model.batch(x, layers, skip=not forward and not layers) as result:
-        if forward and result is not None:
-            outputs = forward_arrays(result, model.name)
-            if rebatched is not None:
-                logits = outputs["logits"][: len(rebatched)]
-                depends_on_batch(model, array_of(rebatched), array_of(logits), x)
-        for probe in probes:
-            name = probe_name(probe)
-            generators = ([image_generator(name, group, i, "raw") for i in ids],) if probe.random else ()
-            outputs |= {f"{name}/{key}": tensor for key, tensor in probe(model, x, *generators).items()}
-    for name, tensor in outputs.items():
-        if len(tensor) != len(x):
-            raise DataError(f"{name} of {len(tensor)} rows for {len(x)} images", where=model.name)
-    return outputs
 
 
 def _digest(image: Tensor) -> str:

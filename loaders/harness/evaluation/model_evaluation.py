@@ -21,9 +21,9 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources.roots import Roots
 
 from ...opening import PackedFolders
-from ..extraction.activations import input_transform, with_transform
 from ..extraction.array_jobs import ComputedPart, extract_part
-from ..extraction.on_benchmark import BenchmarkImages, Extractor, Plan, read_together
+from ..extraction.batches import input_transform, with_transform
+from ..extraction.extractor import BenchmarkImages, Extractor, Plan, read_together
 from ..extraction.runs import ModelRun
 from ..extraction.store import Store
 from ..models import Model, load_model, open_models
@@ -33,7 +33,7 @@ from ..results.evaluated_sets import EvaluatedSets
 from ..results.metadata import MetricOptions, metric_options
 from ..results.results import Results
 from .fitting import known_needs
-from .loader_outputs import UserImages, loader_runs, standard_deviations
+from .loader_outputs import CustomImages, loader_runs, standard_deviations
 from .run_evaluation import evaluate_runs, refuse_equal_models, resolve_detectors
 
 LOADING_OPTIONS = tuple(signature(load_model).parameters)[1:]
@@ -353,7 +353,7 @@ def _evaluate_sets(
     inputs = _inputs(models, transform)
     if isinstance(transform, str):
         transform = _common_transform(models, transform, normalise)
-    images = UserImages(
+    images = CustomImages(
         sets,
         options.batch_size,
         options.workers,

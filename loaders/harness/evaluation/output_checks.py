@@ -1,20 +1,23 @@
-"""What a model's outputs on whole sets show that its first images need not."""
+"""Checks of outputs: of a model on whole sets, and of a user's detector that scores images again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from wordnet_splits.base.errors import UnusableError
 from wordnet_splits.benchmark.manifest import Part
 
 from ..array_checks import logit_notes, refuse_probabilities
-from ..arrays import Arrays
+from ..arrays import Array, Arrays
 from ..extraction.runs import GroupOutputs, ModelRun
 from .notes import accuracy_notes
 from .output_tables import predicted_table
+from .scoring import Data, Fitted, confidence
 
 CHECKED_ROWS = 10_000
 """Largest number of images of a set whose outputs are checked, evenly spread."""
@@ -50,3 +53,43 @@ def _some(outputs: GroupOutputs) -> GroupOutputs:
     logits = {name: outputs.arrays[name][rows] for name in ("logits",) if name in outputs.arrays}
     arrays = logits or {"none": np.empty((len(rows), 0))}
     return replace(outputs, table=outputs.table.take(rows), arrays=Arrays(arrays))
+
+
+MAX_ROWS = 1000
+"""Largest number of images of a set that are scored again: half of a small set, fewer of a large one."""
+SPREAD_TOLERANCE, SIZE_TOLERANCE = 1e-3, 1e-5
+"""Largest change of a confidence by arithmetic, in standard deviations and in the greatest absolute value."""
+
+
+def rescoring_notes(fitted: Fitted, data: Mapping[str, Data], scores: Mapping[str, Array]) -> Iterator[str]:
+    """Yield a note where images get another confidence when some of a set are scored again, backwards.
+
+    Parameters
+    ----------
+    data, scores : set -> the arrays of all its images, and the confidences that they got.
+    """
+    changed: dict[str, int] = {}
+    scored_again = 0
+    for group, of_group in data.items():
+        first = np.asarray(scores[group], np.float64)
+        rows = np.arange(len(first))[::-1][:: max(2, -(-len(first) // MAX_ROWS))]
+        scored_again += len(rows)
+        try:
+            again = confidence(fitted, _taken(of_group, rows), on=group)
+        except UnusableError:  # it needs the others
+            again = np.full(len(rows), np.nan)
+        tolerance = SPREAD_TOLERANCE * first.std() + SIZE_TOLERANCE * np.abs(first).max(initial=0)
+        count = int(np.count_nonzero(~(np.abs(again - first[rows]) <= tolerance)))
+        changed |= {group: count} if count else {}
+    if changed:
+        yield (
+            f"{fitted.configured.label}: {sum(changed.values()):,} of {scored_again:,} images get another "
+            f"confidence when they are scored again among fewer (in {', '.join(changed)}): it depends on the "
+            "other images of a set, on their order or on chance, and so do its figures"
+        )
+
+
+def _taken(data: Data, rows: Array) -> Any:
+    if isinstance(data, Arrays):
+        return Arrays({name: view[rows] for name, view in data.items()})
+    return [_taken(of_model, rows) for of_model in data]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, UnusableError
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.benchmark.manifest import Manifest
 
@@ -47,13 +47,11 @@ from .fitting import (
     usable_detectors,
 )
 from .notes import accuracy_notes, run_notes, sign_notes, size_notes, undefined_notes
-from .output_checks import checked_outputs, training_accuracy_notes
+from .output_checks import checked_outputs, rescoring_notes, training_accuracy_notes
 from .output_tables import predicted_table, run_facts, software
-from .rescoring import rescoring_notes
 from .scoring import (
     Data,
     Fitted,
-    UnusableError,
     confidence,
     fit,
     has_predictions,
@@ -187,7 +185,7 @@ class _Evaluation:
     def score_run(self, number: int, detectors: Sequence[ConfiguredDetector], *, sweep: bool) -> None:
         """Fit and score detectors of one run."""
         run = self.runs[number]
-        with run.reading(count_images(detectors, self.sets, sweep=sweep)):
+        with run.source.reading(count_images(detectors, self.sets, sweep=sweep)):
             if sweep:
                 detectors = self._choose_parameters(detectors, number)
             # all at once: one pass over the images

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError, UnusableError
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..array_checks import tied_share
@@ -29,10 +29,6 @@ FLOAT16_INFINITY = 0x7C00
 """Bits of infinity in float16; NaN is above."""
 MAX_EQUAL_SHARE = 1e-2
 """Share of the pairs of images that may have equal confidences without a note."""
-
-
-class UnusableError(DataError):
-    """A detector that cannot be fitted or scored on these data; one of a preset is left out with a note."""
 
 
 @dataclass(frozen=True, eq=False)

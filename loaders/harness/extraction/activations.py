@@ -1,6 +1,7 @@
-"""Features, logits and probes of a model on a group of images, stored on disk.
+"""Features, logits and probes of a model on images, stored on disk.
 
-``extract`` computes missing arrays and opens all; later calls, also for other benchmarks, read them::
+``extract`` computes missing arrays and opens all. Later calls, also for other benchmarks, read the images
+that are stored, and compute the rest::
 
     activations = extract(model, UnknownDetectionSet("digits", role="near"), Store(Path("activations")))
     activations.features, activations.logits        # array views over memory-mapped shards
@@ -9,10 +10,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,33 +23,25 @@ from torch import Tensor
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.benchmark.manifest.metadata import Declared
 
-from ..arrays import Arrays, ArrayView, Head
+from ..arrays import Array, Arrays, ArrayView, Head
 from ..models import Model
 from ..models.class_map import ClassMap
-from ..models.devices import current_ranks, deterministic_kernels
-from ..models.keys import list_key
-from ..models.transforms import (
-    Normalise,
-    Transform,
-    as_transform,
-    evaluation_transform,
-    imported_transform,
-    recipe_normalisation,
-)
+from ..models.devices import Ranks, current_ranks, deterministic_kernels
 from ..probes import Probe, parse_probe, probe_name
-from .batches import BatchReader, ImageSet, SharedReader
-from .canary import FEATURES_DTYPES, ROWS, check_group, create_group, note_batch_statistics
-from .extraction import Extraction, ModelShare, differences
-from .store import FORWARD, SHARD_ROWS, Store
+from .batches import BatchReader, ImageSet, SharedReader, choose_transform
+from .canary import FEATURES_DTYPES, ROWS, check_list, create_list, features_note, note_batch_statistics
+from .forward import Extraction, ModelShare, differences
+from .store import Store, StoredModel, image_names
+from .stored_list import FORWARD, SHARD_ROWS, StoredList, list_key
 
 BATCH = 128
+OTHER_LISTS = "images were computed in batches with others than these; equality is rtol 1e-4"
 
 
 @dataclass(frozen=True, eq=False)
 class Activations:
-    """The stored activations of one model on one group, opened.
+    """The stored activations of one model on some images, opened.
 
     Attributes
     ----------
@@ -58,7 +51,7 @@ class Activations:
     labels : (n,) int64, the benchmark's, -1 where an image has none.
     head : the linear head over all columns, None where the model has none.
     notes : deviations from an undisturbed run, e.g. a batch halved for lack of memory.
-    model_key, transform_key, list_key : names of the folders. model : the model's name.
+    model_key, transform_key : names of the folders. model : the model's name.
     transform : description of the transform.
     shape : (3, h, w) of the model's inputs.
     """
@@ -72,7 +65,6 @@ class Activations:
     model_key: str
     transform_key: str
     transform: str
-    list_key: str
     shape: tuple[int, ...]
 
     @property
@@ -166,12 +158,10 @@ def extract_together(
     ----------
     work : each model with its probes; keys of models differ. The others are as of `extract`.
     """
-    extraction = ExtractionOptions(**options)
-    shares = _shares(work, dataset, store, extraction)
-    notes = _compute(shares, dataset.table, extraction)
-    return [
-        _opened(share, dataset.table, share_notes) for share, share_notes in zip(shares, notes, strict=True)
-    ]
+    extraction, ranks = ExtractionOptions(**options), current_ranks()
+    tasks = _tasks(work, dataset, store, extraction, ranks)
+    notes = _compute(tasks, dataset.table, extraction, ranks)
+    return [_opened(task, dataset.table, task_notes) for task, task_notes in zip(tasks, notes, strict=True)]
 
 
 def extract_shards(
@@ -182,22 +172,48 @@ def extract_shards(
     **options: Any,
 ) -> None:
     """Compute some shards (their numbers, for each model) of what `extract_together` computes."""
-    extraction = ExtractionOptions(**options)
-    shares = _shares(work, dataset, store, extraction)
-    for share, numbers in zip(shares, shards, strict=True):
-        share.only = numbers
-    _compute(shares, dataset.table, extraction)
+    extraction, ranks = ExtractionOptions(**options), current_ranks()
+    tasks = _tasks(work, dataset, store, extraction, ranks, shards)
+    _compute(tasks, dataset.table, extraction, ranks)
 
 
-def _shares(
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """One model of a call: what it stores of which images, and the shares that fill the gaps."""
+
+    model: Model
+    probes: Mapping[str, Probe]
+    reader: BatchReader
+    images: Sequence[str]
+    stored: StoredModel
+    shares: list[ModelShare] = field(default_factory=list)
+    read: dict[Path, StoredList] = field(default_factory=dict)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The forward pass and the probes."""
+        return (FORWARD, *self.probes)
+
+    @property
+    def lists(self) -> list[StoredList]:
+        """The lists that are read or filled, in the same order in every process."""
+        lists = {**self.read, **{share.stored.folder: share.stored for share in self.shares}}
+        return [lists[folder] for folder in sorted(lists)]
+
+
+def _tasks(
     work: Sequence[tuple[Model, Sequence[Probe | str]]],
     dataset: ImageSet,
     store: Store,
     options: ExtractionOptions,
-) -> list[ModelShare]:
-    """Return what each model computes."""
+    ranks: Ranks,
+    shards: Sequence[Collection[int]] | None = None,
+) -> list[_Task]:
+    """Return what each model computes: the images that no list has, or some ``shards`` of all images."""
     if options.features_dtype not in FEATURES_DTYPES:
         raise unknown("type of features", options.features_dtype, FEATURES_DTYPES)
+    if options.batch_size < 1 or options.batch_size > SHARD_ROWS:
+        raise DataError(f"batch_size must be between 1 and {SHARD_ROWS}, not {options.batch_size}")
     for model, _ in work:
         if store.permanent and not model.identified:
             raise DataError(
@@ -208,71 +224,101 @@ def _shares(
     table: pa.Table = dataset.table
     if not table.num_rows:
         raise DataError("there are no images", where=work[0][0].name)
-    images_key = list_key(table)
-    shares = []
-    for model, probes in work:
-        used = choose_transform(model, dataset, options.transform, options.transform_id)
-        by_name = {probe_name(p): p for p in (parse_probe(p) if isinstance(p, str) else p for p in probes)}
-        group = store.group(model.key, used.key, images_key, n=table.num_rows)
-        reader = BatchReader(dataset, used, device=model.device, dtype=model.dtype)
-        shares.append(ModelShare(model, group, reader, by_name))
-    return shares
+    images = image_names(table)
+    tasks = []
+    for number, (model, given) in enumerate(work):
+        transform = choose_transform(model, dataset, options.transform, options.transform_id)
+        probes = {probe_name(p): p for p in (parse_probe(p) if isinstance(p, str) else p for p in given)}
+        reader = BatchReader(dataset, transform, device=model.device, dtype=model.dtype)
+        stored = store.model(model.key, transform.key)
+        task = _Task(model, probes, reader, images, stored)
+        gaps: dict[bytes, tuple[Array, list[str]]] = {}
+        for unit in task.units:
+            missing = np.arange(len(images))
+            if shards is None:
+                places = stored.places(images, unit)
+                task.read.update({used.folder: used for used in places.used})
+                missing = places.missing
+            if len(missing):
+                gaps.setdefault(missing.tobytes(), (missing, []))[1].append(unit)
+        for rows, units in ranks.of_first(list(gaps.values())):  # another process may write meanwhile
+            filled = stored.list_at(list_key([images[row] for row in rows]), len(rows))
+            own = {unit: probes[unit] for unit in units if unit != FORWARD}
+            only = None if shards is None else shards[number]
+            task.shares.append(ModelShare(model, filled, reader, own, rows, FORWARD in units, only))
+        tasks.append(task)
+    return tasks
 
 
-def _compute(shares: Sequence[ModelShare], table: pa.Table, options: ExtractionOptions) -> list[list[str]]:
-    """Create the groups, check what they hold, and compute what is missing; return each model's notes."""
-    batch_size, features_dtype = options.batch_size, options.features_dtype
-    if batch_size < 1 or batch_size > SHARD_ROWS:
-        raise DataError(f"batch_size must be between 1 and {SHARD_ROWS}, not {batch_size}")
-    ranks = current_ranks()
+def _compute(
+    tasks: Sequence[_Task], table: pa.Table, options: ExtractionOptions, ranks: Ranks
+) -> list[list[str]]:
+    """Create the lists, check what they hold, and compute what is missing; return each model's notes."""
     notes = []
     with deterministic_kernels(full_float32=True), ExitStack() as stack:
-        for share in shares:
-            stack.enter_context(share.model.evaluating(share.reader.transform))
+        for task in tasks:
+            stack.enter_context(task.model.evaluating(task.reader.transform))
+        shares = sorted((share for task in tasks for share in task.shares), key=lambda s: s.stored.folder)
         if ranks.first:
-            for share in sorted(shares, key=lambda share: share.group.folder):  # the same order everywhere
-                stack.enter_context(share.group.locked())
+            for share in shares:  # the same order everywhere
+                stack.enter_context(share.stored.locked())
         with ranks.all_ranks("opening the store"):
-            if ranks.first:
-                for share in shares:
-                    create_group(share.model, share.group, share.reader, table, features_dtype)
+            for task in tasks if ranks.first else ():
+                held = [stored for stored in task.stored.lists if stored.begun]
+                features_dtype = held[0].about.features_dtype if held else options.features_dtype
+                for share in task.shares:
+                    rows = table.take(pa.array(share.rows))
+                    images = [task.images[row] for row in share.rows]
+                    create_list(share, rows, images, features_dtype)
         with ranks.all_ranks("the check of the stored activations"):
-            for share in shares:
-                notes.append(check_group(share.model, share.group, share.probes, table, features_dtype))
+            for task in tasks:
+                first = task.lists[0]
+                where = str(first.folder)
+                notes.append(features_note(first.about.features_dtype, options.features_dtype, where))
+                for stored in task.lists:
+                    check_list(task.model, stored, task.probes)
         with ranks.all_ranks("the extraction"):
-            by_shard_rows: dict[int, list[ModelShare]] = {}
+            alike: dict[tuple[str, int], list[ModelShare]] = {}
             for share in shares:
-                by_shard_rows.setdefault(share.group.about.shard_rows, []).append(share)
-            for together in by_shard_rows.values():
+                key = (share.stored.folder.name, share.stored.about.shard_rows)
+                alike.setdefault(key, []).append(share)
+            for together in alike.values():
                 reader = SharedReader([share.reader for share in together], workers=options.workers)
+                rows = table.take(pa.array(together[0].rows))
                 progress = options.progress or Silent()
-                Extraction(together, reader, table, ranks, batch_size, progress).run()
+                Extraction(together, reader, rows, ranks, options.batch_size, progress).run()
         for share in shares:
-            if share.only is None:
-                note_batch_statistics(share.model, share.group)  # every rank has written its shards
+            if share.only is None and share.forward:
+                note_batch_statistics(share.model, share.stored)  # every rank has written its shards
     return notes
 
 
-def _opened(share: ModelShare, table: pa.Table, notes: Sequence[str]) -> Activations:
+def _opened(task: _Task, table: pa.Table, notes: Sequence[str]) -> Activations:
     """Open the activations of a model, which are complete."""
-    model, group, transform = share.model, share.group, share.reader.transform
-    arrays: dict[str, ArrayView] = dict(group.open(FORWARD))
-    for name in share.probes:
-        arrays |= {f"{name}/{array}": view for array, view in group.open(name).items()}
-    records = [record for unit in (FORWARD, *share.probes) for record in group.records(unit)]
+    transform = task.reader.transform
+    arrays: dict[str, ArrayView] = {}
+    for unit in task.units:
+        prefix = "" if unit == FORWARD else f"{unit}/"
+        opened = task.stored.open(task.images, unit)
+        arrays |= {f"{prefix}{name}": view for name, view in opened.items()}
+    places = {unit: task.stored.places(task.images, unit).used for unit in task.units}
+    records = [
+        record for unit, lists in places.items() for stored in lists for record in stored.records(unit)
+    ]
     shard_notes = [note for record in records for note in record.settings.notes]
+    if any([stored.n for stored in lists] != [len(task.images)] for lists in places.values()):
+        shard_notes.append(OTHER_LISTS)
     return Activations(
         Arrays(arrays),
         table,
         table["label"].to_numpy().astype(np.int64),
-        model.head,
+        task.model.head,
         tuple(dict.fromkeys([*shard_notes, *differences(records), *notes])),
-        model.name,
-        model.key,
+        task.model.name,
+        task.model.key,
         transform.key,
         transform.words,
-        group.folder.name,
-        tuple(group.canary()[0].shape[1:]),
+        tuple(task.lists[0].canary()[0].shape[1:]),
     )
 
 
@@ -304,77 +350,3 @@ def sample_images(model: Model, dataset: ImageSet) -> Iterator[Tensor]:
         if model.width is None:
             model.prepare(x)
         yield x
-
-
-def choose_transform(
-    model: Model, dataset: ImageSet, transform: Any = None, transform_id: str | None = None
-) -> Transform:
-    """Return the given transform, else the dataset's, the model's, or the benchmark's for the source.
-
-    Raises
-    ------
-    DataError : a plain function without ``transform_id``, or groups whose sources have different transforms.
-    """
-    if transform is not None:
-        return as_transform(transform, transform_id=transform_id)
-    image, batch = getattr(dataset, "transform", None), getattr(dataset, "batch_transform", None)
-    if image is not None or batch is not None:
-        return as_transform(image, batch, transform_id)
-    if model.preprocess is not None:
-        if model.normalise is not None:
-            raise DataError(
-                "mean and std change nothing: the model brings its preprocessing",
-                where=model.name,
-                hint="replace that too: --transform resize-224 (transform='resize-224')",
-            )
-        return model.preprocess
-    manifest = getattr(dataset, "manifest", None)
-    recipe = None if manifest is None else manifest.data.recipe
-    named = {} if recipe is None else recipe.transforms
-    names = {named.get(source, "none") for source in dataset.table["source"].unique().to_pylist()}
-    if len(names) > 1:
-        raise DataError(
-            "the sources of these images have different evaluation transforms",
-            where=model.name,
-            hint="extract one group at a time: UnknownDetectionSet.parts(...)",
-        )
-    return input_transform(model, names.pop(), recipe)
-
-
-def with_transform(model: Model, transform: Transform | str, recipe: Declared) -> Model:
-    """Return a copy of a model whose images go through a transform, or through a named one."""
-    if isinstance(transform, str):
-        transform = input_transform(model, transform, recipe)
-    copied = copy(model)
-    copied.preprocess, copied.normalise = transform, None
-    return copied
-
-
-def input_transform(model: Model, name: str, recipe: Declared | None = None) -> Transform:
-    """Return a named transform with the normalisation of the user, else the model, else the benchmark.
-
-    Where none is stated, an object given in Python gets pixels in [0, 1], and its results a note.
-
-    Parameters
-    ----------
-    name : as of `evaluation_transform`, or ``MODULE:NAME``, a function of a PIL image.
-    recipe : the benchmark's, None for other images.
-
-    Raises
-    ------
-    DataError : no normalisation is stated for a model that is a file or a name.
-    """
-    if ":" in name:
-        return imported_transform(name, model.normalise)
-    declared = None if recipe is None else recipe_normalisation(recipe)
-    normalise = model.normalise or model.own_normalise or declared
-    stated = normalise or Normalise()
-    transform = evaluation_transform(name, stated.mean, stated.std)
-    if normalise is None and not model.in_python:
-        benchmark = "" if recipe is None else f" or {recipe.name}"
-        raise DataError(
-            f"no normalisation of its inputs is stated by the model{benchmark}",
-            where=model.name,
-            hint="give --mean and --std (mean=, std=): 0 and 1 for pixels in [0, 1]",
-        )
-    return replace(transform, assumed=normalise is None)

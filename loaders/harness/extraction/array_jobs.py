@@ -21,11 +21,12 @@ from wordnet_splits.base.progress import Progress, Relabelled, Silent
 from wordnet_splits.base.schemas import Sha256, StrictModel, read_sealed, write_sealed
 
 from ..models.devices import current_ranks
-from ..models.keys import list_key
 from ..probes import probe_name
-from .activations import choose_transform, extract_shards
-from .on_benchmark import Extractor, Plan
-from .store import FORWARD, Store, StoredGroup, StoreError
+from .activations import extract_shards
+from .batches import choose_transform
+from .extractor import BenchmarkImages, Extractor, Plan
+from .store import Store, image_names
+from .stored_list import FORWARD, StoredList, StoreError, list_key
 
 PARTS, PART = "parts", "part.json"
 MOST_SHARDS = 1_000_000
@@ -43,9 +44,9 @@ class PlannedGroup(StrictModel):
     n: int = Field(ge=1)
     units: tuple[str, ...] = Field(strict=False)
 
-    def stored_in(self, store: Store) -> StoredGroup:
-        """Return the group of a store."""
-        return store.group(self.model_key, self.transform_key, self.list_key, n=self.n)
+    def stored_in(self, store: Store) -> StoredList:
+        """Return the list of a store."""
+        return store.list_at(self.model_key, self.transform_key, self.list_key, n=self.n)
 
 
 class PartRecord(StrictModel):
@@ -141,12 +142,13 @@ def extract_part(
     ]
     groups = []
     for part, extractor, probes in planned:
+        assert isinstance(extractor.images, BenchmarkImages)
         images = extractor.images.group(*part)
         groups.append(
             PlannedGroup(
                 model_key=extractor.model.key,
                 transform_key=choose_transform(extractor.model, images).key,
-                list_key=list_key(images.table),
+                list_key=list_key(image_names(images.table)),
                 n=len(images),
                 units=(FORWARD, *map(probe_name, probes)),
             )
@@ -161,6 +163,7 @@ def extract_part(
         if not numbers:
             continue
         first = planned[numbers[0]][1]
+        assert isinstance(first.images, BenchmarkImages)
         extract_shards(
             [(planned[number][1].model, planned[number][2]) for number in numbers],
             first.images.group(*part),
@@ -194,7 +197,7 @@ def merge_parts(store: Store, *, keep: bool = False) -> MergedParts:
         raise StoreError("is a link: parts behind it are not removed", where=str(parts_folder), hint=hint)
     parts = _complete_parts(parts_folder)
     groups = parts[0][1].groups
-    checked: list[tuple[StoredGroup, str, int, StoredGroup]] = []
+    checked: list[tuple[StoredList, str, int, StoredList]] = []
     for folder, record in parts:
         part_store = Store(folder, record.shard_rows)
         for number, shards in record.share().items():

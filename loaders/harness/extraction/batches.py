@@ -1,4 +1,4 @@
-"""Batches of images within shards, read once for all models."""
+"""Images as inputs of models: the transform in force, and batches within shards, read once for all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -15,8 +15,19 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.benchmark.manifest.metadata import Declared
 
-from ..models.transforms import Transform, to_uint8
+from ..arrays import Array
+from ..models import Model
+from ..models.transforms import (
+    Normalise,
+    Transform,
+    as_transform,
+    evaluation_transform,
+    imported_transform,
+    recipe_normalisation,
+    to_uint8,
+)
 
 ImageSet = Any
 """An `UnknownDetectionSet`, or an object with its ``table``, both transforms and ``__getitems__``."""
@@ -80,15 +91,23 @@ class SharedReader:
         self._step_of = [list(distinct).index(key) for key in keys]
         self.dataset = _with_steps(readers[0].dataset, list(distinct.values()))
 
-    def batches(self, shards: Sequence[tuple[int, range]], batch_size: int) -> Iterator[ImageBatch]:
-        """Yield the batches of ``shards`` (number, rows): of ``batch_size`` rows, fewer at a shard's end."""
+    def batches(
+        self, shards: Sequence[tuple[int, range]], batch_size: int, rows_of: Array
+    ) -> Iterator[ImageBatch]:
+        """Yield the batches of ``shards`` (number, rows): of ``batch_size`` rows, fewer at a shard's end.
+
+        Parameters
+        ----------
+        rows_of : the row of the dataset for each row of the list.
+        """
         plan = [
             (shard, rows[start : start + batch_size])
             for shard, rows in shards
             for start in range(0, len(rows), batch_size)
         ]
         read_images = self._by_workers if self.workers else self._by_thread
-        for (shard, rows), images in zip(plan, read_images([list(rows) for _, rows in plan]), strict=True):
+        read = read_images([rows_of[rows].tolist() for _, rows in plan])
+        for (shard, rows), images in zip(plan, read, strict=True):
             yield ImageBatch(shard, rows, images)
 
     def model_input(self, number: int, batch: ImageBatch) -> Tensor:
@@ -202,3 +221,77 @@ def _one_tensor(images: Sequence[Any]) -> Tensor:
             hint="end it with a crop or a resize to one size",
         )
     return torch.stack(list(images))
+
+
+def choose_transform(
+    model: Model, dataset: ImageSet, transform: Any = None, transform_id: str | None = None
+) -> Transform:
+    """Return the given transform, else the dataset's, the model's, or the benchmark's for the source.
+
+    Raises
+    ------
+    DataError : a plain function without ``transform_id``, or groups whose sources have different transforms.
+    """
+    if transform is not None:
+        return as_transform(transform, transform_id=transform_id)
+    image, batch = getattr(dataset, "transform", None), getattr(dataset, "batch_transform", None)
+    if image is not None or batch is not None:
+        return as_transform(image, batch, transform_id)
+    if model.preprocess is not None:
+        if model.normalise is not None:
+            raise DataError(
+                "mean and std change nothing: the model brings its preprocessing",
+                where=model.name,
+                hint="replace that too: --transform resize-224 (transform='resize-224')",
+            )
+        return model.preprocess
+    manifest = getattr(dataset, "manifest", None)
+    recipe = None if manifest is None else manifest.data.recipe
+    named = {} if recipe is None else recipe.transforms
+    names = {named.get(source, "none") for source in dataset.table["source"].unique().to_pylist()}
+    if len(names) > 1:
+        raise DataError(
+            "the sources of these images have different evaluation transforms",
+            where=model.name,
+            hint="extract one group at a time: UnknownDetectionSet.parts(...)",
+        )
+    return input_transform(model, names.pop(), recipe)
+
+
+def with_transform(model: Model, transform: Transform | str, recipe: Declared) -> Model:
+    """Return a copy of a model whose images go through a transform, or through a named one."""
+    if isinstance(transform, str):
+        transform = input_transform(model, transform, recipe)
+    copied = copy.copy(model)
+    copied.preprocess, copied.normalise = transform, None
+    return copied
+
+
+def input_transform(model: Model, name: str, recipe: Declared | None = None) -> Transform:
+    """Return a named transform with the normalisation of the user, else the model, else the benchmark.
+
+    Where none is stated, an object given in Python gets pixels in [0, 1], and its results a note.
+
+    Parameters
+    ----------
+    name : as of `evaluation_transform`, or ``MODULE:NAME``, a function of a PIL image.
+    recipe : the benchmark's, None for other images.
+
+    Raises
+    ------
+    DataError : no normalisation is stated for a model that is a file or a name.
+    """
+    if ":" in name:
+        return imported_transform(name, model.normalise)
+    declared = None if recipe is None else recipe_normalisation(recipe)
+    normalise = model.normalise or model.own_normalise or declared
+    stated = normalise or Normalise()
+    transform = evaluation_transform(name, stated.mean, stated.std)
+    if normalise is None and not model.in_python:
+        benchmark = "" if recipe is None else f" or {recipe.name}"
+        raise DataError(
+            f"no normalisation of its inputs is stated by the model{benchmark}",
+            where=model.name,
+            hint="give --mean and --std (mean=, std=): 0 and 1 for pixels in [0, 1]",
+        )
+    return replace(transform, assumed=normalise is None)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, UnusableError
 from wordnet_splits.base.names import check_name
 from wordnet_splits.base.untrusted import LONGEST_NAME
 from wordnet_splits.benchmark.manifest import Part
@@ -65,8 +65,52 @@ class GroupOutputs:
 
 Need = Any
 """The name of an array, the name of a probe for all its arrays, or a probe with fitted state."""
-Read = Callable[[str, str, frozenset[Need]], GroupOutputs]
-"""(split, group, needs) -> the model's outputs, with at least those arrays."""
+
+
+class OutputSource(Protocol):
+    """Reads the outputs of one network on sets of images."""
+
+    def read(self, split: str, name: str, needs: frozenset[Need]) -> GroupOutputs:
+        """Return the outputs on one set, with at least the needed arrays."""
+
+    def require(self, split: str, name: str, needs: frozenset[Need] = frozenset()) -> None:
+        """Raise UnusableError if a set has no images, or an array of them cannot be had."""
+
+    def reading(self, images: int) -> AbstractContextManager[None]:
+        """Show reading as one progress task of so many images."""
+
+
+@dataclass(frozen=True, eq=False)
+class GivenOutputs:
+    """Outputs in memory, by (split, group)."""
+
+    model: str
+    groups: Mapping[Part, GroupOutputs]
+
+    def read(self, split: str, name: str, needs: frozenset[Need] = frozenset()) -> GroupOutputs:
+        """Return the outputs on one set."""
+        if (split, name) not in self.groups:
+            raise UnusableError(f"there are no outputs for {name}/{split}", where=self.model)
+        return self.groups[split, name]
+
+    def require(self, split: str, name: str, needs: frozenset[Need] = frozenset()) -> None:
+        """Raise UnusableError if a set, an array or the head was not given."""
+        outputs = self.read(split, name)
+        arrays = outputs.arrays
+        missing = [
+            str(need)
+            for need in needs - {"head"}
+            if not isinstance(need, str) or (need not in arrays and not arrays.under(need))
+        ]
+        if missing:
+            message = f"needs {', '.join(sorted(missing))}, which is not there"
+            raise UnusableError(message, where=self.model)
+        if "head" in needs and outputs.head is None:
+            raise UnusableError(NEEDS_HEAD, where=self.model)
+
+    def reading(self, images: int) -> AbstractContextManager[None]:
+        """Return a context without a progress task: nothing is read."""
+        return nullcontext()
 
 
 def run_title(model: str, network: str) -> str:
@@ -82,26 +126,20 @@ class ModelRun:
     ----------
     model : the model; results average over the runs of one model.
     model_key : key of this network, "" for a function without a name: it then follows from its outputs.
-    read_group : returns a group, computing missing arrays.
+    source : reads its outputs, computing missing arrays.
     name : name of this network, by default that of the model.
     weights, device : origin of its weights, and its device.
-    reading : context that shows reading as one progress task of so many images.
     user_named : whether the user named the model that it is a run of.
-    refuses : returns why needs of a split's group are unavailable (e.g. no dropout layers), or "".
-    has : returns whether there are outputs, or images, of a split's group.
     allow_missing : whether a detector that fits on images that are not there is left out, with a note.
     """
 
     model: str
     model_key: str
-    read_group: Read
+    source: OutputSource
     name: str = ""
     weights: WeightsOrigin = UNKNOWN_ORIGIN
     device: str = ""
-    refuses: Callable[[frozenset[Need], str, str], str] = lambda needs, split, group: ""
-    reading: Callable[[int], AbstractContextManager[Any]] = nullcontext
     user_named: bool = False
-    has: Callable[[str, str], bool] = lambda split, group: True
     allow_missing: bool = False
 
     def __post_init__(self) -> None:
@@ -115,54 +153,18 @@ class ModelRun:
         return run_title(self.model, self.name)
 
     @classmethod
-    def of(
-        cls,
-        model: str,
-        groups: Mapping[Part, GroupOutputs],
-        *,
-        model_key: str = "",
-        name: str = "",
-        weights: WeightsOrigin = UNKNOWN_ORIGIN,
-        user_named: bool = False,
-        allow_missing: bool = False,
-    ) -> ModelRun:
+    def of(cls, model: str, groups: Mapping[Part, GroupOutputs], **attributes: Any) -> ModelRun:
         """Return a run over arrays in memory, by (split, group)."""
-
-        def read(split: str, group: str, needs: frozenset[Need]) -> GroupOutputs:
-            if (split, group) not in groups:
-                raise DataError(f"nothing was computed on {group}/{split}", where=model)
-            return groups[split, group]
-
-        def refuses(needs: frozenset[Need], split: str, group: str) -> str:
-            outputs = read(split, group, needs)
-            arrays = outputs.arrays
-            missing = [
-                str(need)
-                for need in needs - {"head"}
-                if not isinstance(need, str) or (need not in arrays and not arrays.under(need))
-            ]
-            if missing:
-                return f"needs {', '.join(sorted(missing))}, which is not there"
-            return NEEDS_HEAD if "head" in needs and outputs.head is None else ""
-
-        def has(split: str, group: str) -> bool:
-            return (split, group) in groups
-
-        return cls(
-            *(model, model_key, read, name, weights),
-            refuses=refuses,
-            has=has,
-            user_named=user_named,
-            allow_missing=allow_missing,
-        )
+        source = GivenOutputs(attributes.get("name") or model, groups)
+        return cls(model, source=source, **{"model_key": "", **attributes})
 
     def group(self, split: str, name: str, needs: Iterable[Need] = ()) -> GroupOutputs:
         """Return the model's outputs on one group of one split."""
-        return self.read_group(split, name, frozenset(needs))
+        return self.source.read(split, name, frozenset(needs))
 
-    def lacks(self, split: str, name: str, needs: Iterable[Need]) -> str:
-        """Return why arrays of one group are unavailable, or ""."""
-        return self.refuses(frozenset(needs), split, name)
+    def require(self, split: str, name: str, needs: Iterable[Need] = ()) -> None:
+        """Raise UnusableError if a group has no images, or an array of them cannot be had."""
+        self.source.require(split, name, frozenset(needs))
 
 
 class Prediction(NamedTuple):

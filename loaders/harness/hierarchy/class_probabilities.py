@@ -50,16 +50,17 @@ def stored_logits(
     ------
     DataError : the store lacks them, or the columns of the model are not the labels.
     """
-    from ..extraction.store import FORWARD, Store
-    from ..models.keys import list_key
+    from ..extraction.store import Store, image_names
+    from ..extraction.stored_list import FORWARD
 
     width = len(LabelSpace.of(manifest.classes).labels)
     if run.class_map is None or run.class_map.of != width or run.class_map.background is not None:
         raise DataError(f"{run.name} has other columns than the {width} ID classes", where=where)
+    names = image_names(images)
     for key in run.transforms:
-        stored = Store(store).group(run.model_key, key, list_key(images), n=images.num_rows)
-        if stored.begun and not stored.missing(FORWARD):
-            logits = stored.open(FORWARD)["logits"]
+        stored = Store(store).model(run.model_key, key)
+        if not len(stored.places(names, FORWARD).missing):
+            logits = stored.open(names, FORWARD)["logits"]
             parts = [np.asarray(logits[n : n + CHUNK]) for n in range(0, images.num_rows, CHUNK)]
             return np.concatenate(parts).astype(np.float64)
     hint = "give the --store of the evaluation"
@@ -119,8 +120,8 @@ def _network_logits(arguments: Mapping[str, Any], images: Mapping[str, pa.Table]
     ----------
     arguments : of the evaluation, see `Results.reopen`.
     """
-    from ..extraction.activations import with_transform
-    from ..extraction.on_benchmark import BenchmarkImages, Extractor
+    from ..extraction.batches import with_transform
+    from ..extraction.extractor import BenchmarkImages, Extractor
     from ..extraction.store import Store
     from ..models import load_model
 

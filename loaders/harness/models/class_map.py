@@ -22,8 +22,7 @@ from wordnet_splits.datasets.catalog.declarations import Declaration
 from wordnet_splits.datasets.catalog.table import load_declared_catalog
 
 from ..arrays import Array, Arrays, ArrayView
-from .column_names import match_names
-from .given_mapping import GivenMapping, checked_mapping, read_mapping
+from .column_names import GivenMapping, checked_mapping, match_names, read_mapping
 
 Mode = Literal["columns", "full"]
 
@@ -223,7 +222,7 @@ def class_map(
     mapping : None: by `classes`, else column k is label k, which needs as many columns as labels;
         ``identity``: the same; a source's name: the columns are all classes of that source in its publisher's
         order; one column per label; class id, wnid or name -> column; one class per column; or a file, see
-        `given_mapping.read_mapping`.
+        `column_names.read_mapping`.
     restrict : ``columns`` or ``full``, see `ClassMap`.
     background : ``last``, or the column of the background class.
 

@@ -35,6 +35,14 @@ class Ranks:
         """Whether this is rank 0, which writes what is not shared out."""
         return self.rank == 0
 
+    def of_first(self, value: Any) -> Any:
+        """Return the value of rank 0 on every rank."""
+        if self.world == 1:
+            return value
+        values: list[Any] = [None] * self.world
+        dist.all_gather_object(values, value if self.first else None)
+        return values[0]
+
     @contextmanager
     def all_ranks(self, step: str) -> Iterator[None]:
         """Run a step on every rank and wait for all; an error on one rank is raised on each.

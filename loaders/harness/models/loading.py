@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import open_untrusted
 
-from ..plugins import require_range
 from .class_map import ClassMapping
 from .devices import get_device
 from .model import ClassChoice, Model
@@ -22,8 +22,8 @@ from .transforms import Normalise, Transform
 from .trial import DEADLINE
 from .weights import LARGEST, archive_kind, split_key
 
-LONGEST_DEADLINE = 1e6
-"""Seconds; eleven days."""
+LONGEST = 1e6
+"""Largest deadline in seconds (eleven days)."""
 WITHOUT_OPTIONS = ("exported", "onnx", "torchscript", "trained")
 """Model sources without options."""
 ARCHIVES = (".pt", ".pth", ".bin")
@@ -92,6 +92,9 @@ def load_model(
         raise DataError(
             f"model_id = {model_id!r}: this model has a name", where=str(spec), hint="leave it out"
         )
+    if isinstance(deadline, bool) or not isinstance(deadline, int | float) or not 0 < deadline <= LONGEST:
+        message = f"must be a number of seconds, at most {LONGEST:g}, got {printable(repr(deadline))}"
+        raise DataError(message, where="deadline")
     torch_device = get_device(device)  # first: a missing device is reported at once
     request = ModelRequest(
         None if weights is None else str(weights),
@@ -99,7 +102,7 @@ def load_model(
         model_id,
         dict(options or {}),
         torch_device.type,
-        _checked_deadline(deadline),
+        float(deadline),
     )
     normalise = Normalise.of_options(mean, std)
     loaded = _load(spec, request)
@@ -110,13 +113,6 @@ def load_model(
     model.normalise, model.in_python = normalise, not isinstance(spec, str)
     model.weights = _origin_of_weights(spec, weights)
     return model
-
-
-def _checked_deadline(deadline: Any) -> float:
-    if isinstance(deadline, bool) or not isinstance(deadline, int | float):
-        raise DataError(f"{deadline!r} is not a number of seconds", where="deadline")
-    require_range(deadline, [("gt", 0), ("le", LONGEST_DEADLINE)], "deadline")
-    return float(deadline)
 
 
 def has_name(spec: Any) -> bool:

@@ -12,16 +12,15 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, UnusableError
 
 from ..array_checks import gives_logits, logit_notes
 from ..arrays import NEEDS_HEAD, Head, array_of
 from ..plugins import USER_CODE_ERRORS, user_errors
 from .class_map import ClassMap, ClassMapping, LabelSpace, class_map
 from .head import HookedNetwork, check_logits, refuse_complex
-from .hooks import capture_outputs
-from .keys import content_stamp, is_quantised, model_key
-from .maps import STAGES, find_stages
+from .hooks import STAGES, capture_outputs, find_stages
+from .identity import content_stamp, is_quantised, model_key
 from .origin import IN_PYTHON
 from .sources.first_batch import DeadlineError, compute_within
 from .sources.registry import LoadedModel
@@ -309,14 +308,21 @@ class Model:
             self._shared[key] = compute()
         return self._shared[key]
 
-    def lacks(self, needs: Iterable[Any]) -> str:
-        """Return why arrays of its forward pass are unavailable, or ""; known after `prepare`."""
+    def require(self, needs: Iterable[Any]) -> None:
+        """Check that its forward pass gives arrays and the head; known after `prepare`.
+
+        Raises
+        ------
+        UnusableError : it gives no features, or no head that gives its logits.
+        """
         if "features" in needs and not self.gives_features:
             named = " (no linear layer gives them; name the head: head='NAME')" if self.has_layers else ""
-            return f"needs features, and this model gives logits alone{named}"
+            raise UnusableError(f"needs features, and this model gives logits alone{named}", where=self.name)
         if "head" in needs and self._head_differs:
-            return "needs the weights of a linear head, and this model's head does not give its logits"
-        return NEEDS_HEAD if "head" in needs and self.head is None else ""
+            message = "needs the weights of a linear head, and this model's head does not give its logits"
+            raise UnusableError(message, where=self.name)
+        if "head" in needs and self.head is None:
+            raise UnusableError(NEEDS_HEAD, where=self.name)
 
     @contextmanager
     def batch(

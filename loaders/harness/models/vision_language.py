@@ -147,7 +147,7 @@ def _refuse_shared_prompts(classes: Sequence[str], names: Sequence[str], *, wher
         )
 
 
-def told_names(words: Collection[str], names: Iterable[str]) -> list[str]:
+def leaked_class_names(words: Collection[str], names: Iterable[str]) -> list[str]:
     """Return the class names that are among words, or have a synonym among them; case and hyphens aside."""
     folded = {_folded(word) for word in words}
     return [name for name in names if not folded.isdisjoint(map(_folded, name.split(",")))]

@@ -21,9 +21,10 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import UnusableError
 
 from ..models.hooks import removing
+from ..plugins import parameters
 from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ BY_CHANNEL = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 
 
 @register_probe("dropout")
-@dataclass(frozen=True)
+@parameters
 class Dropout(ProbeDefaults):
     """Mean softmax and mutual information of ``passes`` forward passes.
 
@@ -161,19 +162,20 @@ class Dropout(ProbeDefaults):
     layers: ClassVar[tuple[str, ...]] = ()
     random: ClassVar[bool] = True
 
-    def lacks(self, model: Model, x: Any) -> str:
-        """Return why the model cannot be probed, or ""."""
-        return "" if model.module is not None and _layers(model.module) else NONE
+    def require(self, model: Model, x: Any) -> None:
+        """Raise UnusableError for a model without dropout."""
+        if model.module is None or not _layers(model.module):
+            raise UnusableError(NONE, where=model.name, hint="train it with dropout")
 
     def __call__(self, model: Model, x: Any, generators: Sequence[Generator]) -> Mapping[str, Any]:
         """Return ``logits`` (n, K), the log of the mean softmax, and ``information`` (n,), in nats."""
-        if model.module is None or self.lacks(model, x):
-            raise DataError(NONE, where=model.name, hint="train it with dropout")
+        self.require(model, x)
         passes = []
-        layers = _layers(model.module)
+        module: Any = model.module
+        layers = _layers(module)
         with (
             torch.no_grad(),
-            replayed(model.module, layers) as replay,
+            replayed(module, layers) as replay,
             _drawing(layers, generators, replay.draws),
         ):
             for _ in range(self.passes):

@@ -8,19 +8,18 @@ authors' code: a step of eps is then the same in pixels of [0, 1] for every chan
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import UnusableError
 
 from ..arrays import FittedArrays
-from ..models.hooks import capture_outputs
-from ..models.maps import as_maps
-from .registry import ProbeDefaults, probe_name, register_probe
+from ..models.hooks import as_maps, capture_outputs
+from ..plugins import parameters
+from .registry import ProbeDefaults, register_probe
 from .stages import NO_LAYERS
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ STD = "the standard deviations that the input was normalised by"
 
 
 @register_probe("odin")
-@dataclass(frozen=True)
+@parameters
 class Odin(ProbeDefaults):
     """Logits at x' = x - eps sign(-g) / std, g the gradient of log softmax(z(x)/T) at the predicted class.
 
@@ -49,17 +48,18 @@ class Odin(ProbeDefaults):
     gradients: ClassVar[bool] = True
     passes: ClassVar[int] = 2
 
-    def lacks(self, model: Model, x: Any) -> str:
-        """Return why the model cannot be probed, or ""."""
+    def require(self, model: Model, x: Any) -> None:
+        """Raise UnusableError for a model without gradients, or inputs of an unknown scale."""
         if not model.has_gradients(x):
-            return "needs gradients of the logits, which this model does not give"
-        return step_unavailable(model, x)
+            message = "needs gradients of the logits, which this model does not give"
+            raise UnusableError(message, where=model.name)
+        require_scale(model, x)
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return ``logits`` (n, K) of the perturbed batch."""
         sign = model.shared(x, ("odin", self.T, self.columns), lambda: self.direction(model, x))
         with torch.no_grad():
-            return {"logits": model.forward(step(model, x, self.eps * sign, probe_name(self)))[1]}
+            return {"logits": model.forward(step(model, x, self.eps * sign))[1]}
 
     def direction(self, model: Model, x: Any) -> Any:
         """Return sign(-g) of a batch, which does not depend on eps."""
@@ -76,40 +76,33 @@ class Odin(ProbeDefaults):
         return (-gradient).sign()
 
 
-def step_unavailable(model: Model, x: Any) -> str:
-    """Return why no step can be made, or ""; a preset then skips the detector."""
-    if model.std is None:
-        return f"needs {STD}: give std=, 1 without normalisation"
-    channels = x.shape[1]
-    if len(_of_channels(model.std, channels)) in (1, channels):
-        return ""
-    return f"needs a standard deviation for each of {channels} channels: {len(model.std)} are given"
-
-
-def _of_channels(std: Sequence[float], channels: int) -> Sequence[float]:
-    """Return the standard deviations, or a single one where all are equal and their number does not match."""
-    return std[:1] if len(std) != channels and len(set(std)) == 1 else std
-
-
-def step(model: Model, x: Any, pixels: Any, where: str) -> Any:
-    """Return x minus a step in units of pixels in [0, 1], whatever the normalisation of the input.
+def require_scale(model: Model, x: Any) -> Sequence[float]:
+    """Return the standard deviation of each channel that the input was normalised by.
 
     Raises
     ------
-    DataError : the transform's standard deviations are unknown, or of another number of channels.
+    UnusableError : they are unknown, or of another number of channels.
     """
-    if reason := step_unavailable(model, x):
-        raise DataError(
-            f"the step {reason}",
-            where=f"{model.name}: {where}",
-            hint="give std= with sets of your own, else Transform(..., std=...): one for each channel",
-        )
-    std = _of_channels(model.std or (), x.shape[1])
+    hint = "give std= with sets of your own, else Transform(..., std=...): one for each channel"
+    if model.std is None:
+        raise UnusableError(f"needs {STD}: give std=, 1 without normalisation", where=model.name, hint=hint)
+    channels, std = x.shape[1], model.std
+    if len(std) != channels and len(set(std)) == 1:  # equal in all channels: a single one will do
+        std = std[:1]
+    if len(std) not in (1, channels):
+        message = f"needs a standard deviation for each of {channels} channels: {len(std)} are given"
+        raise UnusableError(message, where=model.name, hint=hint)
+    return std
+
+
+def step(model: Model, x: Any, pixels: Any) -> Any:
+    """Return x minus a step in units of pixels in [0, 1], whatever the normalisation of the input."""
+    std = require_scale(model, x)
     return x - pixels / torch.tensor(std, dtype=x.dtype, device=x.device).view(1, -1, *[1] * (x.ndim - 2))
 
 
 @register_probe("mahalanobis_step")
-@dataclass(frozen=True)
+@parameters
 class MahalanobisStep(ProbeDefaults):
     """Minus the squared distance to the nearest class mean, by layer, at x + eps sign(its gradient) / std.
 
@@ -127,9 +120,11 @@ class MahalanobisStep(ProbeDefaults):
     gradients: ClassVar[bool] = True
     passes: ClassVar[int] = 2
 
-    def lacks(self, model: Model, x: Any) -> str:
-        """Return why the model cannot be probed, or ""."""
-        return step_unavailable(model, x) if model.has_layers else NO_LAYERS
+    def require(self, model: Model, x: Any) -> None:
+        """Raise UnusableError for a function, or inputs of an unknown scale."""
+        if not model.has_layers:
+            raise UnusableError(NO_LAYERS, where=model.name)
+        require_scale(model, x)
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return the confidence (n,) of each layer by its name."""
@@ -147,7 +142,7 @@ class MahalanobisStep(ProbeDefaults):
         confidences = {}
         for name, sign in zip(names, signs, strict=True):
             with torch.no_grad(), capture_outputs(module, [name], copy=True) as stepped:
-                model.forward(step(model, x, -self.eps * sign, self.kind))
+                model.forward(step(model, x, -self.eps * sign))
             confidences[name] = self._confidence(name, stepped[name])
         return confidences
 

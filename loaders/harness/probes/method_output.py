@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, UnusableError
 
-from ..plugins import user_errors
-from .registry import ProbeDefaults, register_probe, require
+from ..plugins import parameters, user_errors
+from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:
     from ..models import Model
 
 
 @register_probe("method")
-@dataclass(frozen=True)
+@parameters
 class MethodOutput(ProbeDefaults):
     """One of `loaders.harness.training.methods.Method.outputs`, by default the first."""
 
@@ -25,16 +24,17 @@ class MethodOutput(ProbeDefaults):
     passes = 1
     layers = ()
 
-    def lacks(self, model: Model, x: Any) -> str:
-        """Return why the model cannot be probed, or ""."""
+    def require(self, model: Model, x: Any) -> None:
+        """Raise UnusableError for a model that no training method gives this output."""
         trained = getattr(model.module, "trained_by", None)
         if trained is None or not trained.method.outputs:
-            return "needs an output of a training method, and the model has none"
+            message = "needs an output of a training method, and the model has none"
+            raise UnusableError(message, where=model.name)
         outputs = trained.method.outputs
         if self.output and self.output not in outputs:
             names = ", ".join(outputs)
-            return f"needs an output {self.output!r}, and method {trained.method.name!r} gives {names}"
-        return ""
+            message = f"needs an output {self.output!r}, and method {trained.method.name!r} gives {names}"
+            raise UnusableError(message, where=model.name)
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return ``value`` (n,).
@@ -43,7 +43,7 @@ class MethodOutput(ProbeDefaults):
         ------
         DataError : the model has no such output, or values of another shape.
         """
-        require(self, model, x)
+        self.require(model, x)
         trained = model.require_module().trained_by
         where = f"training method {trained.method.name!r}"
         name = self.output or trained.method.outputs[0]

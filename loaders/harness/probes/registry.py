@@ -3,7 +3,7 @@
 A probe is a frozen dataclass; its fields are its parameters and part of its name::
 
     @register_probe("odin")
-    @dataclass(frozen=True)
+    @parameters
     class Odin:
         T: float = 1000.0
         eps: float = 0.0014
@@ -15,7 +15,6 @@ A probe is a frozen dataclass; its fields are its parameters and part of its nam
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.registry import Registry
 
-from ..plugins import Parameters, convert_parameters, format_named, parse_named
+from ..plugins import convert_parameters, format_named, parse_named
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -51,7 +50,7 @@ class Probe(Protocol):
     random : whether it draws random numbers. It then gets n CPU generators as a third argument, one per image
         and seeded by the image's id, so that results do not depend on the batch.
 
-    The optional method ``lacks(model, x) -> str`` returns why a model cannot be probed on images x, or "".
+    The optional method ``require(model, x)`` raises UnusableError if a model cannot be probed on images x.
     """
 
     kind: ClassVar[str]
@@ -68,7 +67,7 @@ class Probe(Protocol):
         """Return name -> tensor (n, ...) of a batch x (n, 3, h, w)."""
 
 
-class ProbeDefaults(Parameters):
+class ProbeDefaults:
     """Base of the shipped probes: declarations that most of them share."""
 
     kind: ClassVar[str]
@@ -122,12 +121,6 @@ def probe_name(probe: Any) -> str:
     return format_named(probe.kind, shown)
 
 
-def require(probe: Any, model: Model, x: Any) -> None:
-    """Raise DataError if a model lacks what a probe needs."""
-    if reason := probe.lacks(model, x):
-        raise DataError(reason, where=model.name)
-
-
 def get_probe(kind: str, **params: Any) -> Probe:
     """Return a probe by name; other parameters have their defaults.
 
@@ -137,10 +130,11 @@ def get_probe(kind: str, **params: Any) -> Probe:
     """
     cls = PROBES[kind]
     defaults = {item.name: item.default for item in dataclasses.fields(cls)}
-    try:
-        probe: Probe = cls(**convert_parameters(cls, defaults, params, kind))
-    except TypeError as error:
-        raise DataError(str(error), where=kind, hint=str(inspect.signature(cls))) from None
+    values = convert_parameters(cls, defaults, params, kind)
+    for name, default in defaults.items():
+        if default is dataclasses.MISSING and name not in values:
+            raise DataError(f"parameter {name!r} is required", where=kind)
+    probe: Probe = cls(**values)
     return probe
 
 

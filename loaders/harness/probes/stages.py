@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, UnusableError
 
-from ..models.maps import STAGES, as_maps, replace_maps
+from ..models.hooks import STAGES, as_maps, replace_maps
+from ..plugins import parameters
 from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ STATISTICS: Final[dict[str, Any]] = {"mean": lambda maps: maps.mean(-1), "sum": 
 
 
 @register_probe("layer")
-@dataclass(frozen=True)
+@parameters
 class LayerStatistic(ProbeDefaults):
     """A statistic over positions of the output (n, C, h, w) of one layer; an output (n, C) is unchanged.
 
@@ -42,7 +42,6 @@ class LayerStatistic(ProbeDefaults):
     statistic: Statistic = "mean"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not self.layer:
             raise DataError(
                 "no layer is named", where="layer", hint="write layer[layer=layer1,statistic=mean]"
@@ -64,7 +63,7 @@ class LayerStatistic(ProbeDefaults):
 NO_LAYERS = "needs layers of the network, and the model is a function"
 
 
-@dataclass(frozen=True)
+@parameters
 class _OfLayers(ProbeDefaults):
     """A probe of several layers."""
 
@@ -75,12 +74,12 @@ class _OfLayers(ProbeDefaults):
         """Their names."""
         return tuple(self.of.split("+"))
 
-    def lacks(self, model: Model, x: Any) -> str:
-        """Return why the model cannot be probed, or ""."""
+    def require(self, model: Model, x: Any) -> None:
+        """Raise UnusableError for a function, or a model without layers before the head."""
         if not model.has_layers:
-            return NO_LAYERS
-        none = self.of == STAGES and not model.stages(x)
-        return "needs layers before the head, and the model has none" if none else ""
+            raise UnusableError(NO_LAYERS, where=model.name)
+        if self.of == STAGES and not model.stages(x):
+            raise UnusableError("needs layers before the head, and the model has none", where=model.name)
 
     def maps(self, model: Model, x: Any) -> dict[str, Tensor]:
         """Return the maps (n, C, positions) of each layer, in the network's order."""
@@ -88,7 +87,7 @@ class _OfLayers(ProbeDefaults):
 
 
 @register_probe("stages")
-@dataclass(frozen=True)
+@parameters
 class Stages(_OfLayers):
     """The ``mean`` or ``sum`` over positions of each layer's maps, by the layer's name (n, C)."""
 
@@ -100,7 +99,7 @@ class Stages(_OfLayers):
 
 
 @register_probe("gram")
-@dataclass(frozen=True)
+@parameters
 class Gram(_OfLayers):
     """Row sums of the Gram matrices of order 1 to ``powers`` of each layer's maps, (n, powers, C).
 
@@ -128,7 +127,7 @@ def gram_rows(maps: Tensor, powers: int) -> Tensor:
 
 
 @register_probe("rankfeat")
-@dataclass(frozen=True)
+@parameters
 class RankFeat(_OfLayers):
     """Logits without the greatest singular component of a layer's maps, averaged over layers.
 
@@ -147,13 +146,13 @@ class RankFeat(_OfLayers):
         names = model.layer_names(x, tuple(self.of.split("+")))
         return names[-2:] if self.of == STAGES else names
 
-    def lacks(self, model: Model, x: Any) -> str:
-        """Return why the model cannot be probed, or ""."""
-        if reason := super().lacks(model, x):
-            return reason
+    def require(self, model: Model, x: Any) -> None:
+        """Raise UnusableError for a model without maps of several channels and positions."""
+        super().require(model, x)
         outputs = model.layers(x, self.changed(model, x)).values()
-        has_ranks = all(min(as_maps(output).shape[1:]) > 1 for output in outputs)
-        return "" if has_ranks else "needs maps of several channels and positions, and the model has none"
+        if any(min(as_maps(output).shape[1:]) < 2 for output in outputs):
+            message = "needs maps of several channels and positions, and the model has none"
+            raise UnusableError(message, where=model.name)
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return ``logits`` (n, K)."""

@@ -13,7 +13,6 @@ Safety Measures, CVPR 2022.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -23,6 +22,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from torch import Tensor
 from torch.nn import functional
 
+from ...plugins import parameters
 from .classification import Softmax
 from .image_operations import AUGMIX, RANDAUGMENT, Operation, apply_operations, to_uint8
 from .interface import Batch, Part, State, Term, Terms, View, cross_entropy, declare
@@ -45,7 +45,7 @@ def random_signs(rng: np.random.Generator, n: int) -> Any:
 
 
 @register_method("randaugment")
-@dataclass(frozen=True)
+@parameters
 class RandAugment(Softmax):
     """Cross-entropy of images after ``operations`` random operations of one magnitude, 0 to 30."""
 
@@ -68,7 +68,7 @@ class RandAugment(Softmax):
 
 
 @register_method("augmix")
-@dataclass(frozen=True)
+@parameters
 class AugMix(Softmax):
     """Cross-entropy of images mixed with chains of operations (AugMix, algorithm 1, without consistency).
 
@@ -102,7 +102,7 @@ class AugMix(Softmax):
 
 
 @register_method("augmix-jsd")
-@dataclass(frozen=True)
+@parameters
 class AugMixJsd(AugMix):
     """Cross-entropy, and the divergence between the predictions of an image and of two mixtures (AugMix).
 
@@ -137,7 +137,7 @@ class AugMixJsd(AugMix):
 
 
 @register_method("pixmix")
-@dataclass(frozen=True)
+@parameters
 class PixMix(Softmax):
     """Cross-entropy of images mixed with fractals and with copies of themselves (PixMix, figure 4).
 

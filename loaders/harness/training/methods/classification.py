@@ -12,8 +12,6 @@ ICML 2022.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from pydantic import FiniteFloat, NonNegativeFloat, PositiveFloat
 from torch import Tensor
@@ -21,13 +19,14 @@ from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
 
+from ...plugins import parameters
 from .interface import OUTLIER, Batch, Data, Method, Part, State, Term, Terms, cross_entropy, declare
 from .network import Network
 from .registry import register_method
 
 
 @register_method("softmax")
-@dataclass(frozen=True)
+@parameters
 class Softmax(Method):
     """Plain cross-entropy, S (Palechor eq. 1-3 with every weight 1)."""
 
@@ -37,7 +36,7 @@ class Softmax(Method):
 
 
 @register_method("background")
-@dataclass(frozen=True)
+@parameters
 class Background(Method):
     """Weighted cross-entropy with a background class for the outliers, BG (Palechor eq. 1, 3, 4).
 
@@ -59,7 +58,7 @@ class Background(Method):
 
 
 @register_method("entropic-open-set")
-@dataclass(frozen=True)
+@parameters
 class EntropicOpenSet(Method):
     """Cross-entropy to one-hot targets for ID images, to 1/C for outliers, EOS (Palechor eq. 1, 3, 5).
 
@@ -74,7 +73,7 @@ class EntropicOpenSet(Method):
 
 
 @register_method("outlier-exposure")
-@dataclass(frozen=True)
+@parameters
 class OutlierExposure(Method):
     """Cross-entropy + weight x cross-entropy of the outliers to the uniform distribution (OE)."""
 
@@ -93,7 +92,7 @@ class OutlierExposure(Method):
 
 
 @register_method("energy")
-@dataclass(frozen=True)
+@parameters
 class Energy(Method):
     """Cross-entropy + weight x squared hinges of the energies beyond their margins (Liu eq. 8-9).
 
@@ -121,7 +120,7 @@ class Energy(Method):
 
 
 @register_method("logitnorm")
-@dataclass(frozen=True)
+@parameters
 class LogitNorm(Method):
     """Cross-entropy of logits of norm 1 / tau (Wei et al., eq. 7); evaluation uses the logits as they are."""
 

@@ -10,7 +10,6 @@ Hendrycks et al., The Many Faces of Robustness, ICCV 2021, section 4 (DeepAugmen
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +25,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.untrusted import path_below, read_image
 
 from ...models.transforms import Normalise
+from ...plugins import parameters
 from .interface import Batch, Data, Method, State, Terms, cross_entropy
 from .network import Network
 from .registry import register_method
@@ -39,7 +39,7 @@ HINT = (
 
 
 @register_method("augmented-copies")
-@dataclass(frozen=True)
+@parameters
 class AugmentedCopies(Method):
     """Cross-entropy of images, a share of which are copies of images of their class from a folder.
 

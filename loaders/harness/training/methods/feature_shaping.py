@@ -10,7 +10,6 @@ ICLR 2024.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import torch
@@ -18,13 +17,14 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
+from ...plugins import parameters
 from .interface import HEAD, Batch, Method, State, Terms, cross_entropy
 from .network import Network
 from .registry import register_method
 
 
 @register_method("t2fnorm")
-@dataclass(frozen=True)
+@parameters
 class T2FNorm(Method):
     """Cross-entropy of logits of features of norm 1 / tau (T2FNorm); evaluation uses features as they are."""
 
@@ -37,7 +37,7 @@ class T2FNorm(Method):
 
 
 @register_method("ish")
-@dataclass(frozen=True)
+@parameters
 class Ish(Method):
     """Cross-entropy whose gradient at the classifier's weights is that of pruned, scaled features (ISH).
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 from torch import Generator, Tensor, nn
 
 from ...models.transforms import Normalise
-from ...plugins import Parameters
+from ...plugins import parameters
 
 if TYPE_CHECKING:
     from .network import Network
@@ -151,8 +151,8 @@ class Data:
     normalise: Normalise = field(default_factory=Normalise)
 
 
-@dataclass(frozen=True)
-class Method(Parameters, ABC):
+@parameters
+class Method(ABC):
     """Base of the training methods: everything but `step` may be left as it is.
 
     Attributes
@@ -191,14 +191,14 @@ class Method(Parameters, ABC):
         """Return the transforms of the views of each image; ``augment`` is the recipe's augmentation."""
         return (augment,)
 
-    def setup(self, model: Network, data: Data, state: State) -> None:
+    def setup(self, model: Network, data: Data, state: State) -> None:  # noqa: B027 (optional)
         """Prepare ``state`` before the first epoch; not called on resuming."""
 
     @abstractmethod
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the parts of the loss of a batch."""
 
-    def after_epoch(self, model: Network, data: Data, state: State) -> None:
+    def after_epoch(self, model: Network, data: Data, state: State) -> None:  # noqa: B027 (optional)
         """Update ``state`` after an epoch (relabelling, clusters); it is saved afterwards."""
 
     def parameter_groups(self, model: Network) -> list[dict[str, Any]]:

@@ -15,7 +15,6 @@ Fine-grained Environments, WACV 2023.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
+from ...plugins import parameters
 from .classification import uniform_cross_entropy
 from .interface import Batch, Method, Part, State, Term, Terms, cross_entropy, declare
 from .network import Network
@@ -80,7 +80,7 @@ def paste(images: Tensor, others: Tensor, share: float, state: State) -> tuple[T
 
 
 @register_method("mixup")
-@dataclass(frozen=True)
+@parameters
 class MixUp(Method):
     """Cross-entropy of blended pairs of images to both labels, by their shares (mixup, section 2)."""
 
@@ -95,7 +95,7 @@ class MixUp(Method):
 
 
 @register_method("cutmix")
-@dataclass(frozen=True)
+@parameters
 class CutMix(Method):
     """Cross-entropy of images with a rectangle of another, to both labels by their shares (eq. 1-2).
 
@@ -119,7 +119,7 @@ class CutMix(Method):
 
 
 @register_method("regmixup")
-@dataclass(frozen=True)
+@parameters
 class RegMixup(Method):
     """Cross-entropy, and weight x that of mixup (RegMixup, section 3), both in one forward pass."""
 
@@ -137,7 +137,7 @@ class RegMixup(Method):
 
 
 @register_method("label-smoothing")
-@dataclass(frozen=True)
+@parameters
 class LabelSmoothing(Method):
     """Cross-entropy to (1 - smoothing) x one-hot + smoothing / K targets (Szegedy et al., section 7)."""
 
@@ -150,7 +150,7 @@ class LabelSmoothing(Method):
 
 
 @register_method("mixoe")
-@dataclass(frozen=True)
+@parameters
 class MixOe(Method):
     """Cross-entropy, and that of ID images mixed with outliers to labels softened alike (MixOE, section 3).
 

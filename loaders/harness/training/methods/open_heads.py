@@ -12,7 +12,6 @@ Yu and Aizawa, Unsupervised Out-of-Distribution Detection by Maximum Classifier 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import torch
@@ -20,6 +19,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...plugins import parameters
 from .class_groups import groups_of
 from .interface import BACKBONE, HEAD, Batch, Data, Method, Part, State, Term, Terms, cross_entropy, declare
 from .network import Network
@@ -45,7 +45,7 @@ class DividedCosines(nn.Module):
 
 
 @register_method("godin")
-@dataclass(frozen=True)
+@parameters
 class Godin(Method):
     """Cross-entropy of h / g, cosines over a learned divisor (G-ODIN, DeConf-C: eq. 5-7).
 
@@ -93,7 +93,7 @@ class ReciprocalPoints(nn.Module):
 
 
 @register_method("arpl")
-@dataclass(frozen=True)
+@parameters
 class Arpl(Method):
     """Cross-entropy of distances to reciprocal points, and a bound on the open space (ARPL, eq. 4-9).
 
@@ -153,7 +153,7 @@ class GroupedClasses(nn.Module):
 
 
 @register_method("mos")
-@dataclass(frozen=True)
+@parameters
 class Mos(Method):
     """Sum over groups of the cross-entropy of the class, or of "others" (MOS, eq. 3-4).
 
@@ -192,7 +192,7 @@ class Mos(Method):
 
 
 @register_method("mcd")
-@dataclass(frozen=True)
+@parameters
 class Mcd(Method):
     """Two classifiers that disagree about outliers by the entropy of their predictions (MCD, eq. 1-3).
 

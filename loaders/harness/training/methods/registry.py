@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.registry import Registry
 
-from ...plugins import convert_parameters, import_object, parse_named, ranges_of, require_range
+from ...plugins import convert_parameters, import_object, parse_named
 from .interface import Method
 
 MethodClass = TypeVar("MethodClass", bound=type[Method])
@@ -63,11 +63,7 @@ def get_method(
     cls = _class_of(name, where)
     where = f"{where}: {name}"
     defaults = {item.name: item.default for item in dataclasses.fields(cls)}
-    values = convert_parameters(cls, defaults, {**written, **(parameters or {})}, where)
-    for key in set(values) - set(ranges_of(cls)):
-        if isinstance(values[key], float):
-            require_range(values[key], (), f"{where}: {key}")
-    return cls(**values)
+    return cls(**convert_parameters(cls, defaults, {**written, **(parameters or {})}, where))
 
 
 def _class_of(name: str, where: str) -> type[Method]:

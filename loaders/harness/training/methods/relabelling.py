@@ -9,7 +9,6 @@ Caron, Bojanowski, Joulin and Douze, Deep Clustering for Unsupervised Learning o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 import torch
@@ -17,6 +16,7 @@ from pydantic import Field, NonNegativeFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...plugins import parameters
 from .classification import uniform_cross_entropy
 from .interface import (
     BACKBONE,
@@ -40,7 +40,7 @@ LEAST_IMAGES = 10
 
 
 @register_method("udg")
-@dataclass(frozen=True)
+@parameters
 class Udg(Method):
     """Cross-entropy to labels, of other images to the uniform distribution, and of clusters (UDG, section 3).
 

@@ -12,7 +12,6 @@ Khosla et al., Supervised Contrastive Learning, NeurIPS 2020, eq. 2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
@@ -21,6 +20,7 @@ from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
 
+from ...plugins import parameters
 from .interface import BACKBONE, HEAD, Batch, Method, Part, State, Term, Terms, View, cross_entropy, declare
 from .network import Network, evaluation_mode
 from .registry import register_method
@@ -48,7 +48,7 @@ def rotation_labels(n: int, device: torch.device) -> Tensor:
 
 
 @register_method("rotpred")
-@dataclass(frozen=True)
+@parameters
 class RotPred(Method):
     """Cross-entropy of the class, and of the rotation by a second head (Hendrycks et al., section 3 and 4).
 
@@ -88,7 +88,7 @@ class RotPred(Method):
 
 
 @register_method("csi")
-@dataclass(frozen=True)
+@parameters
 class Csi(Method):
     """Supervised contrastive loss over two views and four rotations, rotated classes as classes of their own.
 
@@ -119,7 +119,7 @@ class Csi(Method):
 
 
 @register_method("csi-linear")
-@dataclass(frozen=True)
+@parameters
 class CsiLinear(Method):
     """Linear classifiers of classes, and of classes with rotations, on features that stay as they are.
 

@@ -10,7 +10,6 @@ ICLR 2024.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 import torch
@@ -18,6 +17,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...plugins import parameters
 from .interface import Batch, Data, Method, Part, State, Term, Terms, View, cross_entropy, declare
 from .network import Network
 from .registry import register_method
@@ -49,7 +49,7 @@ class PrototypeHead(nn.Module):
 
 
 @register_method("cider")
-@dataclass(frozen=True)
+@parameters
 class Cider(Method):
     """Compact classes and dispersed prototypes on the sphere, two views of each image (eq. 5-7).
 
@@ -115,7 +115,7 @@ class MixtureHead(PrototypeHead):
 
 
 @register_method("palm")
-@dataclass(frozen=True)
+@parameters
 class Palm(Method):
     """Likelihood of a mixture of prototypes, and a contrast between prototypes, two views (PALM).
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 import torch
@@ -19,6 +18,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...plugins import parameters
 from .interface import BACKBONE, HEAD, Batch, Data, Method, Part, State, Term, Terms, cross_entropy, declare
 from .network import Network
 from .registry import register_method
@@ -28,7 +28,7 @@ LARGEST_LOGIT = 10.0
 
 
 @register_method("confbranch")
-@dataclass(frozen=True)
+@parameters
 class ConfBranch(Method):
     """A confidence c per image: NLL of c p + (1 - c) y for half of the images, and -log c (eq. 2-6).
 
@@ -70,7 +70,7 @@ class ConfBranch(Method):
 
 
 @register_method("edl")
-@dataclass(frozen=True)
+@parameters
 class Edl(Method):
     """Type II maximum likelihood of a Dirichlet distribution, and its divergence from the uniform one (EDL).
 
@@ -112,7 +112,7 @@ def divergence_from_uniform(alpha: Tensor) -> Tensor:
 
 
 @register_method("crl")
-@dataclass(frozen=True)
+@parameters
 class Crl(Method):
     """Cross-entropy, and a hinge on pairs whose confidences are not ordered as their histories (CRL, eq. 3).
 

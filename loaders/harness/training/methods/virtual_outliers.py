@@ -9,7 +9,6 @@ Tao, Du, Zhu and Li, Non-Parametric Outlier Synthesis, ICLR 2023.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 import torch
@@ -20,6 +19,7 @@ from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
 
+from ...plugins import parameters
 from .interface import BACKBONE, HEAD, Batch, Data, Method, Part, State, Term, Terms, cross_entropy, declare
 from .network import Network
 from .registry import register_method
@@ -51,7 +51,7 @@ class EnergyUncertainty(nn.Module):
 
 
 @register_method("vos")
-@dataclass(frozen=True)
+@parameters
 class Vos(Method):
     """Cross-entropy, and binary cross-entropy of phi(E) on ID images and on virtual outliers (VOS).
 
@@ -106,7 +106,7 @@ class Vos(Method):
 
 
 @register_method("npos")
-@dataclass(frozen=True)
+@parameters
 class Npos(Cider):
     """CIDER's losses, and binary cross-entropy of phi on embeddings and on synthetic outliers (NPOS).
 

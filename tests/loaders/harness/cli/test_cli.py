@@ -16,7 +16,8 @@ from loaders.harness.arrays import Arrays
 from loaders.harness.cli.main import app
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.extraction.on_benchmark import BenchmarkImages, Extractor
+from loaders.harness.extraction.canary import ROWS
+from loaders.harness.extraction.extractor import BenchmarkImages, Extractor
 from loaders.harness.extraction.store import Store
 from loaders.harness.models import load_model
 from loaders.harness.results.check import check_results
@@ -354,10 +355,10 @@ def test_no_image_is_forwarded_twice_and_test_labels_are_not_given(tmp_path: Pat
     extractor = Watching(model, images, store)
     from loaders.harness.extraction.runs import ModelRun
 
-    watched = ModelRun("m", model.key, extractor.read)
+    watched = ModelRun("m", model.key, extractor)
     evaluate_runs(manifest, [watched], parse_detectors("msp,knn,tempscale,mds"))
     groups = 6
-    overhead = groups * 4 * 8  # of each group the canary and its check: a few passes of 8 images
+    overhead = groups * 4 * ROWS  # of each group the canary and its check: a few passes of 16 images
     assert 2797 <= network.seen <= 2797 + overhead
     assert set(extractor.given) == {"test", "train", "val"}
     assert "labels" not in extractor.given["test"]
@@ -393,7 +394,7 @@ def test_a_model_of_too_many_columns_is_refused_before_an_extraction(
         evaluate_runs(
             load_manifest("digits"), [Extractor(model, images, Store(tmp_path / "store")).run()], "msp"
         )
-    assert network.seen <= 16
+    assert network.seen <= ROWS
     assert not list(tmp_path.rglob("*.npy"))
 
 

@@ -14,12 +14,12 @@ from torch.nn import functional
 from loaders.harness import report
 from loaders.harness.detectors import detector_from_object, parse_detectors
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.scoring import UnusableError, confidence, fit
+from loaders.harness.evaluation.scoring import confidence, fit
 from loaders.harness.results.check import check_results
 from tests.loaders.harness.detectors.separable import head_of, images
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from tests.raising import raises
-from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError, UnusableError
 from wordnet_splits.metrics import auroc
 
 TRAIN, KNOWN, UNKNOWN = images(400, seed=1), images(150, seed=3), images(150, seed=4, unknown=True)

@@ -18,10 +18,10 @@ from loaders.harness.detectors import ConfiguredDetector, get_detector, list_det
 from loaders.harness.evaluation.fitting import fit_data, fit_on_benchmark
 from loaders.harness.evaluation.model_evaluation import evaluate
 from loaders.harness.evaluation.scoring import confidence, fit, predicted
-from loaders.harness.extraction.on_benchmark import BenchmarkImages, Extractor
+from loaders.harness.extraction.extractor import BenchmarkImages, Extractor
 from loaders.harness.extraction.store import Store
 from loaders.harness.models import load_model
-from loaders.harness.models.maps import as_maps, find_stages, in_layout_of
+from loaders.harness.models.hooks import as_maps, find_stages, in_layout_of
 from loaders.harness.probes.stages import gram_rows, without_first_rank
 from loaders.harness.results.evaluated_sets import EvaluatedSets
 from tests.loaders.harness.detectors.separable import images

@@ -123,27 +123,28 @@ def test_detectors_are_parsed_from_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "named"),
+    ("text", "error", "where"),
     [
-        ("mspp", ("mspp", "msp")),
-        ("knn[k]", "k"),
-        ("knn[kk=3]", ("kk", "k")),
-        ("knn[k=many]", "many"),
-        ("knn[k=0]", ()),
-        ("energy[T=-1]", "-1"),
-        ("odin[eps=-1]", "-1"),
-        ("mahalanobis[on=labels]", "labels"),
-        ("msp[T=2]", "T"),
-        ("knn]k[", ()),
-        ("preset:openod", ("openod", "openood")),
-        ("no_such_module:thing", "no_such_module"),
-        ("json:thing", "thing"),
-        ("", ()),
+        ("mspp", UnknownNameError, None),
+        ("knn[k]", DataError, "--detectors"),
+        ("knn[kk=3]", UnknownNameError, "knn"),
+        ("knn[k=many]", DataError, "knn: k"),
+        ("knn[k=0]", DataError, "knn: k"),
+        ("energy[T=-1]", DataError, "energy: T"),
+        ("odin[eps=-1]", DataError, "odin: eps"),
+        ("mahalanobis[on=labels]", DataError, "mahalanobis: on"),
+        ("msp[T=2]", UnknownNameError, "msp"),
+        ("knn]k[", DataError, "--detectors"),
+        ("preset:openod", UnknownNameError, "--detectors"),
+        ("no_such_module:thing", SplitsError, "--detectors"),
+        ("json:thing", UnknownNameError, "--detectors json"),
+        ("", SplitsError, "--detectors"),
     ],
 )
-def test_bad_detector_lists_say_what_is_wrong(text: str, named: object) -> None:
-    with raises(SplitsError, naming=named):
+def test_bad_detector_lists_are_refused(text: str, error: type[SplitsError], where: str | None) -> None:
+    with pytest.raises(error) as caught:
         parse_detectors(text)
+    assert caught.value.where == where
 
 
 def test_detectors_of_a_users_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

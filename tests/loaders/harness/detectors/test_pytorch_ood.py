@@ -15,7 +15,7 @@ from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.detectors.pytorch_ood import pytorch_ood_specs
 from loaders.harness.evaluation.scoring import confidence, fit
-from loaders.harness.extraction.on_benchmark import BenchmarkImages, Extractor
+from loaders.harness.extraction.extractor import BenchmarkImages, Extractor
 from loaders.harness.extraction.store import Store
 from loaders.harness.models import load_model
 from tests.imported import Imported

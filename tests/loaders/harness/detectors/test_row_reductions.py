@@ -7,8 +7,16 @@ import pytest
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_info
 
-from loaders.harness.detectors.row_reductions import at_least_single, lengths, maxima, products, sums
-from loaders.harness.detectors.softmax import log_others, log_sum_exp, scaled_odds
+from loaders.harness.detectors.softmax import (
+    at_least_single,
+    lengths,
+    log_others,
+    log_sum_exp,
+    maxima,
+    products,
+    scaled_odds,
+    sums,
+)
 from loaders.harness.threads import map_in_order
 
 RNG = np.random.default_rng(0)

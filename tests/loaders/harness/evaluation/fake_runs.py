@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,19 @@ from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 WIDTH = 8
 DIFFICULTY = {"id": 0.0, "csid": 0.5, "near": 1.5, "far": 4.0, "external": 2.5}
 """How far from the class centres the images of a role are."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Outputs that a function reads, by split, group and needs."""
+
+    read: Callable[[str, str, frozenset[Any]], GroupOutputs]
+
+    def require(self, split: str, name: str, needs: frozenset[Any] = frozenset()) -> None:
+        """Everything is there."""
+
+    def reading(self, images: int) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 def fake_run(

@@ -16,7 +16,7 @@ from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.results.metadata import MetricOptions
 from loaders.harness.results.results import Results
 from loaders.harness.results.scores import CALIBRATION_COLUMNS
-from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
+from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, Reading, fake_manifest, fake_run
 from wordnet_splits import metrics
 
 NAMES = ("ece", "ece_equal_mass", "brier_score", "nll")
@@ -69,11 +69,11 @@ def test_a_background_class_takes_its_share() -> None:
     run = fake_run(SHIFTED)
 
     def with_background(split, group, needs):
-        found = run.read_group(split, group, needs)
+        found = run.group(split, group, needs)
         arrays = dict(found.arrays.items())
         return replace(found, arrays=Arrays({**arrays, "background": np.ones(found.arrays.n, np.float32)}))
 
-    results = evaluate_runs(SHIFTED, [replace(run, read_group=with_background)], "msp")
+    results = evaluate_runs(SHIFTED, [replace(run, source=Reading(with_background))], "msp")
     logits, labels = outputs(run, "known")
     logits = np.column_stack([logits, np.ones(len(logits))])
     assert (logits.argmax(axis=1) < 4).all()

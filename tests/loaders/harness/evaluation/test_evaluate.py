@@ -20,7 +20,7 @@ from loaders.harness.models.class_map import ClassMap
 from loaders.harness.results.metadata import MetricOptions
 from loaders.harness.results.metric_rows import MEAN, POOLED
 from loaders.harness.results.results import Results
-from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
+from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, Reading, fake_manifest, fake_run
 from tests.loaders.harness.long_tables import long_predictions
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError
@@ -257,7 +257,9 @@ def test_rows_do_not_depend_on_the_order_of_images() -> None:
 
     options = MetricOptions(replicates=20)
     plain = evaluate_runs(OPEN_SET, [run], "msp", options=options)
-    shuffled = evaluate_runs(OPEN_SET, [ModelRun("fake", "fake-key-0", read)], "msp", options=options)
+    shuffled = evaluate_runs(
+        OPEN_SET, [ModelRun("fake", "fake-key-0", Reading(read))], "msp", options=options
+    )
     for a, b in zip(plain.results.to_pylist(), shuffled.results.to_pylist(), strict=True):
         np.testing.assert_equal(a, b)
 
@@ -293,7 +295,7 @@ def test_id_images_without_labels_have_no_accuracy_and_count_as_id() -> None:
         )
         return GroupOutputs(blank, seen.arrays)
 
-    found = evaluate_runs(manifest, [ModelRun("blank", "b", read)], "msp")
+    found = evaluate_runs(manifest, [ModelRun("blank", "b", Reading(read))], "msp")
     assert not found.rows(metric="accuracy")
     assert not found.rows(metric="aurc_unknown")
     assert value(found, "auroc", "far-a") == auroc(scores(found, "known"), scores(found, "far-a"))
@@ -307,7 +309,7 @@ def test_a_model_without_logits_is_scored_by_its_features() -> None:
         seen = run.group(split, group, needs)
         return GroupOutputs(seen.table, Arrays({n: v for n, v in seen.arrays.items() if n != "logits"}))
 
-    found = evaluate_runs(OPEN_SET, [ModelRun("features", "f", read)], "knn[k=5]")
+    found = evaluate_runs(OPEN_SET, [ModelRun("features", "f", Reading(read))], "knn[k=5]")
     assert found.predicted()["prediction"].null_count == found.predictions.num_rows
     assert not found.rows(metric="accuracy")
     assert not found.rows(detector="(model)")

@@ -31,8 +31,7 @@ from torch.utils.data import (  # noqa: E402
 
 from loaders import evaluate  # noqa: E402
 from loaders.harness.array_checks import SIGMOIDS  # noqa: E402
-from loaders.harness.evaluation.loader_sets import class_names  # noqa: E402
-from loaders.harness.evaluation.pixel_ranges import PixelRange  # noqa: E402
+from loaders.harness.evaluation.loader_sets import PixelRange, class_names  # noqa: E402
 from loaders.harness.results.results import Results  # noqa: E402
 
 K, N = 6, 60

@@ -1,4 +1,4 @@
-"""A sweep over stored activations: no image of the benchmark goes through the network again."""
+"""Stored activations: no image goes through a network again, for a sweep or another benchmark."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import torch
 from torch import nn
 
 from loaders.harness import evaluate
+from loaders.harness.extraction.canary import ROWS
 from wordnet_splits import build_benchmark
 from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog.table import CATALOGS
 
-CANARY = (8, 2)
+CANARY = (ROWS, 8, 2)
 """Images by which a store is checked for being this network's at each use of it, and those of its probes."""
+KEY = ["source", "image_id", "view"]
 SWEPT = "energy,gen,knn,nnguide,react,vim,nci,klm,odin"
 
 
@@ -76,3 +79,24 @@ def test_a_plain_run_after_a_sweep_costs_none_either(benchmark: Manifest, tmp_pa
     network.sizes.clear()
     evaluate(network, benchmark, "preset:simple", store=tmp_path)
     assert set(network.sizes) <= set(CANARY)
+
+
+def test_another_benchmark_reads_the_images_that_both_have(benchmark: Manifest, tmp_path: Path) -> None:
+    def images(*manifests: Manifest) -> list[set[tuple[Any, ...]]]:
+        return [
+            {row for part in manifest.parts.values() for row in zip(*part().select(KEY).columns, strict=True)}
+            for manifest in manifests
+        ]
+
+    network, digits = Counting(), load_manifest("digits")
+    evaluate(network, benchmark, "energy,knn[k=5]", sweep=True, store=tmp_path)
+    network.sizes.clear()
+    found = evaluate(network, digits, "energy,knn[k=5]", store=tmp_path)
+    forwarded = sum(size for size in network.sizes if size not in CANARY)
+    known, wanted = images(benchmark, digits)
+    assert forwarded == len(wanted - known) > 0
+    due = evaluate(network, digits, "energy,knn[k=5]")
+    for detector in ("energy", "knn[k=5]"):
+        for group in ("digits-6-9", "gaussian", "uniform"):
+            value, expected = (of.values("auroc", group=group, detector=detector) for of in (found, due))
+            assert value == pytest.approx(expected, abs=1e-4)

@@ -26,7 +26,7 @@ from loaders.harness.results.evaluated_sets import EvaluatedSets
 from loaders.harness.results.metric_rows import POOLED
 from loaders.harness.results.results import Results
 from loaders.harness.results.sentences import lines_below
-from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
+from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, Reading, fake_manifest, fake_run
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.parquet import write_table
@@ -66,7 +66,7 @@ class Watched:
             self.asked.append((split, group))
             return inner.group(split, group, needs)
 
-        self.run = ModelRun("watched", "w", read)
+        self.run = ModelRun("watched", "w", Reading(read))
 
 
 def test_parameters_are_chosen_on_validation_images_alone() -> None:

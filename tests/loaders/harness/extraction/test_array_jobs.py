@@ -15,7 +15,8 @@ from loaders.harness.cli.printing import parse_share
 from loaders.harness.evaluation.model_evaluation import EvaluationOptions, evaluate_models, extract_share
 from loaders.harness.extraction import Store
 from loaders.harness.extraction.array_jobs import PartRecord, PlannedGroup, merge_parts
-from loaders.harness.extraction.store import StoreError
+from loaders.harness.extraction.canary import ROWS
+from loaders.harness.extraction.stored_list import StoreError
 from loaders.harness.models import load_model
 from loaders.harness.models.loading import Models
 from tests.raising import raises
@@ -64,7 +65,7 @@ def test_a_merged_job_has_the_bytes_of_one_run_and_no_image_is_forwarded_again(
     assert contents(store) == contents(tmp_path / "alone")
     models = two_models()
     evaluate_models(models, load_manifest("digits"), EvaluationOptions(**{**vars(OPTIONS), "store": store}))
-    assert all(run.module.seen <= 4 * 4 * 8 for (run,) in models.values())  # the canaries of four groups
+    assert all(run.module.seen <= 4 * 4 * ROWS for (run,) in models.values())  # the canaries of four groups
 
 
 def test_jobs_share_the_forward_passes_evenly_and_all_models_of_a_shard(all_parts: Path) -> None:
@@ -186,7 +187,7 @@ def test_parts_that_lie_are_refused_at_once(store: Path, change: Callable[[Path]
 
 def test_a_unit_is_not_written_elsewhere(store: Path) -> None:
     part = Store(store / "parts" / "1-of-3", SHARD)
-    group = part.group("a" * 64, "b" * 64, "c" * 64, n=1)
+    group = part.list_at("a" * 64, "b" * 64, "c" * 64, n=1)
     with pytest.raises(DataError) as refused:
         group.write("../../../../elsewhere", 0, {"logits": np.zeros((1, 2), np.float32)}, {})
     assert refused.value.where == str(group.folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ from torch import nn
 
 from loaders import UnknownDetectionSet
 from loaders.harness.extraction import Store, extract
-from loaders.harness.extraction.store import StoreError
+from loaders.harness.extraction.stored_list import StoreError
 from loaders.harness.models import load_model
 from wordnet_splits.base.errors import DataError
 
 from ..models.networks import CLASSES, small_network
+from .stored import pixels
 
 PROBES = ["layer[layer=doubled]", "odin[T=10,eps=0.02]", "dropout[passes=2]"]
 
@@ -64,13 +66,45 @@ def test_features_that_changed_beside_equal_logits_are_noticed(
 def test_so_are_those_of_which_the_first_shard_was_never_written(
     near: UnknownDetectionSet, tmp_path: Path
 ) -> None:
-    """What ranks leave that are killed: the rest is computed again, as nothing says whose it is."""
-    extract(of_function(), near, Store(tmp_path / "a", 300))
-    (record,) = (tmp_path / "a").rglob("forward/00000.json")
+    """What ranks leave that are killed: the canary has images of the other shards."""
+    extract(of_function(), near, Store(tmp_path, 300))
+    (record,) = tmp_path.rglob("forward/00000.json")
     record.unlink()
-    found = extract(of_function(2.0), near, Store(tmp_path / "a", 300))
-    due = extract(of_function(2.0), near, Store(tmp_path / "b", 300))
-    assert (found.features[:] == due.features[:]).all()
+    with pytest.raises(StoreError):
+        extract(of_function(2.0), near, Store(tmp_path, 300))
+    extract(of_function(), near, Store(tmp_path, 300))
+
+
+class Later(nn.Module):
+    """A network whose answer changes for later images: by their pixels, or by their place in a batch."""
+
+    def __init__(self, changed: Callable[[Any], Any] | None = None) -> None:
+        super().__init__()
+        self.network, self.changed = small_network(), changed
+
+    def forward(self, x: Any) -> Any:
+        logits = self.network(x)
+        if self.changed is not None:
+            logits = torch.where(self.changed(x)[:, None], 1.01 * logits, logits)
+        return logits
+
+
+def test_a_change_that_spares_the_first_images_is_noticed(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    images = pixels(near)
+    first = images[:8].flatten(1)
+
+    def is_later(x: Any) -> Any:
+        return torch.cdist(x.flatten(1), first).min(1).values > 1e-3
+
+    def is_behind(x: Any) -> Any:
+        return torch.arange(len(x)) >= 8
+
+    extract(load_model(Later(), device="cpu", head="network.6"), near, Store(tmp_path, 300))
+    for changed in (is_later, is_behind):
+        model = load_model(Later(changed), device="cpu", head="network.6")
+        assert not changed(images[:8]).any()
+        with pytest.raises(StoreError):
+            extract(model, near, Store(tmp_path, 300))
 
 
 def test_arrays_of_probes_that_changed_are_noticed(near: UnknownDetectionSet, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from filelock import FileLock
 
 from loaders import UnknownDetectionSet
 from loaders.harness.extraction import Store, extract
-from loaders.harness.extraction.store import StoredGroup, StoreError
+from loaders.harness.extraction.stored_list import StoredList, StoreError
 from loaders.harness.models import load_model
 from tests.raising import raises
 from tests.wordnet_splits.command import REPOSITORY
@@ -173,6 +173,7 @@ def test_a_second_extraction_waits_for_the_first(
     model = load_model(small_network(), device="cpu")
     first = extract(model, near, Store(tmp_path))
     lock = FileLock(str(folder_of(tmp_path).with_name(f".{folder_of(tmp_path).name}.lock")))
+    (folder_of(tmp_path) / "forward" / "00000.json").unlink()  # complete activations are read without a lock
     order: list[str] = []
     refused = threading.Event()
 
@@ -217,8 +218,8 @@ def test_no_images_and_odd_batches_are_refused(near: UnknownDetectionSet, tmp_pa
 ALTERED = ("list.json", "forward/00001.json", "odin[T=10,eps=0.01]/00000.json")
 
 
-def group_of(store: Path) -> StoredGroup:
-    return Store(store).group(*folder_of(store).relative_to(store).parts, n=714)
+def group_of(store: Path) -> StoredList:
+    return Store(store).list_at(*folder_of(store).relative_to(store).parts, n=714)
 
 
 @pytest.mark.parametrize("name", ALTERED)
@@ -230,6 +231,7 @@ def test_no_field_of_a_store_can_be_altered(reference: Any, tmp_path: Path, name
     def read() -> None:
         group = group_of(store)
         group.canary()
+        _ = group.row_of
         for unit in units:
             group.open(unit)
 
@@ -242,6 +244,8 @@ def test_no_field_of_a_store_can_be_altered(reference: Any, tmp_path: Path, name
         ("list.json", lambda d: d.update(n=10**18), "list.json"),
         ("list.json", lambda d: d.update(model_key="0" * 64), "list.json"),
         ("list.json", lambda d: d["transform"].update(mean=[9, 9, 9]), "list.json"),
+        ("list.json", lambda d: d.update(schema=2), "list.json"),
+        ("list.json", lambda d: d["canary"].update(rows=[10**9] * 16), "list.json"),
         ("list.json", lambda d: d.update(shard_rows=0), "list.json"),
         ("list.json", lambda d: d.update(features_dtype="float64"), "list.json"),
         ("forward/00001.json", lambda d: d.update(shard=0), "00001.json"),

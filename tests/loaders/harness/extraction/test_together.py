@@ -100,7 +100,7 @@ class Broken(Wrapped):
     """Fails beyond the first images, which the canary shows it."""
 
     def forward(self, x: Any) -> Any:
-        if len(x) > 8:
+        if len(x) > ROWS:
             raise RuntimeError("broken")
         return super().forward(x)
 
@@ -116,7 +116,8 @@ def test_an_evaluation_of_several_models_decodes_once(decoded: Counter[Any]) -> 
     several = {str(seed): small_network(seed=seed) for seed in range(3)}
     results = evaluate(several, "digits", "msp,knn[k=5]", batch_size=64)
     assert len(decoded) == 2677  # without validation images, which neither detector needs
-    assert {times for (_, _, row), times in decoded.items() if row >= ROWS} == {1}  # the canary's come first
+    twice = Counter(part for (*part, _), times in decoded.items() for part in [tuple(part)] if times > 1)
+    assert max(twice.values()) <= 2 * ROWS  # the canary, and the images that the model is tried with
     for name, network in several.items():
         alone = evaluate({name: network}, "digits", "msp,knn[k=5]", batch_size=64).to_pandas()
         rows = results.to_pandas()

@@ -17,7 +17,7 @@ from loaders.harness.array_checks import HEAD_ROWS, gives_logits
 from loaders.harness.arrays import NEEDS_HEAD, Head
 from loaders.harness.models import load_model
 from loaders.harness.models.hooks import pooled
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, UnusableError
 
 K, WIDTH = 6, 32
 X = torch.rand(8, 3, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -93,8 +93,10 @@ def test_a_head_that_does_not_give_the_logits_is_left_out_with_a_note(network: A
     assert model.head is None
     assert features.shape == (len(X), WIDTH)
     assert len(model.notes) == 1
-    assert model.lacks({"features"}) == ""
-    assert model.lacks({"head"}) not in ("", NEEDS_HEAD)
+    model.require({"features"})
+    with pytest.raises(UnusableError) as refused:
+        model.require({"head"})
+    assert refused.value.what != NEEDS_HEAD
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_every_evaluation_knows_the_order_of_a_carried_catalog(tmp_path: Path) -
     assert of_arrays.values("accuracy", group="(pooled)") == [1.0]
     pytest.importorskip("torch", reason="pip install '.[torch]'")
     from loaders.harness import load_model
-    from loaders.harness.extraction.on_benchmark import BenchmarkImages, Extractor
+    from loaders.harness.extraction.extractor import BenchmarkImages, Extractor
     from loaders.harness.extraction.store import Store
 
     from .networks import small_network

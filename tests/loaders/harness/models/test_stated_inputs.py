@@ -13,7 +13,7 @@ from torch import nn
 
 from loaders import UnknownDetectionSet
 from loaders.harness import evaluate
-from loaders.harness.extraction.activations import choose_transform, input_transform
+from loaders.harness.extraction.batches import choose_transform, input_transform
 from loaders.harness.models import load_model
 from loaders.harness.models.class_map import Label, LabelSpace
 from loaders.harness.models.model import ASSUMED_PIXELS, CHECK_TRANSFORM, ONE_CHANNEL, Model

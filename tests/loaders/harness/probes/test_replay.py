@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from loaders.harness.extraction.extraction import image_generator
+from loaders.harness.extraction.forward import image_generator
 from loaders.harness.models import load_model
 from loaders.harness.probes import Dropout, dropout
 from loaders.harness.probes.dropout import Replay

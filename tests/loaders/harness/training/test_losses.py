@@ -12,7 +12,7 @@ from torch import Tensor
 
 from loaders.harness import audit_method
 from loaders.harness import train as train_models
-from loaders.harness.plugins import Parameters
+from loaders.harness.plugins import parameters
 from loaders.harness.training.methods import Batch, Method, Network, Part, State, Term, declare
 from loaders.harness.training.methods.classification import Softmax
 from loaders.harness.training.methods.interface import Terms, cross_entropy
@@ -97,7 +97,7 @@ def test_values_of_outliers_alone_are_a_part() -> None:
             assert trainer.train_epoch(0, Silent().task("", 1).__enter__())["loss"] > 0
 
 
-def every_class() -> dict[str, type[Parameters]]:
+def every_class() -> dict[str, type[Any]]:
     from loaders.harness.detectors.registry import DETECTORS
     from loaders.harness.training.methods.registry import METHODS
 
@@ -116,17 +116,17 @@ def test_a_class_built_with_a_parameter_that_it_lacks_names_those_it_has(name: s
     assert unknown.value.where == cls.__name__
     with pytest.raises(DataError) as many:
         cls(*range(30))
-    assert many.value.where == cls.__name__
+    assert str(many.value.where).startswith(cls.__name__)
 
 
 def test_a_users_method_is_refused_as_a_shipped_one_and_named_by_text(tmp_path: Any) -> None:
-    @dataclass(frozen=True)
+    @parameters
     class Flooding(Softmax):
         b: float = 0.1
         steps: int = 1
         on: bool = True
 
-    for parameters, where in (
+    for values, where in (
         ({"level": 0.3}, "Flooding"),
         ({"b": "x"}, "Flooding: b"),
         ({"b": None}, "Flooding: b"),
@@ -136,7 +136,7 @@ def test_a_users_method_is_refused_as_a_shipped_one_and_named_by_text(tmp_path: 
         ({"on": 1}, "Flooding: on"),
     ):
         with pytest.raises((DataError, UnknownNameError)) as caught:
-            Flooding(**parameters)
+            Flooding(**values)
         assert caught.value.where == where
     with pytest.raises(UnknownNameError) as first:  # of several, the same one in every process
         Flooding(**{"onn": True, **{f"stepz{number}": 1 for number in range(9)}})

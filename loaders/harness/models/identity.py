@@ -1,8 +1,10 @@
-"""Check whether a model's logits for an image depend on the other images of its batch, or on chance."""
+"""What identifies a model and its outputs: the key of its weights, and independence of batch and chance."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -14,6 +16,60 @@ from ..arrays import Array, array_of
 
 if TYPE_CHECKING:
     from .model import Model
+
+
+def model_key(tensors: Mapping[str, Any], architecture: str) -> str:
+    """Return the key of a model: every state-dict tensor (name, type, shape, bytes) and the architecture.
+
+    Parameters
+    ----------
+    tensors : the state dict, torch tensors on any device; the order of names does not matter.
+    architecture : how the tensors are connected, e.g. ``repr(module)``: it includes parts without tensors
+        (strides, activations, dropout), so that different networks of equal weights do not collide.
+    """
+    digest = hashlib.sha256(architecture.encode())
+    for name in sorted(tensors):
+        digest.update(f"\x1e{name}\x1f".encode())
+        for value in _parts(tensors[name]):
+            if not isinstance(value, torch.Tensor):  # extra state of a module
+                digest.update(repr(value).encode())
+                continue
+            digest.update(f"{value.dtype}\x1f{tuple(value.shape)}\x1f".encode())
+            plain = value.dequantize() if value.is_quantized else value
+            flat = plain.detach().cpu().contiguous().reshape(-1)
+            digest.update(memoryview(flat.view(torch.uint8).numpy()))
+    return digest.hexdigest()
+
+
+def content_stamp(tensors: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Return a stamp of the floating tensors of a state dict; it costs a tenth of a key.
+
+    Torch counts changes of a tensor in place, unless they are made through ``.data``, which change the sum.
+    """
+    stamps: list[tuple[Any, ...]] = []
+    for name, value in tensors.items():
+        if isinstance(value, torch.Tensor) and value.is_floating_point():
+            wide = value.detach() if value.element_size() >= 4 else value.detach().float()
+            version = None if value.is_inference() else value._version
+            stamps.append((name, value.data_ptr(), tuple(value.shape), version, repr(float(wide.sum()))))
+    return stamps
+
+
+def is_quantised(value: Any) -> bool:
+    """Return whether a value of a state dict holds weights of 8 bits or fewer."""
+    small = (torch.int8, torch.float8_e4m3fn, torch.float8_e5m2)
+    tensors = (part for part in _parts(value) if isinstance(part, torch.Tensor))
+    return any(part.is_quantized or part.dtype in small for part in tensors)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield a value of a state dict, or the parts of a tuple: the packed weights of a quantised layer."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _parts(part)
+    else:
+        yield value
+
 
 BATCH_ERROR = {torch.float32: 1e-3, torch.float64: 1e-3}
 HALF_ERROR = 3e-2

@@ -1,10 +1,13 @@
-"""Forward pass and probes of each batch, shard by shard; batches are halved where memory runs out."""
+"""The forward path: a model and probes on batches of images, in memory or shard by shard into a store.
+
+Batches are halved where memory runs out.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,65 +22,143 @@ from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.progress import Progress, Task
 
 from ..array_checks import as_float32
-from ..arrays import Array
+from ..arrays import Array, array_of
 from ..models import Model
-from ..models.devices import Ranks
+from ..models.devices import Ranks, deterministic_kernels
+from ..models.identity import depends_on_batch, logits_in_other_batch
+from ..models.transforms import Transform
 from ..plugins import USER_CODE_ERRORS, describe_error
 from ..probes import Probe
 from .batches import BatchReader, ImageBatch, SharedReader
-from .store import FORWARD, ShardRecord, StoredGroup
+from .stored_list import FORWARD, ShardRecord, StoredList
 
 Outputs = dict[str, dict[str, list[Any]]]
 """unit -> array -> the tensors of each batch of a shard."""
+ImageName = tuple[str, ...]
+"""Source, id and view of an image."""
 WORKER: Final = "DataLoader worker (pid"
 """Start of PyTorch's message about a terminated reader process."""
 
 
+def compute(
+    model: Model,
+    x: Tensor,
+    probes: Mapping[str, Probe],
+    names: Sequence[ImageName],
+    *,
+    forward: bool = True,
+) -> dict[str, dict[str, Tensor]]:
+    """Apply a model and probes to one batch; return unit -> array -> tensor (n, ...), on the model's device.
+
+    Parameters
+    ----------
+    x : (n, 3, h, w), on the model's device. probes : unit -> probe.
+    names : of the images, which seed random probes. forward : whether features and logits are computed.
+
+    Raises
+    ------
+    DataError : an array has another number of rows than the batch.
+    """
+    layers = sorted({layer for probe in probes.values() for layer in probe.layers})
+    outputs: dict[str, dict[str, Tensor]] = {}
+    with model.batch(x, layers, skip=not forward and not layers) as result:
+        if forward and result is not None:
+            outputs[FORWARD] = forward_arrays(result, model.name)
+        for unit, probe in probes.items():
+            generators = ([image_generator(unit, *name) for name in names],) if probe.random else ()
+            outputs[unit] = {k: v.detach().float() for k, v in probe(model, x, *generators).items()}
+    for unit, arrays in outputs.items():
+        for name, tensor in arrays.items():
+            if len(tensor) != len(x):
+                message = f"{name} of {len(tensor)} rows for {len(x)} images"
+                raise DataError(message, where=model.name if unit == FORWARD else unit)
+    return outputs
+
+
+def compute_in_memory(
+    model: Model,
+    transform: Transform,
+    batches: Iterable[tuple[Tensor, Sequence[ImageName]]],
+    probes: Mapping[str, Probe],
+    *,
+    forward: bool = True,
+    where: str,
+    hint: str | None = None,
+) -> dict[str, Array]:
+    """Apply a model and probes to all batches of transformed images, and return the arrays by name.
+
+    Raises
+    ------
+    DataError : the model fails for a batch.
+    """
+    parts: dict[str, list[Array]] = {}
+    with deterministic_kernels(full_float32=True), model.evaluating(transform):
+        for images, names in batches:
+            x = images.to(model.device, model.dtype)
+            try:
+                others = None if model.width is not None else logits_in_other_batch(model, x)
+                outputs = compute(model, x, probes, names, forward=forward)
+                if others is not None and FORWARD in outputs:
+                    logits = outputs[FORWARD]["logits"][: len(others)]
+                    depends_on_batch(model, array_of(others), array_of(logits), x)
+            except SplitsError:
+                raise
+            except USER_CODE_ERRORS as error:
+                message = (
+                    f"the forward pass failed for images {tuple(images.shape[1:])}: {describe_error(error)}"
+                )
+                raise DataError(message, where=where, hint=hint) from error
+            for unit, arrays in outputs.items():
+                prefix = "" if unit == FORWARD else f"{unit}/"
+                for name, tensor in arrays.items():
+                    parts.setdefault(f"{prefix}{name}", []).append(array_of(tensor))
+    return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+
+
 @dataclass
 class ModelShare:
-    """One model of an extraction: its stored group, its reader and its probes.
+    """One model of an extraction: the list that it fills, its reader and its probes.
 
     Attributes
     ----------
+    rows : of the dataset, for each image of the list.
     only : shards to compute, all by default.
     """
 
     model: Model
-    group: StoredGroup
+    stored: StoredList
     reader: BatchReader
     probes: Mapping[str, Probe]
+    rows: Array
+    forward: bool = True
     only: Collection[int] | None = None
     missing: dict[str, set[int]] = field(default_factory=dict)
 
     def find_missing(self) -> set[int]:
         """Return the shards that are missing for the forward pass or a probe."""
-        self.missing = {unit: set(self.group.missing(unit, self.only)) for unit in (FORWARD, *self.probes)}
+        units = ((FORWARD,) if self.forward else ()) + tuple(self.probes)
+        self.missing = {unit: set(self.stored.missing(unit, self.only)) for unit in units}
         return set().union(*self.missing.values())
 
-    def lacks(self, shard: int) -> bool:
+    def computes(self, shard: int) -> bool:
         """Return whether a shard was missing."""
         return any(shard in shards for shards in self.missing.values())
 
     def compute(self, batch: ImageBatch, inputs: Tensor, table: pa.Table, outputs: Outputs) -> None:
         """Apply the model and the probes that lack the shard of a batch."""
         probes = {unit: probe for unit, probe in self.probes.items() if batch.shard in self.missing[unit]}
-        forward = batch.shard in self.missing[FORWARD]
-        layers = sorted({layer for probe in probes.values() for layer in probe.layers})
-        needs_pass = forward or bool(layers)
-        with self.model.batch(inputs, layers, skip=not needs_pass) as result:
-            if forward and result is not None:
-                _keep(outputs, FORWARD, forward_arrays(result, self.model.name), len(batch.rows))
-            for unit, probe in probes.items():
-                rows = table.slice(batch.rows.start, len(batch.rows))
-                arrays = probe(self.model, inputs, *randomness(unit, probe, rows))
-                _keep(outputs, unit, {k: v.float() for k, v in arrays.items()}, len(batch.rows))
+        forward = batch.shard in self.missing.get(FORWARD, ())
+        names = image_ids(table.slice(batch.rows.start, len(batch.rows)))
+        for unit, arrays in compute(self.model, inputs, probes, names, forward=forward).items():
+            for name, tensor in arrays.items():
+                outputs.setdefault(unit, {}).setdefault(name, []).append(tensor.detach())
 
 
 @dataclass
 class Extraction:
     """One call's missing shards of a list of images, for one model or several: images are decoded once.
 
-    The stored groups of all models have shards of the same size.
+    The lists of all models are of the same images, in shards of the same size; ``table`` has their rows.
     """
 
     shares: Sequence[ModelShare]
@@ -88,7 +169,7 @@ class Extraction:
     progress: Progress
 
     def __post_init__(self) -> None:
-        self.shards = self.shares[0].group.shards
+        self.shards = self.shares[0].stored.shards
         self._current = self.shares[0]  # the model that computes, for errors
 
     def run(self) -> None:
@@ -135,17 +216,17 @@ class Extraction:
 
     def _computing(self, shard: int) -> list[ModelShare]:
         """Return the models that compute a shard."""
-        return [share for share in self.shares if share.lacks(shard)]
+        return [share for share in self.shares if share.computes(shard)]
 
     def _shards(self, shards: Sequence[int], task: Task) -> Iterator[tuple[int, list[Outputs]]]:
         """Yield each shard after its last batch, with the outputs of every model."""
         rows = [(s, self.shards[s]) for s in shards]
         outputs: list[Outputs] = [{} for _ in self.shares]
         done = 0
-        for batch in self.reader.batches(rows, self.batch_size):
+        for batch in self.reader.batches(rows, self.batch_size, self.shares[0].rows):
             try:
                 for number, share in enumerate(self.shares):
-                    if share.lacks(batch.shard):
+                    if share.computes(batch.shard):
                         self._current = share
                         inputs = self.reader.model_input(number, batch)
                         share.compute(batch, inputs, self.table, outputs[number])
@@ -171,7 +252,7 @@ class Extraction:
         }
         outputs.clear()
         return [
-            writer.submit(share.group.write, unit, shard, unit_arrays, shard_settings)
+            writer.submit(share.stored.write, unit, shard, unit_arrays, shard_settings)
             for unit, unit_arrays in arrays.items()
         ]
 
@@ -183,7 +264,7 @@ class Extraction:
         DataError : a value is NaN or infinite; the message has the first image.
         """
         joined = torch.cat([t.detach() for t in tensors])
-        dtype = getattr(torch, share.group.about.features_dtype) if name == "features" else torch.float32
+        dtype = getattr(torch, share.stored.about.features_dtype) if name == "features" else torch.float32
         array: Array = joined.to(dtype).cpu().numpy()
         finite = np.isfinite(array).reshape(len(array), -1).all(axis=1)
         if finite.all():
@@ -240,25 +321,15 @@ def out_of_memory(error: BaseException) -> bool:
     return isinstance(error, torch.cuda.OutOfMemoryError | MemoryError)
 
 
-def randomness(unit: str, probe: Probe, rows: pa.Table) -> Sequence[Sequence[torch.Generator]]:
-    """Return the generators of some images for a random probe, () for others."""
-    if not probe.random:
-        return ()
-    ids = rows.select(["source", "image_id", "view"])
-    return ([image_generator(unit, *row.values()) for row in ids.to_pylist()],)
+def image_ids(rows: pa.Table) -> list[ImageName]:
+    """Return the (source, image_id, view) of images."""
+    return list(zip(*(rows[name].to_pylist() for name in ("source", "image_id", "view")), strict=True))
 
 
 def image_generator(*names: str) -> torch.Generator:
     """Return a generator seeded by the names of a probe and an image, equal in any batch on any device."""
     digest = hashlib.blake2b("\x1f".join(names).encode(), digest_size=8).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest, "big") >> 1)
-
-
-def _keep(outputs: Outputs, unit: str, arrays: Mapping[str, Any], count: int) -> None:
-    for name, tensor in arrays.items():
-        if len(tensor) != count:
-            raise DataError(f"{name} of {len(tensor)} rows for {count} images", where=unit)
-        outputs.setdefault(unit, {}).setdefault(name, []).append(tensor.detach())
 
 
 def _finish(writes: list[Future[None]], *, keep: int) -> None:
