@@ -301,7 +301,7 @@ def test_directions_have_no_constant_added() -> None:
 def names_used() -> Iterator[tuple[str, str]]:
     """(file, attribute) wherever the harness's own code uses one, but for the losses of training methods."""
     harness = Path(inspect.getfile(loaders.harness)).parent
-    for path in (path for path in harness.rglob("*.py") if path.parent != harness / "methods"):
+    for path in (path for path in harness.rglob("*.py") if path.parent != harness / "training" / "methods"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute):
                 yield path.name, node.attr
