@@ -15,13 +15,13 @@ from wordnet_splits.benchmark.manifest.tables import SPLITS
 MAX_ENTRIES: Final = 20_000_000
 """Largest number of images in one import (ImageNet-21K has 14 million)."""
 MAX_LIST_BYTES: Final = 1024 * MiB
-"""Largest size of a list file; a list of all of ImageNet-1K has 60 MB."""
+"""Largest size of a list file, in bytes; a list of all of ImageNet-1K has 60 MB."""
 TEXT_COLUMNS: Final = ("source", "image_id", "class_id", "role", "group", "split", "view", "digest")
 """Columns of the image table that are text in formats with all columns."""
 
 
 class ListEntry(NamedTuple):
-    """An image as a format lists it; None for what the format does not say, or only through ``path``.
+    """An image as a format lists it; None for a field that the format lacks, or has only in ``path``.
 
     Attributes
     ----------

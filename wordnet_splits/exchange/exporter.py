@@ -53,10 +53,10 @@ def export_benchmark(
     out : folder to create; it must not exist, or be empty.
     roots : folder of each source, for formats with pictures; in lists, they decide the extensions of paths.
     copies : copy files instead of linking to them (``imagefolder``, ``links``).
-    paths : in lists of paths, ``disk`` for ``<source>/<path below its root>`` as files lie there; ``tree``
-        for those of ``imagefolder``, or the other project's own if these are known.
-    links : beside lists of paths, write ``images/`` with a link at each path, or a file for a picture without
-        a file of its own.
+    paths : in lists of paths, ``disk`` for ``<source>/<path below its root>`` as stored; ``tree`` for the
+        paths of ``imagefolder``, or the other project's own if these are known.
+    links : also write ``images/`` next to lists of paths, with a link at each path, or a file for a picture
+        without a file of its own.
     ids_only : write no pictures (``hub``).
     allow_missing : leave out images missing from a root, or whose source has no root, instead of raising.
     groups, splits : write only these; all when empty.

@@ -3,7 +3,7 @@
 The tree is ``<split>/<group>/<class>/<image>``, with ids percent-encoded: all characters but ASCII letters,
 digits and ``_.-~`` are encoded as in a URL, so that names are valid on every file system, stay in their
 folder and can be decoded. So are names that Windows reserves (``CON``, a dot at the end), and capitals of
-names that differ only in case: `Dog` beside `dog` is ``%44og``. A path on disk is ``<source>/<path below the
+names that differ only in case: `Dog` next to `dog` is ``%44og``. A path on disk is ``<source>/<path below the
 source's root>``, percent-encoded only if its format cannot hold it: OpenOOD's paths end at the first blank.
 The paths of other projects are in ``data/exchange/paths.tsv``.
 """
@@ -110,7 +110,7 @@ def tree_path(
     extension: str,
     clashes: CaseClashes = CaseClashes(),
 ) -> str:
-    """Return the path of an image in the tree of an export; ``clashes`` are those of its part.
+    """Return the path of an image in the tree of an export; ``clashes`` : case clashes in its part.
 
     Raises DataError if an id is empty, or too long for a file name.
     """
@@ -134,7 +134,7 @@ class TreePath(NamedTuple):
 
 
 def parse_tree_path(path: str) -> TreePath | None:
-    """Return the parts of a path whose last two names are those of `tree_path`; None for other paths."""
+    """Return the parts of a path that ends in two names as from `tree_path`; None for other paths."""
     parts = PurePosixPath(path).parts
     if len(parts) < 2:
         return None
@@ -241,7 +241,7 @@ def _patterns(format_name: str, source: str | None = None) -> tuple[PathPattern,
 
 
 PATHS: Final = ("tree", "disk")
-"""Kinds of paths in a list: of the tree of an export (or the other project's), or as files lie on disk."""
+"""Kinds of paths in a list: in the tree of an export (or the other project's), or on disk."""
 ENDS_AT_BLANK: Final = frozenset({"openood"})
 """Formats whose paths cannot have blanks."""
 

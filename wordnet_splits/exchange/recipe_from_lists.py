@@ -77,7 +77,7 @@ def benchmark_from_lists(
     """Write lists, recipe and manifest of some images into ``out``; only the lists if no group is ID.
 
     An ID group with classes but no images is kept; other groups without images are left out with
-    ``allow_missing``. If no group has images and there is no ``like``, each takes all test images.
+    ``allow_missing``. If no group has images and ``like`` is not given, each takes all test images.
 
     Parameters
     ----------

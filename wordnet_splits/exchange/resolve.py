@@ -119,7 +119,7 @@ class ImageClasses:
         Parameters
         ----------
         folder : the class according to a list, which must agree; it decides if neither an inventory nor the
-            id tells the class.
+            id determines the class.
         """
         class_id = self._inventory.get(image_id)
         if class_id is None and self._complete:

@@ -64,7 +64,7 @@ class Unidentified:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Classes, or images of one split (``of``), of a group in two manifests: in both, or in only one."""
+    """Classes, or images in split ``of``, of a group in two manifests: in both, or in only one."""
 
     group: str
     of: str

@@ -140,7 +140,7 @@ class ExportTask:
             yield from batch.to_pylist()
 
     def pictures(self, part: Part, table: pa.Table, *, links: bool = False) -> Iterator[Picture]:
-        """Yield the images of a part that the root holds; with ``links`` as files, if the source has files.
+        """Yield the images of a part that the root has; with ``links`` as files, if the source has files.
 
         Images that are read are compared with their digests; linked files are not.
 
@@ -164,8 +164,8 @@ class ExportTask:
     def path(self, row: ImageRow, extension: str = "") -> str:
         """Return the other project's own path of an image if it is known, else its path in our tree.
 
-        With ``paths="disk"``, return its path on disk; with ``links``, that of our tree if it has no file of
-        its own. Without ``extension``, that of our tree follows the content, as far as it is known without
+        With ``paths="disk"``, return its path on disk; with ``links``, its path in our tree if it has no file
+        of its own. Without ``extension``, a path in our tree follows the content, as far as known without
         decoding: PNG for pictures that are rendered or stored losslessly, the format of the file under a
         root, JPEG otherwise.
 

@@ -1,1 +1,1 @@
-"""The archives in which the papers' authors keep their own copies of benchmarks."""
+"""Archives of benchmarks published by the papers' authors."""

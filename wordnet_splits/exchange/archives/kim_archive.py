@@ -75,10 +75,10 @@ def benches() -> tuple[Bench, ...]:
 
 
 class ArchivePart(NamedTuple):
-    """One set of one split; ``group`` is None for an unknown set.
+    """A set of a split; ``group`` is None for an unknown set.
 
-    ``classes`` are those with a class folder, even an empty one; ``pictures`` has the class of each picture's
-    folder, None if the folder is not a class, by the picture's path in the bench.
+    ``classes`` have a class folder, even if it is empty; ``pictures`` maps each picture's path in the bench
+    to the class of its folder, None if the folder is not a class.
     """
 
     folder: str
@@ -130,11 +130,11 @@ def open_archive(path: Path) -> Archive:
 
     Parameters
     ----------
-    path : ``cifar-bench`` or ``imagenet-bench`` under any name, or a folder that contains one of them.
+    path : ``cifar-bench`` or ``imagenet-bench`` under any name, or a folder that contains either.
 
     Raises
     ------
-    DataError : no such folder, not the archive, both of them, or a set without its folders.
+    DataError : no such folder, not the archive, both archives, or a set without its folders.
     SourceError : a folder cannot be listed, or links form a cycle.
     UnsafeDataError : a link that leaves ``path``.
     """
@@ -212,8 +212,8 @@ def match_archive(archive: Archive, options: ImportOptions) -> ArchiveMatches:
 
     A picture is compared with the originals in the publisher's splits that the shipped benchmark takes this
     split from: of its class if it is in a class folder, of no ID class outside the ID set. Equal originals
-    are taken in the order of their ids, if they are of one class or the archive holds all of them; otherwise
-    the pictures are left out.
+    are taken in the order of their ids, if they share a class or the archive holds them all; otherwise the
+    pictures are left out.
 
     Raises
     ------

@@ -35,7 +35,7 @@ class ImageFolderTree(ExchangeFormat):
                 picture.write(path, copies=task.copies)
 
     def read(self, task: ImportTask) -> Iterator[ListEntry]:
-        """Yield the files of ``<split>/<group>/<class>/``, or of one dataset's ``<class>/``.
+        """Yield the files of ``<split>/<group>/<class>/``, or of a dataset's ``<class>/``.
 
         Only names are read; links are not followed.
         """

@@ -68,7 +68,7 @@ class OpensetImagenet(ExchangeFormat):
     """The protocols of openset-imagenet: ``<split>.csv`` without a header, ``path,label``.
 
     Labels from 0 are known classes, -1 are negatives (known unknowns, which training may use), -2 unknowns.
-    The groups of a split share a file, so that reading tells them apart by label alone.
+    The groups of a split share a file, so that reading separates them by label alone.
     """
 
     about = "openset-imagenet CSV: path,label; -1 negative, -2 unknown; one file a split"

@@ -1,7 +1,7 @@
 """Class lists for pytorch-ood: ``classes.json``, the known and unknown class numbers of each source.
 
 ``TargetMapping(set(known), set(unknown))`` of pytorch-ood then maps a dataset's labels (the catalog's index)
-to 0..K-1 for known classes and a negative number for the others. Images are not listed: the recipe draws
+to 0..K-1 for known classes and a negative number for unknown classes. Images are not listed: the recipe draws
 them.
 """
 

@@ -19,7 +19,7 @@ class ExchangeFormat(ABC):
 
     Attributes
     ----------
-    about : one clause about what is written.
+    about : one clause about the written files.
     pictures : whether images are written, so that roots are needed.
     paths : whether it lists paths of images.
     """
