@@ -1,1 +1,1 @@
-"""What everything else stands on: errors, files, untrusted input, progress, workers, tables of text."""
+"""Foundation of the other packages: errors, files, untrusted input, progress, workers, tables of text."""

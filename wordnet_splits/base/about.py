@@ -1,4 +1,4 @@
-"""Who made a benchmark or a dataset, and under which terms: the table ``[about]``."""
+"""Authors and terms of a benchmark or a dataset: the table ``[about]``."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _check_authors(value: object) -> object:
 
 
 class About(BaseModel):
-    """Who made a benchmark or a dataset, and under which terms.
+    """Authors and terms of a benchmark or a dataset.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class About(BaseModel):
     url : address of its page.
     date : date of this version, YYYY-MM-DD.
     contact : e-mail address or page to write to.
-    version_notes : version -> what changed with it.
+    version_notes : version -> description of its changes.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -203,7 +203,7 @@ class About(BaseModel):
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def bibtex(self, key: str, title: str, version: int | None = None) -> str:
-        """Return a BibTeX entry of what it is about; empty without authors."""
+        """Return a BibTeX entry of the benchmark or dataset; empty without authors."""
         if not self.authors:
             return ""
         described = "" if not self.paper or self.paper.startswith("@") else f"Described in {self.paper}"

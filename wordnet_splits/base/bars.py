@@ -12,7 +12,7 @@ QUIET_SECONDS, BAR_SECONDS, LINE_SECONDS = 2.0, 0.1, 10.0
 
 
 class Bar(tqdm):  # type: ignore[misc]
-    """A bar of tqdm as a `Task`: drawn anew in place, or as a line every ten seconds."""
+    """A bar of tqdm as a `Task`: redrawn in place, or printed as a line every ten seconds."""
 
     total: int
     monitor_interval = 0  # no thread, since processes may be forked
@@ -30,13 +30,13 @@ class Bar(tqdm):  # type: ignore[misc]
         )
 
     def advance(self, steps: int = 1, *, note: str = "") -> None:
-        """Count steps as done, with a note beside the label from now on."""
+        """Count steps as done, and show a note next to the label from now on."""
         if note:
             self.set_description_str(f"{self._label} ({printable(note)})", refresh=False)
         self.update(steps)
 
     def skip(self, steps: int) -> None:
-        """Count steps as done before, which say nothing of the speed."""
+        """Count steps as done before; they do not affect the speed."""
         self.initial += steps
         self.update(steps)
 

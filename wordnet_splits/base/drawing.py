@@ -1,4 +1,4 @@
-"""Drawing with matplotlib: a function for each shape of panel, and the one legend of a plot."""
+"""Drawing with matplotlib: a function for each shape of panel, and a shared legend."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from wordnet_splits.base.shapes import Bars, Boxes, HeatMap, Line, Lines, Panel,
 from wordnet_splits.base.thinning import thin
 
 GREY, BLUE, ORANGE, BLACK = "#c8c8c8", "#0072b2", "#d55e00", "#202020"
-"""Reference; clean or far; altered or near; text. The colour-blind can tell blue from orange."""
+"""Reference; clean or far; altered or near; text. Colour-blind readers can distinguish blue and orange."""
 PALETTE: Final = (BLUE, ORANGE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#606060", "#a6761d")
-"""Colours of Okabe and Ito first, which the colour-blind can tell apart."""
+"""Colours of Okabe and Ito first, which colour-blind readers can distinguish."""
 LINE_STYLES: Final = ("-", "--", ":", "-.")
 MARKERS: Final = "osD^vPX<>*"
 MAX_STYLED: Final = len(PALETTE) * len(LINE_STYLES)
-"""Lines of a plot that can be told apart; the rest are grey, and only counted in the legend."""
+"""Largest number of styled lines in a plot; the rest are grey, and only counted in the legend."""
 PANEL_SIZE: Final = (4.6, 3.5)
 """Width and height of a panel in inches."""
 FONT, SMALL_FONT = 8, 6
@@ -238,7 +238,7 @@ def _categories(axis: Any, names: list[str], label: str) -> None:
 
 
 def _legend(figure: Any, panels: Sequence[Panel], order: Sequence[str]) -> None:
-    """Write the one legend of a plot, on its right; values of several panels are in the panels' order."""
+    """Write a plot's legend on its right; values of several panels are in the panels' order."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -1,4 +1,4 @@
-"""The errors of this project: every message tells what is wrong, where, and what to do."""
+"""The errors of this project: every message has the problem, its place, and a hint."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class SplitsError(Exception):
 
     Parameters
     ----------
-    what : the problem, as one clause.
+    what : the problem, as a single clause.
     where : the file, line, key, source or image concerned.
-    hint : what to do about it.
+    hint : the remedy, as an imperative.
     near : names similar to an unknown name.
     """
 
@@ -40,7 +40,7 @@ class SplitsError(Exception):
         super().__init__(self.line())
 
     def line(self) -> str:  # not `message`: torch would pass its text by that name to a worker's error
-        """Return the error as one line."""
+        """Return the error as a single line."""
         text = f"{self.where}: {self.what}" if self.where else self.what
         if self.near:
             text += f"; did you mean {' or '.join(repr(n) for n in self.near)}?"

@@ -1,6 +1,6 @@
 """Writing and locking of files: a kill, a full disk or a second writer never leaves half a file.
 
-A file or folder is written beside its place under a name that ends in ``.part``, flushed to the disk, and
+A file or folder is written next to its place under a name that ends in ``.part``, flushed to the disk, and
 renamed. The next holder of a file's lock removes the unfinished files of killed writers; the holder of a
 folder's lock calls `clear_parts`.
 """
@@ -39,13 +39,13 @@ FileId = tuple[str, int, int, int]
 
 
 def file_id(path: Path) -> FileId:
-    """Return the identity of a file, the key under which its contents may be cached. Raises OSError."""
+    """Return the identity of a file, a key for caching its contents. Raises OSError."""
     status = path.stat()
     return str(path.absolute()), status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def as_path(path: Any, *, where: str) -> Path:
-    """Return an argument called ``where`` as a path; DataError if it is neither a text nor a path."""
+    """Return an argument called ``where`` as a path; DataError if it is not a text or a path."""
     if not isinstance(path, str | os.PathLike):
         raise DataError(f"must be a path, got {type(path).__name__}", where=where)
     return Path(path)
@@ -100,7 +100,7 @@ def replacing(path: Path, *, hint: str = HINT, aside: Path | None = None) -> Ite
     Parameters
     ----------
     aside : folder for the unfinished files of a job with a journal, on the same disk. Its files are not
-        flushed one by one; the journal has to record which of them are complete.
+        flushed one by one; the journal has to record which files are complete.
 
     Raises
     ------
@@ -162,8 +162,8 @@ def json_text(value: Mapping[str, Any]) -> str:
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder, which replaces ``path`` when the block ends without an error.
 
-    If ``path`` is a link, the folder to which it leads is replaced. The two folders are exchanged in one step
-    where the system can do that. Elsewhere the old folder is moved aside, never half deleted, and `restore`
+    If ``path`` is a link, its target folder is replaced. The two folders are exchanged in a single step
+    where the system can do that. Otherwise the old folder is moved aside, never half deleted, and `restore`
     puts it back after a kill between the two renames. The caller holds the lock of ``path``.
 
     Raises
@@ -249,7 +249,7 @@ def _aside(path: Path) -> Path:
 def locked(
     path: Path, *, busy: str, hint: str = "wait for it, or give another folder", wait: bool = False
 ) -> Iterator[None]:
-    """Lock ``path``, a file or folder to be written; the lock file is beside it.
+    """Lock ``path``, a file or folder to be written; the lock file is next to it.
 
     Unfinished files of a killed writer are removed.
 

@@ -48,7 +48,7 @@ def need(package: str, extra: str, *, where: str) -> ModuleType:
 def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package that imports its names on first use.
 
-    As `lazy_loader.attach_stub`: the names and their modules are in the stub, ``__init__.pyi``, beside
+    As `lazy_loader.attach_stub`: the names and their modules are in the stub, ``__init__.pyi``, next to
     ``file``. A name whose module needs a package of `EXTRAS` that is absent raises MissingPackageError.
     """
     find, list_names, names = lazy_loader.attach_stub(package, file)
@@ -67,7 +67,7 @@ def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable
 
 
 class _WithoutPandas:
-    """An import hook that says that pandas is not installed."""
+    """An import hook that makes pandas appear not installed."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:

@@ -1,4 +1,4 @@
-"""Names from users and datasets: what a table of text may contain, and how a terminal shows it."""
+"""Names from users and datasets: checks for tables of text, and printable forms for a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DIRECTION_OVERRIDES: Final = frozenset(map(chr, (*range(0x202A, 0x202F), *range
 
 
 def printable(text: object, longest: int = 200) -> str:
-    """Return a text as one line for a terminal: control characters escaped, cut at ``longest`` letters."""
+    """Return a text as a line for a terminal: control characters escaped, cut at ``longest`` letters."""
     whole = str(text)
     letters = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in whole[:longest])
     return "".join(letters) + ("..." if len(whole) > longest else "")
@@ -43,7 +43,7 @@ def check_name(
 
     Parameters
     ----------
-    kind : what the name is of, for the error: class, split, model.
+    kind : kind of thing with the name, for the error: class, split, model.
     longest : most letters that it may have.
 
     Raises
@@ -70,7 +70,7 @@ def same_spelling(name: str) -> str:
 
 
 def listed(names: Sequence[object], most: int) -> str:
-    """Return the first names as one printable line, with an ellipsis if there are more."""
+    """Return the first names as a printable line, with an ellipsis if there are more."""
     return ", ".join(map(printable, names[:most])) + (", ..." if len(names) > most else "")
 
 

@@ -1,4 +1,4 @@
-"""Pages of one file, which ask for nothing from the network."""
+"""Single-file pages without requests to the network."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def write_page(path: Path, name: str, **values: object) -> None:
 
     Parameters
     ----------
-    name : of the template, its style and its script in ``data/pages``.
-    values : what the template shows, as text that is escaped.
+    name : name of the template, its style and its script in ``data/pages``.
+    values : values of the template's variables, escaped as text.
 
     Raises
     ------

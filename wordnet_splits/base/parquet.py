@@ -27,21 +27,21 @@ FRONT_CODED: Final = frozenset({"image_id"})
 RAW: Final = frozenset({"digest"})
 
 LARGEST_TABLE: Final = 8 * GiB
-"""Largest size, in bytes, to which a file may announce to expand (14 million rows of ours take 2 GiB)."""
+"""Largest expanded size that a file may declare, in bytes (14 million rows of ours take 2 GiB)."""
 LARGEST_ROW_GROUP: Final = 512 * MiB
 """Largest size of an expanded row group, in bytes."""
 MAX_ROWS: Final = 100_000_000
 FEW_ROWS: Final = 1_000_000
-"""Rows up to which `MAX_ROWS_PER_BYTE` does not apply."""
+"""Largest number of rows exempt from `MAX_ROWS_PER_BYTE`."""
 MAX_ROWS_PER_BYTE: Final = 4
 """Most rows per byte of the file (ours have 1)."""
 SMALL_TABLE: Final = 256 * MiB
-"""Expanded bytes up to which `MAX_EXPANSION` does not apply."""
+"""Largest expanded size exempt from `MAX_EXPANSION`, in bytes."""
 MAX_EXPANSION: Final = 64
 """Largest ratio of expanded bytes to bytes of the file (ours reach 30)."""
 
 NUMBER: Final = pa.field("image", pa.int32())
-"""Column of ascending numbers of images, whose differences are stored: they take no room."""
+"""Column of ascending numbers of images; only their differences are stored, in almost no space."""
 IMAGE: Final = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 """Type of a column of images, as Hugging Face's `datasets` stores them."""
 
@@ -58,7 +58,7 @@ def schema_of(columns: str) -> pa.Schema:
 
 
 def hub_metadata(schema: pa.Schema, classes: Sequence[str] = ()) -> dict[str, str]:
-    """Return the metadata by which `datasets` reads columns of `IMAGE` as images.
+    """Return the metadata that makes `datasets` read columns of `IMAGE` as images.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ def write_table(
     The settings are fixed (zstd, row groups of 131,072 rows, fewer in tables of hundreds of columns,
     front-coded ``image_id``, float32 by byte,
     differences of numbers ``image``, uncompressed ``digest``, neither pandas metadata nor times);
-    ``metadata`` becomes the schema's metadata and replaces that of the table. ``split_bytes`` stores float64
-    byte by byte, too, which suits confidences.
+    ``metadata`` becomes the schema's metadata and replaces the table's. ``split_bytes`` stores float64 byte
+    by byte, too, which suits confidences.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def _write(table: pa.Table, path: Path, compression_level: int, *, split_bytes: 
 
 
 def _leaf_paths(schema: pa.Schema) -> list[str]:
-    """Return the dotted names of the leaf columns, as the writer's per-column settings want them."""
+    """Return the dotted names of the leaf columns, as the writer's per-column settings require."""
     sink = io.BytesIO()
     pq.write_table(schema.empty_table(), sink)
     leaves = pq.read_metadata(io.BytesIO(sink.getvalue())).schema
@@ -192,7 +192,7 @@ def parquet_file(
 def _check_texts(file: pq.ParquetFile, path: Path, error: ErrorType) -> None:
     """Raise an error for a column of text that expands to more than `LARGEST_ROW_GROUP` in a row group.
 
-    The header does not tell: a dictionary, or front coding, stores a text of megabytes once for all rows.
+    The header lacks this size: a dictionary, or front coding, stores a text of megabytes once for all rows.
     But no text is longer than its column's bytes, so a few rows at a time can be read without harm.
     """
     for number in range(file.metadata.num_row_groups):
@@ -219,7 +219,7 @@ def open_parquet(
     max_rows: int = MAX_ROWS,
     read_dictionary: Sequence[str] | None = None,
 ) -> pq.ParquetFile:
-    """Return a Parquet file to be kept open; reads of it belong inside `parquet_errors`.
+    """Return a Parquet file to be kept open; wrap reads in `parquet_errors`.
 
     ``read_dictionary`` names columns whose repeated values are kept once, however often the file repeats
     them. Raises as `parquet_file`.
@@ -248,7 +248,7 @@ def open_parquet(
 
 @contextmanager
 def parquet_errors(path: Path, *, error: ErrorType = DataError, hint: str | None = None) -> Iterator[None]:
-    """Turn Arrow's errors about a damaged Parquet file into ``error``; a MemoryError stays what it is."""
+    """Turn Arrow's errors about a damaged Parquet file into ``error``; pass on MemoryError unchanged."""
     try:
         yield
     except MemoryError:

@@ -1,7 +1,7 @@
-"""Plots: the one way of writing them, as SVG, PNG or PDF.
+"""Reproducible writing of plots as SVG, PNG or PDF.
 
-The same bytes every time, whatever the user's own settings. matplotlib (extra ``plots``) is imported when
-used.
+A plot gives the same bytes every time, whatever the user's own settings. matplotlib (extra ``plots``) is
+imported when used.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def save_plot(plot: Plot, path: Path, *, salt: str) -> None:
 
 
 def plot_svg(plot: Plot, salt: str) -> str:
-    """Return a plot as SVG; ``salt`` keeps its ids apart from those of other plots in one page."""
+    """Return a plot as SVG; ``salt`` distinguishes its ids from other plots' ids in the same page."""
     require_plots("plots")
     with settings(salt):
         return encoded(figure_of(plot.title, plot.panels, plot.columns), ".svg").decode()
@@ -125,9 +125,9 @@ def require_plots(purpose: str) -> None:
 
 @contextmanager
 def settings(salt: str) -> Iterator[None]:
-    """Draw the same whatever the user's matplotlibrc says; letters that the font lacks become boxes.
+    """Draw the same under every matplotlibrc of the user; letters that the font lacks become boxes.
 
-    ``salt`` is that of the ids in an SVG.
+    ``salt`` is the salt of the ids in an SVG.
     """
     from matplotlib import rc_context, rcParamsDefault
 

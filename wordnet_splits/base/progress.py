@@ -1,4 +1,4 @@
-"""Progress of work that takes longer than two seconds: a bar on a terminal, lines now and then elsewhere."""
+"""Progress of work that takes longer than two seconds: a bar on a terminal, otherwise occasional lines."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Task(Protocol):
     """A piece of work of known length."""
 
     def advance(self, steps: int = 1, *, note: str = "") -> None:
-        """Count ``steps`` as done; ``note``, such as a loss, is shown beside the label from now on."""
+        """Count ``steps`` as done; ``note``, such as a loss, is shown next to the label from now on."""
 
     def skip(self, steps: int) -> None:
-        """Count ``steps`` as done before: by an interrupted run, or stored. They say nothing of the speed."""
+        """Count ``steps`` as done before: by an interrupted run, or stored. They do not affect the speed."""
 
     def extend(self, steps: int) -> None:
         """Add ``steps`` to the total."""
@@ -49,7 +49,7 @@ class Silent:
 
 
 class Relabelled:
-    """Tasks under another label, for callers that know better than the function which begins them."""
+    """Tasks under another label, chosen by the caller instead of the function that begins them."""
 
     def __init__(self, progress: Progress, label: str) -> None:
         self._progress, self._label = progress, label
@@ -60,7 +60,7 @@ class Relabelled:
 
 
 class PartOfTask:
-    """Tasks that are parts of a running one: their steps count there, with ``note`` beside its label."""
+    """Tasks that are parts of a running task: their steps count there, with ``note`` next to its label."""
 
     def __init__(self, whole: Task, note: str) -> None:
         self._whole, self._note, self.done = whole, note, 0
@@ -99,7 +99,7 @@ class OnStderr:
 
 
 class InPlace:
-    """A bar where stderr is a terminal or the cell of a notebook, nothing elsewhere or before two seconds."""
+    """A bar after two seconds, if stderr is a terminal or the cell of a notebook; otherwise silent."""
 
     def task(self, label: str, total: int) -> AbstractContextManager[Task]:
         """Begin work that is shown once it has taken two seconds."""
@@ -107,7 +107,7 @@ class InPlace:
 
 
 def choose_progress(progress: Progress | bool | None) -> Progress:
-    """Return the receiver of progress reports that a caller asked for.
+    """Return the receiver of progress reports that a caller requested.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
-"""The registry: named objects of one kind, from a folder of this project, other packages and users.
+"""The registry: named objects of a kind, from a folder of this project, other packages and users.
 
 A room makes one instance, next to a typed decorator that adds to it::
 
     OPERATORS: Final = Registry[Operator]("operator", f"{__package__}.operators", "wordnet_splits.operators")
 
 The modules of the folder are imported when a name is first looked up, and register their objects. Another
-package registers one of its own under an entry point of the group, whose name is that of the object.
+package registers an object under an entry point of the group with the object's name.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ NAME: Final = re.compile(r"[^\s,:\[\]]+")
 
 
 class Registry(Generic[T]):
-    """Named objects of one kind.
+    """Named objects of the same kind.
 
-    A shipped object cannot be replaced. A user's object replaces an earlier one of its name, with a warning,
-    as when a cell of a notebook runs again.
+    A shipped object cannot be replaced. A user's object replaces an earlier one with the same name, with a
+    warning, for example when a cell of a notebook runs again.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Registry(Generic[T]):
     def register(
         self, name: str, make: Callable[[Any], T] | None = None, *, aliases: Iterable[str] = ()
     ) -> Callable[[Implementation], Implementation]:
-        """Register the decorated object, or what ``make`` makes of it, under a name and aliases."""
+        """Register the decorated object, or ``make(object)``, under a name and aliases."""
 
         def decorate(implementation: Implementation) -> Implementation:
             entry: Any = implementation if make is None else make(implementation)
@@ -85,7 +85,7 @@ class Registry(Generic[T]):
 
         Raises
         ------
-        DataError : the name is malformed, or is that of a shipped object.
+        DataError : the name is malformed, or a shipped object has it.
         """
         if not shipped:
             self._load_folder()  # whose names are taken
@@ -121,7 +121,7 @@ class Registry(Generic[T]):
         return tuple(sorted({*(name for name in self._entries if name not in self._shipped), *self._plugins}))
 
     def is_shipped(self, name: str) -> bool:
-        """Return whether a name or alias is that of a shipped object."""
+        """Return whether a shipped object has a name or alias."""
         self._load_folder()
         return self._aliases.get(name, name) in self._shipped
 
@@ -151,11 +151,11 @@ class Registry(Generic[T]):
         Parameters
         ----------
         module : module of the folder that registers it, if known; no other is imported then.
-        near : names to suggest first if there is none.
+        near : names to suggest first if the name is unknown.
 
         Raises
         ------
-        UnknownNameError : there is none; similar names are offered.
+        UnknownNameError : the name is unknown; similar names are offered.
         DataError : another package's object cannot be loaded.
         """
         if module:

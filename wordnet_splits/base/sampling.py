@@ -1,7 +1,7 @@
 """Random draws by a stable hash of image ids: no generator, no state, independent of the order of the ids.
 
 The key of an image is ``blake2b`` over the draw's name, the seed and the image's identity; images are taken
-in ascending order of their keys, ties by id. Everybody who has the ids makes the same draw.
+in ascending order of their keys, ties by id. The same ids give the same draw on every machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def sampling_key(draw: str, seed: int, source: str, class_id: str, image_id: str
 
 
 def order_images(draw: str, seed: int, source: str, class_id: str, image_ids: Iterable[str]) -> list[str]:
-    """Return the image ids of one class in the order in which a draw takes them."""
+    """Return the image ids of a class in the order of a draw."""
     prefix = blake2b(SEPARATOR.join([draw, str(seed), source, class_id, ""]).encode(), digest_size=16)
 
     def sort_key(image_id: str) -> tuple[bytes, str]:
@@ -33,7 +33,7 @@ def order_images(draw: str, seed: int, source: str, class_id: str, image_ids: It
 
 
 def order_classes(draw: str, seed: int, source: str, class_ids: Iterable[str]) -> list[str]:
-    """Return class ids in the order in which a draw takes them."""
+    """Return class ids in the order of a draw."""
     return sorted(class_ids, key=lambda c: (sampling_key(draw, seed, source, c), c))
 
 

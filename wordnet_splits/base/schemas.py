@@ -1,7 +1,7 @@
 """Schemas of our recipes and JSON files: types of fields, validation, and files sealed by a checksum.
 
-A checksum is not a signature: anybody who means to deceive can recompute it. So the reader of each kind of
-sealed file recomputes what it can, or compares it with other files.
+A checksum is not a signature: an attacker can recompute it. So the reader of each kind of sealed file
+recomputes the values that it can, or compares them with other files.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class HeatMap:
 
 @dataclass(frozen=True)
 class Bar:
-    """A value of a category, from ``lo`` to ``hi``; bars of one ``series`` share a colour."""
+    """A value of a category, from ``lo`` to ``hi``; bars of the same ``series`` share a colour."""
 
     category: str
     value: float
@@ -108,7 +108,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Box:
-    """A box plot of (minimum, three quartiles, maximum); where it is empty, ``note`` is written instead."""
+    """A box plot of (minimum, three quartiles, maximum); an empty box shows ``note`` instead."""
 
     category: str
     quantiles: tuple[float, ...]

@@ -69,13 +69,13 @@ def text_table(
     right: Sequence[str] = (),
     width: int | None = None,
 ) -> tuple[list[str], list[str]]:
-    """Return the lines of an aligned table, and the columns that are left out of it.
+    """Return the lines of an aligned table, and the columns that are left out.
 
     Parameters
     ----------
     right : columns aligned right.
-    width : greatest length of a line: columns of text are wrapped, then the last of them left out; None:
-        every row is one line.
+    width : greatest length of a line: columns of text are wrapped, then the last columns left out; None:
+        every row is a single line.
     """
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
     included = list(range(len(columns)))

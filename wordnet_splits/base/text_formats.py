@@ -102,8 +102,8 @@ def parse_json(text: str, *, where: str, error: ErrorType = DataError) -> Any:
 def has_lone_surrogate(text: str, value: object, start: int = 0, end: int = sys.maxsize) -> bool:
     r"""Return whether the value of a JSON text, from ``start`` to ``end``, has a lone surrogate (``\ud800``).
 
-    UTF-8 cannot encode one, so that nothing that names it could be written. The surrogates by which Python
-    names the bytes of a path that it cannot decode (``\udc80`` to ``\udcff``) are accepted.
+    UTF-8 cannot encode it, so that no text with it could be written. Python's surrogates for the bytes of a
+    path that it cannot decode (``\udc80`` to ``\udcff``) are accepted.
     """
     if text.find(r"\ud", start, end) < 0 and text.find(r"\uD", start, end) < 0:
         return False

@@ -15,7 +15,7 @@ TOLERANCE: Final = 0.001
 
 
 def thin(x: Values, y: Values, tolerance: float = TOLERANCE, most: int = MAX_POINTS) -> npt.NDArray[np.intp]:
-    """Return the indices of points (x, y) whose polyline is within ``tolerance`` of that of all points.
+    """Return the indices of points (x, y) with a polyline within ``tolerance`` of the full polyline.
 
     Douglas and Peucker's method, all segments at a time. A curve that needs more than ``most`` points gets
     twice the tolerance until it does not: a monotone curve in the unit square never needs more than 0.002.

@@ -30,7 +30,7 @@ LONGEST_NAME: Final = 1024
 """Longest name inside an archive or a table, in bytes (a file system allows 255)."""
 
 _NO_WAITING: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""Flags for opening; without O_NONBLOCK, opening a pipe waits for ever for somebody to write to it."""
+"""Flags for opening; without O_NONBLOCK, opening a pipe waits for ever for a writer."""
 
 ErrorType = type[SplitsError]
 
@@ -98,7 +98,7 @@ def read_image(path: Path | str, root: Path) -> bytes:
 
     Raises
     ------
-    OSError : from the system, for the caller to say which image is absent.
+    OSError : from the system; the caller adds the name of the absent image.
     SourceError : not a regular file, or more than `LARGEST_IMAGE` bytes.
     UnsafeDataError : a link that leaves ``root``.
     """
@@ -164,7 +164,7 @@ def unreadable(name: str, where: str, cause: BaseException) -> SourceError:
 
 
 def path_below(folder: Path, relative: str) -> Path:
-    """Return ``folder/relative`` if it lies below ``folder`` after every link is followed.
+    """Return ``folder/relative`` if it is below ``folder`` after every link is followed.
 
     In the cache of `huggingface_hub` files are links from ``snapshots/COMMIT`` to the ``blobs`` of the same
     repository: these are followed.
@@ -206,6 +206,6 @@ def expand_home(path: Path | str, *, where: str) -> Path:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the reason that an error of the system or a library gives, as one line."""
+    """Return the reason that an error of the system or a library gives, as a single line."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return printable(str(text).split("\n")[0])

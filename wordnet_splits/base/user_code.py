@@ -21,7 +21,7 @@ _imported: set[str] = set()
 
 @contextmanager
 def user_errors(problem: str, *, where: str, hint: str | None = None) -> Iterator[None]:
-    """Convert any error of the block, except a SplitsError, to a DataError of one line: "PROBLEM: error"."""
+    """Convert any error of the block, except a SplitsError, to a one-line DataError: "PROBLEM: error"."""
     try:
         yield
     except SplitsError:

@@ -1,4 +1,4 @@
-"""Printing: a result as one JSON object or as text on stdout, everything else on stderr.
+"""Printing: a result as a JSON object or as text on stdout, everything else on stderr.
 
 All output passes through here, so that no control character of a name reaches a terminal, and tables fit it.
 """
@@ -32,7 +32,7 @@ class Result(Protocol):
 def print_result(
     result: Result | Mapping[str, Any], as_json: bool, print_text: Callable[[], None] | None = None
 ) -> None:
-    """Print what a command computed: one JSON object on stdout, or by ``print_text``."""
+    """Print the result of a command: as a JSON object on stdout, or by ``print_text``."""
     if as_json:
         print_json(result if isinstance(result, Mapping) else result.as_dict())
     elif print_text is not None:
@@ -73,7 +73,7 @@ def print_lines(lines: Iterable[str]) -> None:
 def print_first(
     lines: Sequence[str], most: int, *, of: str = "", write: Callable[[str], None] = to_stderr
 ) -> None:
-    """Print the first ``most`` lines, and the number of the others; ``of`` follows that number."""
+    """Print the first ``most`` lines, and the number of further lines; ``of`` follows that number."""
     for line in lines[:most]:
         write(line)
     if len(lines) > most:
@@ -82,7 +82,7 @@ def print_first(
 
 
 def print_fields(fields: Sequence[tuple[str, str]]) -> None:
-    """Print names and their texts on stdout; on a terminal texts are wrapped beside their names."""
+    """Print names and their texts on stdout; on a terminal texts are wrapped next to their names."""
     start = max(len(name) for name, _ in fields) + len(GAP)
     width = terminal_width()
     for name, text in fields:
@@ -100,8 +100,8 @@ def print_table(
 ) -> None:
     """Print rows as a plain table.
 
-    On a terminal that is too narrow columns of text are wrapped, then the last of them left out, which is
-    reported; elsewhere every row is one line, or wrapped to ``most`` letters.
+    On a terminal that is too narrow, columns of text are wrapped, then the last columns left out, with a
+    report. If stdout is not a terminal, every row is a single line, or wrapped to ``most`` letters.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def _refuse_empty(arguments: list[str], program: str) -> None:
 
 
 def _close_stdout() -> None:
-    """Discard what is still to be written, so that the interpreter does not complain at its end."""
+    """Discard the pending output, so that the interpreter does not complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
