@@ -16,10 +16,11 @@ from torch import nn
 from loaders.harness import Results, evaluate, load_detector, load_model
 from loaders.harness.deployment.detector_folder import DESCRIPTION
 from loaders.harness.deployment.export import export_detector
+from loaders.harness.models.sources.trained import METADATA
 from loaders.harness.results.check import check_results
 from loaders.harness.results.scores import IMAGES
 from loaders.harness.training import train
-from loaders.harness.training.checkpoints.files import METADATA, build_from, portable_state, save_checkpoint
+from loaders.harness.training.checkpoints.files import build_from, portable_state, save_checkpoint
 from loaders.harness.training.checkpoints.recipe import load_recipe
 from tests.loaders.harness.altering import reseal
 from tests.loaders.harness.training.test_checkpoints import METADATA as TRAINED
