@@ -13,11 +13,11 @@ import torch
 
 from loaders.harness.training import data, optimizers
 from loaders.harness.training.checkpoints import choices, networks
+from tests.loaders.harness.absent_torch import BLOCKED
 from tests.raising import raises
 from tests.wordnet_splits.command import environment
 from wordnet_splits.base.lazy import MissingPackageError, need
 
-BLOCKED = "import sys; sys.modules['torch'] = sys.modules['torchvision'] = None\n"
 COMMAND = "from loaders.harness.cli.main import main; main()"
 INSTALL = "pip install 'wordnet-splits[torch]', or in a clone pip install '.[torch]'"
 TRAIN = ("train", "--benchmark", "digits", "--recipe", "digits-demo", "--out", "models")

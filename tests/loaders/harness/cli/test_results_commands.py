@@ -13,13 +13,13 @@ import pytest
 from loaders.harness.cli.main import app
 from loaders.harness.cli.printing import split_labels
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from tests.loaders.harness.absent_torch import BLOCKED
 from tests.loaders.harness.evaluation.fake_runs import fake_run
 from tests.raising import mentions
 from tests.wordnet_splits.command import environment
 from wordnet_splits.base.terminal.runner import run
 from wordnet_splits.benchmark.resolve import load_manifest
 
-BLOCKED = "import sys; sys.modules['torch'] = sys.modules['torchvision'] = None\n"
 EACH = """
 import json
 from loaders.harness.cli.main import main
