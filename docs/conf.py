@@ -1,4 +1,4 @@
-"""How Sphinx builds these pages: ``make docs``. The built pages ask for nothing from elsewhere."""
+"""Settings of Sphinx for ``make docs``. The built pages load nothing from other servers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ html_title = f"{project} {release}"
 language = "en"
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "generating"]
-exclude_patterns = ["study/table.md"]  # fix-study.md includes it
 
 myst_heading_anchors = 4
 nb_execution_mode = "force"

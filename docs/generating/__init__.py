@@ -1,6 +1,6 @@
-"""Reference pages written from the code while Sphinx builds them, so that none can go stale.
+"""Reference pages written from the code while Sphinx builds them.
 
-A page says where with a directive; its argument is a part of `PARTS` and what that takes::
+A directive marks the place; its arguments are a key of `PARTS` and the arguments of that part::
 
     ```{generated} program fix-resize
     ```
@@ -39,6 +39,7 @@ class Generated(SphinxDirective):
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directive, and the reading of docstrings."""
+    python.import_all()
     app.add_directive("generated", Generated)
     app.connect("autodoc-process-docstring", python.read_sections)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""What the generated pages share: docstrings as Markdown, and tables."""
+"""Docstrings as Markdown, and tables, for all generated pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def sections(what: Any) -> dict[str, str]:
 
 
 def sections_of(text: str) -> dict[str, str]:
-    """Return a docstring by its numpydoc sections; what stands before the first is called ``""``."""
+    """Return a docstring by its numpydoc sections; the text before the first has the key ``""``."""
     before, *rest = SECTION.split(text)
     return {
         "": before.strip(),
@@ -38,7 +38,7 @@ def entries(section: str) -> dict[str, str]:
 
 
 def attributes(what: Any) -> dict[str, str]:
-    """Return what a docstring says of each attribute, as Markdown."""
+    """Return the documentation of each attribute, as Markdown."""
     return {name: spoken(text) for name, text in entries(sections(what).get("Attributes", "")).items()}
 
 

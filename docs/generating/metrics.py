@@ -1,4 +1,4 @@
-"""Every metric, from the registry: direction, what it needs, its convention, and the papers of its family."""
+"""Every metric of the registry: direction, inputs, convention, and papers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wordnet_splits.metrics import METRICS, Metric, calibration
 NEEDS = {
     "id": "ID confidences",
     "ood": "OOD confidences",
-    "correct": "which ID images are classified rightly",
+    "correct": "whether each ID image is classified correctly",
     "probabilities": "softmax probabilities and labels of ID images",
 }
 CALIBRATION = (

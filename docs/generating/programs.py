@@ -18,7 +18,7 @@ PROGRAMS = {
 
 
 def lines(program: str) -> Iterator[str]:
-    """Yield the sections of a program's commands, those of families below them."""
+    """Yield a section for each command of a program."""
     root = typer.main.get_command(importlib.import_module(PROGRAMS[program]).app)
     for name, command in commands(root):
         yield from section(f"{program} {name}", command)
@@ -36,7 +36,7 @@ def commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
 def section(words: str, command: Any) -> Iterator[str]:
     """Yield a command's help: usage, text, arguments and options, examples."""
     context = command.make_context(words, [], resilient_parsing=True)
-    yield f"## `{words}`"
+    yield f"### `{words}`"
     yield ""
     yield from ("```text", " ".join([words, *command.collect_usage_pieces(context)]), "```", "")
     yield spoken(command.help or "")

@@ -12,11 +12,22 @@ from generating.markdown import entries, sections_of
 FIELDS = {"Parameters": "param", "Attributes": "ivar", "Raises": "raises"}
 
 
+PACKAGES = ("wordnet_splits", "fix_resize", "loaders", "loaders.harness")
+
+
+def import_all() -> None:
+    """Import every public name before autodoc sets `typing.TYPE_CHECKING`, which breaks pydantic."""
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            getattr(module, name)
+
+
 def lines(package: str) -> Iterator[str]:
-    """Yield a heading and a directive of autodoc for each name of a package's ``__all__``."""
+    """Yield a heading and an autodoc directive for each public name of a package."""
     module = importlib.import_module(package)
     for name in module.__all__:
-        yield f"## `{name}`"
+        yield f"### `{name}`"
         yield ""
         yield "```{eval-rst}"
         if inspect.isclass(getattr(module, name)):
@@ -29,7 +40,7 @@ def lines(package: str) -> Iterator[str]:
 def read_sections(app: Any, what: str, name: str, of: Any, options: Any, lines: list[str]) -> None:
     """Turn the sections of a docstring, in place, into fields (a handler of autodoc-process-docstring).
 
-    Ours name no types, which are in the signature: ``name : what it is``.
+    Our docstrings have no types, which are in the signature: ``name : meaning``.
     """
     del app, what, name, of, options
     before, *rest = sections_of("\n".join(lines)).items()

@@ -1,4 +1,4 @@
-"""The keys of a recipe, from the models that read it: types, defaults, and what their docstrings say."""
+"""The keys of a recipe, from its models: types, defaults, and documentation."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def keys(part: type[BaseModel], texts: dict[str, str]) -> Iterator[str]:
 
 
 def default(field: FieldInfo) -> str:
-    """Return a field's default as TOML writes it; empty where there is none."""
+    """Return a field's default in TOML, or an empty text."""
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True, validated_data={})
@@ -93,7 +93,7 @@ def default(field: FieldInfo) -> str:
 
 
 def kind(field: FieldInfo) -> str:
-    """Return what a key's value may be, in the words of TOML."""
+    """Return the type of a key's value, in the words of TOML."""
     return spell(field.annotation, (*field.metadata,))
 
 

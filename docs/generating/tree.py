@@ -1,4 +1,4 @@
-"""The picture of the first page: ``python docs/generating/tree.py > docs/tree.svg``.
+"""The figure of the first page: ``python docs/generating/tree.py > docs/tree.svg``.
 
 The hoofed animals of unknown-imagenet in WordNet's tree, by role. Synsets with one branch are not drawn.
 """
@@ -48,7 +48,7 @@ def depth(node: Node) -> int:
 
 
 def draw(node: Node, x: int, rows: Iterator[int], end: int) -> tuple[int, list[str]]:
-    """Return the height at which a node lies, and the SVG of all below it."""
+    """Return the height of a node, and the SVG of its subtree."""
     if not node.children:
         y, colour = next(rows), COLOURS[node.role]
         name = f'<text x="{end + 14}" y="{y + 5}" fill="{colour}">{escape(node.name)}</text>'

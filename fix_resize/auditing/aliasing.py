@@ -7,7 +7,7 @@ over all pixels and channels, first on the 5 x 5 neighbourhoods of the `fix` ren
 the 3 x 3 neighbourhoods of unfiltered decimations of the same original (nearest neighbour at the centres and
 at the corners, and the mean of the four nearest, each from the full image and from its 256 pixels). A blur
 after the decimation is a weighting of such neighbourhoods, so it does not hide aliasing. The method and its
-thresholds are new here; docs/study/thresholds.md shows what they distinguish.
+thresholds are new here; docs/evidence/resizing.md has the study.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
         raise SplitsError(
             "a scheduler with TLS requires a certificate, and none is configured",
             where=address,
-            hint="set DASK_DISTRIBUTED__COMM__TLS__* to its files: see docs/dask.md",
+            hint="set DASK_DISTRIBUTED__COMM__TLS__* to its files: see docs/computing.md",
         )
     try:
         client = distributed.Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)

@@ -1,31 +1,19 @@
-"""The tables of ``docs/audit.md`` and ``docs/audit.parquet``, computed from the lists."""
+"""The tables of ``docs/evidence/audit.md`` and ``docs/audit.parquet``, computed from the lists."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
 
 from tools.audits.reading import Listed
 from wordnet_splits.audit.images import NONE
-from wordnet_splits.audit.report import LEAKS, NAMESAKE, Audit, AuditedClass
+from wordnet_splits.audit.report import LEAKS, NAMESAKE, Audit
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.parquet import schema_of
-from wordnet_splits.wordnet.taxonomy import load
 
-WORST = 3
-"""Leaking classes of each list in the table; the Parquet has all."""
-NAMED = 12
-"""Largest number of dropped classes that are listed by name."""
-FARTHEST = 7
-"""Number of edges from which on the last column of nearness counts."""
-CLOSE = 4
-"""Largest number of edges to a close namesake."""
-NAMESAKES = 4
-"""Namesakes of each list in the table, the closest."""
 DIGITS = 6
 SCHEMA = schema_of(
     "list origin licence against class_id name relation known known_name edges:int32 path kin:int32 gloss"
@@ -42,73 +30,15 @@ def tables(audits: Audited) -> Iterator[list[Row]]:
     others = [(class_list, audit) for class_list, audit in audits if not class_list.standard]
     yield [_counts(class_list, audit) for class_list, audit in standard]
     yield [_counts(class_list, audit) for class_list, audit in others]
-    yield [_namesakes(class_list, audit) for class_list, audit in audits if audit.namesakes]
-    yield [_nearness(class_list, audit) for class_list, audit in audits]
-    yield [row for class_list, audit in audits for row in _worst(class_list, audit)]
-    yield [_dropped(class_list, audit) for class_list, audit in audits if audit.leaking]
     yield [_kept(class_list, audit) for class_list, audit in audits if class_list.sample]
-    yield [row for class_list, audit in audits if class_list.sample for row in _too_strict(class_list, audit)]
     large = thresholds()
     yield [_threshold(row) for row in large.counts(large.summary())]
 
 
 def _counts(class_list: Listed, audit: Audit) -> Row:
     counts = audit.counts
-    figures = [counts["classes"], *(counts[relation] for relation in LEAKS), counts["leaking"]]
-    return (
-        class_list.name,
-        class_list.cite,
-        class_list.licence,
-        f"{audit.known:,}",
-        *(f"{n:,}" for n in figures),
-    )
-
-
-def _namesakes(class_list: Listed, audit: Audit) -> Row:
-    """Count the namesakes among classes that do not leak: all, by definition, close; name the closest."""
-    some = sorted(audit.namesakes, key=lambda leak: (leak.edges, leak.id))
-    taxonomy, counts = load(), audit.counts
-    no_leak = counts["classes"] - counts["leaking"]
-    near = [leak for leak in some if (leak.edges or 0) <= CLOSE]
-    pairs = [" / ".join(taxonomy.name(wnid) for wnid in (leak.path[0], leak.path[-1])) for leak in some]
-    shown = ", ".join(pairs[:NAMESAKES]) + (", ..." if len(pairs) > NAMESAKES else "")
-    figures = (no_leak, counts["namesake"], counts["by_definition"], len(near))
-    return (class_list.name, *(f"{n:,}" for n in figures), _text(shown) if class_list.whole else "")
-
-
-def _nearness(class_list: Listed, audit: Audit) -> Row:
-    by_edges = [sum(n for edges, n in audit.edges.items() if edges == at) for at in range(FARTHEST)]
-    by_edges.append(sum(n for edges, n in audit.edges.items() if edges >= FARTHEST))
-    mean = audit.nearness["mean"].values()
-    return (class_list.name, *(f"{n:,}" for n in by_edges), *(f"{value:.2f}" for value in mean))
-
-
-def worst_first(audit: Audit) -> list[AuditedClass]:
-    """Return leaking classes: equal, then below by edges, then above, most known classes first."""
-
-    def order(leak: AuditedClass) -> tuple[int, int]:
-        above = leak.relation == "above"
-        return LEAKS.index(str(leak.relation)), -leak.kin if above else leak.edges or 0
-
-    return sorted(audit.leaking, key=order)
-
-
-def _worst(class_list: Listed, audit: Audit) -> Iterator[Row]:
-    taxonomy = load()
-    for leak in islice(worst_first(audit), WORST):
-        path = " > ".join(taxonomy.name(wnid) for wnid in leak.path)
-        meanings = (_text(leak.gloss), _text(leak.other_gloss))
-        yield (class_list.name, str(leak.relation), _text(path), f"{leak.kin:,}", *meanings)
-
-
-def _text(words: str) -> str:
-    return words.replace("|", "/")
-
-
-def _dropped(class_list: Listed, audit: Audit) -> Row:
-    if len(audit.drops) > NAMED:
-        return (class_list.name, f"{len(audit.drops):,} of {audit.counts['classes']:,}")
-    return (class_list.name, _text(", ".join(f"{leak.name} ({leak.id})" for leak in audit.leaking)))
+    figures = [audit.known, counts["classes"], *(counts[relation] for relation in LEAKS), counts["leaking"]]
+    return (class_list.name, class_list.cite, *(f"{n:,}" for n in figures))
 
 
 def _kept(class_list: Listed, audit: Audit) -> Row:
@@ -124,20 +54,6 @@ def _kept(class_list: Listed, audit: Audit) -> Row:
 
 def _threshold(row: Mapping[str, float]) -> Row:
     return (f"{row['threshold']:.2f}", *(f"{row[name]:,}" for name in ("near", "far", "below", "above")))
-
-
-def _too_strict(class_list: Listed, audit: Audit) -> Iterator[Row]:
-    """Yield classes below a known class with pictures kept as showing no known class."""
-    assert audit.images is not None
-    kept_images = {row.id: row.kept for row in audit.images.classes}
-    taxonomy = load()
-    for leak in audit.leaking:
-        if leak.relation == "below" and kept_images[leak.id]:
-            yield (
-                class_list.name,
-                " > ".join(taxonomy.name(wnid) for wnid in leak.path),
-                f"{kept_images[leak.id]:,}",
-            )
 
 
 def as_table(audits: Audited, facts: Path) -> pa.Table:

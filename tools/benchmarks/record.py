@@ -1,6 +1,6 @@
-"""The stored run of ``make bench``, and the tables of README.md and docs/figures.md that are made from it.
+"""The stored run of ``make bench``, and the table of docs/evidence/figures.md that is made from it.
 
-``python -m tools.benchmarks.record`` rewrites the tables.
+``python -m tools.benchmarks.record`` rewrites the table.
 """
 
 from __future__ import annotations
@@ -18,13 +18,7 @@ from tools.benchmarks.rows import Row
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = REPOSITORY / "docs" / "benchmarks.json"
-FIRST_PAGE = (
-    "path, lch, wup, wup_wn of 1,000 x 1,000 ImageNet classes",
-    "all distances of 21,841 ImageNet-21K synsets, int8",
-    "packed CIFAR-100, batch_transform",
-    "AUROC, AP in, AP out, FPR95, 1,000,000 scores",
-)
-"""The rows that README.md shows."""
+PAGE = REPOSITORY / "docs" / "evidence" / "figures.md"
 PEERS = (
     *("faiss-cpu", "nltk", "numba", "numpy", "pillow", "pyarrow", "pybktree", "pytorch-ood", "scikit-learn"),
     *("torch", "torchvision"),
@@ -69,17 +63,11 @@ def table(rows: Iterable[Row]) -> str:
     return "\n".join((*HEAD, *lines)) + "\n"
 
 
-def pages(record: Mapping[str, Any]) -> dict[Path, str]:
-    """Return the pages with the tables of a record."""
-    rows = measured(record)
-    readme_rows = [row for name in FIRST_PAGE for row in rows if row.name == name]
-    tables = {REPOSITORY / "README.md": table(readme_rows), REPOSITORY / "docs" / "figures.md": table(rows)}
-    return {
-        path: TABLE.sub(text.replace("\\", r"\\"), path.read_text("utf-8"), count=1)
-        for path, text in tables.items()
-    }
+def page(record: Mapping[str, Any]) -> str:
+    """Return the page with the table of a record."""
+    text = table(measured(record)).replace("\\", r"\\")
+    return TABLE.sub(text, PAGE.read_text("utf-8"), count=1)
 
 
 if __name__ == "__main__":
-    for page, text in pages(json.loads(RECORD.read_text("utf-8"))).items():
-        page.write_text(text, "utf-8")
+    PAGE.write_text(page(json.loads(RECORD.read_text("utf-8"))), "utf-8")

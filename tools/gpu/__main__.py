@@ -106,7 +106,7 @@ def main(arguments: list[str]) -> int:
         print(f"make gpu: {error}", file=sys.stderr)
         return 2
     if not options.packed and options.device != "cpu":
-        print("table 6 is not among the steps: name packed images with PACKED=DIR (docs/gpu.md)")
+        print("table 6 is not among the steps: name packed images with PACKED=DIR (docs/computing.md)")
     print(f"summary: {options.out / 'summary.md'}")
     return exit_code(records)
 

@@ -1,18 +1,15 @@
-"""Abdelzad et al.'s tables 4, 5, 6, 9 and 10 beside ours, and what they rest on, from committed results."""
+"""Table 6 of Abdelzad et al. compared with the committed results, and the conventions of FPR95."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from loaders.harness import compare
-from tools.facts.abdelzad import TABLE_4, TABLE_5, TABLE_6, TABLE_9, TABLE_10
-from wordnet_splits.metrics import robustness, run_moments
-from wordnet_splits.metrics.robustness import EPSILON, WEIGHTS
+from tools.facts.abdelzad import TABLE_6
+from wordnet_splits.metrics import robustness
 
 from .measured import means, runs
 
@@ -35,9 +32,6 @@ SETS = {
     "uniform": "uniform",
 }
 Row = tuple[str, ...]
-Tables = Mapping[tuple[int, str], list[Mapping[str, Any]]]
-"""(number, convention) -> rows; the convention of plain means ends in `UNWEIGHTED`."""
-UNWEIGHTED = ", unweighted"
 FPR95_PAPER = "fpr95_ood_positive_interpolated"
 FPR95 = {
     "OOD positive, interpolated": FPR95_PAPER,
@@ -47,61 +41,10 @@ FPR95 = {
 }
 
 
-def read(folder: Path) -> Tables:
-    """Rebuild tables 4, 5, 6, 9 and 10."""
-    rows: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
-    for table in compare(folder, bootstrap=0, robustness=[4, 5, 6, 9, 10]).robustness:
-        for row in table.rows:
-            convention = row["convention"] + (UNWEIGHTED if row.get("unweighted") else "")
-            rows.setdefault((row["table"], convention), []).append(row)
-    return rows
-
-
 def optimizer(model: str) -> str:
     """Return the paper's name for a model."""
     (name,) = (name for name in OPTIMIZERS if f"-{name.lower()}-" in model)
     return name
-
-
-def beside(
-    published: Mapping[str, Sequence[str]], by_convention: Mapping[str, Mapping[str, list[str]]]
-) -> Iterator[Row]:
-    """Yield for each name the row of the paper, ours in the paper's convention and ours in our convention."""
-    for name, figures in published.items():
-        yield (name, "paper", *figures)
-        yield ("", "ours", *by_convention["paper"][name])
-        yield ("", "ours, ID positive", *by_convention["ours"][name])
-
-
-def values(row: Mapping[str, Any]) -> list[str]:
-    """Return a row's five metrics as printed: scores, means with the sd, or those of a mixture."""
-    cells = list(row.values())[-5:]
-    if not isinstance(cells[0], tuple):
-        return [f"{score:.3f}" for score in cells]
-    power = 1 if row.get("unweighted") else 0.5  # a mixture has its variance
-    return [f"{mean:.2f} ± {moment**power:.2f}" for mean, moment in cells]
-
-
-def table_4(results_tables: Tables) -> Iterator[Row]:
-    """Mixture over optimizers, and plain mean and sd of all runs, of each detector on Fashion-MNIST."""
-    mixtures, plain = _of_detectors(results_tables, 4), _of_detectors(results_tables, 4, UNWEIGHTED)
-    for name, row in zip(DETECTORS.values(), TABLE_4, strict=True):
-        yield (name, "paper, mixture", *(f"{m:.2f} ± {v**0.5:.2f}" for m, v in row))
-        for convention, title in (("paper", "ours"), ("ours", "ours, ID positive")):
-            yield ("", f"{title}, mixture", *mixtures[convention][name])
-            yield ("", f"{title}, plain mean", *plain[convention][name])
-
-
-def weights(results: Path) -> Iterator[Row]:
-    """FPR95 of the Mahalanobis distance on Fashion-MNIST by optimizer, and its weight in the mixture."""
-    folder, detector = results / FOLDERS["MNIST"], "mahalanobis[on=logits]"
-    rates = _by_optimizer(folder, "fashion-mnist", detector, FPR95_PAPER)
-    moments = {name: run_moments(values) for name, values in rates.items()}
-    confidence = np.array([1 / (variance**0.5 + EPSILON) for _, variance in moments.values()])
-    shares = WEIGHTS["tables"](confidence, EPSILON)
-    for (name, (mean, variance)), share in zip(moments.items(), shares, strict=True):
-        seeds = ", ".join(f"{value:.2f}" for value in rates[name])
-        yield (name, seeds, f"{mean:.2f}", f"{variance**0.5:.2f}", f"{100 * share:.1f}")
 
 
 def conventions(results: Path) -> Iterator[Row]:
@@ -136,23 +79,6 @@ def _by_optimizer(folder: Path, group: str, detector: str, metric: str) -> dict[
         if (of, measured) == (detector, metric)
     }
     return {name: by_name[name] for name in OPTIMIZERS}
-
-
-def table_5(results_tables: Tables) -> Iterator[Row]:
-    """Robustness score of each detector, MNIST against Fashion-MNIST."""
-    paper = {name: [f"{v:.3f}" for v in row] for name, row in zip(DETECTORS.values(), TABLE_5, strict=True)}
-    yield from beside(paper, _of_detectors(results_tables, 5))
-
-
-def _of_detectors(results_tables: Tables, number: int, suffix: str = "") -> dict[str, dict[str, list[str]]]:
-    return {
-        convention: {
-            DETECTORS[row["detector"]]: values(row)
-            for row in results_tables[number, convention + suffix]
-            if row["group"] == "fashion-mnist"
-        }
-        for convention in ("paper", "ours")
-    }
 
 
 def table_6(results: Path) -> Iterator[Row]:
@@ -193,31 +119,6 @@ def agreement(results: Path) -> Iterator[Row]:
         yield (a, b, f"{same} of {len(rows)}", interval)
 
 
-def table_9(results_tables: Tables) -> Iterator[Row]:
-    """Robustness score of each optimizer over OOD sets, MNIST with max-softmax."""
-    by_convention = {
-        convention: {
-            optimizer(row["model"]): values(row)
-            for row in results_tables[9, convention]
-            if row["detector"] == "msp_float32"
-        }
-        for convention in ("paper", "ours")
-    }
-    paper = {name: [f"{v:.3f}" for v in row] for name, row in zip(OPTIMIZERS, TABLE_9, strict=True)}
-    yield from beside(paper, by_convention)
-
-
-def table_10(each: Mapping[str, Tables]) -> Iterator[Row]:
-    """The two most robust optimizers with each detector, by FPR95."""
-    for trained, results_tables in each.items():
-        for n, name in enumerate(DETECTORS):
-            best = (
-                next(", ".join(map(optimizer, row["best model"])) for row in rows if row["detector"] == name)
-                for rows in (results_tables[10, "paper"], results_tables[10, "ours"])
-            )
-            yield (trained, DETECTORS[name], ", ".join(TABLE_10[trained][n]), *best)
-
-
 def accuracies(results: Path) -> Iterator[Row]:
     """Accuracy on ID test images by optimizer, mean of the runs, in percent."""
     each = [means(results / folder, "(pooled) id") for folder in FOLDERS.values()]
@@ -234,9 +135,5 @@ def accuracies(results: Path) -> Iterator[Row]:
 
 
 def tables(results: Path) -> Iterator[Iterable[Row]]:
-    """Yield the accuracies, then the rows of tables 4, 5, 6, 9 and 10 with what they rest on."""
-    yield accuracies(results)
-    each = {trained: read(results / folder) for trained, folder in FOLDERS.items()}
-    mnist = each["MNIST"]
-    yield from (table_4(mnist), weights(results), conventions(results), table_5(mnist))
-    yield from (table_6(results), agreement(results), table_9(mnist), table_10(each))
+    """Yield the accuracies, the conventions, table 6, and the agreement of its columns."""
+    yield from (accuracies(results), conventions(results), table_6(results), agreement(results))

@@ -1,4 +1,4 @@
-"""``make robust``: every benchmark in every reading, into ``docs/robust.md`` and ``docs/robust.parquet``.
+"""Judge every benchmark again for ``docs/evidence/robust.md`` and ``docs/robust.parquet``: ``make robust``.
 
 python -m tools.robustness --wordnet DIR_OF_WORDNET_3.1 [--out DIR]
 """
@@ -24,7 +24,7 @@ def main() -> int:
     """Write the Parquet and the page's tables; 2 where WordNet 3.1 is not at hand."""
     parser = argparse.ArgumentParser(prog="python -m tools.robustness")
     parser.add_argument("--wordnet", required=True, help="folder of WordNet 3.1's data.noun and index.noun")
-    parser.add_argument("--out", type=Path, default=Path("docs"), help="folder of robust.md")
+    parser.add_argument("--out", type=Path, default=Path("docs"), help="folder of evidence/robust.md")
     options = parser.parse_args()
     columns = []
     try:
@@ -38,7 +38,7 @@ def main() -> int:
     if THERE not in table.column_names:
         print(f"error: {options.wordnet}: is not WordNet 3.1", file=sys.stderr)
         return 2
-    page = options.out / "robust.md"
+    page = options.out / "evidence" / "robust.md"
     files.write_text(page, filled(page.read_text(encoding="utf-8"), tables(table)))
     write_table(table, options.out / "robust.parquet")
     return 0

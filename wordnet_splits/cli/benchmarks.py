@@ -200,6 +200,9 @@ def verify_benchmarks(
     manifests: Manifests = None,
     out: Annotated[Path | None, typer.Option(help="Folder to keep the fresh builds in.")] = None,
     workers: Workers = 1,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Print a row for each family of benchmarks, not for each group.")
+    ] = False,
     json: Json = False,
 ) -> int:
     """Check frozen manifests against the rules, and against raw data where roots are given."""
@@ -230,9 +233,12 @@ def verify_benchmarks(
     ok = all(result.ok for result in results)
 
     def print_verdict() -> None:
-        print_groups([(r.name, r.groups, [_compared(c) for c in r.checks]) for r in results])
-        to_stdout()
-        to_stdout(_verdict(results))
+        if summary:
+            _print_families(results)
+        else:
+            print_groups([(r.name, r.groups, [_compared(c) for c in r.checks]) for r in results])
+            to_stdout()
+            to_stdout(_verdict(results))
 
     print_result({"ok": ok, "benchmarks": [r.as_dict() for r in results]}, json, print_verdict)
     return DONE if ok else NEGATIVE
@@ -271,13 +277,33 @@ def _compared(check: CheckedGroup) -> str:
     return f"ids {check.ids:,}, pixels {check.pixels:,}"
 
 
-def _verdict(results: Sequence[Verification]) -> str:
+def _print_families(results: Sequence[Verification]) -> None:
+    """Print the numbers of compared classes, ids and pixels of the benchmarks with one prefix."""
+    families: dict[str, list[Verification]] = {}
+    for result in results:
+        families.setdefault(result.name.partition("-")[0], []).append(result)
+    columns = ("family", "benchmarks", "agree", "classes", "ids", "pixels", "images")
+    rows = [
+        (family, len(members), sum(member.ok for member in members), *_counts(members))
+        for family, members in families.items()
+    ]
+    rows.append(("all", len(results), sum(result.ok for result in results), *_counts(results)))
+    print_table(columns, rows, right=columns[1:])
+
+
+def _counts(results: Sequence[Verification]) -> tuple[int, int, int, int]:
+    """Return the compared classes, ids and pixels of benchmarks, and the expected images."""
     checks = [check for result in results for check in result.checks]
-    classes = sum(c.rule or 0 for c in checks if c.split == "classes")
-    of_images = [c for c in checks if c.split != "classes"]
+    classes = sum(check.rule or 0 for check in checks if check.split == "classes")
+    of_images = [check for check in checks if check.split != "classes"]
     ids, pixels, images = (
-        sum(getattr(c, name) or 0 for c in of_images) for name in ("ids", "pixels", "expected")
+        sum(getattr(check, name) or 0 for check in of_images) for name in ("ids", "pixels", "expected")
     )
+    return classes, ids, pixels, images
+
+
+def _verdict(results: Sequence[Verification]) -> str:
+    classes, ids, pixels, images = _counts(results)
     good = sum(result.ok for result in results)
     agree = "benchmark agrees with its rules" if len(results) == 1 else "benchmarks agree with their rules"
     return (
@@ -295,7 +321,7 @@ def _buildable(recipe: Recipe) -> Recipe:
         raise RecipeError(
             f"it awaits the list {lists[0]}, which we may not ship",
             where=recipe.name,
-            hint="import it from the files of its authors; see docs/exchange.md",
+            hint="import it from the files of its authors; see docs/manifests.md",
         )
     return recipe
 

@@ -129,12 +129,30 @@ def _print_differences(rows: Sequence[Difference], count: int, same: bool) -> No
         to_stdout(f"{len(rows):,} differences: {counts}")
 
 
-def show_fidelity(json: Json = False) -> int:
-    """Print the figures of the papers beside ours, with each keyword switch in turn."""
+def show_fidelity(
+    summary: Annotated[bool, typer.Option("--summary", help="Print a row for each paper only.")] = False,
+    json: Json = False,
+) -> int:
+    """Print the figures of the papers and ours, with each keyword switch in turn."""
     from wordnet_splits.studies.fidelity.figures import fidelity_rows
     from wordnet_splits.studies.fidelity.keyword_switches import keyword_switches, switch_table
 
-    rows, switches = fidelity_rows(), keyword_switches()
+    rows = fidelity_rows()
+    switches = () if summary and not json else keyword_switches()
+
+    def print_summary() -> None:
+        papers = dict.fromkeys(row.paper for row in rows)
+        published = {p: [r for r in rows if r.paper == p and r.published is not None] for p in papers}
+        print_table(
+            ("paper", "published figures", "equal", "different"),
+            [
+                (paper, len(some), equal := sum(r.ours == r.published for r in some), len(some) - equal)
+                for paper, some in published.items()
+            ],
+            right=("published figures", "equal", "different"),
+        )
+        to_stdout()
+        to_stdout("each figure and the reason for each difference: wordnet-splits fidelity")
 
     def print_figures() -> None:
         print_table(
@@ -151,7 +169,7 @@ def show_fidelity(json: Json = False) -> int:
         print_lines(switch_table(switches).splitlines())
 
     result = {"rows": [asdict(r) for r in rows], "switches": [asdict(s) for s in switches]}
-    print_result(result, json, print_figures)
+    print_result(result, json, print_summary if summary else print_figures)
     return DONE
 
 

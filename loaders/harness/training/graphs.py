@@ -1,6 +1,6 @@
 """Gradients replayed as CUDA graphs: a step of a small network on a GPU is mostly launches from Python.
 
-docs/gpu.md has the rates of a ResNet-20 with and without.
+docs/computing.md has the rates of a ResNet-20 with and without.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Dask commands of docs/dask.md: for one machine they listen on loopback only, for several use TLS."""
+"""The Dask commands of docs/computing.md: on one machine they listen on loopback, on several they use TLS."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed"),
 ]
 REPOSITORY = Path(__file__).resolve().parents[3]
-ONE, SEVERAL = (REPOSITORY / "docs" / "dask.md").read_text(encoding="utf-8").split("## Several machines\n")
+ONE, SEVERAL = (REPOSITORY / "docs" / "computing.md").read_text("utf-8").split("### Several machines\n")
 PATIENCE = 120.0
 LISTENING = "0A"
 LOOPBACK = {"0100007F", "00000000000000000000000001000000"}

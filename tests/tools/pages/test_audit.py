@@ -1,4 +1,4 @@
-"""``docs/audit.md`` and ``docs/audit.parquet`` hold exactly what an audit of the lists gives."""
+"""``docs/evidence/audit.md`` and ``docs/audit.parquet`` hold exactly what an audit of the lists gives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.wordnet.taxonomy import load
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = ROOT / "docs" / "audit.md"
+PAGE = ROOT / "docs" / "evidence" / "audit.md"
 PARQUET = ROOT / "docs" / "audit.parquet"
 
 

@@ -35,7 +35,7 @@ def rows_of(name: str) -> Iterator[str]:
 @pytest.mark.docs
 @pytest.mark.parametrize("name", cases(PAGES, always="class-sets"))
 def test_the_page_holds_what_is_computed(name: str) -> None:
-    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").splitlines()
+    page = (ROOT / "docs" / "evidence" / f"{name}.md").read_text(encoding="utf-8").splitlines()
     computed = [row for row in rows_of(name) if row]
     assert computed
     assert [line for line in page if line in computed] == computed

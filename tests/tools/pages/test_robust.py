@@ -1,4 +1,4 @@
-"""``docs/robust.md`` holds what ``docs/robust.parquet`` gives, and that what the readings give."""
+"""``docs/evidence/robust.md`` holds what ``docs/robust.parquet`` gives, and that what the readings give."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wordnet_splits.benchmark.recipe import buildable
 from wordnet_splits.studies.robust.roles import robust_roles
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = ROOT / "docs" / "robust.md"
+PAGE = ROOT / "docs" / "evidence" / "robust.md"
 PARQUET = ROOT / "docs" / "robust.parquet"
 FEW = ("digits", "rungs-cifar100", "osc-p2", "unknown-cifar-clean", "places-inter")
 

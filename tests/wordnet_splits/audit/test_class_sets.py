@@ -18,7 +18,7 @@ from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.studies.class_sets import ClassSet, class_set, read_published
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "class-sets.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "evidence" / "class-sets.md"
 
 
 class Made(dict[str, ClassSet]):

@@ -16,15 +16,16 @@ from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import environment
 
 pytestmark = pytest.mark.docs
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "custom-benchmarks.md").read_text("utf-8")
 CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
 CIFAR10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 PROGRAMS = {"wordnet-splits": "wordnet_splits.cli.main", "unknown-eval": "loaders.harness.cli.main"}
 
 
-def run_page(name: str, folder: Path, variables: Mapping[str, str]) -> None:
-    """Run the blocks of a page in order, Python in one session, and compare what the page says it prints."""
-    blocks = re.findall(r"```(sh|python)\n(.*?)```", (DOCS / name).read_text(encoding="utf-8"), re.DOTALL)
+def run_section(title: str, folder: Path, variables: Mapping[str, str]) -> None:
+    """Run the blocks of a section in order, Python in one session, and compare output and comments."""
+    section = PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"```(sh|python)\n(.*?)```", section, re.DOTALL)
     programs = "".join(f'{n}() {{ "{sys.executable}" -m {m} "$@"; }}\n' for n, m in PROGRAMS.items())
     session = "".join(block for language, block in blocks if language == "python")
     last = max(n for n, (language, _) in enumerate(blocks) if language == "python")
@@ -45,7 +46,7 @@ def run_page(name: str, folder: Path, variables: Mapping[str, str]) -> None:
 def test_the_page_of_python_only(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the loader needs torch")
     own.class_folders(tmp_path / "pics", CLASSES, {"train": 4, "test": 2})
-    run_page("your-own-benchmark-in-python.md", tmp_path, environment(tmp_path))
+    run_section("Python", tmp_path, environment(tmp_path))
 
 
 def test_the_page_of_a_hub_dataset(tmp_path: Path) -> None:
@@ -64,4 +65,4 @@ def test_the_page_of_a_hub_dataset(tmp_path: Path) -> None:
         caches = {"HF_HOME": str(tmp_path / "hf"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
         address = {"HF_ENDPOINT": hub.address, "HF_TOKEN": TOKEN, "HF_HUB_DISABLE_XET": "1"}
         kept = {n: v for n, v in os.environ.items() if not n.startswith("HF_")}
-        run_page("hub-dataset.md", tmp_path, {**kept, **environment(tmp_path), **caches, **address})
+        run_section("Hub datasets", tmp_path, {**kept, **environment(tmp_path), **caches, **address})

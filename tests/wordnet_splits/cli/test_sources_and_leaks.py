@@ -72,7 +72,7 @@ def test_an_unknown_source_is_bad_input_with_near_names(command):
     assert json.loads(out)["error"]["near"] == ["svhn"]
     assert err == (
         "error: unknown source 'svhm'; did you mean 'svhn'? (a dataset of your own needs dataset.toml and "
-        "--root svhm=ITS-FOLDER, or [[source]] in the recipe; see docs/your-own-benchmark.md)\n"
+        "--root svhm=ITS-FOLDER, or [[source]] in the recipe; see docs/custom-benchmarks.md)\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""The blocks of ``docs/exchange.md`` run as they stand, one after the other."""
+"""The blocks of ``docs/manifests.md`` run as they stand, one after the other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.exchange import format_names
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "exchange.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "manifests.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.docs
@@ -20,7 +20,7 @@ def test_the_page_runs_as_pasted(tmp_path, monkeypatch, capsys):
     names: dict[str, object] = {}
     for kind, block in re.findall(r"```(sh|python)\n(.*?)```", PAGE, re.DOTALL):
         if kind == "python":
-            exec(compile(block, "docs/exchange.md", "exec"), names)
+            exec(compile(block, "docs/manifests.md", "exec"), names)
             continue
         for line in block.splitlines():
             assert run(app, shlex.split(line)[1:], "wordnet-splits") == 0, capsys.readouterr().err

@@ -28,18 +28,14 @@ def test_names_of_datasets_held_out_are_read_as_well_as_wanted(unseen):
     assert np.mean([s.unasked_right for s in unseen]) >= 0.97
 
 
-def test_the_pages_have_the_tables_that_the_command_prints(unseen):
-    page = (ROOT / "docs" / "proposals.md").read_text(encoding="utf-8")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for text, table in ((page, score_table(unseen)), (readme, score_table(unseen))):
-        head, _, *rows = table
-        printed = text.split(head + "\n")[1].split("\n")[1 : len(rows) + 1]
-        assert [_label(row) for row in printed] == [_label(row) for row in rows]
-        # another SciPy may end its fit a little elsewhere, and move a name or two
-        assert (
-            np.abs(np.array([_figures(a) - _figures(b) for a, b in zip(printed, rows, strict=True)])).max()
-            < 3
-        )
+def test_the_page_has_the_tables_that_the_command_prints(unseen):
+    page = (ROOT / "docs" / "evidence" / "linking.md").read_text(encoding="utf-8")
+    head, _, *rows = score_table(unseen)
+    printed = page.split(head + "\n")[1].split("\n")[1 : len(rows) + 1]
+    assert [_label(row) for row in printed] == [_label(row) for row in rows]
+    # another SciPy may fit slightly different weights and move a name or two
+    differences = [_figures(a) - _figures(b) for a, b in zip(printed, rows, strict=True)]
+    assert np.abs(np.array(differences)).max() < 3
     assert reliability_table(unseen)[0] in page
 
 

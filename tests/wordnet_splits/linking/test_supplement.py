@@ -31,7 +31,7 @@ def test_a_name_stands_once_and_is_written_as_it_is_looked_up():
 def test_the_page_counts_the_names_of_our_catalogs_that_are_in_it():
     names = [item.name for source in SETS for item in load_catalog(source)]
     inside = [n for n in names if any("_".join(p) in supplement() for p in parse_name(n).phrases)]
-    page = (Path(__file__).parents[3] / "docs" / "proposals.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "evidence" / "linking.md").read_text(encoding="utf-8")
     assert f"{len(inside)} of the {len(names):,} names above are in it" in page
 
 

@@ -282,7 +282,7 @@ def unknown_source(
         return error
     folder = f"and --root {name}=ITS-FOLDER" if root is None else f"in {root}"
     hint = f"a dataset of your own needs {BESIDE} {folder}, or [[source]] in the recipe"
-    hint += "; see docs/your-own-benchmark.md"
+    hint += "; see docs/custom-benchmarks.md"
     hint = hint if error.hint is None else f"{error.hint}; {hint}"
     return UnknownNameError(error.what, where=where, hint=hint, near=error.near)
 
@@ -295,5 +295,5 @@ def _read_beside(file: FileId) -> Declaration:
 
 def parse_declaration(table: Mapping[str, Any], where: str) -> Declaration:
     """Return the declaration in a table; DataError names the first wrong key."""
-    hint = 'name, layout and catalog, as in catalog = "mypics.tsv"; see docs/your-own-benchmark.md'
+    hint = 'name, layout and catalog, as in catalog = "mypics.tsv"; see docs/custom-benchmarks.md'
     return validate(Declaration, table, where=where, hint=hint)

@@ -26,7 +26,7 @@ def test_one_data_folder_is_the_root_of_all(tmp_path: Path, monkeypatch: pytest.
     roots = read_roots_file(tmp_path / "roots.toml")
     data = tmp_path / "OpenOOD" / "data"
     assert set(roots.values()) == {data}
-    code = ("data/trees.toml", "sources/imagenet.py")
+    code = ("data/trees.toml", "datasets/sources/imagenet.py")
     known = {name for path in code for name in OPENOOD_FOLDERS.findall((SOURCES / path).read_text("utf-8"))}
     for name in roots:
         assert OTHER_NAMES.get(name, name.removeprefix("openood-").replace("-", "_")) in known

@@ -1,0 +1,42 @@
+"""The embedded network of the first example: ``demo:digits``."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from safetensors.torch import load
+from torch import nn
+
+from wordnet_splits.base.errors import unknown
+
+from ..transforms import Normalise
+from .registry import LoadedModel, ModelRequest, register_model_source
+
+NAMES = ("digits",)
+CLASSES = ("zero", "one", "two", "three", "four", "five")
+INPUTS, HIDDEN = 3 * 8 * 8, 32
+
+
+@register_model_source("demo")
+def demo_network(name: str, request: ModelRequest) -> LoadedModel:
+    """Load a network of one hidden layer, trained on the digits 0 to 5 by ``python -m tools.demo_network``.
+
+    Raises
+    ------
+    UnknownNameError : there is no such network.
+    """
+    del request
+    if name not in NAMES:
+        raise unknown("embedded network", name, NAMES)
+    network = nn.Sequential(
+        nn.Flatten(), nn.Linear(INPUTS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, len(CLASSES))
+    )
+    stored = files("wordnet_splits").joinpath("data", "demo", f"{name}.safetensors").read_bytes()
+    network.load_state_dict({key: tensor.float() for key, tensor in load(stored).items()})
+    return LoadedModel(
+        f"demo:{name}",
+        network.eval(),
+        repr(network),
+        classes=CLASSES,
+        normalise=Normalise.of([0.0] * 3, [1.0] * 3),
+    )
