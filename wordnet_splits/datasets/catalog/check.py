@@ -39,10 +39,10 @@ class NaiveWrong:
 
 @dataclass(frozen=True)
 class CatalogReport:
-    """Result of the check of one catalog.
+    """Result of the check of a catalog.
 
-    ``mapped`` counts the classes of each kind (``""`` where there is no synset), ``unmapped`` has the ids of
-    classes without a synset, ``absent`` the pairs (class_id, wnid) that this WordNet lacks, ``naive_wrong``
+    ``mapped`` counts the classes of each kind (``""`` for classes without a synset), ``unmapped`` has their
+    ids, ``absent`` the pairs (class_id, wnid) that this WordNet lacks, ``naive_wrong``
     the classes that the first sense gets wrong, ``naive_nothing`` the ids of mapped classes whose name is not
     a noun in WordNet.
     """

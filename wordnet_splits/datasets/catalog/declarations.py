@@ -1,6 +1,6 @@
 """Datasets that a user declares: in a recipe, or in ``dataset.toml`` next to the images.
 
-``dataset.toml`` lies at the root of the dataset::
+``dataset.toml`` is at the root of the dataset::
 
     name = "mypics"
     layout = "folders"
@@ -66,20 +66,19 @@ class Declaration(BaseModel):
     name : its name in recipes and roots; not the name of a shipped source.
     layout : arrangement of its images, one of `wordnet_splits.datasets.sources.layouts.layout_names`.
     catalog : file of its classes and their synsets, as ``wordnet-splits catalog make`` writes it.
-    inventory : file of its ids and digests; beside the catalog by default.
+    inventory : file of its ids and digests; next to the catalog by default.
     splits : the splits to read; all of the catalog by default.
     images : pattern of the table of images below the root; the layout has a default.
     columns : the columns ``image``, ``class`` and ``split`` of that table, where they have other names.
-    dataset : in the layout ``hub``, the dataset's name, ``ORG/NAME[@REVISION]``; by default the one in the
-        root.
+    dataset : in the layout ``hub``, the dataset's name, ``ORG/NAME[@REVISION]``; by default the root's.
     config : its configuration, where it has several.
     lossless : whether digests are of the pixels instead of the file's bytes, so that losslessly stored images
-        equal those of another copy.
+        in different copies have equal digests.
     title : description in a line.
     url : address of its publisher.
     licence : its licence.
     bibtex : its citation.
-    about : who made it, and under which terms, in place of ``url`` and ``licence``.
+    about : its authors and terms, in place of ``url`` and ``licence``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -114,7 +113,7 @@ class Declaration(BaseModel):
         return self
 
     def located(self, file: Path) -> Declaration:
-        """Return the declaration as that of a file."""
+        """Return a copy of the declaration with ``file`` as its origin."""
         declaration = self.model_copy()
         declaration._file = file
         return declaration
@@ -137,7 +136,7 @@ class Declaration(BaseModel):
         return self.catalog_file.with_name(self.name + INVENTORY)
 
     def as_toml(self, catalog: str, inventory: str | None = None) -> str:
-        """Return the declaration as TOML with other paths; without ``inventory`` it is beside the catalog."""
+        """Return the declaration as TOML with other paths; ``inventory`` defaults to the catalog's folder."""
         moved = self.model_copy(update={"catalog": catalog, "inventory": inventory})
         keys = moved.model_dump(by_alias=True, exclude_defaults=True, mode="json")
         return toml_table(keys)
@@ -154,9 +153,9 @@ _REGISTERED: dict[str, Declaration] = {}  # declarations of the roots that this 
 
 @dataclass(frozen=True)
 class Sources:
-    """The datasets that are known while a benchmark is worked on, besides the shipped ones.
+    """The datasets available to a benchmark in addition to the shipped datasets.
 
-    Those under roots that this process has opened are known too.
+    They include the datasets under roots that this process has opened.
 
     Attributes
     ----------
@@ -171,7 +170,7 @@ class Sources:
 
         Raises
         ------
-        DataError : two of them, or this machine, declare different datasets under one name.
+        DataError : two sets, or a set and this machine, declare different datasets under the same name.
         """
         declared = merge_declarations(sets)
         for name in declared.keys() & _REGISTERED.keys():
@@ -184,7 +183,7 @@ class Sources:
         return {**_REGISTERED, **self.declared}
 
     def find(self, name: str) -> Declaration | None:
-        """Return the declaration of a dataset, None if there is none."""
+        """Return the declaration of a dataset, None if it is not declared."""
         return self.declared.get(name) or self.by_name.get(name)
 
 
@@ -195,7 +194,7 @@ LOCAL: Final = Sources()
 def merge_declarations(sets: Iterable[Mapping[str, Declaration]]) -> dict[str, Declaration]:
     """Return the declared datasets of several recipes and manifests.
 
-    Raises DataError if two of them declare different datasets under one name.
+    Raises DataError if two declare different datasets under the same name.
     """
     merged: dict[str, Declaration] = {}
     for declarations in sets:
@@ -218,7 +217,7 @@ def _check_same(a: Declaration, b: Declaration) -> None:
 
 
 def _difference(a: Declaration, b: Declaration) -> str | None:
-    """Return how the images of two declarations differ; a file that only one of them has is not compared."""
+    """Return how the images of two declarations differ; a file that only one has is not compared."""
     if a is b:
         return None
     for key in sorted(Declaration.model_fields.keys() - DESCRIPTIVE_KEYS - {"catalog", "inventory"}):
@@ -237,7 +236,7 @@ def _sha256(file: FileId) -> str:
 
 
 def declare(*declarations: Declaration) -> None:
-    """Make datasets known to this process, as opening their roots does."""
+    """Register datasets in this process, as opening their roots does."""
     _REGISTERED.update({declaration.name: declaration for declaration in declarations})
 
 
@@ -276,7 +275,7 @@ def declared_name(root: Path) -> str | None:
 def unknown_source(
     name: str, sources: tuple[str, ...], *, where: str | None = None, root: Path | None = None
 ) -> UnknownNameError:
-    """Return the error for a source that is neither shipped nor declared."""
+    """Return the error for an unknown source, not shipped and not declared."""
     error = unknown("source", name, sources, where=where)
     if not re.match(NAME_PATTERN, name):
         return error

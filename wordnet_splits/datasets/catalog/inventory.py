@@ -1,10 +1,10 @@
 """Inventories and lists of images.
 
-An inventory has every image of one split of a source, with its class and digest. It is complete or absent:
-draws are made over it, so a part of one would change them.
+An inventory has every image of a split of a source, with its class and digest. It is complete or absent:
+draws use all its images, so a partial inventory would change them.
 
 A published list is a selection of images: a shipped one, or a user's own ``lists/<family>/<name>.parquet``.
-A user's lists are looked for beside the recipe's file (or the folder of its manifest), then in the folder of
+A user's lists are looked up next to the recipe's file (or the folder of its manifest), then in the folder of
 the environment variable ``WORDNET_SPLITS_LISTS``. A shipped list of the same name takes precedence, so that
 no shipped benchmark changes.
 """
@@ -42,7 +42,7 @@ def inventory_splits(source: str, sources: Sources = LOCAL) -> tuple[str, ...]:
 
     Raises
     ------
-    UnknownNameError : there is no such source.
+    UnknownNameError : the source does not exist.
     DataError : the inventory of a declared dataset is damaged.
     """
     shipped = _shipped_splits(source)
@@ -57,13 +57,13 @@ def _shipped_splits(source: str) -> tuple[str, ...] | None:
 
 
 def load_inventory(source: str, split: str, sources: Sources = LOCAL) -> pa.Table | None:
-    """Return every image of one publisher's split, or None where the ids are not known.
+    """Return every image of a publisher's split, or None where the ids are not known.
 
     Returns
     -------
-    Columns image_id, class_id, split (all ``split``) and digest (32 bytes; of every image or of none, see
-    ``wordnet_splits.base.digests``), sorted by image_id, which is unique; where images show several classes,
-    ``also`` lists the additional ones.
+    Columns image_id, class_id, split (all ``split``) and digest (32 bytes; present for all images or for no
+    image, see ``wordnet_splits.base.digests``), sorted by image_id, which is unique; where images show
+    several classes, ``also`` lists the additional classes.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def load_list(name: str) -> pa.Table:
 
     Raises
     ------
-    UnknownNameError : there is no such list.
+    UnknownNameError : the list does not exist.
     DataError : the shipped table is damaged.
     """
     if name not in list_names():

@@ -1,8 +1,8 @@
-"""Tables of pairs of pictures that look alike, and of single pictures, with a person's verdicts.
+"""Tables of pairs of similar pictures, and of single pictures, with a person's verdicts.
 
 A pair's ``verdict`` is ``same``, ``different`` or ``unsure``; a row without a second picture is a note on one
 picture, ``leave out`` or ``keep``; ``reviewer`` has the person's initials. ``distance`` is the number of
-bits in which the pictures' hashes differ, empty if not computed.
+different bits in the pictures' hashes, empty if not computed.
 """
 
 from __future__ import annotations

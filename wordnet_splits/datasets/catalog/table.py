@@ -1,7 +1,7 @@
 """Catalogs: the classes of each source, with their synsets and published counts.
 
 A catalog is a TSV under ``data/catalogs``: ``#`` lines on top hold the origin, then a header row, then one
-row per class in the publisher's label order. ``mapped`` is the way in which the synsets were found:
+row per class in the publisher's label order. ``mapped`` is the method that found the synsets:
 
 exact
     the name is a lemma, and its first sense is meant; in the ImageNet family, where the class id is the
@@ -9,20 +9,20 @@ exact
 variant
     the same after plural, spelling or joining
 wider
-    the synset is an ancestor of what the name means: newt for the marbled newt
+    the synset is an ancestor of the name's meaning: newt for the marbled newt
 hand
     a sense or word chosen by a person, with the reason in ``why``
 head
     the head noun of a compound that WordNet lacks, as `wordnet_splits.linking` finds it; in none of
     the shipped catalogs
 proposed
-    chosen by `wordnet_splits.linking`, not confirmed by anybody; in none of the shipped catalogs
+    chosen by `wordnet_splits.linking`, not confirmed by a person; in none of the shipped catalogs
 empty
     a class without synsets, with the reason in ``why``
 
-A column ``confidence`` may follow ``why``: that of the proposal, in [0, 1], empty where none was computed.
+A column ``confidence`` may follow ``why``: confidence in the proposal, in [0, 1], empty if not computed.
 
-A ``wider`` class lies below its synset: synsets above that synset are above the class, but synsets below it
+A ``wider`` class is below its synset: synsets above that synset are above the class, but synsets below it
 need not be below the class. A view (indoor, exterior) does not make a name narrower.
 
 Counts known only as the sum over several classes are in ``count_group`` as ``split:group=sum``, the same text
@@ -51,10 +51,10 @@ CATALOGS_OF_PACKAGES: Final = Registry[Path]("catalog", "", "wordnet_splits.cata
 """Files of the catalogs of other packages, by source."""
 MAPPED = ("exact", "variant", "head", "wider", "hand", "proposed")
 WIDER = frozenset({"head", "wider"})
-"""Kinds of ``mapped`` whose synset is an ancestor of what the name means; a head noun is one by default."""
+"""Kinds of ``mapped`` whose synset is an ancestor of the name's meaning, as a head noun is by default."""
 FIXED_COLUMNS = ("class_id", "index", "name", "superclass", "wnids", "mapped", "why")
 UNSURE, SURE = "unsure", "confidence "
-"""Starts of ``why``: of a proposal to be confirmed, and of one that was sure when written."""
+"""Starts of ``why``: for a proposal to be confirmed, and for a proposal that was sure when written."""
 CONFIDENCE = "confidence"
 """The column after the fixed ones in a catalog that `catalog make` wrote; other catalogs lack it."""
 TEXT_COLUMNS = ("class_id", "name", "superclass", "mapped", "why", "count_group")
@@ -73,7 +73,7 @@ class CatalogClass:
     ``index`` is its position in the publisher's label order, from 0. ``wnids`` are WordNet 3.0 synsets; more
     than one only where the name covers several. ``counts`` maps each of the publisher's splits to the number
     of its images, None where that is unknown or known only for the whole ``count_group``. ``confidence``, in
-    [0, 1], is that of the proposal of ``wnids``, None where the catalog has none.
+    [0, 1], is the confidence in the proposed ``wnids``, None if the catalog lacks it.
     """
 
     source: str
@@ -106,7 +106,7 @@ def covered(wnids: tuple[str, ...], mapped: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, repr=False)
 class Catalog(Tabular):
-    """The classes of one source, in the publisher's label order.
+    """The classes of a source, in the publisher's label order.
 
     ``splits`` are the publisher's splits, ``origin`` the comment lines of the table (where it comes from).
     """
@@ -122,7 +122,7 @@ class Catalog(Tabular):
         object.__setattr__(self, "_by_id", {c.class_id: c for c in self.classes})
 
     def __getitem__(self, class_id: str) -> CatalogClass:
-        """Return the class of that id; UnknownNameError with near matches where there is none."""
+        """Return the class with an id; UnknownNameError with near matches if it does not exist."""
         try:
             return self._by_id[class_id]
         except KeyError:
@@ -155,7 +155,7 @@ class Catalog(Tabular):
         return [getattr(c, name) for c in self.classes]
 
     def line(self, class_id: str) -> int:
-        """Return the line of the file that holds a class, from 1; UnknownNameError where there is none."""
+        """Return the line of a class in the file, from 1; UnknownNameError if the class does not exist."""
         return len(self.origin) + 2 + self[class_id].index
 
     def count(self, class_id: str, split: str) -> int | None:
@@ -169,7 +169,7 @@ class Catalog(Tabular):
         return dict(self._sums.get(split, {}))
 
     def total(self, split: str) -> int | None:
-        """Return the published number of images of a split, None where a class of it is not counted."""
+        """Return the published number of images of a split, None if a class in it is not counted."""
         self._check_split(split)
         sums = self.group_counts(split)
         total = sum(sums.values())
@@ -201,7 +201,7 @@ def load_catalog(source: str, sources: Sources = LOCAL) -> Catalog:
 
     Raises
     ------
-    UnknownNameError : there is no such source.
+    UnknownNameError : the source does not exist.
     DataError : the catalog of a declared source is absent or malformed.
     """
     shipped = _load_shipped(source)
@@ -245,7 +245,7 @@ def read_catalog(path: str | Path, source: str | None = None) -> Catalog:
 
 
 class _Reader:
-    """Parser of one table; it keeps the line number for errors."""
+    """Parser of a table; it keeps the line number for errors."""
 
     def __init__(self, path: Path, lines: list[str], source: str) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Fetch a dataset from its publisher or from the Hub, or tell how to get it."""
+"""Fetch a dataset from its publisher or from the Hub, or explain how to get it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def downloads(
 ) -> tuple[tuple[Download, str], ...]:
     """Return the publisher's files that `fetch_source` fetches, each with its address.
 
-    Parameters and errors are those of `fetch_source`.
+    Parameters and errors as for `fetch_source`.
     """
     info = source_info(source)
     if not source_class(source).rooted:
@@ -93,7 +93,7 @@ def fetch_source(
     """Fetch a dataset from its publisher, or its copy on the Hub, compare checksums, and unpack it.
 
     A second call continues where the first one stopped, and receives nothing if all files are there. Archives
-    are kept beside the unpacked files.
+    are kept next to the unpacked files.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def fetch_source(
 
     Raises
     ------
-    UnknownNameError : no such source, or no such file of it.
+    UnknownNameError : the source or a file does not exist.
     SourceError : it has no open download, with how to get it; the server fails; a checksum is wrong;
         or the files are not the dataset.
     OutputError : the folder cannot be written, has too little space, or holds another file of that name.
@@ -153,8 +153,8 @@ def _fetch_from_hub(
     Raises
     ------
     MissingPackageError : huggingface_hub is not installed.
-    SourceError : there is no copy.
-    HubError : no access or no connection, or a file is not the one that the Hub describes.
+    SourceError : the Hub has no copy.
+    HubError : no access or no connection, or a file differs from the Hub's description.
     """
     if info.hub is None:
         hint = f"leave --hub out, or: {info.how}"
@@ -190,7 +190,7 @@ def unpack(archive: Path, folder: Path, *, progress: Progress) -> None:
 
     Raises
     ------
-    DataError : a member lies outside the folder. UnsafeDataError : a member is not a file or folder, or
+    DataError : a member is outside the folder. UnsafeDataError : a member is not a file or folder, or
         there are too many members or bytes. SourceError : the archive is damaged. OutputError : ``folder``
         cannot be written.
     """

@@ -23,9 +23,9 @@ OWN = "wordnet-splits"
 
 @dataclass(frozen=True)
 class Entry:
-    """One BibTeX entry and what it is cited for.
+    """A BibTeX entry and the reason to cite it.
 
-    That is ``benchmark``, ``paper``, ``wordnet``, names of sources, or this program.
+    The reason is ``benchmark``, ``paper``, ``wordnet``, names of sources, or this program.
     """
 
     key: str
@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Citation(Jsonable, Tabular):
-    """The entries of one benchmark; ``unlisted`` is a recipe's paper of which nothing is known here."""
+    """The entries of a benchmark; ``unlisted`` is a recipe's paper without an entry here."""
 
     derived: ClassVar[tuple[str, ...]] = ("bibtex",)
 
@@ -44,7 +44,7 @@ class Citation(Jsonable, Tabular):
     unlisted: str | None = None
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """Return key, BibTeX and what it is cited for of each entry."""
+        """Return key, BibTeX and reason of each entry."""
         return [vars(entry) for entry in self.entries]
 
     @property
@@ -65,8 +65,9 @@ def citation_of(
 
     Parameters
     ----------
-    paper : its name in the list of papers, or any title. declarations : of sources that are not shipped.
-    by_author : BibTeX that the author of the benchmark gives, by what it is cited for; it comes first.
+    paper : its name in the list of papers, or any title.
+    declarations : declarations of sources that are not shipped.
+    by_author : reason -> BibTeX given by the author of the benchmark; it comes first.
     """
     unlisted = None
     entries: dict[str, Entry] = {}
@@ -108,7 +109,7 @@ def paper_title(name: str) -> str:
 
 
 def paper_bibtex(name: str) -> str:
-    """Return the BibTeX entry of a paper; UnknownNameError where there is none of that name."""
+    """Return the BibTeX entry of a paper; UnknownNameError if the paper is not listed."""
     if name not in _papers():
         raise unknown("paper", name, paper_names())
     fields = dict(_papers()[name])

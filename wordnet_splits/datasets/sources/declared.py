@@ -1,4 +1,4 @@
-"""A source that a declaration makes: its layout's images, without those of classes that its catalog lacks."""
+"""A source made from a declaration: its layout's images, except in classes that its catalog lacks."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def declared_class(declaration: Declaration) -> type[DeclaredSource]:
 
     Raises
     ------
-    UnknownNameError : its layout is unknown, or a split of it is not in its catalog.
+    UnknownNameError : its layout is unknown, or its catalog lacks one of its splits.
     DataError : its catalog is absent or malformed.
     """
     catalog = load_declared_catalog(declaration)

@@ -1,7 +1,7 @@
-"""scikit-learn's 1,797 handwritten digits, embedded so that one benchmark needs no download.
+"""scikit-learn's 1,797 handwritten digits, embedded so that a benchmark works without a download.
 
 They are the test part of UCI's *Optical Recognition of Handwritten Digits* (Alpaydin and Kaynak 1998); the
-licence stands beside the data.
+licence is next to the data.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def load_digits_pixels() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
     Raises
     ------
-    DataError : the embedded file is absent or not the one this package was made with.
+    DataError : the embedded file is absent, or differs from this package's file.
     """
     try:
         raw = lzma.decompress(PATH.read_bytes())

@@ -63,8 +63,8 @@ class ImageTree(Layout):
 class ParquetTree(Layout):
     """Parquet files with a column of images, as `datasets` writes them.
 
-    The id of an image is the path stored with it, without extension; if there is none, or an earlier row has
-    it, ``<folder>/<file>/<row>``.
+    The id of an image is the path stored with it, without extension; if the path is absent, or an earlier row
+    has it, ``<folder>/<file>/<row>``.
     """
 
     name = "parquet"

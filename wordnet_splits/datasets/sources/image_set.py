@@ -50,7 +50,7 @@ class ImageSet:
     Attributes
     ----------
     name : the text that names the set.
-    table : columns `IMAGE_COLUMNS` and ``key``, by which ``reader`` reads an image; in a fixed order.
+    table : columns `IMAGE_COLUMNS` and ``key``, the argument of ``reader`` for an image; in a fixed order.
     root : folder of the files whose sizes and times show whether an image has changed; None if unknown.
     other_files : number of files in the folder that are not images by name.
     """

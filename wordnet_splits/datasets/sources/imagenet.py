@@ -1,8 +1,8 @@
 """ImageNet-1K (ILSVRC 2012) in every layout it is commonly kept in, ImageNet-C, ImageNet-21K and SSB-hard.
 
-A root of ImageNet-21K is the release of fall 2011 if it has a class known to be in that release only, that of
-winter 2021 if it has most classes known to be in both and none of the former; otherwise it has too few
-classes to tell. The archives have the release in their names. SSB-hard is a selection of its classes.
+A root of ImageNet-21K is the release of fall 2011 if it has a class of that release only, and the release of
+winter 2021 if it has no such class and most classes of both releases; otherwise it has too few classes to
+decide. The archives have the release in their names. SSB-hard is a selection of its classes.
 
 References: Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, IJCV 2015; Hendrycks and
 Dietterich, Benchmarking Neural Network Robustness to Common Corruptions and Perturbations, ICLR 2019; Deng et
@@ -68,7 +68,7 @@ ARCHIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 SEVERITIES = range(1, 6)
 CORRUPTED_FOLDERS = frozenset(f"{c}/{n}" for names in ARCHIVES.values() for c in names for n in SEVERITIES)
-"""Folders of a corruption and severity, each of which looks like a folder of ImageNet."""
+"""Folders of a corruption and severity, each of them similar to a folder of ImageNet."""
 
 
 @register_source
@@ -111,7 +111,7 @@ class ImageNet1K(Source):
 
 
 def _made_small(part: FolderFiles) -> bool:
-    """Return whether a sample of pictures have the size of ImageNet-C's: no name tells them apart."""
+    """Return whether a sample of pictures have the size of ImageNet-C's: both datasets use equal names."""
     sample = list(islice(part.images(lambda name: None, VAL.splits), SIZED))
     return len(sample) == SIZED and {_size(part, image.location) for image in sample} == {SMALL}
 
@@ -195,7 +195,7 @@ class ImageNetC(Source):
 
     @classmethod
     def class_of(cls, image_id: str) -> str | None:
-        """Return the class of the image that is corrupted; KeyError where there is none."""
+        """Return the class of the original of a corrupted image; KeyError for an impossible id."""
         folder, _, stem = image_id.rpartition("/")
         if folder not in CORRUPTED_FOLDERS:
             raise KeyError(image_id)
@@ -218,7 +218,7 @@ def _corrupted_parts(base: Path, root: Path) -> Iterator[NamedFiles]:
 
 
 def _corrupted_folders(base: Path, archive: str, corruption: str, severity: int) -> Iterator[str]:
-    """Yield the folders below ``base`` in which the images may lie; ``base`` itself may be one."""
+    """Yield the folders below ``base`` that may hold the images; ``base`` itself may hold them."""
     yield from (f"{corruption}/{severity}", f"{archive}/{corruption}/{severity}")
     if base.name == corruption:
         yield str(severity)
@@ -234,7 +234,7 @@ STEM = r"(?P<class>n\d{8})_\d+"
 class SynsetFolders(Source):
     """Class folders of ImageNet-21K, all of them or a selection; the publisher's splits are its releases.
 
-    The catalog's ``superclass`` names the releases that a class is known to be in.
+    The catalog's ``superclass`` names the releases that have a class.
     """
 
     splits: ClassVar[tuple[str, ...]] = RELEASES
@@ -266,13 +266,13 @@ class SynsetFolders(Source):
 
     @property
     def release(self) -> str | None:
-        """The release of the root, None if it has too few classes to tell."""
+        """The release of the root, None if it has too few classes to decide."""
         return self.storage.cached("release", lambda: _release_of(self.name, self.storage))
 
     def rows(self, splits: Collection[str]) -> Iterator[Row]:
         """Yield the images of the root's release; another release is refused by name.
 
-        A root that may be either is read as the release that is asked for, as fall 2011 if both are.
+        A root that may be either is read as the requested release, or as fall 2011 if both are requested.
         """
         wanted_releases = [split for split in self.splits if split in splits]
         release = self.release or wanted_releases[0]
@@ -284,7 +284,7 @@ class SynsetFolders(Source):
             yield image_id, class_id, release
 
     def missing(self, image_id: str, why: str = "is not there") -> MissingImageError:
-        """Build the error for an absent image; it says if the root's release does not have its class."""
+        """Build the error for an absent image; the message names a release that lacks its class."""
         class_id = image_id.partition("_")[0]
         if self.release == WINTER and class_id in _classes_by_release(self.name)[0]:
             why = f"is of a class that only the {FALL} release has, and this root is {WINTER}"
@@ -308,7 +308,7 @@ class ImageNet21K(SynsetFolders):
 
 @register_source
 class SSBHard(SynsetFolders):
-    """The 1,000 classes of ImageNet-21K hardest to tell from ImageNet-1K, 980 of them in winter 2021.
+    """The 1,000 classes of ImageNet-21K most easily confused with ImageNet-1K; winter 2021 has 980.
 
     Read from OpenOOD's folders (50 images of each of the 980) or from a root of ImageNet-21K, whose other
     classes are ignored.
@@ -327,7 +327,7 @@ class SSBHard(SynsetFolders):
 
 @cache
 def _classes_by_release(source: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the classes known to be in fall 2011 alone, and those known to be in both releases."""
+    """Return the classes of fall 2011 alone, and the classes of both releases, as far as recorded."""
     classes: dict[str, set[str]] = defaultdict(set)
     for item in load_catalog(source):
         classes[item.superclass].add(item.class_id)

@@ -23,7 +23,7 @@ class Download:
     Parameters
     ----------
     unpacked_md5 : MD5 of the unpacked file: copies are often packed again.
-    url : its open address; None if there is none or it is not known.
+    url : its open address; None if absent or unknown.
     unpack : whether it is an archive that must be unpacked to be read.
     wanted : whether it is fetched by default.
     """

@@ -37,7 +37,7 @@ Entry = tuple[str | None, str]
 
 @dataclass(frozen=True)
 class KeyedImages(Layout):
-    """The images of one category and split; the location of an image is its key."""
+    """The images of a category and split; the location of an image is its key."""
 
     split: str
     category: str
@@ -122,7 +122,7 @@ def open_environment(folder: Path) -> Any:
     LMDB forbids opening a file twice in a process and using an environment after a fork, so environments
     inherited from a parent are closed first (which closes nothing in the parent).
 
-    Raises SourceError if there is no LMDB file, or it is truncated or corrupt.
+    Raises SourceError if the LMDB file is absent, truncated or corrupt.
     """
     if _OPENED_BY[0] != os.getpid():
         for inherited in list(_ENVIRONMENTS.values()):
@@ -244,7 +244,7 @@ def categories() -> frozenset[str]:
 
 
 def _lmdb_parts(base: Path, root: Path) -> tuple[list[KeyedImages], list[str]]:
-    """Find ``<category>_<split>_lmdb`` folders; that of the test split has no categories."""
+    """Find ``<category>_<split>_lmdb`` folders; the test split's folder has no categories."""
     parts: list[KeyedImages] = []
     unexpected = []
     for name in (name for name in folders(base, root) if name.endswith("_lmdb") and name != "test_lmdb"):

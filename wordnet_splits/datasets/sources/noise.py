@@ -34,7 +34,7 @@ _ID = re.compile(r"(\d{1,18})x(\d{1,18})x(\d{1,18})/s(\d{1,18})/(\d{5,18})", re.
 
 
 class GeneratedNoise(Layout):
-    """Noise of one distribution, generated on reading; the location of an image is its id."""
+    """Noise from a distribution, generated on reading; the location of an image is its id."""
 
     decoded = True
     name = "generated"
@@ -47,7 +47,7 @@ class GeneratedNoise(Layout):
         return iter(())
 
     def locate(self, image_id: str) -> Location:
-        """Return the id, which tells seed, index and shape; KeyError for an impossible one."""
+        """Return the id, which contains seed, index and shape; KeyError for an impossible id."""
         if NoiseId.parse(image_id) is None:
             raise KeyError(image_id)
         return (image_id,)
@@ -61,9 +61,9 @@ class GeneratedNoise(Layout):
 
 
 class NoiseSource(Source):
-    """Noise of one distribution.
+    """Noise from a distribution.
 
-    A scan is empty: a recipe asks for a number of images, which :meth:`ids` names. Any such id can be read,
+    A scan is empty: a recipe requests a number of images, which :meth:`ids` names. Any such id can be read,
     with any shape and seed of the opened source.
 
     Attributes
@@ -115,7 +115,7 @@ class NoiseSource(Source):
 
     @classmethod
     def class_of(cls, image_id: str) -> str | None:
-        """Return the one class; KeyError for an impossible id."""
+        """Return the only class; KeyError for an impossible id."""
         if NoiseId.parse(image_id) is None:
             raise KeyError(image_id)
         return load_catalog(cls.name).classes[0].class_id
@@ -183,8 +183,8 @@ def check_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
 def generate(source: str, seed: int, index: int, shape: tuple[int, ...]) -> Pixels:
     """Return noise image ``index`` of ``source``, as uint8 (height, width, channels).
 
-    ``source`` is ``gaussian`` (N(0.5, 1) clipped to [0, 1], Abdelzad et al. 2020) or ``uniform``; one
-    channel is left as one. The words are the SHAKE-128 stream of ``source``, ``seed``, ``index`` and
+    ``source`` is ``gaussian`` (N(0.5, 1) clipped to [0, 1], Abdelzad et al. 2020) or ``uniform``; a
+    single channel is not repeated. The words are the SHAKE-128 stream of ``source``, ``seed``, ``index`` and
     ``HxWxC`` joined by the unit separator, 8 bytes little-endian each, in C order of (h, w, c).
 
     Raises UnknownNameError for another source and SourceError for an impossible shape, seed or index.

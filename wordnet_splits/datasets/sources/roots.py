@@ -115,7 +115,7 @@ def all_roots(roots: Roots | None = None, sources: Sources = LOCAL) -> dict[str,
 def read_roots_file(
     path: Path | None = None, *, overridden: Container[str] = (), sources: Sources = LOCAL
 ) -> dict[str, Path]:
-    """Return the roots of ``roots.toml`` except of overridden sources, none if there is no such file."""
+    """Return the roots of ``roots.toml`` except for overridden sources, none if the file is absent."""
     path = path or roots_file()
     if not os.path.lexists(path):
         return {}

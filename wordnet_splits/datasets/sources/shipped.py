@@ -115,7 +115,7 @@ def _classes() -> Iterator[tuple[str, type[TreeSource]]]:
 
 
 def _tree(keys: dict[str, Any]) -> Tree:
-    """Return a declaration; a source of one part has its keys at the top."""
+    """Return a declaration; a source with a single part has its keys at the top."""
     splits = keys.pop("splits", ["all"])
     of_source = {key: keys.pop(key) for key in ("looks_for", "begins", "lossless") if key in keys}
     return Tree(splits=splits, **of_source, parts=keys.pop("parts", None) or [Part(splits=splits, **keys)])

@@ -34,7 +34,7 @@ CIFAR, GREY = (32, 32, 3), (28, 28, 3)
 
 
 class SmallPictures(Source):
-    """Small pictures stored without loss; ``finders`` are those of its layouts, the preferred one first."""
+    """Small pictures stored without loss; ``finders`` find its layouts, the preferred layout first."""
 
     splits: ClassVar[tuple[str, ...]] = ("train", "test")
     lossless: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """A source of images: a dataset under one root, whose images are listed, read, decoded and digested.
 
-A source knows the layouts of its dataset; a `Layout` knows where the images are.
+A source lists the layouts of its dataset; a `Layout` locates the images.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _REVIVED: OrderedDict[str, Source] = OrderedDict()
 class Source(ABC):
     """One dataset under one root.
 
-    Pickles of one source become one object in each process that unpickles them: a CIFAR batch takes a second
-    to load and an LMDB file may be opened only once per process, so a worker that is sent the source with
-    each chunk of ids must find what it opened for the last one.
+    All pickles of a source become the same object in each process that unpickles them: a CIFAR batch takes a
+    second to load and an LMDB file may be opened only once per process, so a worker that receives the source
+    with each chunk of ids must reuse the files that it opened for the previous chunk.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Source(ABC):
     @classmethod
     @abstractmethod
     def layouts(cls, root: Path) -> Iterator[Layout]:
-        """Yield the layouts in which ``root`` has this dataset, the preferred one first.
+        """Yield the layouts of this dataset found in ``root``, the preferred layout first.
 
         ``root`` is ignored by a source that is not ``rooted``.
         """
@@ -102,7 +102,7 @@ class Source(ABC):
 
     @classmethod
     def open(cls, root: Path | None, layout: Layout, **params: Any) -> Self:
-        """Return the source over a layout that was found; sources on disk take no parameters."""
+        """Return the source over a layout that was found; sources on disk have no parameters."""
         if params:
             raise SourceError(f"source {cls.name} takes no parameter {min(params)!r}")
         layout.prepare()
@@ -110,7 +110,7 @@ class Source(ABC):
 
     @classmethod
     def class_of(cls, image_id: str) -> str | None:
-        """Return the class of an image without a shipped inventory, None where its id does not tell.
+        """Return the class of an image without a shipped inventory, None if its id does not contain it.
 
         Raises KeyError for an impossible id.
         """
@@ -144,12 +144,12 @@ class Source(ABC):
 
         Parameters
         ----------
-        splits : publisher's splits to scan; all of them by default.
+        splits : publisher's splits to scan; all by default.
 
         Raises
         ------
         UnknownNameError : a split the source does not have.
-        SourceError : a folder that cannot be read, or two images of one id.
+        SourceError : a folder that cannot be read, or two images with the same id.
         """
         checked = self._check_splits(splits)
         self.unexpected, self.also = {}, {}
@@ -291,7 +291,7 @@ def register_source(cls: S) -> S:
 
 
 def revive(cls: type[Source], token: str, state: dict[str, Any]) -> Source:
-    """Return the source of a pickle, the same object for all pickles of one source."""
+    """Return the source of a pickle, the same object for all pickles of a source."""
     if token not in _REVIVED:
         source = cls.__new__(cls)
         source.__dict__.update(state)

@@ -1,9 +1,9 @@
 """Stamps of images, from the sizes and times of files: they show that a root has changed since it was read.
 
 Reading every file again would take as long as the first time, so an image whose digest is not known is
-considered the same while its file has the same size and time of change. Only the layout knows the file of an
-image; here it is one with the image's name, and every file that is not a picture (an archive, a database, a
-list of labels), so that at worst too many images are read again.
+considered the same while its file has the same size and time of change. Only the layout can map an image to
+its file; here an image depends on the file with its name, and on every file that is not a picture (an
+archive, a database, a list of labels), so that at worst too many images are read again.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _BLOCK = 512
 
 
 class _Headers(io.FileIO):
-    """An archive of which only headers are read: one that asks for megabytes is refused."""
+    """An archive opened for its headers only: reads of megabytes are refused."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or not 0 <= size <= LARGEST_HEADER:
@@ -54,7 +54,7 @@ class Member:
 
 
 def members(path: Path, start: int, size: int, where: str) -> Iterator[Member]:
-    """Yield the regular files of the archive that lies at [start, start + size) of a file.
+    """Yield the regular files of the archive at [start, start + size) of a file.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def members(path: Path, start: int, size: int, where: str) -> Iterator[Member]:
 
 
 def check_member(name: str, number: int, where: str) -> None:
-    """Refuse a member by its name or number, from 0; UnsafeDataError says why."""
+    """Refuse a member by its name or number, from 0, with UnsafeDataError."""
     if len(name) > LONGEST_NAME:
         raise UnsafeDataError(f"an archive member's name has {len(name):,} letters", where=where)
     path = PurePosixPath(name)
@@ -104,7 +104,7 @@ def _truncated(where: str, why: str) -> SourceError:
 
 
 class TarFiles(IndexedFiles):
-    """Image files in a tar archive; the position of one is its offset and size."""
+    """Image files in a tar archive; a position is an offset and a size."""
 
     name = "tars"
 
@@ -134,7 +134,7 @@ class FlatTar(TarFiles):
 
 
 class NestedTar(TarFiles):
-    """An archive of one archive per class: ILSVRC2012_img_train.tar."""
+    """An archive with an archive per class: ILSVRC2012_img_train.tar."""
 
     by_class = True
 
@@ -155,7 +155,7 @@ class NestedTar(TarFiles):
                     yield entry, (member.offset, member.size)
 
     def _archives(self) -> list[Member]:
-        """Return the outer members; SourceError for two archives of one class."""
+        """Return the outer members; SourceError for two archives of the same class."""
         members = list(self.file_of_process().members())
         classes = Counter(class_id for member in members if (class_id := _class_of_archive(member)))
         if repeated := [class_id for class_id, count in classes.items() if count > 1]:
@@ -177,9 +177,9 @@ class ClassTar(TarFiles):
         self._spellings = spellings
 
     def members(self, class_id: str | None = None) -> Iterator[tuple[Entry, Position]]:
-        """Yield the members, without files beside the class folders that are not images.
+        """Yield the members, without files outside the class folders that are not images.
 
-        Raises SourceError for two members of one image: members of one class need not be adjacent.
+        Raises SourceError for two members of the same image: members of a class need not be adjacent.
         """
         paths, _ = class_paths(self.naming.source, self._spellings)
         names: set[tuple[str, str]] = set()
@@ -274,7 +274,7 @@ class ZipFolders(IndexedFiles):
         self.path, self.naming, self._top = path, naming, top
 
     def members(self, class_id: str | None = None) -> Iterator[tuple[Entry, Position]]:
-        """Yield the entries, sorted, so that those of one class are adjacent; a position is a number."""
+        """Yield the entries, sorted, so that every class is contiguous; a position is a number."""
         entries = enumerate(self._archive().infolist())
         for number, entry in sorted(entries, key=lambda item: item[1].filename):
             check_entry(entry, number, str(self.path))

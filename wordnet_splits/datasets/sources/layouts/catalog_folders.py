@@ -34,7 +34,7 @@ def as_published(row: CatalogClass) -> tuple[str, ...]:
 
 
 def with_blanks(row: CatalogClass) -> tuple[str, ...]:
-    """Return the folder with underscores, as in ids, and the one with blanks."""
+    """Return the folder's name with underscores, as in ids, and with blanks."""
     return row.class_id, row.class_id.replace("_", " ")
 
 
@@ -91,7 +91,7 @@ class FolderFiles(NamedFiles):
         return f"{folder}/{name}"
 
     def _names(self, folder: str) -> tuple[str, dict[str, str]]:
-        """Return the usual extension, and stem -> name of other files, "" for two files of one stem."""
+        """Return the usual extension, and stem -> name of other files, "" for an ambiguous stem."""
         with os.scandir(folder) as listed:
             names = [entry.name for entry in listed]  # links among them are checked when opened
         stems = [(stem, name) for name in names if (stem := split_extension(name)) is not None]
@@ -112,7 +112,7 @@ class FolderFiles(NamedFiles):
 class FlatFolder(FolderFiles):
     """Files directly in one folder; their classes are known from the inventory.
 
-    ``marker`` is a file beside the images without which they may be another dataset's.
+    ``marker`` is a file next to the images; without it, they may be another dataset's.
     """
 
     path: Path
@@ -150,7 +150,7 @@ class ClassFolders(FolderFiles):
     name: str = "folders"
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the entries of all class folders, and entries outside of them."""
+        """Yield the entries of all class folders, and entries outside the class folders."""
         paths: dict[str, str] = {}
         for class_id, path in self.class_folders():
             if class_id is None:

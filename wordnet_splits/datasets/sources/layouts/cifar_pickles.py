@@ -45,7 +45,7 @@ def find_pickles(source: str, root: Path, *, names: PickleNames) -> Pickles | No
 
 
 class Pickles(Pictures):
-    """The pickles in one folder; ``paths`` are those of the batches that are there, by file name."""
+    """The pickles in a folder; ``paths`` maps file name -> path of the batches that are present."""
 
     name = "pickle"
 

@@ -1,7 +1,7 @@
 """COCO-style JSON: ``images``, ``annotations`` and ``categories``, a file a split.
 
-The classes of an image are the categories of its annotations. Its main class is the one whose annotations
-cover the largest area together, or of equal ones the first in the file. An id is ``[split/]file name``,
+The classes of an image are the categories of its annotations. Its main class has the annotations that cover
+the largest area together; ties go to the first class in the file. An id is ``[split/]file name``,
 without the extension. The split is in the name of the JSON file or of its folder
 (``instances_train2017.json``, ``valid/_annotations.coco.json``).
 """
@@ -81,7 +81,7 @@ class Coco(ImageFiles):
         return usual if usual and self.declaration.images is None else paths
 
     def _folder(self, path: Path, names: list[str]) -> str:
-        """Return the folder below the root, with its slash, in which the pictures of a JSON file lie."""
+        """Return the folder with the pictures of a JSON file, below the root, with its slash."""
         words = [word for word in _BETWEEN.split(path.stem) if word][::-1]
         beside = PurePosixPath(path.parent.relative_to(self.root))
         tried = [PurePosixPath(f) for f in (".", "images", *words, *(f"images/{word}" for word in words))]

@@ -1,7 +1,7 @@
 """Distinguish splits from classes in a tree of folders, and find pictures without a class.
 
-Only names are read. If they are ambiguous, an error tells the user how to declare the splits, so that no name
-is read as a split in one place and as a class in another.
+Only names are read. If they are ambiguous, an error explains how to declare the splits, so that no name is
+read as a split in one place and as a class in another.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ IGNORED: Final = frozenset({"__macosx", "@eadir", "lost+found", "$recycle.bin", 
 ARCHIVES: Final = (".zip", ".tar", ".tar.gz", ".tgz", ".rar", ".7z")
 """Ends, in lower case, of files that may hold the class folders."""
 COMPANIONS: Final = frozenset({"readme", "readme.md", "readme.txt", "desktop.ini", "thumbs.db"})
-"""Files beside pictures, in lower case, that are expected there."""
+"""Files expected next to pictures, in lower case."""
 
 
 @register_layout("folders")
@@ -66,7 +66,7 @@ def class_folders(root: Path, splits: Collection[str] | None = None) -> ClassFol
 
     Parameters
     ----------
-    splits : the folders of splits, if they are declared: other folders beside them are ignored.
+    splits : the folders of splits, if they are declared: other folders at their level are ignored.
 
     Raises SourceError as `read_tree`, and where no folder has a picture.
     """
@@ -80,7 +80,7 @@ def class_folders(root: Path, splits: Collection[str] | None = None) -> ClassFol
 
 
 def picture_names(folder: Path, root: Path) -> dict[str, str]:
-    """Return the name of each file in a class folder -> that of its picture, "" for none; without companions.
+    """Return file name -> picture name ("" for none) in a class folder, without companions.
 
     A picture may be a link to contents that are not here, or be named by a DVC file alone.
     """

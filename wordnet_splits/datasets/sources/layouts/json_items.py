@@ -16,7 +16,7 @@ from wordnet_splits.base.untrusted import GiB, MiB, open_untrusted
 
 LARGEST: Final = 64 * GiB
 LARGEST_ITEM: Final = 16 * MiB
-"""Largest number of characters of one object; COCO's largest, a crowd's outline, has some 100,000."""
+"""Largest number of characters in an object; COCO's largest, a crowd's outline, has some 100,000."""
 PIECE: Final = 1 * MiB
 
 _NUMBER = "0123456789.eE+-"

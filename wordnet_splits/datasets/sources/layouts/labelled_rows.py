@@ -1,4 +1,4 @@
-"""Datasets with one row an image: tables in shards, with a column of images and one of labels.
+"""Datasets with a row per image: tables in shards, with a column of images and a column of labels.
 
 An image is a struct (bytes, path), bytes, or a path below the root. A label is text, or an integer whose name
 is in the file, where ``datasets`` writes it, or in ``classnames.txt``.

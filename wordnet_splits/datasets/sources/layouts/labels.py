@@ -68,7 +68,7 @@ def _required(names: Sequence[str], declared: str | None, usual: Sequence[str], 
 
 
 def class_names(root: Path) -> Names:
-    """Return the lines of ``classnames.txt``, none if there is no such file; an empty line has no class.
+    """Return the lines of ``classnames.txt``, none if it is absent; an empty line has no class.
 
     Raises SourceError if the file cannot be read, or two lines are equal.
     """
@@ -95,7 +95,7 @@ def distinct_names(names: Iterable[str], *, where: str) -> Names:
 
 
 def same_name(name: str, label: object, second_label: object, *, where: str) -> SourceError:
-    """Build the error for two labels of one name."""
+    """Build the error for two labels with the same name."""
     return SourceError(
         f"the labels {printable(label)} and {printable(second_label)} have the same name, {printable(name)}",
         where=where,

@@ -41,7 +41,7 @@ Row = tuple[str, str, str]
 """image_id, class_id, split."""
 
 Location = tuple[str | int, ...]
-"""Where an image lies in its layout: a path, or the row of a table."""
+"""Location of an image in its layout: a path, or the row of a table."""
 
 Note = Callable[[str], None]
 """Takes the name of an entry that is not an image of the dataset."""
@@ -54,7 +54,7 @@ class Image(NamedTuple):
 
     Attributes
     ----------
-    also : its further classes; it is taken only where all of them have one role.
+    also : its further classes; it is taken only if all its classes have the same role.
     """
 
     image_id: str
@@ -71,7 +71,7 @@ class Layout(ABC):
 
     Attributes
     ----------
-    multilabel : whether an image may have several classes, so that its role depends on all of them.
+    multilabel : whether an image may have several classes, which together determine its role.
     decoded : whether `read` returns pixels; an image that cannot be decoded then counts as missing.
     positioned : whether images are read faster in the order of their `storage_position`.
     name : the layout's name, as ``wordnet-splits sources check`` prints it.
@@ -100,7 +100,7 @@ class Layout(ABC):
         """Return the location of an image; KeyError if the root cannot have it."""
 
     def storage_position(self, location: Location) -> tuple[int, ...]:
-        """Return the key by which images are sorted to be read in storage order; KeyError if absent."""
+        """Return the sorting key that gives the images' storage order; KeyError if absent."""
         return ()
 
     def file(self, location: Location) -> Path | None:
@@ -112,7 +112,7 @@ class Layout(ABC):
         return {}
 
     def count(self, splits: Collection[str]) -> Mapping[str, int] | None:
-        """Return the number of images of each split, None where only listing the images tells."""
+        """Return the number of images of each split, None if the images must be listed to count them."""
         return None
 
     def is_unambiguous(self) -> bool:
@@ -143,7 +143,7 @@ class JoinedLayouts(Layout):
     Parameters
     ----------
     layouts : at least one; an image is looked up in the first that may have it.
-    unexpected : names of entries that belong to none of them.
+    unexpected : names of entries outside all layouts.
     """
 
     positioned: ClassVar[bool] = True
@@ -183,7 +183,7 @@ class JoinedLayouts(Layout):
         return self.layouts[int(location[0])].file(location[1:])
 
     def count(self, splits: Collection[str]) -> Mapping[str, int] | None:
-        """Return the number of images of each split, where all layouts can tell."""
+        """Return the number of images of each split, if all layouts can count theirs."""
         totals = dict.fromkeys(splits, 0)
         for layout in self.layouts:
             counts = layout.count(splits)
@@ -243,7 +243,7 @@ class DeclaredLayout(Layout):
 
 
 class ImageFiles(DeclaredLayout):
-    """A layout of one file an image; the location of an image is its path below the root."""
+    """A layout with a file per image; the location of an image is its path below the root."""
 
     def read(self, location: Location) -> bytes:
         """Return an image file's bytes."""
@@ -287,7 +287,7 @@ def open_layout(root: Path, declaration: Declaration) -> DeclaredLayout:
 
     Raises
     ------
-    UnknownNameError : there is no such layout.
+    UnknownNameError : the layout does not exist.
     DataError : another package's layout cannot be loaded.
     """
     return LAYOUTS.find(declaration.layout, where=str(declaration.file))(root, declaration)

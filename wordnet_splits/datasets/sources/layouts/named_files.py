@@ -1,4 +1,4 @@
-"""Layouts whose image files or archive members have the publisher's names, of which ids are made."""
+"""Layouts whose image files or archive members have the publisher's names, the basis of ids."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ LONGEST_KEY = 160  # characters; no publisher has longer names, and each takes a
 
 @dataclass(frozen=True)
 class Naming:
-    """The names of the images of one split, or of several kept in the same folders.
+    """The names of the images of a split, or of several splits kept in the same folders.
 
-    Where the inventories of all its splits are shipped, a file is an image if its id is in them. Elsewhere
-    its name must match ``stem`` and the catalog must have its class in one of the splits (a count of 0 means
-    that a split has no images of the class).
+    If the inventories of all its splits are shipped, a file is an image if its id is in them. Otherwise its
+    name must match ``stem`` and the catalog must have its class in one of the splits (a count of 0 means that
+    a split has no images of the class).
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Naming:
     qualified : whether the id is ``class_id/stem`` (True) or the stem alone.
     prefix : the beginning of all ids, such as ``test/``.
     underscored : whether ids have underscores where the file names of some copies have blanks.
-    distinctive : regular expression of the stems that no other dataset has; by default all of them.
+    distinctive : regular expression of the stems that no other dataset has; by default, it matches all stems.
     """
 
     source: str
@@ -159,14 +159,14 @@ Entry = tuple[str | None, str | None, str]
 and its name in messages."""
 
 Position = tuple[int, ...]
-"""Where a file lies in an archive or a table."""
+"""Position of a file in an archive or a table."""
 
 SAMPLE = 300
-"""Number of names compared to tell datasets with similar folders apart."""
+"""Number of names compared to distinguish datasets with similar folders."""
 
 
 class NamedFiles(Layout):
-    """Image files, or files in an archive, of which the name and the class folder make the id.
+    """Image files, or files in an archive, with ids made from their name and class folder.
 
     The location of an image is its class and its file name without extension.
 
@@ -181,7 +181,7 @@ class NamedFiles(Layout):
 
     @abstractmethod
     def entries(self) -> Iterator[Entry]:
-        """Yield all entries, those of one class (or of no class) in one run, else in any order."""
+        """Yield all entries, each class (and the entries without a class) in one run, else in any order."""
 
     def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
         """Yield the valid images, noting other names; SourceError if two files have one id."""
@@ -217,7 +217,7 @@ class NamedFiles(Layout):
 
 
 class OverlappingFiles(NamedFiles):
-    """Layouts with one naming that share classes; a class is listed from the first layout that has it."""
+    """Layouts that share a naming and classes; a class is listed from the first layout that has it."""
 
     def __init__(self, layouts: tuple[NamedFiles, ...]) -> None:
         self.layouts = layouts
@@ -245,9 +245,9 @@ class OverlappingFiles(NamedFiles):
 
 
 class IndexedFiles(NamedFiles):
-    """Image files in an archive or a table, found by an index that is made when the first one is read.
+    """Image files in an archive or a table, found by an index that is made at the first read.
 
-    ``by_class`` says whether the files lie in class folders.
+    ``by_class`` : whether the files are in class folders.
     """
 
     positioned: ClassVar[bool] = True
@@ -255,7 +255,7 @@ class IndexedFiles(NamedFiles):
 
     @abstractmethod
     def members(self, class_id: str | None = None) -> Iterator[tuple[Entry, Position]]:
-        """Yield the entries of one class, or of all, with their positions; further entries do no harm."""
+        """Yield the entries of a class, or of all, with their positions; further entries do no harm."""
 
     @abstractmethod
     def read_at(self, position: Position) -> bytes:
@@ -266,7 +266,7 @@ class IndexedFiles(NamedFiles):
         return self.cached("index", self.make_index)
 
     def make_index(self, class_id: str | None = None) -> NameIndex:
-        """Return an index of the files of one class, or of all."""
+        """Return an index of the files of a class, or of all."""
         keys = (
             (stem and self._key(of_class, stem), at) for (of_class, stem, _), at in self.members(class_id)
         )

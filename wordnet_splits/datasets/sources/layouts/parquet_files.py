@@ -66,8 +66,8 @@ class ParquetTable:
 class ArrowTable:
     """A file of Arrow's stream format; its groups are its record batches.
 
-    Mapped batches together are no larger than the file; larger ones are compressed, which ``datasets`` never
-    writes, and might expand to any size.
+    Mapped batches together are at most as large as the file; larger batches are compressed, which
+    ``datasets`` never writes, and might expand to any size.
     """
 
     def __init__(self, path: Path) -> None:
@@ -163,7 +163,7 @@ class Shards:
 
 
 def bytes_at(pictures: pa.Array, row: int, where: str) -> bytes | None:
-    """Return an image file's bytes, None where there are none; SourceError where they are too many."""
+    """Return an image file's bytes, None if the row has no bytes; SourceError if they are too many."""
     scalar = pictures[row]
     if isinstance(scalar, pa.DictionaryScalar):
         scalar = scalar.value
@@ -203,10 +203,10 @@ def row_paths(table: pa.Table) -> list[str | None]:
 
 
 class NamedRows(IndexedFiles):
-    """The shards of one split whose rows have the publisher's file names.
+    """The shards of a split whose rows have the publisher's file names.
 
-    ``path`` is the folder of the first of ``paths``, ``suffix`` a regular expression of what the Hub appends
-    to some names, which is removed. A position is (shard, row group, row).
+    ``path`` is the folder of the first of ``paths``, ``suffix`` a regular expression of the suffix that the
+    Hub appends to some names, which is removed. A position is (shard, row group, row).
     """
 
     name = "parquet"
@@ -237,7 +237,7 @@ class NamedRows(IndexedFiles):
 
 
 def find_named_rows(base: Path, root: Path, split: str, naming: Naming, suffix: str = "") -> NamedRows | None:
-    """Return the shards of one split as a layout, None where there are none; refuse rows without names."""
+    """Return the shards of a split as a layout, None without shards; refuse rows without names."""
     paths = find_shards(base, root).get(split)
     if not paths:
         return None
@@ -345,16 +345,16 @@ def find_parquet_pictures(
     misspelt: Mapping[str, str] = MappingProxyType({}),
     positional: bool = False,
 ) -> ParquetPictures | None:
-    """Return the Parquet files of a dataset, None where there are none.
+    """Return the Parquet files of a dataset, None if the root has no such files.
 
     Parameters
     ----------
-    configs : folders that may hold the files; with ``in_config`` they must be in one of them, because other
+    configs : folders that may hold the files; with ``in_config`` they must be in such a folder, because other
         datasets have the same columns.
     image, label : names of the columns.
     misspelt : class name in the Hub's files -> the publisher's, where they differ.
 
-    Raises SourceError if there are files, but none of them can be read.
+    Raises SourceError if there are files, but none can be read.
     """
     for base in bases(root, *configs):
         if in_config and not set(base.parts) & set(configs):
@@ -391,7 +391,7 @@ def _unpacked_size(path: Path) -> int:
 
 
 def label_names(schema: pa.Schema, label: str) -> tuple[str, ...]:
-    """Return the class names that ``datasets`` wrote into the file; empty where there are none."""
+    """Return the class names that ``datasets`` wrote into the file; empty without class names."""
     written = (schema.metadata or {}).get(b"huggingface")
     if not written:
         return ()

@@ -108,11 +108,11 @@ class IdxFiles(PictureArrays):
     recognised: bool = False
 
     def is_unambiguous(self) -> bool:
-        """Return whether a file was recognised as one of this dataset."""
+        """Return whether a file was recognised as part of this dataset."""
         return self.recognised
 
     def load(self, split: str) -> tuple[Pixels, Sequence[int]]:
-        """Return the pictures (n, 28, 28) and labels of one split.
+        """Return the pictures (n, 28, 28) and labels of a split.
 
         Raises SourceError if a file is damaged or not of pictures and labels, or the lengths differ.
         """
@@ -128,7 +128,7 @@ class IdxFiles(PictureArrays):
 
 
 def find_idx_files(source: str, root: Path, *, folders: Sequence[str], similar: str) -> IdxFiles | None:
-    """Return the idx files of a dataset, None where there are none.
+    """Return the idx files of a dataset, None if the root has no such files.
 
     Parameters
     ----------
@@ -234,13 +234,13 @@ def _unpacked_md5(path: Path, largest: int) -> str | None:
 
 
 class MatFiles(PictureArrays):
-    """SVHN's MATLAB files: ``X`` (32, 32, 3, n) uint8 and ``y`` (n, 1), where 10 stands for 0."""
+    """SVHN's MATLAB files: ``X`` (32, 32, 3, n) uint8 and ``y`` (n, 1), where 10 is the digit 0."""
 
     name = "mat"
     largest = LARGEST_MAT
 
     def load(self, split: str) -> tuple[Pixels, Sequence[int]]:
-        """Return the pictures and labels of one split."""
+        """Return the pictures and labels of a split."""
         (path,) = self._files[split].values()
         pictures, labels = load_mat(path)
         return np.moveaxis(pictures, -1, 0), labels
@@ -265,7 +265,7 @@ def find_mat_files(source: str, root: Path, *, folders: Sequence[str]) -> MatFil
 
 
 def load_mat(path: Path) -> tuple[Pixels, list[int]]:
-    """Return pictures (32, 32, 3, n) and labels (0 to 10 where they are digits) of one file.
+    """Return pictures (32, 32, 3, n) and labels (0 to 10 where they are digits) of a file.
 
     Raises SourceError if it is truncated or not a MATLAB file, or its arrays have other shapes; sizes are
     checked before anything is unpacked.

@@ -1,7 +1,7 @@
 """Layouts of small pictures that share a file, or have other names than the publisher's.
 
-A picture is identified by its published name where the copy has names, else by its digest: by (split, class,
-digest) where the shipped inventory has digests, equal ones in image_id order. Where ids are positions, they
+A picture is identified by its published name if the copy has names, else by its digest: by (split, class,
+digest) if the shipped inventory has digests, equal pictures in image_id order. Ids that are positions
 hold only for files with the publisher's checksums; without digests the ``order`` of another copy is
 "unknown".
 """
@@ -33,7 +33,7 @@ WHOLE_COPY = ""
 
 @dataclass(frozen=True)
 class Listing:
-    """The pictures of one split, in the order stored.
+    """The pictures of a split, in the order stored.
 
     Attributes
     ----------
@@ -57,11 +57,11 @@ class Pictures(Layout):
     source : the dataset.
     root : its folder.
     positional : whether an id is a position, counted from 0, so that only digests or the publisher's files
-        tell which picture it is.
+        identify its picture.
 
     Attributes
     ----------
-    by_split : whether the copy tells its splits apart; if not, all pictures are listed as `WHOLE_COPY`.
+    by_split : whether the copy separates its splits; if not, all pictures are listed as `WHOLE_COPY`.
     """
 
     decoded: ClassVar[bool] = True
@@ -112,7 +112,7 @@ class Pictures(Layout):
                 note(name)
 
     def locate(self, image_id: str) -> Location:
-        """Return the split and the position in it under which the copy has an image."""
+        """Return the split of an image in the copy, and its position there."""
         split, _, text = image_id.partition("/")
         if split not in self.splits:
             raise KeyError(image_id)

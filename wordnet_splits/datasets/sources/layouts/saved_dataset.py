@@ -1,8 +1,8 @@
 """Datasets of the Hugging Face Hub: as ``datasets`` saved or cached them, or by name.
 
 The root is a folder of ``save_to_disk`` or of the cache; or the declaration names a dataset, which is read
-from the cache of ``datasets``, else from the Hub. An id is ``<split>/<position>`` in all of them. No script
-of a dataset is run.
+from the cache of ``datasets``, else from the Hub. An id is ``<split>/<position>`` in all cases. No script of
+a dataset is run.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class SavedDataset(LabelledRows):
         return receive_shards(self.declaration) if copy is None else saved_shards(copy)
 
     def written_names(self, schema: pa.Schema, label: str, path: Path) -> Sequence[str]:
-        """Return the names in ``dataset_info.json`` beside an Arrow file, else those in the file.
+        """Return the names in ``dataset_info.json`` next to an Arrow file, else the names in the file.
 
-        This is the order in which `datasets` reads them. Raises SourceError.
+        `datasets` uses the same order of precedence. Raises SourceError.
         """
         info = path.with_name(INFO)
         features = _field(info, "features") if path.suffix == ".arrow" and info.is_file() else None
@@ -152,7 +152,7 @@ class _ReceivedFiles(BaseModel):
 
 
 def find_cached_copy(declaration: Declaration) -> Path | None:
-    """Return the folder in which ``datasets`` caches a dataset that it loaded, None without one.
+    """Return the folder where ``datasets`` caches a dataset that it loaded, None if it is not cached.
 
     Raises SourceError if there are several.
     """

@@ -26,7 +26,7 @@ def shards(root: Path, pattern: str | None, extension: str, kind: str) -> list[P
 
     Raises
     ------
-    SourceError : there is none.
+    SourceError : the folder has no shard.
     """
     paths = sorted(_files(root, root, extension))
     if pattern is not None:

@@ -1,7 +1,7 @@
-"""Reads the pickles in which CIFAR is published, without running any of them.
+"""Reads CIFAR's pickles without running them.
 
 A pickle is a program. This is an interpreter for the small part of its language that dictionaries, lists,
-strings, whole numbers and arrays of them need: it takes the parsed instructions of ``pickletools``, calls
+strings, whole numbers and arrays need: it takes the parsed instructions of ``pickletools``, calls
 nothing but the constructors below, and stops at the first instruction or global outside that part. Python's
 own unpickler is not used, because even with ``find_class`` closed a few bytes can make it allocate
 gigabytes of memo.
@@ -260,7 +260,7 @@ class _Machine:
         target.build(state)
 
     def result(self) -> object:
-        """Return the one item left, its arrays and those one level down turned into numpy's."""
+        """Return the last item left; its arrays, down to one level below it, become numpy arrays."""
         top = self.pop()
         if self.stack:
             raise ValueError("more than one item")

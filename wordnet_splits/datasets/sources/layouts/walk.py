@@ -106,7 +106,7 @@ def subfolder(base: Path, name: str, root: Path) -> Path | None:
 
 
 def bases(root: Path, *names: str) -> list[Path]:
-    """Return the folders in which a dataset may begin: ``root``, named folders in it, and lone subfolders."""
+    """Return the folders where a dataset may begin: ``root``, named folders in it, and lone subfolders."""
     candidates: list[Path] = []
     level: Path | None = root
     for _ in range(LONE_LEVELS):

@@ -38,7 +38,7 @@ from wordnet_splits.datasets.sources.layouts.split_words import splits_of
 LARGEST_LABEL: Final = 2**20  # bytes of a .cls, .json or .txt
 
 Files = Mapping[str, Member]
-"""The files of one sample by extension: the part of the name after its first point."""
+"""The files of a sample by extension: the part of the name after its first point."""
 
 
 class _Sample(NamedTuple):
