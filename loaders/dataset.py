@@ -69,14 +69,14 @@ class Batch(Sequence[BatchItem]):
 def collate_items(
     batch: Sequence[BatchItem], *, collate_fn_map: Mapping[Any, Any] | None = None
 ) -> list[Any]:
-    """Return [images, labels]: those of a `Batch` as they are, any other sequence of items stacked."""
+    """Return [images, labels]: the tensors that a `Batch` holds, or the stacked items of a sequence."""
     if isinstance(batch, Batch):
         return [batch.images, batch.labels]
     images, labels = zip(*batch, strict=True)
     return [torch.stack(images), torch.tensor(labels)]
 
 
-# the documented way to collate a custom type; nothing but this package has items of it
+# the documented way to collate a custom type; only this package creates `BatchItem`
 default_collate_fn_map[BatchItem] = collate_items
 
 
@@ -84,7 +84,7 @@ class UnknownDetectionSet(Dataset):
     """Images of a benchmark, by role, group and split.
 
     Items are ``(image, label)`` as in torchvision: without a transform a PIL RGB image; the label is 0..K-1
-    for images of ID classes, -1 for the others. Works with fork and spawn workers, and can be pickled.
+    for images of ID classes, -1 for all other images. Works with fork and spawn workers, and can be pickled.
 
     Parameters
     ----------
@@ -92,16 +92,16 @@ class UnknownDetectionSet(Dataset):
     role : ``id``, ``near``, ``far``, ``external`` or ``csid``; every role by default.
     group : one group of the benchmark; every group by default.
     split : ``train``, ``val`` or ``test``.
-    roots : folder of each source; by default that of the environment or of roots.toml; built-in
-        sources need none.
-    packed : a folder written by ``wordnet-splits pack`` or, for groups in a view, by ``fix-resize build``, or
-        a sequence of them. Other groups are read from the roots.
-    transform : function of one PIL RGB image in the group's view.
-    batch_transform : function of a uint8 tensor (n, 3, h, w), used by `__getitems__` (and so a
-        ``DataLoader``) and `batches`. Where images differ in size, ``transform`` is applied first and returns
-        images of one size: PIL images or uint8 tensors (3, h, w).
-    allow_missing : leave out images that a root or store lacks, or whose source has no root, and groups
-        that await their source; `missing` and `awaiting` say which.
+    roots : folder of each source, except built-in sources. By default the environment or roots.toml sets
+        the folders.
+    packed : folder or folders written by ``wordnet-splits pack`` or, for groups in a view, by
+        ``fix-resize build``. Groups that they lack are read from the roots.
+    transform : function that takes a PIL RGB image in the group's view.
+    batch_transform : function that takes a uint8 tensor (n, 3, h, w). `batches` and `__getitems__` (and so a
+        ``DataLoader``) call it. If images differ in size, ``transform`` is applied first and must return
+        images of equal size: PIL images or uint8 tensors (3, h, w).
+    allow_missing : leave out images that a root or store lacks, images whose source has no root, and groups
+        whose source is not available yet; `missing` and `awaiting` list them.
 
     Attributes
     ----------
@@ -110,15 +110,16 @@ class UnknownDetectionSet(Dataset):
     labels : int64 (n,).
     classes : names of the ID classes in label order.
     missing : rows left out, with a column ``reason``.
-    awaiting : groups left out because they await their source.
+    awaiting : groups left out because their source is not available yet.
     manifest : the `Manifest`: name, version, groups, fingerprints.
 
     Raises
     ------
     UnknownNameError : no such benchmark, role, group, split or source.
-    ManifestError : a group awaits its source, or there is nothing in that split.
-    SourceError : a root is absent or of another dataset, a store is damaged or of another version.
-    MissingImageError : while reading, an image that is not under its root; both are named.
+    ManifestError : a group's source is not available yet, or the split has no images.
+    SourceError : a root is absent or holds a different dataset, or a store is damaged or has a different
+        version.
+    MissingImageError : while reading, an image is not under its root; the message names both.
 
     Examples
     --------
@@ -167,8 +168,8 @@ class UnknownDetectionSet(Dataset):
     ) -> dict[str, UnknownDetectionSet]:
         """Return a dataset for every group that has images in a split, in the recipe's order.
 
-        Groups that await their source are not among them. Each root is opened, and scanned, once. Parameters
-        and errors as of the class.
+        Groups whose source is not available yet are left out. Each root is opened and scanned once.
+        Parameters and errors are those described in the class.
         """
         manifest = load_manifest(benchmark)
         select_parts(manifest, None, None, split, allow_missing=True)
@@ -228,7 +229,7 @@ class UnknownDetectionSet(Dataset):
 
         Raises
         ------
-        DataError : images of one batch differ in size.
+        DataError : images in a batch differ in size.
         """
         if n < 1:
             raise DataError(f"a batch cannot hold {n} images")
@@ -244,7 +245,7 @@ class UnknownDetectionSet(Dataset):
         return images.encoded(int(part_rows[0]))
 
     def to_hf(self) -> Any:
-        """Return a Hugging Face ``datasets.Dataset``: image, label (-1 where there is none), `HF_COLUMNS`.
+        """Return a Hugging Face ``datasets.Dataset``: image, label (-1 for OOD images), `HF_COLUMNS`.
 
         Images are those in the group's view, without the transforms; they are written to the library's cache
         one by one, original files as they are, pixels as PNG.

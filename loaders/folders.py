@@ -18,21 +18,21 @@ from wordnet_splits.benchmark.manifest import Manifest, Part
 
 
 class FolderImages(NamedTuple):
-    """The images of a part in a folder: the n-th image is that of the n-th ``available`` row."""
+    """Images of a part in a folder: the n-th image belongs to the n-th ``available`` row."""
 
     images: PartImages
     available: npt.NDArray[np.bool_]
 
 
 class Folder(Protocol):
-    """A folder that may hold images of a part."""
+    """Folder that may hold images of a part."""
 
     path: Path
 
     def find(self, manifest: Manifest, part: Part, table: pa.Table) -> FolderImages | None:
-        """Return the images of a part in the folder, None where it has none.
+        """Return the images of a part in the folder, or None if the folder lacks the part.
 
-        Raises SourceError where they are of another version, or resized by another spec.
+        Raises SourceError if the images have a different version or were resized by a different spec.
         """
 
 
@@ -41,8 +41,8 @@ def open_folder(path: Path) -> Folder:
 
     Raises
     ------
-    SourceError : it holds no prepared images.
-    DataError : its description cannot be read.
+    SourceError : the folder lacks prepared images.
+    DataError : the folder's description cannot be read.
     """
     return ResizedFolder(path) if (path / OUTPUT).is_file() else PackedFolder(path)
 

@@ -25,12 +25,12 @@ PackedFolders = Path | str | Sequence[Path | str]
 
 @dataclass(frozen=True)
 class OpenedPart:
-    """One part, opened.
+    """An opened part of a manifest.
 
     Attributes
     ----------
-    table : its image rows, less the missing ones.
-    images : reads them; the n-th image is that of the n-th row.
+    table : rows of the images that were found.
+    images : reader of the images, in the order of ``table``.
     missing : rows left out, with the reason (`MISSING_SCHEMA`).
     """
 
@@ -43,13 +43,13 @@ class OpenedPart:
 def select_parts(
     manifest: Manifest, role: str | None, group: str | None, split: str, *, allow_missing: bool
 ) -> tuple[list[Part], list[str]]:
-    """Return the parts to open, in table order, and the groups left out because they await their source.
+    """Return the parts to open, in table order, and the groups whose source is not available yet.
 
     Raises
     ------
     UnknownNameError : no such role, group or split.
-    ManifestError : there are no such images, or a group awaits its source (with ``allow_missing``: every
-        group does).
+    ManifestError : no image matches, or the source of a group is not available yet (with
+        ``allow_missing``: the sources of all groups).
     """
     rows = [row for row in manifest.groups if row.split != "classes"]
     for kind, name, names in (

@@ -36,14 +36,14 @@ MIN_SATURATED_ROWS, SATURATED, MIN_SATURATED_SHARE = 32, 0.99, 0.1
 CENTRED, CENTRED_COLUMNS = 1e-4, 64
 """Largest mean, in standard deviations, of columns that are standardised; chance gives 1 / sqrt(n)."""
 MAX_TIED_SHARE = 1e-3
-"""Largest accepted share of pairs of different values that become equal: AUROC changes by at most half of it.
+"""Largest accepted share of pairs of different values that become equal; AUROC changes by half at most.
 
 The share is 1e-7 for values that spread as far as their size, 1e-4 for values that differ in the third digit.
 """
 CHECKED_VALUES = 1 << 22
 """Largest number of matrix values that are checked, in evenly spread rows; more would take minutes."""
 HEAD_ROWS = 64
-"""Largest number of rows for which the logits are compared with the head's."""
+"""Number of rows, at most, whose logits are compared with the head's."""
 ROUNDINGS = 6
 """Largest difference between logits and the head's, in standard deviations of rounding."""
 BFLOAT16, TENSOR_FLOAT = 2.0**-8, 2.0**-11

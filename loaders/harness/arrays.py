@@ -30,7 +30,7 @@ from wordnet_splits.base.errors import DataError, unknown
 Array = npt.NDArray[Any]
 CHUNK = 4096
 COSINE_SCALE = 100.0
-"""Factor of cosine similarities in logits of zero-shot models, to which CLIP's learned one is clipped."""
+"""Factor of cosine similarities in logits of zero-shot models: the maximum of CLIP's learned factor."""
 
 
 NEEDS_HEAD = "needs the weights of a linear head, and this model has none"
@@ -234,7 +234,7 @@ class Arrays(Mapping[str, ArrayView]):
 
     @classmethod
     def concat(cls, groups: Sequence[Arrays]) -> Arrays:
-        """Join the rows of several groups, for the arrays that all of them have."""
+        """Join the rows of several groups, for the arrays that all groups have."""
         if not groups:
             raise DataError("no groups to join")
         shared = [name for name in groups[0] if all(name in group for group in groups)]
@@ -263,7 +263,7 @@ class Arrays(Mapping[str, ArrayView]):
         return f"Arrays(n={self.n}, {', '.join(f'{k}{list(v.shape[1:])}' for k, v in self.items())})"
 
     def under(self, unit: str) -> dict[str, ArrayView]:
-        """Return the arrays of one probe without its prefix: ``odin[...]/logits`` as ``logits``."""
+        """Return a probe's arrays without the prefix: ``odin[...]/logits`` as ``logits``."""
         return {
             name.removeprefix(f"{unit}/"): view for name, view in self.items() if name.startswith(f"{unit}/")
         }

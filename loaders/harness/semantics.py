@@ -1,7 +1,7 @@
 """Recalcati's semantic analysis: WordNet similarity of predictions to the true class, and their graph.
 
-The measure is `mean2` = (path + Wu-Palmer)/2 of the best pair of synsets. Every image, also OOD, is predicted
-as one of the benchmark's ID classes.
+The measure is `mean2` = (path + Wu-Palmer)/2 of the best pair of synsets. The network assigns an ID class of
+the benchmark to every image, including OOD images.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class ClassName:
 
 @dataclass(frozen=True)
 class Predicted:
-    """Images of one class of one role that were predicted as one ID class.
+    """Number of images with a given role and true class that received a given ID class as prediction.
 
     Attributes
     ----------
-    similarity : of the two classes, None where one has no synset.
+    similarity : similarity between the two classes, or None if either lacks a synset.
     """
 
     true: ClassName
@@ -68,11 +68,12 @@ class ClassMean:
 
 
 def predictions_by_class(predictions: pa.Table, manifest: Manifest) -> list[Predicted]:
-    """Count the predictions of one network by true class, role and predicted class.
+    """Count a network's predictions by true class, role and predicted class.
 
     Parameters
     ----------
-    predictions : of one network (`Results.predicted`). Predictions outside the ID classes are left out.
+    predictions : a network's predictions (`Results.predicted`). Predictions outside the ID classes are left
+        out.
 
     Raises
     ------

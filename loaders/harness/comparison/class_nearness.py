@@ -37,7 +37,7 @@ TO: Mapping[str, Callable[[Sequence[float]], float]] = {
 }
 """Reductions of the similarities of a class to all ID classes."""
 REFERENCE = ("mean", "nearest")
-"""The (measure, to) of class tables and rules, with which the others are compared."""
+"""Baseline (measure, to) pair, as in class tables and rules; other pairs are compared with it."""
 MIN_CLASSES = 4
 REPLICATES = 1000
 
@@ -48,7 +48,7 @@ class Correlation:
 
     Attributes
     ----------
-    rho, lo, hi : NaN where one side is constant. lo and hi are None without bootstrap.
+    rho, lo, hi : NaN if either side is constant. Without bootstrap, lo and hi are None.
     """
 
     model: str
@@ -63,12 +63,11 @@ class Correlation:
 
 @dataclass(frozen=True)
 class MeasureMean:
-    """A measure's mean correlation over detectors, and its difference to that of `REFERENCE`.
+    """A measure's mean correlation over detectors, and the difference from `REFERENCE`.
 
     Attributes
     ----------
-    weaker, weaker_lo, weaker_hi : this rho minus that of ``mean`` to the nearest class; None for that
-        measure itself.
+    weaker, weaker_lo, weaker_hi : this rho minus `REFERENCE`'s rho; None for `REFERENCE` itself.
     """
 
     measure: str
@@ -139,11 +138,11 @@ def nearness(
     level: float = 0.95,
     benchmark: Manifest | str | Path | None = None,
 ) -> Nearness:
-    """Correlate the nearness of OOD classes with how well each detector tells them from ID.
+    """Correlate the nearness of OOD classes with each detector's AUROC on them.
 
     Parameters
     ----------
-    results : `Results` on one benchmark, or folders of them.
+    results : `Results` on one benchmark, or their folders.
     detectors : labels, all by default. groups : OOD sets, by default all near and far ones.
     bootstrap, seed, level : of the bootstrap over OOD classes; 0 replicates for none.
     benchmark : the benchmark or its folder, by default the name in the results.
@@ -243,7 +242,7 @@ class _OodClasses:
         return {key: index for index, key in enumerate(self.keys)}
 
     def draw(self, seed: int, replicate: int) -> Array:
-        """Return the indices of the classes of one replicate."""
+        """Return the indices of a replicate's classes."""
         return np.asarray(bootstrap_indices(seed, "classes", replicate, len(self.keys)))
 
     def auroc(self, entry: Entry) -> Array:

@@ -90,7 +90,7 @@ def compare_draws(draws: Sequence[BenchmarkResults], metric: str, scope: Scope) 
 
 
 def compare_with_paper(draw: BenchmarkResults, metric: str, scope: Scope) -> Iterator[Agreement]:
-    """Yield, for each model, tau of its detectors' order with the paper's, where it has two or more of them.
+    """Yield, for each model with two or more of the paper's detectors, tau between its order and the paper's.
 
     Pooled values count only where every set was pooled, as in the tables (`evaluation.tables`).
     """
@@ -149,7 +149,7 @@ def improvements(ranking: Ranking, baseline: str = BASELINE, *, level: float = 0
 
     Raises
     ------
-    DataError : there is no such entry, or its value is 0.
+    DataError : the baseline entry is absent, or its value is 0.
     """
     index = next((n for n, entry in enumerate(ranking.entries) if _is_baseline(entry, baseline)), None)
     if index is None:

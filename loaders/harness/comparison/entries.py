@@ -1,8 +1,8 @@
 """Entries of a comparison: detectors on the runs of models, from one or several results.
 
-Results on one benchmark are compared together. Runs of one model that were evaluated apart count as its runs
-where somebody named that model; networks that share a default name (of a class, "arrays") stay two models.
-Results on another benchmark, version or list of images are refused.
+Results on one benchmark are compared together. Separate evaluations of a model count as its runs if the user
+named the model; networks that share a default name (a class's, or "arrays") stay separate models. Results
+with a different benchmark, version or list of images are refused.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class NamedResults:
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One row of a comparison: a detector on the runs of one model, on one draw of a benchmark.
+    """Row of a comparison: a detector on the runs of a model, on one draw of a benchmark.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class BenchmarkResults:
-    """All results on one benchmark, or on one resampled draw of it (``NAME@seed=N``).
+    """All results on one benchmark or one resampled draw (``NAME@seed=N``).
 
     Attributes
     ----------
@@ -148,11 +148,11 @@ class BenchmarkResults:
 
     @property
     def first(self) -> ResultTables:
-        """The first results, whose sets and layout stand for all."""
+        """First results; all results share their sets and layout."""
         return self.results[0].results
 
     def of_models(self) -> BenchmarkResults:
-        """Return the draw with an entry for each model, of its values that need no detector."""
+        """Return the draw with an entry per model, for the metrics that do not depend on a detector."""
         runs: dict[str, list[tuple[NamedResults, int]]] = {}
         for entry in self.entries:
             of_model = runs.setdefault(entry.model, [])
@@ -218,8 +218,8 @@ def draws_of(
 
     Raises
     ------
-    DataError : no results; several benchmarks; several versions or lists of images of one; a network given
-        twice; no such detector.
+    DataError : no results; several benchmarks; several versions or image lists of a benchmark; a network
+        given twice; no such detector.
     """
     every = [NamedResults.of(item, index) for index, item in enumerate(results)]
     if not every:
@@ -313,7 +313,7 @@ def _with_labels(benchmark: str, results: Sequence[NamedResults]) -> list[NamedR
 
 
 def _identity(evaluation: NamedResults, model: str) -> str:
-    """Return "" for a model that somebody named, else the keys that tell it from others of its name."""
+    """Return "" for a model that the user named, else the keys that separate it from its namesakes."""
     runs = evaluation.results.about.runs_of(model)
     if any(run.named for run in runs):
         return ""

@@ -33,12 +33,12 @@ from .entries import BenchmarkResults, Entry
 
 @dataclass(frozen=True)
 class Scope:
-    """The sets that a row of results is over.
+    """The sets that a row of results covers.
 
     Attributes
     ----------
     name : ``pooled``, ``id``, ``near``, ``far`` (means over sets), or a set. group, role : of the rows.
-    pools : OOD sets of each value that is averaged; ID sets are always part of it.
+    pools : OOD sets of each averaged value; every value also covers the ID sets.
     """
 
     name: str
@@ -171,7 +171,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The entries of one draw, best first, and the differences of all pairs.
+    """Entries of a draw, best first, and the differences between all pairs.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ def higher_is_better(metric: str, draw: BenchmarkResults) -> bool:
 
     Raises
     ------
-    UnknownNameError : no such metric. DataError : the results record both directions of it.
+    UnknownNameError : no such metric. DataError : the results record both directions of the metric.
     """
     directions = {evaluation.results.about.higher_is_better(metric) for evaluation in draw.results}
     if len(directions) > 1:
@@ -203,7 +203,7 @@ def higher_is_better(metric: str, draw: BenchmarkResults) -> bool:
 def rank_entries(
     draw: BenchmarkResults, metric: str, scope: Scope, *, replicates: int, seed: int = 0, level: float = 0.95
 ) -> Ranking:
-    """Rank the entries of one draw by a metric.
+    """Rank the entries of a draw by a metric.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def rank_entries(
 def two_sided_p(differences: Array) -> float:
     """Return the two-sided p of no difference: twice the smaller share of replicates on either side of 0.
 
-    A replicate at 0 counts on both sides, and the observed sample as one more replicate, so p is never 0.
+    A replicate at 0 counts on both sides. The observed sample is an additional replicate, so p is never 0.
     """
     finite = differences[~np.isnan(differences)]
     smaller = min(np.count_nonzero(finite <= 0), np.count_nonzero(finite >= 0))

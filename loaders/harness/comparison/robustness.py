@@ -36,7 +36,7 @@ Cell = tuple[str, Any]
 AXES = ("model", "detector", "group")
 PERCENT = 100
 DEFAULT = (4, 5, 6, 8, 9, 10)
-"""Numbers of the tables printed by default; the others are one for each detector and set."""
+"""Numbers of the tables printed by default; each further number is a table per detector and set."""
 
 
 @cache

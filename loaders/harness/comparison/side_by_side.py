@@ -101,7 +101,7 @@ def _neighbours_table(ranking: Ranking, factor: float, unit: str) -> Table:
 
 
 def draw_tables(draws: DrawComparison) -> list[Table]:
-    """Return ranks over draws, and Kendall's tau of every two of them."""
+    """Return ranks over draws, and Kendall's tau of every pair of draws."""
     factor, unit = factor_of(draws.metric)
     taus = [agreement.tau for agreement in draws.agreements]
     mean, least = sum(taus) / len(taus), min(taus)
@@ -184,8 +184,8 @@ class Comparison(TableReport):
 
     Attributes
     ----------
-    rankings : of each draw of the benchmark. draws : over draws, None where there is one.
-    agreements : with the paper's order, where it has rows for two of the detectors.
+    rankings : ranking on each draw of the benchmark. draws : comparison over draws, None for a single draw.
+    agreements : agreement with the paper's order, if the paper has rows for two of the detectors.
     robustness : Abdelzad's tables. sweeps : the values that sweeps chose.
     notes : sentences on differences between the results.
     """
@@ -273,11 +273,11 @@ def compare(
     detectors: Sequence[str] | None = None,
     **options: Any,
 ) -> Comparison:
-    """Compare results on one benchmark, or on resampled draws of it.
+    """Compare results on one benchmark, or on its resampled draws.
 
     Parameters
     ----------
-    results : `Results`, or folders of them. detectors : labels to compare, all by default.
+    results : `Results`, or their folders. detectors : labels to compare, all by default.
     options : see `ComparisonOptions`.
 
     Raises
@@ -330,7 +330,7 @@ def compare_draws_of(draws: Sequence[BenchmarkResults], options: ComparisonOptio
 def _metric_and_scope(
     draws: Sequence[BenchmarkResults], metric: str | None, on: str | None
 ) -> tuple[str, Scope]:
-    """Return the metric and the scope to rank by, by default those of the paper."""
+    """Return the metric and the scope to rank by; the paper's are the default."""
     primary = layout_of(without_seed(draws[0].benchmark))["primary"]
     sets = ResultSets.of(draws[0].first)
     if on is not None:

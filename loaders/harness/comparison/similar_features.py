@@ -1,4 +1,4 @@
-"""Pairs of pictures with similar features: the exact search beside that for close perceptual hashes."""
+"""Exact search for pairs of images with similar features (compare the search for close perceptual hashes)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def similar_pairs(
 
     Parameters
     ----------
-    a, b : features (n, d) and (m, d) of one model, memory-mapped or not.
+    a, b : features (n, d) and (m, d) by the same model, memory-mapped or not.
     least : smallest similarity, above -1 and at most 1.
     device : as of `get_device`; by default a GPU if there is one.
     most : greatest number of pairs, with those that rounding could bring over the limit.
