@@ -1,4 +1,4 @@
-"""Files of lists: an entry a line, a table, or JSON.
+"""Files of lists: an entry per line, a table, or JSON.
 
 In text, the words after a wnid are a comment. A table is TSV, or CSV by its ending. JSON is an array of
 entries, rows or objects, or an object: with wnids as keys, with a class under each key, or with

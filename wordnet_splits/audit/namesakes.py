@@ -129,7 +129,7 @@ class _Finder:
         phrases = ("_".join(definition.kind[n:]) for n in range(len(definition.kind)))
         named_pairs = {pair for phrase in phrases for pair in self._named.get(phrase, ())}
         if not (SEXES | AGES).intersection(definition.kind):
-            named_pairs &= self._sexed  # a hen is female: "a domestic hen" needs no more words
+            named_pairs &= self._sexed  # a hen is female: "a domestic hen" is enough
         above = self._taxonomy.ancestors(wnid)
         alike = {
             pair

@@ -226,7 +226,7 @@ def open_parquet(
     """
     size = check_file(path, largest=LARGEST_TABLE, error=error)
     with parquet_errors(path, error=error):
-        # as bytes: Arrow takes no other form of a name that this locale cannot decode
+        # as bytes: the only form that Arrow accepts for a name that this locale cannot decode
         file = pq.ParquetFile(pa.OSFile(os.fsencode(path)), read_dictionary=read_dictionary)
         names = file.schema_arrow.names
     if len(set(names)) < len(names):  # a reader by name would take either, or raise KeyError

@@ -146,7 +146,7 @@ def _toml(value: object) -> str:
         return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    # TOML's strings, lists and truth values are JSON's, but for one character
+    # TOML's strings, lists and truth values are JSON's, except for one character
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -72,7 +72,7 @@ def check_file(path: Path, *, largest: int, error: ErrorType = DataError) -> int
 def read_bytes(path: Path, *, largest: int, error: ErrorType = DataError) -> bytes:
     """Return the bytes of a file. Raises as `open_untrusted`."""
     with open_untrusted(path, largest=largest, error=error) as file:
-        return file.read(os.fstat(file.fileno()).st_size)  # `read` allocates all that it is asked for
+        return file.read(os.fstat(file.fileno()).st_size)  # `read` allocates the requested size
 
 
 def read_text(path: Path, *, largest: int = LARGEST_TEXT, error: ErrorType = DataError) -> str:
@@ -111,7 +111,7 @@ def read_image(path: Path | str, root: Path) -> bytes:
         descriptor = os.open(path, _NO_WAITING)
     size = _regular_size(descriptor, path, LARGEST_IMAGE, SourceError)
     with os.fdopen(descriptor, "rb") as file:
-        return file.read(size)  # `read` allocates all that it is asked for
+        return file.read(size)  # `read` allocates the requested size
 
 
 def _regular_size(descriptor: int, path: Path | str, largest: int, error: ErrorType) -> int:

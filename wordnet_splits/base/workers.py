@@ -76,7 +76,7 @@ def run_jobs(
                     if not flight:
                         return
                     for future in wait(flight, return_when=FIRST_COMPLETED).done:
-                        result = future.result()  # removed from flight only afterwards, likewise
+                        result = future.result()  # also removed from flight only afterwards
                         number, job = flight.pop(future)
                         done[number] = job, result
                     while done and (not ordered or following in done):

@@ -257,7 +257,7 @@ def _check_digest(path: Path, digest: str | None) -> None:
 
 def _over_runs(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     values = [row["value"] for row in rows if row["value"] is not None and isfinite(row["value"])]
-    whole = len(values) == len(rows)  # a mean over some of the runs would be that of another model
+    whole = len(values) == len(rows)  # a mean over some of the runs would describe another model
     single = rows[0] if len(rows) == 1 else {}
     return {
         "value": fmean(values) if whole else None,

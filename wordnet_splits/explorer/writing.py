@@ -46,7 +46,7 @@ class Site(Jsonable):
     ----------
     pages : pages other than benchmarks: ``distances``, ``audit``, ...
     files, bytes : number of files, and their size.
-    withheld : a sentence for each source whose pictures were requested but may not be shown.
+    withheld : a sentence for each source whose pictures were requested but are not shown.
     """
 
     out: Path

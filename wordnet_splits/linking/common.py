@@ -58,7 +58,7 @@ def _most_informative(nodes: Sequence[int], graphs: Graphs) -> tuple[int, ...]:
         for above in graphs.ancestors(node):
             if above != node:
                 below.setdefault(above, []).append(n)
-    # at least that of every ancestor, though a child of two parents counts half below each
+    # at least every ancestor's, though a child of two parents counts half below each
     information = {node: float(graphs.information[graphs.ancestors(node)].max()) for node in below}
     below = {
         node: names

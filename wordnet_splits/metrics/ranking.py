@@ -1,4 +1,4 @@
-"""ID against OOD: AUROC, FPR at 95% TPR, AUPR and detection error, each variant under a name of its own.
+"""ID against OOD: AUROC, FPR at 95% TPR, AUPR and detection error, each variant under its own name.
 
 Scores are confidences: higher means more in-distribution. Naming: `*_in` and `*_id_positive` take ID as the
 positive class, `*_out` and `*_ood_positive` take OOD. Every function accepts two arrays (numpy, torch, lists)

@@ -261,7 +261,7 @@ def _as_listed(class_id: str, finding: Finding) -> int:
 
 
 RANKS: dict[str, Callable[[str, Finding], int]] = {
-    "listed": _as_listed,  # the order of the array is that of the labels
+    "listed": _as_listed,  # the array has the order of the labels
     "siblings": lambda _, finding: int(finding.words[2]),  # family after family
 }
 

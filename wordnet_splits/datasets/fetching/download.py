@@ -72,7 +72,7 @@ def _receive(url: str, part: Path, name: str, progress: Progress) -> None:
     with writing(part):
         received = part.stat().st_size if part.exists() else 0
     response = _request(url, received)
-    if response is None:  # the server has no further bytes; the checksum tells whether the file is complete
+    if response is None:  # the server has no further bytes; the checksum shows whether the file is complete
         return
     with response:
         start, total = _range(response, received)

@@ -59,7 +59,7 @@ class DeclaredSource(Source):
                     self.also[image.image_id] = image.also
                 yield image.image_id, image.class_id, image.split
 
-    def __reduce__(self) -> tuple[Any, ...]:  # a generated class has no name by which a worker finds it
+    def __reduce__(self) -> tuple[Any, ...]:  # a worker cannot find a generated class by name
         _, (_, *arguments) = super().__reduce__()
         return _revive, (self.declaration, *arguments)
 

@@ -50,7 +50,7 @@ class Hub(ExchangeFormat):
             for _, rows in groupby(numbered, key=lambda item: item[0] // ROWS_PER_FILE):
                 _write(folder / f"{name}-{files:05d}.parquet", schema, (row for _, row in rows))
                 files += 1
-            if not files:  # `datasets` wants a file of each split
+            if not files:  # `datasets` requires a file of each split
                 _write(folder / f"{name}-00000.parquet", schema, iter(()))
         write_text(folder / "README.md", _card(task.manifest))
 

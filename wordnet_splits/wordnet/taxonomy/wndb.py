@@ -62,7 +62,7 @@ def directory_texts(folder: Path, without: Collection[str] = ()) -> dict[str, by
     ------
     TaxonomyError : one of ``FILES`` cannot be read.
     """
-    # loading the embedded database needs neither pydantic nor Parquet, which would double its time
+    # loading the embedded database avoids pydantic and Parquet, which would double its time
     from wordnet_splits.base.untrusted import read_bytes
 
     try:

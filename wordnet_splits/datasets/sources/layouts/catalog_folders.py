@@ -190,7 +190,7 @@ class ClassFolders(FolderFiles):
             if not entry.is_dir():
                 if split_extension(entry.name) is not None:
                     yield None, entry.path
-                continue  # lists and labels lie beside class folders in many copies; images do not
+                continue  # many copies have lists and labels next to class folders, but no images
             path = above + entry.name
             if path in classes:
                 yield classes[path], entry.path

@@ -109,7 +109,7 @@ def _has_splits(inner: Collection[Parts], where: str) -> bool:
             return True
         marked = set(tops)
     elif _share_classes(named := [parts for parts in inner if tops[parts[0]]]):
-        # Intel's seg_train, seg_test beside seg_pred
+        # Intel's seg_train and seg_test next to seg_pred
         kinds = {split.kind for split in tops.values() if split}
         marked |= {parts[0] for parts in named} if len(kinds) > 1 else set()
     marked -= {top for top in marked - deep if top.lower() == "train"}

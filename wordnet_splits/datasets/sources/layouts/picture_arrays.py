@@ -42,14 +42,14 @@ IDX_FILES: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 """The publisher's names of the files of pictures and labels of each split."""
-SAMPLE = 50  # number of pictures compared to tell datasets with similar files apart
+SAMPLE = 50  # number of pictures compared to distinguish datasets with similar files
 _BYTES = 0x08  # the type of the values: uint8
 
 MAT_SHAPE = (32, 32, 3)
 LARGEST_MAT_SPLIT = 1_000_000  # pictures; the largest published split has 531,131
 LARGEST_MAT = 2 << 30  # bytes; the largest published file has 1.3 GB
 DENSEST = 20  # largest compression ratio of photographs; the published files have 1.3
-SMALL = 64 << 20  # bytes of pixels up to which that does not matter
+SMALL = 64 << 20  # largest size of pixels, in bytes, for which that does not matter
 
 _FETCH = "fetch this file again"
 

@@ -32,8 +32,8 @@ from wordnet_splits.datasets.sources.layouts.split_words import SPLIT_WORDS, spl
 from wordnet_splits.remote.address import MAIN, Address, parse_address
 from wordnet_splits.remote.repository import RemoteFile, Repository, huggingface_home
 
-INFO: Final = "dataset_info.json"  # beside the files that it describes
-STATE: Final = "state.json"  # beside the files of a saved dataset
+INFO: Final = "dataset_info.json"  # next to the files that it describes
+STATE: Final = "state.json"  # next to the files of a saved dataset
 DICT: Final = "dataset_dict.json"  # above the folders of the splits
 
 _ARROW = re.compile(r"(.+?)(?:-(\d{5})-of-(\d{5}))?\.arrow")
