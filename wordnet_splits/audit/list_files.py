@@ -14,7 +14,13 @@ from typing import Any
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.names import printable
-from wordnet_splits.base.text_formats import DELIMITERS, cells_of_line, check_delimiter, parse_json
+from wordnet_splits.base.text_formats import (
+    DELIMITERS,
+    cells_of_line,
+    check_delimiter,
+    numbered_lines,
+    parse_json,
+)
 from wordnet_splits.base.untrusted import read_text
 
 COLUMNS = ("wnid", "wnids", "synset", "class_id", "class", "name", "index", "id")
@@ -29,11 +35,6 @@ _WNID = re.compile(r"n\d{8}")
 
 Entries = Sequence[tuple[str, str]]
 """(position in the file, entry) pairs."""
-
-
-def numbered(lines: Iterable[str]) -> list[tuple[int, str]]:
-    """Return lines with their numbers, from 1, without those that are blank or start with #."""
-    return [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
 
 
 def read_entries(path: Path, column: str | None) -> Entries:
@@ -95,7 +96,7 @@ def _of_row(row: Any, column: str | None, where: str) -> str:
 
 
 def _of_text(text: str, column: str | None, path: Path) -> Iterator[tuple[str, str]]:
-    lines = numbered(text.splitlines())
+    lines = numbered_lines(text.splitlines())
     mark = "," if path.suffix == ".csv" else "\t"
     if len(lines) == 1 and column is None:
         _check_one_line(lines[0][1], mark, path)

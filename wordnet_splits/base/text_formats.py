@@ -8,7 +8,7 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final
@@ -174,3 +174,8 @@ def read_rows(table: Traversable) -> list[list[str]]:
     """Return the rows of a shipped table without its comments and column headings."""
     lines = table.read_text(encoding="utf-8").splitlines()
     return [line.split("\t") for line in lines if not line.startswith("#")][1:]
+
+
+def numbered_lines(lines: Iterable[str]) -> list[tuple[int, str]]:
+    """Return lines with their numbers, from 1, without those that are blank or start with #."""
+    return [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]

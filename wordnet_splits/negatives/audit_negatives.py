@@ -35,7 +35,7 @@ from wordnet_splits.benchmark.manifest.places import frozen_folders
 from wordnet_splits.benchmark.resolve import has_manifest, load_manifest
 from wordnet_splits.benchmark.rules.keywords import folded_name
 from wordnet_splits.benchmark.rules.relations import Kin, KnownClasses
-from wordnet_splits.negatives.negative_words import Word, read_words
+from wordnet_splits.datasets.word_lists import Word, read_words
 from wordnet_splits.negatives.negatives_report import NamedClass, NegativesAudit, NegativeWord, OodSetCount
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 

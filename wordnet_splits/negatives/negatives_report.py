@@ -16,7 +16,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import schema_of, write_table_file
 from wordnet_splits.base.shapes import Bar, Bars
 from wordnet_splits.base.tabular import Tabular, text_table
-from wordnet_splits.negatives.negative_words import WordList
+from wordnet_splits.datasets.word_lists import WordList
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 SCHEMA = schema_of(

@@ -21,7 +21,7 @@ from wordnet_splits.base.names import same_spelling
 from wordnet_splits.base.sampling import sampling_key
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.negatives.negative_words import read_words
+from wordnet_splits.datasets.word_lists import read_words
 
 from ..arrays import COSINE_SCALE
 from .class_map import LabelSpace

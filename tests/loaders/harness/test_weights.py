@@ -154,7 +154,7 @@ def test_one_of_two_networks_in_a_flat_state_dict_is_named(tmp_path: Path) -> No
         b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n",
         b"\n<!DOCTYPE html><html></html>",
         b"<html></html>",
-        gzip.compress(b"weights"),
+        gzip.compress(b"weights", mtime=0),
     ],
 )
 def test_a_file_in_the_place_of_weights_is_data_not_unsafe(

@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wordnet_splits.audit.list_files import numbered
 from wordnet_splits.base.errors import DataError, OutputError, unknown
 from wordnet_splits.base.files import write_text
-from wordnet_splits.base.text_formats import cells_of_line, check_delimiter
+from wordnet_splits.base.text_formats import cells_of_line, check_delimiter, numbered_lines
 from wordnet_splits.base.untrusted import read_text
 
 COLUMN, KIND = "word", "kind"
@@ -77,7 +76,7 @@ def read_words(words: str | Path | Iterable[str], column: str | None = None) -> 
         name, lines = "list", tuple(words)
         if not all(isinstance(line, str) for line in lines):
             raise DataError("holds a word that is no text", where=name)
-    entries = numbered(lines)
+    entries = numbered_lines(lines)
     delimiter = _delimiter(path, entries[0][1]) if path is not None and entries else None
     if delimiter is not None or column is not None:
         listed = _of_table(entries, delimiter or "\t", column, name)
