@@ -46,7 +46,7 @@ def _names_in(folder: str) -> tuple[str, ...]:
 
 
 def is_shipped(recipe: Recipe) -> bool:
-    """Return whether a recipe is one that is shipped: its name, and everything that it says."""
+    """Return whether a shipped recipe has the same name and content."""
     return recipe.name in recipe_names() and recipe == load_recipe(recipe.name)
 
 
@@ -63,12 +63,12 @@ def buildable() -> tuple[str, ...]:
 
 
 def load_recipe(recipe: Recipe | Manifest | str | Path) -> Recipe:
-    """Return a recipe: a shipped one, that of a TOML file or of a manifest; a `Recipe` is returned as it is.
+    """Return the recipe of a shipped benchmark, TOML file or manifest; a `Recipe` is returned as it is.
 
     Parameters
     ----------
-    recipe : the name of a shipped benchmark or class set, the path of a TOML file, or a manifest. The names,
-        folders and addresses of manifests are those of `wordnet_splits.benchmark.resolve.load_manifest`.
+    recipe : the name of a shipped benchmark or class set, the path of a TOML file, or a manifest, given as
+        `wordnet_splits.benchmark.resolve.load_manifest` accepts it: a name, folder or address.
 
     Raises
     ------
@@ -238,7 +238,7 @@ def _tables(value: Any, key: str, where: str) -> list[dict[str, Any]]:
 
 
 def _leaks_between(leaks: list[dict[str, Any]], groups: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the known leaks of a base for which the variant still has both groups."""
+    """Return the known leaks of a base between operands that the variant still has."""
     sources = {f"source:{g.get('source')}" for g in groups.values()}
 
     def exists(operand: Any) -> bool:

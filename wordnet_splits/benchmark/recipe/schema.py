@@ -68,7 +68,8 @@ class ImageRule(RecipePart):
     Attributes
     ----------
     list : a published list of images, ``"openset-imagenet/p3_val"``, limited to the group's classes.
-    from : a split of the publisher's, an array of them, or ``"all"``; goes with one of the five below.
+    from : a publisher's split, an array of splits, or ``"all"``; requires ``per_class``, ``total``, ``half``,
+        ``all`` or ``rest``.
     per_class : number of images of each class, the first in the order of the draw.
     total : number of images in all, equally many of each class.
     half : half the images of each class, the first in the order of the draw.
@@ -177,7 +178,7 @@ class KnownLeak(RecipePart):
     kind : ``class`` (equal synsets), ``ancestry``, ``sibling`` (a far class below a parent of an ID class),
         ``digest`` (identical pictures) or ``near-duplicate`` (a pair of the recipe's ``near_duplicates``).
     a : ``group:NAME``, or ``source:NAME`` for all classes of a source, in a group or not.
-    b : likewise.
+    b : the other side, in the same form as ``a``.
     classes : the pairs of classes, each ``[of a, of b]``; or
     count : the number of pairs.
     reason : why it stays.
@@ -212,7 +213,7 @@ class PublishedList(RecipePart):
     sha256 : SHA-256 of its lines.
     only_published : number of its classes that the recipe does not take.
     only_ours : number of classes that the list lacks.
-    elsewhere : number of classes in another group or superclass.
+    elsewhere : number of classes that the recipe assigns to another group or superclass.
     note : the reason for the difference.
     """
 
@@ -268,7 +269,7 @@ class Recipe(RecipePart):
     name : the name of the benchmark: small letters, digits and hyphens.
     version : raised when a frozen class, role or image changes.
     title : one line for listings.
-    draw : the key of all draws, which variants of one benchmark share.
+    draw : the key of all draws, which variants of the same benchmark share.
     seed : the seed of all draws.
     paper : the key of the paper that it rebuilds.
     hierarchy : the graph that subtree, slice and parent rules follow: WordNet's, or ImageNet's former tree.
@@ -282,7 +283,7 @@ class Recipe(RecipePart):
     source : declared datasets, one ``[[source]]`` each; paths are relative to the recipe's file.
     group : the sets, one ``[[group]]`` each.
     known_leak : leaks that stay, one ``[[known_leak]]`` each.
-    about : who made it, and under which terms; not inherited by ``extends``.
+    about : the author and the terms of use; not inherited by ``extends``.
     """
 
     schema_: Literal[1] = Field(alias="schema")
@@ -368,14 +369,14 @@ class Recipe(RecipePart):
 
     @property
     def datasets(self) -> Sources:
-        """The datasets known to the benchmark; DataError if this machine declares another of a name."""
+        """The benchmark's datasets; DataError if this machine declares another under the same name."""
         return Sources.of(self.declarations)
 
     def as_data(self) -> dict[str, Any]:
         """Return the data of the TOML file, variants resolved, for `Recipe.model_validate`.
 
-        It leaves out ``[[source]]``, whose paths are of this machine, and ``[about]``: a manifest carries
-        both beside the recipe.
+        Leaves out ``[[source]]``, whose paths belong to this machine, and ``[about]``: a manifest stores both
+        outside the recipe.
         """
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"source", "about"})
 
@@ -413,5 +414,5 @@ class Recipe(RecipePart):
         return tuple(sorted({*self.sources, *in_rules}))
 
     def groups_with_role(self, role: str) -> tuple[Group, ...]:
-        """Return the groups of one role, in file order."""
+        """Return the groups with a role, in file order."""
         return tuple(g for g in self.group if g.role == role)

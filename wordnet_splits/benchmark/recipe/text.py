@@ -105,7 +105,7 @@ def find_line(text: str, location: list[str | int]) -> int | None:
 
 
 def lines_below(text: str, table: str, key: str) -> list[int]:
-    """Return the 1-based line of ``key`` below each ``[[table]]``, that of the header where it has none.
+    """Return the 1-based line of ``key`` in each ``[[table]]``, or the header's line if the key is absent.
 
     One pass over the text, which may have a million lines and thousands of tables.
     """

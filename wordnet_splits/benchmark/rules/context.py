@@ -32,8 +32,8 @@ Measure = Literal[  # those of wordnet_splits.wordnet.similarity.pairs.MEASURES,
 
 @dataclass(frozen=True)
 class Operand:
-    """The classes that an operator refers to: those of an earlier group, a source, a publisher's split
-    (``split:SOURCE/SPLIT``) or a published list, or an array of ids."""
+    """The classes that an operator refers to, given as an earlier group, a source, a publisher's split
+    (``split:SOURCE/SPLIT``), a published list or an array of ids."""
 
     kind: Literal["group", "source", "split", "list", "ids"]
     name: str = ""
@@ -88,7 +88,7 @@ class KeywordOverlap(RuleTable):
     Attributes
     ----------
     with : an operand.
-    nodes : ``subtree`` lets a keyword reach only synsets of the operand's classes and what lies above them.
+    nodes : ``subtree`` lets a keyword reach only synsets of the operand's classes and their ancestors.
     match : ``token``: a word of a lemma is enough; ``lemma``: the keyword is the lemma.
     qualifiers : whether the text after ``/`` in a name (``church/outdoor``) makes keywords.
     compounds : ``split`` adds both parts of a compound (fishpond: fish, pond).
@@ -126,7 +126,7 @@ def _load_list(name: str) -> pa.Table:
 
 @dataclass
 class Context:
-    """The benchmark for which rules decide.
+    """The benchmark whose classes the rules judge, with everything that operators read.
 
     Parameters
     ----------
@@ -136,8 +136,8 @@ class Context:
     roles : role of each group, for sentences only.
     draw, seed : key of the draws.
     catalog, published : functions that load catalogs and published lists.
-    replaced_synsets : synsets under which candidates are judged instead of those of their catalog. Classes
-        of an operand keep the synsets of their catalog.
+    replaced_synsets : synsets of candidates that replace their catalog's. Classes of an operand keep the
+        synsets of their catalog.
     """
 
     taxonomy: Taxonomy
@@ -158,7 +158,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Classes of one source, to be judged by one operator after the other."""
+    """Candidate classes from a single source, which operators judge in sequence."""
 
     source: str
     class_ids: tuple[str, ...]
@@ -184,7 +184,7 @@ class Candidates:
         return self.source, class_id
 
     def wnids(self, class_id: str) -> tuple[str, ...]:
-        """Return the synsets under which a candidate is judged: those of its catalog unless replaced."""
+        """Return a candidate's synsets: its replaced synsets if it has any, else its catalog's."""
         replaced = self.context.replaced_synsets
         return (replaced and replaced.get((self.source, class_id))) or self.catalog[class_id].wnids
 
@@ -197,7 +197,7 @@ class Candidates:
         return sorted({wnid for class_id in self.class_ids for wnid in self.wnids(class_id)})
 
     def has_replaced_synsets(self, class_id: str) -> bool:
-        """Return whether a candidate is judged under other synsets than those of its catalog."""
+        """Return whether a candidate's catalog synsets are replaced."""
         return self.key(class_id) in self.context.replaced_synsets
 
     def classes(self, operand: Operand) -> tuple[Key, ...]:
@@ -247,7 +247,7 @@ class Candidates:
     def synsets(self, operand: Operand) -> ClassesBySynset:
         """Return the synsets of an operand's classes, as their catalogs have them, in the order of classes.
 
-        An array may hold wnids beside class ids of the group's own source; they are classes of the source
+        An array may mix wnids with class ids of the group's own source; each wnid is a class of the source
         `WORDNET`.
         """
         return self.by_synset(

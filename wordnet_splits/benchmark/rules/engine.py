@@ -61,10 +61,10 @@ def _evaluate(expression: Expression, candidates: Candidates) -> Verdicts:
 
 
 def _all(expression: Expression, candidates: Candidates) -> Verdicts:
-    """True of the classes of which every table is true.
+    """Accept the classes that every table accepts.
 
-    Accepted on the findings of all tables, refused on those of the first that refuses, undecided where a
-    table is and none refuses.
+    An accepted class keeps the findings of all tables; a refused class keeps the findings of the first table
+    that refuses it. A class is undecided if a table is undecided and no table refuses.
     """
     verdicts = _same_verdict(candidates, accepted=True)
     for part in expression.value:
@@ -79,10 +79,10 @@ def _all(expression: Expression, candidates: Candidates) -> Verdicts:
 
 
 def _any(expression: Expression, candidates: Candidates) -> Verdicts:
-    """True of the classes of which at least one table is true.
+    """Accept the classes that at least one table accepts.
 
-    Accepted on the findings of the first table that accepts, refused on those of all, undecided where a table
-    is and none accepts.
+    An accepted class keeps the findings of the first table that accepts it; a refused class keeps the
+    findings of all tables. A class is undecided if a table is undecided and no table accepts.
     """
     verdicts = _same_verdict(candidates, accepted=False)
     for part in expression.value:
@@ -101,10 +101,10 @@ def _not(expression: Expression, candidates: Candidates) -> Verdicts:
 
 
 def _clear_of(expression: Expression, candidates: Candidates) -> Verdicts:
-    """True of the classes neither whose synsets nor whose name come near a class of ``with``.
+    """Accept the classes whose synsets and whose name both stay clear of the classes of ``with``.
 
-    Short for ``not = { any = [...] }`` of ``overlaps`` (equal, above, below), ``below_parent_of`` and
-    ``keyword_overlap``, and the evidence is that of these operators.
+    Shorthand for ``not = { any = [...] }`` with the operators ``overlaps`` (equal, above, below),
+    ``below_parent_of`` and ``keyword_overlap``; these operators supply the evidence.
     """
     return _opposite(_any(expand_clear_of(expression), candidates))
 

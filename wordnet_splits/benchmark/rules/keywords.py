@@ -108,8 +108,8 @@ def matches(
 ) -> tuple[Match, ...]:
     """Return every (keyword, synset) pair of a class name: keywords in their order, lemmas sorted.
 
-    Parameters are those of `variants`; a keyword must equal a lemma (``match = "lemma"``)
-    or may also be a part of one (``"token"``).
+    Takes the parameters of `variants`. With ``match = "lemma"`` a keyword must equal a lemma; with
+    ``"token"`` it may also equal a part of a lemma.
     """
     index = lemma_index(taxonomy)
     options: dict[str, Any] = {"qualifiers": qualifiers, "compounds": compounds, "kinds": kinds}
@@ -190,7 +190,7 @@ def _index_of(taxonomy: Taxonomy) -> LemmaLookup:
 
 
 def _split_name(name: str) -> tuple[list[Words], list[Words]]:
-    """Return the words of each alternative of a name, and those of its qualifiers."""
+    """Return the words of each alternative of a name, and the words of each qualifier."""
     folded = re.sub(r"^\s*\d+\.", "", name.casefold().replace("’", "'"))
     alternatives, *qualifiers = folded.strip("/").split("/")
     names = map(_words, alternatives.split(","))
@@ -254,7 +254,7 @@ def _keywords_of(
 
 
 def _phrases(words: list[_Word]) -> Iterator[tuple[Words, str]]:
-    """Yield the name, then the name with one word varied, then with all its words in the singular.
+    """Yield the name, then its variants that change a single word, then the name with all words singular.
 
     Only the last word of a compound takes the plural (cup_cakes, not cups_cakes). A long form of several
     words is not split: its words are not words of the name.
@@ -325,8 +325,8 @@ def abbreviations() -> dict[str, str]:
 def inflected() -> dict[str, tuple[str, str]]:
     """Return inflect's forms of the words of the shipped catalogs: word -> (singular or "", plural).
 
-    They are stored because inflect takes a second to import, and so that no new version of it changes a
-    frozen class.
+    The forms are stored because inflect takes a second to import, and because a new version of inflect could
+    change a frozen class.
     """
     return {word: (singular, plural) for word, singular, plural in read_rows(DATA / "inflected.tsv")}
 

@@ -1,4 +1,4 @@
-"""Rules, and the refusals of a rule that takes no class, in words."""
+"""Describe rules in words, and why a rule refuses every class."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PARENTS_NAMED: Final = 5
 
 
 def rule_words(rule: Expression, source: str = "") -> str:
-    """Return the classes of which a rule is true, as one phrase.
+    """Return a phrase for the classes that a rule accepts.
 
     >>> from wordnet_splits.benchmark.recipe import load_recipe
     >>> rule_words(load_recipe("digits").group[1].classes, "digits")

@@ -1,4 +1,4 @@
-"""Operators of rules: how each judges classes, what it reads, its verdicts, and their evidence in words."""
+"""Registry of rule operators: functions that judge classes, inputs, verdicts, and evidence in words."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Via(NamedTuple):
 
     Parameters
     ----------
-    relation : what ``wnid`` is to this class: ``equal`` (its own synset), its ``ancestor`` or
+    relation : the relation of ``wnid`` to this class: ``equal`` (its own synset), its ``ancestor`` or
         ``descendant``, the parent it shares with a ``sibling``, the synset that a ``keyword`` of its name
         reaches; ``list``, ``threshold``, ``draw``; ``unrelated``, a synset that the rule names and
-        that is not related to this class; its own synset that has the ``name`` of the other class, or whose
-        ``gloss`` names that class; the other class's synset that is the ``whole`` or the ``part`` of this
-        class, or whose gloss names this class (``named-in-gloss``). The piece after a ``keyword`` is the
-        relation of the other class's synset to the synset reached.
+        that is not related to this class; this class's synset that has the other class's ``name``, or whose
+        ``gloss`` names the other class; the other class's synset that is the ``whole`` or the ``part`` of
+        this class, or whose gloss names this class (``named-in-gloss``). The piece after a ``keyword``
+        relates the other class's synset to the synset reached.
     wnid : the synset concerned.
     other_source, other_class : the class on the other side of the relation; a wnid that the recipe names
         directly is a class of the source ``wordnet``.
@@ -49,12 +49,12 @@ class Via(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """The outcome of one operator, or of the draw, for one class.
+    """The outcome of an operator or draw for a class.
 
     ``expression`` is the table of the operator, ``holds`` whether it is true of the class. ``words`` are
     details for the sentence that have no column in ``via`` (the keyword and its lemma, the number of
-    candidates). ``undecided``: the operator reads WordNet and the class has no synset, so that neither the
-    operator nor its opposite is known to be true.
+    candidates). ``undecided``: the operator reads WordNet and the class has no synset, so neither the
+    operator nor its opposite can be established.
     """
 
     expression: Expression
@@ -81,7 +81,7 @@ class Verdict(NamedTuple):
 
 
 Judge = Callable[["Expression", Candidates], dict[str, Finding]]
-"""Judges every candidate: class_id -> whether the operator is true of it, and by what evidence."""
+"""Function that judges every candidate: class_id -> finding, with whether the operator holds and evidence."""
 Wording = Callable[[Finding, "Names"], str]
 """Puts a finding into words."""
 
@@ -98,11 +98,11 @@ class Operator:
     ----------
     judge : the function that judges candidates.
     value : type of the value of its key, as of a field of a pydantic model.
-    meaning : what it is true of, in a few words.
+    meaning : a few words that describe the classes it accepts.
     wording : the function that puts its findings into words.
-    reads : what the operator depends on: the ``sense`` that a class is mapped to, the ``hierarchy``, the
-        similarity ``measure``, the version of ``wordnet``. An operator that reads any of them is asked only
-        about classes that have a synset.
+    reads : inputs of the operator: the ``sense`` that a class is mapped to, the ``hierarchy``, the
+        similarity ``measure``, the version of ``wordnet``. An operator with any such input judges only
+        classes that have a synset.
     clause : plural predicate about classes, with ``{}`` for the value, as in ``"lie at or below {}"``; if
         empty, `rules.words` writes the key and its meaning.
     """
@@ -143,7 +143,7 @@ def join_names(names: Sequence[str], last: str = "and") -> str:
 
 @dataclass(frozen=True)
 class Names:
-    """Names of the classes and synsets of one benchmark, as sentences use them.
+    """Names of a benchmark's classes and synsets, as sentences use them.
 
     ``subject`` is the class that is judged, ``subject_named`` whether the sentence has named it already.
     """
@@ -186,7 +186,7 @@ class Names:
         return self.others(operand, [via])
 
     def others(self, operand: Operand, vias: Sequence[Via]) -> str:
-        """Return the classes on the other side, the first three of them and their number."""
+        """Return the classes on the other side: the first three names and the total number."""
         keys = list(dict.fromkeys((str(v.other_source), str(v.other_class)) for v in vias))
         shown = join_names([self.of_class(key) for key in keys[:NAMED]])
         if keys[0][0] == WORDNET:
@@ -214,14 +214,14 @@ class Names:
 
 
 def sentence(verdict: Verdict, *, source: str, class_id: str, group: str, context: Context) -> str:
-    """Return a verdict as one sentence without a full stop.
+    """Return a verdict as a sentence without a full stop.
 
     Parameters
     ----------
     verdict : the decision of a rule about the class.
     source, class_id : the class.
     group : the group that takes or refuses it.
-    context : the benchmark; its ``roles`` let the sentence say "ID class".
+    context : the benchmark; its ``roles`` turn "class" into "ID class" in the sentence.
     """
     parts = [
         _word(finding, Names((source, class_id), context, subject_named=n > 0))

@@ -1,7 +1,7 @@
 """The syntax of ``classes = { ... }`` in a recipe: operands, operators, draws.
 
-One inline table holds one operator (``all``, ``any`` and ``not`` hold further tables); ``draw`` and
-``within`` are beside the outermost operator and apply last. See `rules.operators` for what operators do.
+An inline table holds a single operator (``all``, ``any`` and ``not`` hold further tables). ``draw`` and
+``within`` go next to the outermost operator and apply last. `rules.operators` documents the operators.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Expression(OperatorFields):
 
     Attributes
     ----------
-    senses : with ``overlaps``: ``any`` noun synset of a class's name, or those of its catalog.
+    senses : with ``overlaps``: ``any`` noun synset of a class's name, or the synsets of its ``catalog``.
     relation : with ``overlaps``: the relations of a class to the operand's that count; ``kin`` counts the
         relations of `thresholds`, which distinguish a class from a synset wider than its name.
     """
@@ -76,7 +76,7 @@ class Expression(OperatorFields):
         return True
 
     def text(self) -> str:
-        """Return the rule as one line in the recipe's syntax."""
+        """Return the rule as a line in the recipe's syntax."""
         return rule_text(self)
 
     @cached_property
@@ -124,7 +124,7 @@ FIELDS = {
 """Key of each operator and combination -> its field."""
 
 MEANINGS = {name: str(Expression.model_fields[field].description) for name, field in FIELDS.items()}
-"""What each operator is true of, in a few words."""
+"""Short description of the classes that each operator accepts, by key."""
 
 
 def expand_clear_of(expression: Expression) -> Expression:
@@ -175,7 +175,7 @@ def known_keys(model: type[BaseModel]) -> tuple[str, ...]:
 
 
 def rule_text(rule: BaseModel) -> str:
-    """Return a rule as one line in the recipe's syntax, without the keys that the recipe leaves out."""
+    """Return a rule as a line in the recipe's syntax, without the keys that the recipe leaves out."""
     pairs = []
     for name, field in type(rule).model_fields.items():
         value = getattr(rule, name)

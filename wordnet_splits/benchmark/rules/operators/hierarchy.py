@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 StepUp = tuple[int, str]
 """Edges up to a synset, and its wnid; sorted, the nearest is first, ties to the smaller wnid."""
 Evidence = Iterable[Via]
-"""Evidence of an operator for a class, the nearest first; empty where the operator is not true of it."""
+"""Evidence of an operator for a class, nearest first; empty if the operator is false for the class."""
 WHOLE, PART = "whole", "part"
 OVERLAPS = {
     "equal": (EQUAL,),
@@ -65,7 +65,7 @@ def _subtree_wording(finding: Finding, names: Names) -> str:
     clause="lie at or below {}",
 )
 def subtree(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of the classes at or below any synset of the operand."""
+    """Accept the classes at or below any synset of the operand."""
     roots = candidates.synsets(expression.value)
 
     def evidence(class_id: str) -> Evidence:
@@ -96,9 +96,9 @@ def _below_one_wording(finding: Finding, names: Names) -> str:
     clause="lie at or below exactly one synset of {}",
 )
 def below_one(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of the classes at or below exactly one synset of the operand (Ren et al. 2018: categories).
+    """Accept the classes at or below exactly one synset of the operand (Ren et al. 2018: categories).
 
-    The evidence is that synset; of a class below several all of them, the nearest first.
+    The evidence is that synset; a class below several synsets has all as evidence, nearest first.
     """
     roots = candidates.synsets(expression.value)
 
@@ -131,7 +131,7 @@ def _shares_parent_with_wording(finding: Finding, names: Names) -> str:
     clause="share a direct hypernym with {}",
 )
 def shares_parent_with(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of the classes that have a direct hypernym in common with another class of the operand."""
+    """Accept the classes that have a direct hypernym in common with another class of the operand."""
     graph = candidates.context.graph
     synsets = candidates.synsets(expression.value)
     parents = parents_of(synsets, graph)
@@ -167,7 +167,7 @@ def _below_parent_of_wording(finding: Finding, names: Names) -> str:
     clause="lie at or below a direct hypernym of {}",
 )
 def below_parent_of(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of the classes at or below any direct hypernym of a class of the operand.
+    """Accept the classes at or below any direct hypernym of a class of the operand.
 
     This is the rule for near candidates of Kim et al. (2023), section 3.2. It is true of the operand's
     classes themselves, too, which their own group has taken before.
@@ -211,12 +211,12 @@ def _overlaps_wording(finding: Finding, names: Names) -> str:
     clause="equal, or lie above or below, {}",
 )
 def overlaps(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of the classes whose synset equals, lies below or lies above a synset of an operand's class.
+    """Accept the classes with a synset equal to, below or above a synset of an operand's class.
 
-    With ``senses = "any"`` the synsets of an operand's class are all noun senses of its name, as NLTK's
-    ``synsets(name)`` returns them; with ``"catalog"``, the default, those of its catalog. ``relation`` is
-    ``self-or-below`` by default. ``kin`` counts the relations of `thresholds` and `audit_classes`; the other
-    values do not distinguish a class from a synset wider than its name. Follows the full graph.
+    ``senses = "any"`` compares with all noun senses of the name of an operand's class, as NLTK's
+    ``synsets(name)`` returns them; ``"catalog"``, the default, with the synsets in its catalog. ``relation``
+    is ``self-or-below`` by default. ``kin`` counts the relations of `thresholds` and `audit_classes`; the
+    other values do not distinguish a class from a synset wider than its name. Follows the full graph.
     """
     operand: Operand = expression.value
     if expression.senses == "any":
@@ -267,10 +267,10 @@ def _part_whole_with_wording(finding: Finding, names: Names) -> str:
     clause="are a part, member or substance of {}, or have it as one",
 )
 def part_whole_with(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of the classes that are part, member or substance of one of the operand, or have one as theirs.
+    """Accept the classes with a part, member or substance relation to a class of the operand, either way.
 
-    A pointer counts between the other class's own synset and the candidate's or one above it: a four-poster
-    is a bed, and a bed is part of a bedroom. Follows the full graph.
+    A pointer counts between the other class's own synset and the candidate's synset or an ancestor: a
+    four-poster is a bed, and a bed is part of a bedroom. Follows the full graph.
     """
     taxonomy = candidates.taxonomy
     synsets = candidates.synsets(expression.value)

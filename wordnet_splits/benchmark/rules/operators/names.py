@@ -72,7 +72,7 @@ def _keyword_overlap_wording(finding: Finding, names: Names) -> str:
     clause="have a keyword in their name that reaches {} or its relatives",
 )
 def keyword_overlap(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of the classes with a keyword that reaches a class of the operand or a relative of one.
+    """Accept the classes with a keyword that reaches an operand's class or its relative.
 
     A synset reached counts when it (i) is the synset of a class of ``with``, (ii) has one as a sibling, or
     (iii) has one as an ancestor or a descendant. ``nodes = "subtree"`` lets a keyword reach only the
@@ -97,7 +97,7 @@ def keyword_overlap(expression: Expression, candidates: Candidates) -> dict[str,
 
 @dataclass(frozen=True)
 class Relative:
-    """A class related to a synset: by which relation, through which synset, how many edges away."""
+    """A class related to a synset: the relation, the synset that connects them, and the edges between."""
 
     relation: str
     wnid: str
@@ -186,7 +186,7 @@ def _shares_name_with_wording(finding: Finding, names: Names) -> str:
     clause="have a synset with the name of {} among its words",
 )
 def shares_name_with(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of the classes one of whose synsets has a lemma equal to the name of a class of the operand.
+    """Accept the classes with a synset that has the name of a class of the operand as a lemma.
 
     Labels are compared, not senses. Case, hyphens and the qualifier after ``/`` in a name are ignored.
     """
@@ -235,7 +235,7 @@ def _gloss_mentions_wording(finding: Finding, names: Names) -> str:
     clause="are mentioned in the definition of {}, or mention it in theirs",
 )
 def gloss_mentions(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of the classes whose definition names a class of the operand, or is named in that class's.
+    """Accept the classes whose definition names a class of the operand, or is named in that class's.
 
     A class is named by the lemmas of its synsets and by its name without the qualifier after ``/``; the last
     word may be in the plural. Only the first definition of a gloss counts, not further ones or examples.

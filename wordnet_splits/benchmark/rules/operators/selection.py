@@ -94,7 +94,7 @@ def _listed_wording(finding: Finding, names: Names) -> str:
     "listed", value=OperandField, meaning="the classes named", reads=NOTHING, wording=_listed_wording
 )
 def listed(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of the classes that the operand names.
+    """Accept the classes that the operand names.
 
     A class of another source counts by its class_id: within the ImageNet family that is the wnid.
     """
@@ -122,7 +122,7 @@ def _rest_wording(finding: Finding, names: Names) -> str:
     clause="are in no earlier set",
 )
 def rest(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of every class that no earlier group has taken."""
+    """Accept every class that no earlier group has taken."""
     groups = candidates.context.groups.items()
     earlier = tuple(name for name, keys in groups if any(source == candidates.source for source, _ in keys))
     return {c: Finding(expression, True, words=earlier) for c in candidates.class_ids}
@@ -153,10 +153,10 @@ def _slice_wording(finding: Finding, names: Names) -> str:
     wording=_slice_wording,
 )
 def slice_(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of some of the classes strictly below each root, by their position in the sorted whole catalog.
+    """Accept some of the classes strictly below each root, by their position in the sorted whole catalog.
 
-    Positions count from 0 over the whole catalog, including classes of earlier groups, so that slices of one
-    set of roots fit together. The first half of n classes is floor(n/2) (Palechor et al. 2023, section 3).
+    Positions count from 0 over the whole catalog, including classes of earlier groups, so that slices of the
+    same roots fit together. The first half of n classes is floor(n/2) (Palechor et al. 2023, section 3).
     """
     rule: Slice = expression.value
     replaced = [c for c in candidates.class_ids if candidates.has_replaced_synsets(c)]
@@ -228,7 +228,7 @@ def _siblings_wording(finding: Finding, names: Names) -> str:
     wording=_siblings_wording,
 )
 def siblings(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of the classes in one half of their family (Noda et al. 2025: halves of siblings).
+    """Accept the classes in one half of their family (Noda et al. 2025: halves of siblings).
 
     A family is the classes of the same parents in the hierarchy that the recipe names; families come in the
     order of their first classes, the classes of each in the order of the source. As with `slice`, they
@@ -278,7 +278,7 @@ class HeldOut(RuleTable):
     of : an operand: the classes that are divided.
     unit : ``subtrees`` holds out all classes below a node together, ``leaves`` single classes.
     classes : the greatest number of classes to hold out.
-    largest : the greatest number of classes of one subtree.
+    largest : the greatest number of classes in a subtree.
     """
 
     of: OperandField
@@ -308,12 +308,12 @@ def _held_out_wording(finding: Finding, names: Names) -> str:
     wording=_held_out_wording,
 )
 def held_out(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of classes drawn to be held out of an operand, so that each has a relative that stays.
+    """Accept classes drawn to be held out of an operand, so that each has a relative that stays.
 
-    Units (leaves, or nodes of 2 to ``largest`` classes) are considered in the order of the draw. One is held
-    out if it shares no class with those before it, fits into ``classes``, has no class that lies above or
-    below one outside the unit, and leaves a class to every family: the smallest node above a unit that
-    covers more classes than the unit.
+    Units (leaves, or nodes of 2 to ``largest`` classes) are considered in the order of the draw. A unit is
+    held out if it shares no class with earlier units, fits into ``classes``, has no class above or below a
+    class outside the unit, and leaves a class to every family. A unit's family is the smallest node above
+    the unit that covers more classes than the unit.
     """
     rule: HeldOut = expression.value
     graph, context = candidates.context.graph, candidates.context

@@ -59,11 +59,11 @@ def _similarity_wording(finding: Finding, names: Names) -> str:
     wording=_similarity_wording,
 )
 def similarity(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """True of the classes whose nearest other class of the operand is alike enough, or unlike enough.
+    """Accept the classes whose similarity to the nearest other class of the operand is within a bound.
 
-    The value of a class is the greatest over all pairs of its synsets with those of the operand's other
-    classes (for ``distance`` the smallest). ``above = t`` means value >= t, ``below = t`` value < t. Neither
-    is true of a class without synsets. Follows the full graph.
+    The value of a class is the greatest similarity over all pairs of its synsets with synsets of the
+    operand's other classes (for ``distance``, the smallest distance). ``above = t`` means value >= t,
+    ``below = t`` means value < t. Neither holds for a class without synsets. Follows the full graph.
     """
     bounds: SimilarityBound = expression.value
     targets = [(wnid, key) for wnid, keys in candidates.synsets(bounds.to).items() for key in keys]
