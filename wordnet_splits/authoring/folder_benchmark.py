@@ -67,14 +67,14 @@ class Step(Jsonable):
 
 @dataclass(frozen=True)
 class FolderBenchmark(Jsonable):
-    """A benchmark made from a folder, or the state in which its making stopped.
+    """A benchmark made from a folder, or the steps completed before an early stop.
 
     Attributes
     ----------
-    unsure : ids of classes whose synsets nobody confirmed; without ``accept`` the making stops for them.
-    threshold : the chosen threshold, with sizes and margins; None if the making stopped before.
-    verified : whether the build agrees with its rules and pictures; None if the making stopped before.
-    page : the first page of the site; None if the making stopped before.
+    unsure : ids of classes with unconfirmed synsets; without ``accept`` any such class stops the run.
+    threshold : the chosen threshold, with sizes and margins; None after an earlier stop.
+    verified : whether the build agrees with its rules and images; None after an earlier stop.
+    page : the first page of the site; None after an earlier stop.
     """
 
     name: str
@@ -139,15 +139,16 @@ def make_benchmark(
     ask : function that asks a person about an unsure class, as of `make_catalog`.
     language, ids : the language of the class names, and a table of identifiers, as of `make_catalog`.
     roots : folder of the source of the ID classes, if it is at hand.
-    declared : file that declares the dataset if none lies in ``folder``: a ``dataset.toml``, or a recipe with
-        ``[[source]]``. It is copied to ``out``, with its catalog and inventory if there are any.
+    declared : file that declares the dataset if ``folder`` does not contain one: a ``dataset.toml``, or a
+        recipe with ``[[source]]``. It is copied to ``out``, with its catalog and inventory if there are any.
     report : function that receives each line on the progress of the steps.
 
     Raises
     ------
-    SourceError, DataError : there are no classes, none has a synset, or no threshold gives near and far ones.
+    SourceError, DataError : the dataset lacks classes, every class lacks a synset, or every threshold leaves
+        the near or the far group empty.
     TaxonomyError, MissingPackageError : the language cannot be read.
-    UnknownNameError : there is no such source or class.
+    UnknownNameError : the source or class does not exist.
     OutputError : ``out`` is below ``folder``, another recipe is there, or a file cannot be written.
     """
     folder, out, steps = Path(folder), Path(out), _Steps(report)
@@ -324,7 +325,7 @@ def _catalog(
 
 
 def _shared(classes: Sequence[Sequence[str]]) -> list[str]:
-    """Return the line on classes with the same synset, such as those of several domains."""
+    """Return the line on classes with the same synset, such as a class that occurs in several domains."""
     if not classes:
         return []
     example = ", ".join(classes[0][:SHOWN_PROBLEMS]) + ", ..." * (len(classes[0]) > SHOWN_PROBLEMS)
@@ -373,7 +374,7 @@ def _known_source(known: str, of: str | None, dataset: str) -> tuple[Path | None
 
 @dataclass(frozen=True)
 class _KnownClasses:
-    """The ID classes: a source, those of it that are meant (all if none), and the file that lists them."""
+    """The ID classes: a source, the selected classes (empty for all), and the file that lists them."""
 
     source: str
     classes: tuple[str, ...]
@@ -411,7 +412,7 @@ class _KnownClasses:
 
 
 def _no_threshold(counts: Thresholds, dataset: Declaration) -> DataError:
-    """Return the error for classes of which no threshold makes some near and others far."""
+    """Return the error for classes that no threshold divides into near and far."""
     rows = counts.rows()
     kin = sum(row["relation"] is not None for row in rows)
     unmapped = sum(row["value"] is None for row in rows)

@@ -48,13 +48,13 @@ def make_inventory(
     Parameters
     ----------
     roots : folder of its files; by default from the environment or ``roots.toml``.
-    declared : file that declares it if it is not declared beside the data: a ``dataset.toml``, or a recipe
+    declared : file that declares the dataset if the data's folder does not: a ``dataset.toml``, or a recipe
         with ``[[source]]``.
     workers : processes that read images.
 
     Raises
     ------
-    UnknownNameError : there is no such source.
+    UnknownNameError : the source does not exist.
     SourceError : it is shipped, has no root, or differs from the counts of its catalog.
     MissingImageError : an image cannot be opened; inventories are always complete.
     OutputError : another inventory is frozen there, or it cannot be written.

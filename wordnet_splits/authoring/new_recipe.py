@@ -53,7 +53,7 @@ class NewRecipe:
     ----------
     evidence : evidence and margin of the classes nearest to and farthest from ID, of each group that is not
         ID.
-    overlaps : sentences on what groups share, and on what was dropped for it.
+    overlaps : sentences on classes that groups share, and on classes dropped for that reason.
     left_out : sentences on classes with a synset that no group takes, by reason.
     notes : sentences on users' datasets that the recipe cannot declare, and on classes left out because they
         have no synset.
@@ -84,18 +84,18 @@ def new_recipe(
     roots: Roots | None = None,
     resume: bool = False,
 ) -> NewRecipe:
-    """Write a recipe with comments, and build it without any picture.
+    """Write a recipe with comments, and build it without reading images.
 
     Parameters
     ----------
-    known, near, far, external : ``SOURCE``, ``SOURCE:CLASS,CLASS``, ``SOURCE:N`` to draw N classes; but for
-        ``known``, ``SOURCE:MEASURE=VALUE`` or ``SOURCE:MEASURE=VALUE,N`` to go by a threshold.
-    roots : folders where users' datasets are declared; no picture is read.
+    known, near, far, external : ``SOURCE``, ``SOURCE:CLASS,CLASS``, ``SOURCE:N`` to draw N classes; except in
+        ``known``, ``SOURCE:MEASURE=VALUE`` or ``SOURCE:MEASURE=VALUE,N`` to select by a threshold.
+    roots : folders where users' datasets are declared; images are not read.
     resume : accept an existing file that has exactly the text that would be written.
 
     Raises
     ------
-    UnknownNameError : there is no such source or class.
+    UnknownNameError : the source or class does not exist.
     RecipeError : an invalid name, or a group without classes; nothing is written.
     OutputError : the file exists already (with ``resume``: and differs), or cannot be written.
     """
@@ -211,7 +211,7 @@ def _evidence(classes: pa.Table, recipe: Recipe, taxonomy: Taxonomy) -> list[dic
 
 
 def _left_out(membership: Membership) -> list[str]:
-    """Return a sentence for each reason for which no group takes classes with a synset, with an example."""
+    """Return a sentence, with an example, for each reason why classes with a synset are in no group."""
     assert membership.context is not None
     settled = {key for _, key in membership.verdicts} | membership.removed.keys()
     by_reason: dict[tuple[tuple[str, ...], str], list[tuple[Key, str]]] = {}
@@ -233,7 +233,7 @@ def _left_out(membership: Membership) -> list[str]:
 
 
 def _reason(refusal: tuple[Group, Verdict]) -> tuple[str, tuple[Group, Verdict]]:
-    """Return the reason of a refusal, by what its last finding is, and the refusal."""
+    """Return the reason for a refusal, from the last finding of its verdict, and the refusal."""
     finding = refusal[1].findings[-1]
     is_draw = bool(finding.via) and finding.via[0].relation == "draw"
     operator = "draw" if is_draw else finding.expression.operator

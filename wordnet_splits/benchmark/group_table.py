@@ -20,9 +20,9 @@ COUNTS = ("published", "ours")
 
 
 def print_groups(benchmarks: Sequence[tuple[str, Sequence[GroupRow], Sequence[str] | None]]) -> None:
-    """Print the groups of benchmarks as one table, then why published and our counts differ.
+    """Print a table of the groups of benchmarks, then the reasons why published and our counts differ.
 
-    Each benchmark is its name, its groups and, after `verify`, what was compared of each group.
+    Each benchmark is given by its name, its groups and, after `verify`, the comparison made for each group.
     """
     rows = []
     notes: dict[str, str] = {}
@@ -53,7 +53,7 @@ def group_row(benchmark: str, group: GroupRow, status: str) -> tuple[object, ...
 
 
 def _reasons(groups: Sequence[GroupRow]) -> dict[tuple[str, str], list[str]]:
-    """Return the splits that await a source or lack images, by (group, reason)."""
+    """Return the splits without a source or with missing images, by (group, reason)."""
     splits: dict[tuple[str, str], list[str]] = {}
     for g in groups:
         if g.reason:

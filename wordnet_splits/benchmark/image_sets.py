@@ -9,7 +9,7 @@
                       path without extension), or Parquet files with a column of images
 ====================  ===================================================================================
 
-Without a group or split, the set contains all of them.
+Without a group or split, the set contains all groups or all splits.
 """
 
 from __future__ import annotations

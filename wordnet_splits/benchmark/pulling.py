@@ -36,7 +36,7 @@ class Store(Protocol):
         """Return a place in it as an error names it."""
 
     def resolve(self, revision: str) -> str | None:
-        """Return what identifies the files at a revision, None where there is no such."""
+        """Return the identifier of the files at a revision, None if the revision does not exist."""
 
     def tags(self) -> dict[str, str]:
         """Return the commit of each tag."""
@@ -97,14 +97,14 @@ def pull(
     out: Path | None = None,
     progress: Progress | None = None,
 ) -> Pulled:
-    """Download published benchmarks; only those that verify get to ``out``.
+    """Download published benchmarks, verify them, and move those without problems to ``out``.
 
     After an interruption the same call continues with the files that were received.
 
     Parameters
     ----------
-    address : a repository or a folder, or one benchmark of it.
-    store : its files; by default those of the repository of the Hub.
+    address : a repository or a folder, or a benchmark in a repository or folder.
+    store : the files to download; by default the files of the Hub repository.
     verify : returns the problems of a received manifest, which is refused for the first one, as
         `wordnet_splits.benchmark.checks.verify.verify_received` does.
     out : folder for the benchmarks; by default one in the user's cache, by repository and revision.
@@ -152,7 +152,7 @@ def _record(folder: Path, address: Address | FolderAddress, commit: str, reposit
 
     Raises
     ------
-    HubError : the folder is of another repository, or a tag points elsewhere than when it was pulled.
+    HubError : the folder was pulled from another repository, or a tag has moved to another commit since.
     """
     if not (folder / RECORD).is_file():
         return {}
@@ -238,6 +238,6 @@ def _check(manifest: Manifest, name: str, where: str, verify: Verify) -> None:
 
 
 def _is_shipped(manifest: Manifest) -> bool:
-    """Say whether a benchmark of the same name and version is shipped with this program."""
+    """Return whether a benchmark of the same name and version is shipped with this program."""
     shipped = shipped_data(manifest.name)
     return shipped is not None and shipped.version == manifest.version

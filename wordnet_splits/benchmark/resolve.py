@@ -1,8 +1,9 @@
 """Names, paths and addresses of benchmarks, resolved to a `Manifest` or a `Recipe`.
 
-A name is that of a frozen benchmark, in the first of these folders that has it: the folder given, the one in
-``WORDNET_SPLITS_MANIFESTS``, the checkout, the installed package; ``mine@v1`` is an earlier version of it. An
-address on the Hub (``hf://datasets/ORG/NAME@v1/BENCHMARK``) is pulled and verified on first use.
+A name refers to a frozen benchmark and is looked up in the given folder, the folder in
+``WORDNET_SPLITS_MANIFESTS``, the checkout and the installed package, in this order. ``mine@v1`` refers to an
+earlier version of ``mine``. An address on the Hub (``hf://datasets/ORG/NAME@v1/BENCHMARK``) is pulled and
+verified on first use.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ HUB = "hf://"
 
 
 def is_path(name: str | Path) -> bool:
-    """Say whether a benchmark is given as a path, ``./digits`` or ``build/mine``; ``digits`` is a name."""
+    """Return whether a benchmark is given as a path, ``./digits`` or ``build/mine``; ``digits`` is a name."""
     text = str(name)
     return isinstance(name, Path) or "/" in text or os.sep in text or text in (".", "..")
 
@@ -67,8 +68,8 @@ def find_manifest(name: str | Path, manifests: Path | None = None) -> Path:
 def _pulled_folder(text: str) -> Path:
     """Return the folder of the benchmark at an address, which is pulled on first use.
 
-    A benchmark pulled from a tag needs no connection; one from a branch stays at the commit it was pulled at
-    until ``wordnet-splits hub pull`` is run again.
+    A benchmark pulled from a tag is read without a connection. A benchmark pulled from a branch keeps its
+    commit until ``wordnet-splits hub pull`` is run again.
     """
     from wordnet_splits.remote.address import SCHEME, parse_address
 
@@ -106,7 +107,7 @@ def load_manifest(
 
     Parameters
     ----------
-    check : what is compared with the fingerprints, as in `read_manifest`.
+    check : tables to compare with their fingerprints, as in `read_manifest`.
     as_shipped : with ``check="all"``, refuse a manifest with the name and version of a shipped benchmark and
         other content.
     older : also read a manifest that was frozen before evaluations had a fingerprint.
@@ -114,9 +115,9 @@ def load_manifest(
     Raises
     ------
     UnknownNameError : no such manifest; near names are offered.
-    ManifestError : a file is absent or malformed, a table is not the one that was fingerprinted, or
-        ``as_shipped``.
-    HubError : it is not pulled yet, and cannot be now.
+    ManifestError : a file is absent or malformed, a table differs from its fingerprint, or ``as_shipped``
+        refuses the manifest.
+    HubError : the benchmark is not pulled yet, and cannot be pulled now.
     """
     if isinstance(benchmark, Manifest):
         return benchmark
@@ -162,7 +163,7 @@ def declarations_of(
 ) -> dict[str, Declaration]:
     """Return the datasets that recipes declare or manifests carry, without further checks of these.
 
-    Parameters are those of `find_recipe`; a name without a benchmark has no declarations.
+    Takes the parameters of `find_recipe`; a name without a benchmark has no declarations.
 
     Raises
     ------
@@ -186,14 +187,14 @@ def _declarations_of(
 
 
 def _names_recipe(benchmark: Recipe | Manifest | str | Path) -> bool:
-    """Say whether `load_recipe` takes it: a recipe, a manifest, a TOML file or a shipped name."""
+    """Return whether `load_recipe` accepts it: a recipe, a manifest, a TOML file or a shipped name."""
     if isinstance(benchmark, Recipe | Manifest) or str(benchmark).endswith(".toml"):
         return True
     return benchmark in (*recipe_names(), *class_set_names())
 
 
 def has_manifest(name: str | Path, manifests: Path | None) -> bool:
-    """Say whether a benchmark is frozen under this name, lies at this path, or is at this address."""
+    """Return whether a frozen benchmark has this name, path or address."""
     if is_path(name):
         return str(name).startswith(HUB) or (Path(name) / "manifest.json").is_file()
     return frozen_folder(str(name), manifests) is not None

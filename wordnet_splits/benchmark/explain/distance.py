@@ -52,7 +52,7 @@ class Distances(Jsonable, Tabular):
     Attributes
     ----------
     near_against_far : measure -> AUROC of near against far classes by nearness to ID: 1 if every near class
-        is nearer than every far one, NaN if there are no near or no far classes.
+        is nearer than every far one, NaN without near or without far classes.
     inversions : far sets with classes nearer than the median of a near set of the same source.
     """
 

@@ -1,4 +1,4 @@
-"""Explain the roles of classes: evidence, margin, path to the nearest ID class, and roles elsewhere."""
+"""Explain class roles: evidence, margin, path to the nearest ID class, and roles in other benchmarks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ROLES = ("id", "csid", "near", "far", "external", "excluded")
 
 @dataclass(frozen=True)
 class Explanation(Tabular):
-    """The classes of one name, or of a whole benchmark, with their evidence.
+    """The classes that match a name, or all classes of a benchmark, with their evidence.
 
     ``classes`` are rows of the class table with more keys, see `explain_class` and `explain_benchmark`.
     """
@@ -166,7 +166,7 @@ def manifest_of(benchmark: Recipe | Manifest | str | Path, manifests: Path | Non
 
 
 def find_class(manifest: Manifest, class_name: str, taxonomy: Taxonomy) -> list[TableRow]:
-    """Return the rows of the class table that a class_id, a name or a synset stands for, by role."""
+    """Return the rows of the class table that match a class_id, a name or a synset, ordered by role."""
     rows: list[TableRow] = manifest.classes.to_pylist()
     sources = {r["source"] for r in rows}
     source, colon, rest = class_name.partition(":")
@@ -311,7 +311,7 @@ def margin(row: TableRow, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> Mar
 
 
 def _refuses_kin(rule: Expression) -> bool:
-    """Say whether a rule combines its bound with ``{ not = { overlaps = ... } }``."""
+    """Return whether a rule combines its bound with ``{ not = { overlaps = ... } }``."""
     return rule.operator == "all" and any(
         part.operator == "not" and part.value.operator == "overlaps" for part in rule.value
     )

@@ -38,7 +38,7 @@ class Packed:
     ----------
     store : the store with all its parts.
     missing : one problem for each image left out.
-    missing_of : number of them in each (split, group) of this run, including parts without a root.
+    missing_of : number of missing images in each (split, group) of this run, including parts without a root.
     awaiting : "group split" of the parts whose images are not known yet.
     """
 
@@ -72,7 +72,7 @@ def pack(
     Parameters
     ----------
     roots : folder of each source.
-    groups, splits : pack only these; all of them when empty.
+    groups, splits : groups and splits to pack; everything if empty.
     allow_missing : leave out images that a root lacks, or cannot give, instead of raising.
     workers : processes that read, decode and resize.
 

@@ -1,4 +1,4 @@
-"""The images of one part of a packed store, memory-mapped and checked by row."""
+"""Images in a part of a packed store, memory-mapped and checked by row."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class PartEntry(StrictModel):
     rows : number of packed images; ``missing`` more are left out.
     bytes : size of the .bin file.
     images : the manifest's fingerprint of the part, whose order is the store's.
-    pixels : the manifest's fingerprint of its pixels, None if it did not know all of them.
-    files : in that case a hash of the sizes and times of the root's files.
+    pixels : the manifest's fingerprint of its pixels, None if the manifest lacks the digest of an image.
+    files : without ``pixels``, a hash of the sizes and times of the root's files.
     spec : id of the resize spec in views other than raw.
     sha256, index_sha256 : of the two files.
     """
@@ -93,7 +93,7 @@ crc_of: Callable[[bytes | memoryview, int], int] = zlib.crc32
 
 
 class PackedImages(PartImages):
-    """The images of one part of a packed store; rows are positions among the packed images.
+    """Images in a part of a packed store; rows are positions among the packed images.
 
     Each process maps the files when an image is first read.
 
@@ -182,17 +182,17 @@ class PackedImages(PartImages):
         return data, file_extension(data)
 
     def raw(self, row: int) -> bytes:
-        """Return the packed bytes of one image; DataError if they do not match the checksum."""
+        """Return the packed bytes of an image; DataError if they do not match the checksum."""
         self._check(np.array([row]))
         start, length = int(self._offsets[row]), int(self._lengths[row])
         return self._map[start : start + length]
 
     def image_id(self, row: int) -> str:
-        """Return the id of one image."""
+        """Return the id of an image."""
         return str(self.ids[row].as_py())
 
     def damaged(self, rows: RowNumbers | None = None) -> list[int]:
-        """Return those of some rows, or of all, whose bytes do not match their checksum."""
+        """Return the rows, among those given or among all, whose bytes do not match their checksum."""
         rows = np.arange(self.entry.rows) if rows is None else rows
         starts = self._offsets[rows]
         stops = starts + self._lengths[rows]
@@ -203,7 +203,7 @@ class PackedImages(PartImages):
         return wrong
 
     def check_index(self) -> None:
-        """Raise SourceError if the index was altered; all of it is read."""
+        """Read the whole index; raise SourceError if it was altered."""
         if sha256_of(self._index, largest=LARGEST_INDEX, error=SourceError) != self.entry.index_sha256:
             raise SourceError("the index has another SHA-256", where=str(self._index), hint=REPACK)
 

@@ -140,7 +140,7 @@ class _OtherShapeError(Exception):
 
 
 def _write_index(path: Path, task: PartTask, columns: tuple[array[int], ...]) -> None:
-    """Write the index, row, offset, length and CRC of each packed image, as one record batch."""
+    """Write the index (id, row, offset, length and CRC of each packed image) in a single record batch."""
     numbers = [pa.array(np.frombuffer(column, column.typecode)) for column in columns]
     ids = pa.concat_arrays([pa.array([], pa.string()), *task.table["image_id"].chunks])
     arrays = [ids.take(numbers[0]), *numbers]
@@ -154,7 +154,7 @@ def _write_index(path: Path, task: PartTask, columns: tuple[array[int], ...]) ->
 OTHER_SHAPE = "other-shape"
 
 Outcome = bytes | tuple[str, str]
-"""The packed bytes of one image, or the kind of problem and its detail."""
+"""The packed bytes of an image, or the kind of problem and its detail."""
 
 
 def _describe(job: Job) -> str:

@@ -1,7 +1,7 @@
-"""Images of one part of a manifest, read from a raw root: checked, decoded, and in the part's view.
+"""Images in a part of a manifest, read from a raw root: checked, decoded, and in the part's view.
 
-A part is the images of one (split, group). Raw and packed images are both read through `PartImages`, whose
-rows are positions in the part's image table.
+A part holds the images of a (split, group) pair. Raw and packed images are both read through `PartImages`,
+whose rows are positions in the part's image table.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ IMAGES_PER_READ = 32  # encoded files in memory; photographs are decoded one by 
 
 
 class PartImages(ABC):
-    """The images of one (split, group), by row of its image table; picklable, safe to fork."""
+    """The images of a (split, group), by row of its image table; picklable, safe to fork."""
 
     @abstractmethod
     def image_id(self, row: int) -> str:
-        """Return the id of one image."""
+        """Return the id of an image."""
 
     @abstractmethod
     def pictures(self, rows: RowNumbers) -> Iterator[Image.Image]:
-        """Yield some images, RGB, in the order of ``rows``; few of them are in memory at a time.
+        """Yield RGB images in the order of ``rows``, with few images in memory at a time.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class RawImages(PartImages):
         return len(self._ids)
 
     def image_id(self, row: int) -> str:
-        """Return the id of one image."""
+        """Return the id of an image."""
         return str(self._ids[row].as_py())
 
     def pictures(self, rows: RowNumbers) -> Iterator[Image.Image]:
@@ -215,7 +215,7 @@ def check_selection(manifest: Manifest, groups: Collection[str], splits: Collect
 
 
 def is_selected(part: Part, groups: Collection[str], splits: Collection[str]) -> bool:
-    """Return whether a (split, group) is one of some groups and splits; none given stand for all."""
+    """Return whether a (split, group) is among the given groups and splits; an empty argument selects all."""
     return (not splits or part[0] in splits) and (not groups or part[1] in groups)
 
 
@@ -246,7 +246,7 @@ def present(source: Source, ids: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.b
 
 
 def stack(arrays: Sequence[Pixels], ids: Sequence[str]) -> Pixels:
-    """Return (h, w, 3) arrays as one (n, 3, h, w); DataError names two images whose sizes differ."""
+    """Stack (h, w, 3) arrays into an (n, 3, h, w) array; DataError names two images whose sizes differ."""
     if not arrays:
         return np.empty((0, 3, 0, 0), np.uint8)
     for array, image_id in zip(arrays, ids, strict=True):
@@ -288,7 +288,7 @@ class ResizedImages(PartImages):
 
     Parameters
     ----------
-    output : the opened folder, whose spec is that of the part's view.
+    output : the opened folder, with the same resize spec as the part's view.
     source : the source of all the images.
     ids : image_id of every row.
     """
@@ -297,10 +297,10 @@ class ResizedImages(PartImages):
         self._output, self._source, self._ids = output, source, ids
 
     def image_id(self, row: int) -> str:
-        """Return the id of one image."""
+        """Return the id of an image."""
         return str(self._ids[row].as_py())
 
     def pictures(self, rows: RowNumbers) -> Iterator[Image.Image]:
-        """Yield some images, RGB; DataError if the pixels of one were altered."""
+        """Yield RGB images in the order of ``rows``; DataError if the pixels of an image were altered."""
         ids = map(self.image_id, rows.tolist())
         return (Image.fromarray(self._output.pixels(image_id, self._source)) for image_id in ids)

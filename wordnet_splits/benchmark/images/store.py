@@ -1,7 +1,7 @@
 """A packed store: a benchmark's images in one folder, memory-mapped, checked by row.
 
-``packed.json`` lists the parts, and is written anew when a part is finished; a part, the images of one
-(split, group), is two files:
+``packed.json`` lists the parts; it is rewritten whenever a part is finished. A part holds the images of a
+(split, group) pair in two files:
 
 ``<split>/<group>.bin``
     the images one after the other: uint8 (3, h, w) each (layout ``pixels``), or an image file each (layout
@@ -63,7 +63,7 @@ class StoreFile(StrictModel):
 def read_store_file(folder: Path) -> StoreFile:
     """Return the content of ``packed.json``.
 
-    Raises SourceError if there is none, it is malformed, or it was altered.
+    Raises SourceError if the file is absent, malformed or altered.
     """
     path = folder / NAME
     if not path.exists():
@@ -133,9 +133,9 @@ def is_store(folder: Path) -> bool:
 
 
 def open_store(folder: Path | str) -> PackedStore:
-    """Open a packed store: one small file is read.
+    """Open a packed store by reading ``packed.json``.
 
-    Raises SourceError if there is none, or its ``packed.json`` is malformed or was altered.
+    Raises SourceError if ``packed.json`` is absent, malformed or altered.
     """
     folder = Path(folder)
     content = read_store_file(folder)
@@ -153,7 +153,7 @@ def check_store(folder: Path | str, manifest: Manifest | None = None) -> list[Pr
 
     Raises
     ------
-    SourceError : there is no packed store, or its ``packed.json`` is malformed or was altered.
+    SourceError : the store's ``packed.json`` is absent, malformed or altered.
     """
     store = open_store(folder)
     problems = [p for part in sorted(store.parts) for p in _check_part(store, part, manifest)]
