@@ -1,7 +1,7 @@
-"""Check what a training method trains: each part of its loss against the claims that the method makes.
+"""Check each part of a training method's loss against the claims that the method makes.
 
-The network is a tiny one on the embedded digits, without dropout. Everything is computed late in training
-(from epoch 900 of 1,000), after epochs that fill queues, so that parts which begin late are there.
+The network is tiny, without dropout, and trained on the embedded digits. Everything is computed late in
+training (from epoch 900 of 1,000), after epochs that fill queues, so that parts which begin late are present.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEARNING_STEPS = 30
 BIAS_SHARE = 1e-5
 """Largest gradient of a bias or a scale that counts as 0, relative to the gradient of the weights."""
 SAME_SHARE = 2e-6
-"""Difference of equal float32 values, as a share of them, in batches of one size."""
+"""Largest relative difference between float32 values that count as equal, for batches of equal size."""
 RTOL, ATOL, SMALL_SHARE = 1e-4, 1e-5, 0.01
 """Tolerances; the absolute one is at most a small share of the greatest value."""
 CHECKS = ("gradient", "per image", "batch", "falls", "changes weights", "oracle", "inputs", "trained", "kept")
@@ -99,13 +99,14 @@ def audit_method(method: Method | str, oracle: Oracle | None = None) -> MethodAu
     """Check every part of a method's loss.
 
     - gradient: reaches the parameter groups that the part claims, and no others.
-    - per image: a value depends on its image alone, not on the number of images. Not checked where a part
-      claims to depend on the batch or on its order: only an oracle can tell whether it should.
+    - per image: a value depends on its image alone, not on the number of images. Not checked if the part
+      claims to depend on the batch or on its order: only an oracle can check that claim.
     - batch: the values of a part that claims to depend on the batch do not depend on its order, and change
       with the bias and the scale of a class, which a softmax or a norm over the batch would cancel.
     - falls: the part, times its weight, falls when it alone is minimised; when the whole loss is, the logit
       of the right class rises.
-    - changes weights: a step with the part differs from one without it; training from plain cross-entropy.
+    - changes weights: a step with the part differs from a step without it, and training differs from
+      training with plain cross-entropy.
     - oracle: values equal those of ``oracle`` (`OracleInputs` -> values of each part).
     - inputs: labels, outliers and each view change a part; no two views are equal; random numbers come from
       the generators; batches stay as they are; renumbering the classes changes no part.
@@ -162,7 +163,7 @@ def _check_part(trainer: AuditedTrainer, part: str) -> list[Finding]:
 def _active(
     trainer: AuditedTrainer, part: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
 ) -> Iterator[Finding]:
-    """Yield the finding about the gradient, at the first scale of the classifier at which it passes."""
+    """Yield the finding about the gradient, at the first scale of the classifier where it passes."""
     findings = []
     for _ in trainer.classifier_scales():
         findings.append(_check_gradient(trainer, part, state, weights))
@@ -351,7 +352,7 @@ def _check_learning(trainer: AuditedTrainer) -> Finding:
 
 
 def _check_oracle(trainer: AuditedTrainer, oracle: Oracle | None) -> list[Finding]:
-    """Return whether the values of each part equal those of the oracle."""
+    """Return whether the values of each part equal the oracle's."""
     if oracle is None:
         return []
     weights, state = trainer.snapshot()

@@ -19,7 +19,7 @@ CHECK = "inputs"
 
 
 def check_inputs(trainer: AuditedTrainer) -> Finding:
-    """Return whether views differ, and what the parts depend on: labels, outliers and each view alone."""
+    """Check that views differ, and that the parts depend on labels, outliers and each view."""
     weights, state = trainer.snapshot()
     trainer.module.eval()
     batch = trainer.batch_of()
@@ -66,7 +66,7 @@ def _faults_of_views(trainer: AuditedTrainer) -> list[str]:
 def _faults_of_step(
     trainer: AuditedTrainer, batch: Batch, state: Mapping[str, Any], weights: Mapping[str, Tensor]
 ) -> list[str]:
-    """Return whether a step changes its batch, draws elsewhere, or treats classes by their numbers."""
+    """Return faults: a step changes its batch, uses other random generators, or depends on class numbers."""
     faults, given = [], _copy(batch)
     _seed_globally(0)
     before = trainer.terms(given, state, weights)

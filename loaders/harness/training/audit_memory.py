@@ -1,4 +1,4 @@
-"""Check what a training method keeps between steps: trained parameters, and the tensors of its state."""
+"""Check the values that a training method keeps between steps: trained parameters and state tensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EPOCH_STATE = "epoch_"
 
 
 def check_trained(trainer: AuditedTrainer, before: Mapping[int, Tensor]) -> Finding:
-    """Return what is wrong with the training of parameters and of other tensors with a gradient.
+    """Check the training of parameters and of other tensors with a gradient.
 
     Parameters
     ----------
@@ -69,9 +69,9 @@ def check_trained(trainer: AuditedTrainer, before: Mapping[int, Tensor]) -> Find
 
 
 def _overwritten(trainer: AuditedTrainer, names: set[str]) -> list[str]:
-    """Return the parameters whose values a step, or the end of an epoch, replaces whatever they were.
+    """Return the parameters whose values a step or the end of an epoch replaces regardless of the old values.
 
-    Not those that are made anew together with the state: heads for new clusters.
+    Parameters that are reinitialised together with the state (heads for new clusters) are left out.
     """
     weights, state = trainer.snapshot()
     faults = []
@@ -123,7 +123,7 @@ def check_kept(trainer: AuditedTrainer) -> Finding:
     for name, tensor in tensors.items():
         start = first.get(name)
         if start is not None and torch.equal(tensor, start):
-            constant = True  # as it should be, or not: nobody can say
+            constant = True  # correct for some methods: no check can decide
             if name in state and tensor.ndim and not bool(tensor.any()):
                 faults.append(f"state[{name!r}] stays zero")
             continue

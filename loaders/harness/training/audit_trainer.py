@@ -1,4 +1,4 @@
-"""The tiny network that `audit` trains, and records of what its steps do."""
+"""The tiny network that `audit` trains, with records of its steps."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class AuditedTrainer(Trainer):
         self.set_aside.update({name: p for name, p, old in before if not torch.equal(p, old)})
 
     def check_training(self) -> list[Finding]:
-        """Return whether its weights differ from those of plain cross-entropy from the same seed."""
+        """Return whether its weights differ from those that plain cross-entropy trains with the same seed."""
         if type(self.method) is type(get_method("softmax")):
             return [Finding(ALL, "changes weights", None, "is plain cross-entropy")]
         plain = AuditedTrainer(get_method("softmax"))
@@ -171,7 +171,7 @@ class AuditedTrainer(Trainer):
             buffer.data.copy_(buffers[name])
         parameters = [(p, p.detach().clone()) for p in self.module.parameters()]
         terms = self.step_from(self.fresh_state(state), batch)
-        for p, value in parameters:  # as they were, where the step changed them; "trained" says so
+        for p, value in parameters:  # undo changes by the step; the "trained" check reports them
             p.data.copy_(value)
         return terms
 

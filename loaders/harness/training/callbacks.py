@@ -1,4 +1,4 @@
-"""Records of a training elsewhere: functions that are called after every epoch, for TensorBoard and W&B."""
+"""Callbacks that log a training to TensorBoard or W&B after every epoch."""
 
 from __future__ import annotations
 

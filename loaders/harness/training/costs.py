@@ -1,4 +1,4 @@
-"""The table of what a training costs, from the first steps of its first run."""
+"""The table of training costs, estimated from the first steps of the first run."""
 
 from __future__ import annotations
 

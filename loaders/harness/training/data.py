@@ -34,7 +34,7 @@ LEAKS = {
     "ancestry": ("class", "above or below an ID class of"),
     "digest": ("image", "in common with the ID images of"),
 }
-"""Kind of leak that outliers must not have -> what is counted, and in which relation."""
+"""Kind of leak that outliers must not have -> the unit counted, and its relation to the ID data."""
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,16 @@ class Images:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The images of one benchmark to train and to validate with.
+    """Training and validation images of a benchmark.
 
     Attributes
     ----------
     benchmark : name, version, fingerprint and the fingerprints of the parts used; goes into checkpoints.
     classes : names of the ID classes in label order.
     normalise : normalisation of the benchmark's recipe.
-    train : ID train. val : ID val, None where the benchmark has none.
-    negatives, val_negatives : external images of train and val, None where not used or missing.
-    manifest : the benchmark, None for images from elsewhere.
+    train : ID train. val : ID val, None if the benchmark lacks it.
+    negatives, val_negatives : external images of train and val, None if not used or missing.
+    manifest : the benchmark, None for images outside a benchmark.
     """
 
     benchmark: Mapping[str, Any]
@@ -92,7 +92,7 @@ def load_arrays(
     progress: Progress | None = None,
     rows: npt.NDArray[np.int64] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return all images of a dataset as one tensor (n, 3, h, w) uint8, and labels (n,) int64, in item order.
+    """Return all images (n, 3, h, w) uint8 and labels (n,) int64 of a dataset, in item order.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def load_training_data(
     ------
     DataError : no ID train images, no external images for ``negatives``, external images of ID classes, or
         unequal sizes.
-    Errors of `UnknownDetectionSet` : a root is missing, a group awaits its source, an image is absent.
+    Errors of `UnknownDetectionSet` : a root, the source of a group, or an image is missing.
     """
     manifest = load_manifest(benchmark)
     if negatives and not allow_leaks:
@@ -218,7 +218,7 @@ class _RoleReader:
         self.classes: tuple[str, ...] = ()
 
     def __call__(self, role: str, split: str, images: int | None = None) -> Images | None:
-        """Return the images of the role's groups, or ``images`` of them; None where there is no group."""
+        """Return all or ``images`` images of the role's groups; None if the role has no group."""
         groups = {row.group for row in self.manifest.groups if row.role == role}
         parts = [row for row in self.manifest.data.fingerprints.images if row.split == split]
         datasets = []
@@ -281,7 +281,7 @@ def draw_rows(table: pa.Table, manifest: Manifest, images: int) -> npt.NDArray[n
 
     Parameters
     ----------
-    table : image rows of one split. manifest : provides draw and seed.
+    table : image rows of a split. manifest : provides draw and seed.
 
     Raises
     ------

@@ -16,11 +16,11 @@ from .methods.interface import Batch, Method
 from .methods.uncertainty import Crl, Edl
 
 REPLAYABLE = frozenset({Softmax.step, Crl.step, Edl.step})
-"""Steps of tensor arithmetic alone: they read no values, and change the tensors of their state in place."""
+"""Steps of tensor arithmetic alone: no code reads a tensor's value, and state tensors change in place."""
 NETWORKS = ("resnet18", "resnet20", "resnet20-dropout", "tiny-cnn")
-"""Networks with which `make gpu` compares a replayed graph and the plain steps."""
+"""Networks that `make gpu` trains to compare a replayed graph with the plain steps."""
 WARM_UPS = 3
-"""Passes before the first capture, in which libraries choose their kernels."""
+"""Number of passes before the first capture, while libraries choose their kernels."""
 
 
 class GradientGraph:

@@ -11,11 +11,11 @@ from .checkpoints.files import load_checkpoint
 
 @register_model_source("trained")
 def trained_network(name: str, request: ModelRequest) -> LoadedModel:
-    """Load a trained network; its classes are those of its training.
+    """Load a trained network with the classes that it was trained on.
 
     Raises
     ------
-    DataError : there is no finished model, or weights are given in addition.
+    DataError : a finished model does not exist, or weights are given in addition.
     """
     if request.weights is not None:
         raise DataError("a trained model has weights of its own", where=PREFIX + name)

@@ -36,8 +36,9 @@ def train(
 
     Parameters
     ----------
-    network : a name as of `harness.train`, or a module with an output for each ID class (and one for
-        outliers where the method has a background class), of which a copy is trained from its weights.
+    network : a name as in `harness.train`, or a module with an output for each ID class, and an additional
+        output for outliers if the method has a background class. A copy of the module is trained, starting
+        from its weights.
     method : ``NAME[parameter=value]`` or ``MODULE:NAME``. recipe : the other settings.
     out : folder that keeps the model and resumes an interrupted training; by default nothing is kept.
     options : of `harness.train`: ``epochs``, ``images``, ``roots``, ``device``, ``progress``, ...

@@ -88,8 +88,8 @@ def make_optimizer(rule: str, parameters: Iterable[Any], settings: Mapping[str, 
 
     Raises
     ------
-    UnknownNameError : no such rule. DataError : a setting that the rule does not take, or a training method's
-        groups, such as a parameter in two of them.
+    UnknownNameError : no such rule. DataError : the rule does not take a setting, or the groups of a training
+        method are invalid, such as two groups with the same parameter.
     """
     if rule not in UPDATE_RULES:
         raise unknown("update rule", rule, UPDATE_RULES)

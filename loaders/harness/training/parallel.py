@@ -16,11 +16,11 @@ from ..models.devices import Ranks
 
 
 def share_of(rows: Tensor, n_known: int, ranks: Ranks) -> tuple[Tensor, float]:
-    """Return this rank's rows of a batch, of ID images and outliers alike, and the weight of their mean.
+    """Return this rank's share of the ID images and of the outliers of a batch, and the weight of their mean.
 
-    The mean over the ranks of weight x mean is the mean over the batch. For the parts of a loss that are of
-    one kind alone it is nearly so, if the kind is not divided as the batch is. A batch with fewer images of a
-    kind than there are ranks repeats some.
+    The mean over the ranks of weight x mean is the mean over the batch. For a part of the loss that uses only
+    ID images or only outliers, this is approximate if that kind is not divided in the batch's proportions. If
+    a kind has fewer images than there are ranks, some images are repeated.
     """
     if ranks.world == 1:
         return rows, 1.0
@@ -48,7 +48,7 @@ def average_gradients(parameters: Sequence[nn.Parameter], ranks: Ranks) -> None:
 
 
 def average_buffers(buffers: Iterable[Tensor], ranks: Ranks) -> None:
-    """Replace float buffers by their mean over the ranks, the others by those of rank 0."""
+    """Replace float buffers by their mean over the ranks, and all other buffers by rank 0's."""
     if ranks.world > 1:
         for buffer in buffers:
             if buffer.is_floating_point():

@@ -1,4 +1,4 @@
-"""What an interrupted run continues from, and which requests a folder's run does not answer."""
+"""Resume an interrupted run; reject a folder that holds a different run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def same_request(stored: dict[str, Any], request: Mapping[str, Any], folder: Pat
 
 
 def _differences(stored: Mapping[str, Any], requested: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is requested under the keys whose values differ."""
+    """Return the requested values of the keys whose values differ."""
     return {
         key: requested.get(key)
         for key in sorted({*stored, *requested})
@@ -67,5 +67,5 @@ def _differences(stored: Mapping[str, Any], requested: Mapping[str, Any]) -> dic
 
 
 def _resumable(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes of a machine with which a run may be resumed all the same."""
+    """Return the changes of a machine that still allow a run to be resumed."""
     return {key: value for key, value in changes.items() if key in ("device", "threads", "torch")}

@@ -83,7 +83,7 @@ def train(
     Parameters
     ----------
     benchmark : a manifest, its name, or its folder.
-    recipe : a training recipe, its name, or a TOML file of one.
+    recipe : a training recipe, its name, or the path of its TOML file.
     out : folder of the models: ``out/<benchmark>/<run>/``, for ``trained:`` in `evaluate`.
     method : in place of the recipe's: ``NAME[parameter=value]`` or ``MODULE:NAME``.
     network : by default the recipe's; see `build_network`. seeds : one run each.
@@ -194,8 +194,8 @@ def train_runs(
     Parameters
     ----------
     command : recorded with each model.
-    start : for recipes that train a model further: the series of runs (a run's name less ``-sN``) in ``out``
-        to start from, with the same seed; by default that of the recipe's ``start``.
+    start : for recipes that train a model further: the series of runs (a run's name without ``-sN``) in
+        ``out`` to start from, with the same seed; by default the series of the recipe's ``start``.
 
     Raises
     ------
@@ -257,13 +257,13 @@ def _user_code(run: Run) -> dict[str, list[str]]:
 
 
 def _ignore(text: str) -> None:
-    """Show no message: those of rank 0 are shown."""
+    """Ignore a message, because rank 0 shows the same messages."""
 
 
 def _announce(
     trainer: Trainer, runs: Sequence[Run], folder: Path, notify: Callable[[str], None], cost: Cost
 ) -> None:
-    """Announce what the unfinished runs cost, of which the trainer has the first."""
+    """Announce the cost of the unfinished runs; ``trainer`` holds the first of these runs."""
     unfinished = [run for run in runs if not (folder / run.name / METADATA).exists()]
     epochs = [(run.name, run.recipe.epochs) for run in unfinished]
     epochs[0] = (trainer.run.name, trainer.recipe.epochs - trainer.method_state.epoch)

@@ -1,4 +1,4 @@
-"""What a run consists of: recipe and seed, machine, images on the device, batches and terms of the loss."""
+"""The components of a run: recipe and seed, machine, images on the device, batches and loss terms."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Run:
 
     @property
     def series(self) -> str:
-        """Name that the seeds of one model share, e.g. ``kim-cifar-resnet20-e20-n5000``."""
+        """Name that all seeds of a model share, e.g. ``kim-cifar-resnet20-e20-n5000``."""
         recipe = self.recipe
         optimizer = f"-{self.optimizer}" if len(recipe.optimizer) > 1 else ""
         epochs = f"-e{recipe.epochs}" if recipe.shortened else ""
@@ -117,7 +117,7 @@ def reproducible(device: Any) -> Iterator[None]:
 def epoch_batches(
     n_known: int, n_negatives: int, mode: str, batch: int, ratio: int, generator: Any
 ) -> Iterator[Tensor]:
-    """Yield the rows of the pool of each step of one epoch (knowns first in the pool, then negatives).
+    """Yield the pool rows of each step of an epoch (the pool holds knowns first, then negatives).
 
     ``none``: shuffled knowns. ``mixed``: knowns and negatives shuffled together. ``beside``: ``batch`` knowns
     and ``ratio * batch`` negatives, which are reshuffled when all have been used.

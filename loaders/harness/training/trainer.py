@@ -58,7 +58,7 @@ class Trainer:
     Parameters
     ----------
     run : the model to train. data : on ``machine``'s device. weights : a state dict to start from, None for a
-        network initialised from the seed. method : by default that of the recipe.
+        network initialised from the seed. method : by default the recipe's method.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Trainer:
         self._stale = True
 
     def user_code(self) -> AbstractContextManager[None]:
-        """Return a context in which errors are reported as errors of the method."""
+        """Return a context manager that reports errors as errors of the method."""
         return user_errors("its code failed", where=f"training method {self.method.name!r}")
 
     def train_epoch(self, epoch: int, task: Task) -> dict[str, Any]:
@@ -215,7 +215,7 @@ class Trainer:
         return f"{note}, {samples / max(seconds, 1e-9):,.0f} images/s"
 
     def _part_means(self, sums: list[float]) -> dict[str, float]:
-        """Return the mean of each part, from its sum and the number of images in turn."""
+        """Return the mean of each part; ``sums`` alternates a part's sum and its number of images."""
         columns = zip(self.method.parts, sums[::2], sums[1::2], strict=True)
         return {name: value / count for name, value, count in columns if count}
 
@@ -236,7 +236,7 @@ class Trainer:
     def _step(self, rows: Tensor, generator: Any, weight: float) -> Tensor:
         """Take one step and return the numbers of `_gradients`.
 
-        ``weight`` : of the gradient among those of the ranks.
+        ``weight`` : weight of this rank's gradient in the mean over the ranks.
         """
         batch = self.make_batch(rows, generator)
         if self._pool is not None and len(batch) == self.batch:
@@ -251,8 +251,8 @@ class Trainer:
         return numbers
 
     def _replayed(self, batch: Batch) -> Tensor:
-        """Return what `_gradients` does, by the graph of the epoch."""
-        if self._graph is None or self._stale:  # what a method computes may depend on the epoch
+        """Return the numbers of `_gradients`, computed by the graph of the epoch."""
+        if self._graph is None or self._stale:  # the computation of a method may depend on the epoch
             state = [value for value in self.method_state.values() if isinstance(value, Tensor)]
             changed = [*self.module.buffers(), *state]
             warm = self._graph is not None
@@ -339,9 +339,10 @@ class Trainer:
         return torch.cat(features), torch.cat(logits)
 
     def validate(self) -> dict[str, Any]:
-        """Return loss (cross-entropy) and accuracy on ID val, and the gammas where the loss has negatives.
+        """Return loss (cross-entropy) and accuracy on ID val, and the gammas if the loss uses negatives.
 
-        ``gamma_minus`` and ``gamma`` need external val images and are None without them (Palechor eq. 7).
+        ``gamma_minus`` and ``gamma`` need external val images; without these images they are None (Palechor
+        eq. 7).
         """
         val, metrics = self.data.val, {}
         if val is None:

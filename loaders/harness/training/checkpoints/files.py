@@ -49,7 +49,7 @@ def save_checkpoint(folder: Path, weights: Mapping[str, Any], metadata: Mapping[
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
-    """Return the content of ``model.json``; ``path`` is its folder, the file, or the ``model.pt`` beside it.
+    """Return the content of ``model.json``; ``path`` is the model's folder, ``model.json`` or ``model.pt``.
 
     Raises
     ------
@@ -72,8 +72,8 @@ def load_checkpoint(path: str | Path, device: Any = "cpu", *, trust: bool = Fals
     trust : whether code that ``model.json`` names (a method ``MODULE:NAME``) may be imported.
 
     The module carries ``metadata`` (the whole ``model.json``), ``classes`` (names in label order),
-    ``background`` (the index of a background column, or None) and ``trained_by`` (a `TrainedBy`, or None). It
-    takes images normalised as ``metadata["input"]`` says, which is what the benchmark's recipe says.
+    ``background`` (the index of a background column, or None) and ``trained_by`` (a `TrainedBy`, or None).
+    Input images must be normalised by ``metadata["input"]``, the normalisation of the benchmark's recipe.
 
     Raises
     ------

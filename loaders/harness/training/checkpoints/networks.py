@@ -173,8 +173,8 @@ class CifarResNet(nn.Module):
 class PlainCNN(nn.Module):
     """Pairs of 3x3 convolutions with batch norm; most of the work is at 15 x 15 and below, for CPUs.
 
-    The layout is that of K. Jordan, 94% on CIFAR-10 in 3.29 Seconds on a Single GPU, 2024 (airbench), with
-    ReLU, narrower stages, mean pooling, and a stem that is trained.
+    The layout follows K. Jordan, 94% on CIFAR-10 in 3.29 Seconds on a Single GPU, 2024 (airbench), with
+    ReLU, narrower stages, mean pooling, and a trained stem.
 
     Parameters
     ----------

@@ -131,13 +131,14 @@ class TrainingRecipe(BaseModel):
 
     Attributes
     ----------
-    name, title, paper : what it is, and the paper's key where it is a paper's.
+    name, title, paper : name, title, and key of the paper that the recipe reproduces, None without a paper.
     network : the default network.
     optimizer : one or several optimizers by name; each has its own runs.
     method : the training method; `build_method` makes it.
-    negatives_per_known : for methods with outliers beside: ratio of their batch to the ID images' batch.
-    select : the epoch that is kept: the last, that of least validation loss, or of greatest gamma.
-    patience : epochs without improvement of the ``select`` criterion after which training stops.
+    negatives_per_known : size of the batch of outliers relative to the batch of ID images, for methods with
+        separate outliers (``outliers="beside"``).
+    select : the epoch to keep: the last, or the epoch with the least validation loss or the greatest gamma.
+    patience : number of epochs without improvement of the ``select`` criterion before training stops.
     start : the recipe whose model is trained further, None for a new model.
     runs : number of seeds in the paper. differs : differences from the paper, one sentence each.
     shortened : whether `with_epochs` changed the number of epochs.
@@ -209,7 +210,7 @@ class TrainingRecipe(BaseModel):
     def with_method(self, text: str) -> TrainingRecipe:
         """Return the recipe with another method, ``NAME[parameter=value]`` or ``MODULE:NAME``.
 
-        Its name is added to that of the recipe, and the change is noted in ``differs``.
+        Its name is appended to the recipe's name, and the change is noted in ``differs``.
         """
         name, parameters = parse_named(text, where="--method")
         if name == self.method.name and not parameters:
@@ -298,7 +299,7 @@ def load_recipe(name: str | Path, *, trust_model: bool = False) -> TrainingRecip
 
 
 def _read_extended(name: str, within: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the keys of a recipe, those of the recipes it extends among them."""
+    """Return the keys of a recipe, including keys from the recipes that it extends."""
     if name in within:
         raise RecipeError(
             f"recipes extend each other in a circle: {' -> '.join((*within, name))}",

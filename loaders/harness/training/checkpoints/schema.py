@@ -81,7 +81,7 @@ class MachineRecord(StrictModel):
 
 
 class EarlierMachine(MachineRecord):
-    """Where the epochs up to one were computed, before the run was resumed elsewhere."""
+    """Machine that computed the epochs up to ``last_epoch``, before another machine resumed the run."""
 
     last_epoch: int = Field(ge=1)
 
@@ -101,7 +101,7 @@ class EpochRecord(StrictModel):
 
 
 class MethodRecord(StrictModel):
-    """The classifier's name, and what the method's heads need to know of the data (`Method.facts`)."""
+    """Name of the classifier, and the facts about the data that the method's heads need (`Method.facts`)."""
 
     head: str
     facts: dict[str, Any]
@@ -122,9 +122,9 @@ class TrainedModel(StrictModel):
     code : ``MODULE:NAME`` and the digest of its file, of a method and a network of a user.
     outliers : how outliers were trained with. method : of methods with heads or outputs, None for others.
     recipe, optimizer, seed, start : settings of the training. network, classes, input : outputs and inputs.
-    run, series : name of the run, and the name shared by the seeds of one model.
-    machine : that of the last epochs; ``earlier_machines``: others that the run was resumed from.
-    history : every epoch; ``selected`` is the one whose weights were kept.
+    run, series : name of the run, and the name shared by a model's seeds.
+    machine : machine of the last epochs; ``earlier_machines``: other machines, of the epochs before.
+    history : every epoch; ``selected`` is the epoch whose weights were kept.
     command : the command line, None from Python.
     """
 

@@ -47,7 +47,7 @@ def random_signs(rng: np.random.Generator, n: int) -> Any:
 @register_method("randaugment")
 @parameters
 class RandAugment(Softmax):
-    """Cross-entropy of images after ``operations`` random operations of one magnitude, 0 to 30."""
+    """Cross-entropy of images after ``operations`` random operations, all with ``magnitude`` (0 to 30)."""
 
     operations: NonNegativeInt = 1
     magnitude: Annotated[float, Field(ge=0, le=GREATEST_MAGNITUDE)] = 14.0
@@ -114,7 +114,7 @@ class AugMixJsd(AugMix):
     parts = declare(cross_entropy=Part(), consistency=Part())
 
     def views(self, augment: View) -> Sequence[View]:
-        """Return the augmented image and two mixtures of it."""
+        """Return the augmented image and two random mixtures made from it."""
         crops: list[Tensor] = []
 
         def plain(images: Tensor, generator: Any) -> Tensor:

@@ -41,7 +41,7 @@ HINT = (
 @register_method("augmented-copies")
 @parameters
 class AugmentedCopies(Method):
-    """Cross-entropy of images, a share of which are copies of images of their class from a folder.
+    """Cross-entropy of images, a share replaced by copies from a folder with images of the same class.
 
     With ``share`` 0.5, there are as many copies as images, as in training on their union. Copies are resized
     to the images' size and mirrored at random.

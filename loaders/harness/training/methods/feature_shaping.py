@@ -39,10 +39,10 @@ class T2FNorm(Method):
 @register_method("ish")
 @parameters
 class Ish(Method):
-    """Cross-entropy whose gradient at the classifier's weights is that of pruned, scaled features (ISH).
+    """Cross-entropy whose gradient at the classifier's weights uses pruned, scaled features (ISH).
 
-    The values and the gradients of all other layers are those of cross-entropy. The gradient of the weights
-    is g f'^T in place of g f^T, with f' as in the authors' code (`shape_features`).
+    The values and the gradients of all other layers equal cross-entropy's. The gradient of the weights is
+    g f'^T in place of g f^T, with f' as in the authors' code (`shape_features`).
 
     Attributes
     ----------
@@ -61,16 +61,16 @@ class Ish(Method):
         return {"cross_entropy": cross_entropy(logits + change - change.detach(), batch.labels)}
 
     def parameter_groups(self, model: Network) -> list[dict[str, Any]]:
-        """Return the parameters of the classifier apart from all others."""
+        """Return two groups: all other parameters, and the classifier's."""
         groups = model.parameters()
         head = {"params": groups.pop(HEAD), "weight_decay": self.head_weight_decay}
         return [{"params": [parameter for group in groups.values() for parameter in group]}, head]
 
 
 def shape_features(features: Tensor, pruned: float) -> Tensor:
-    """Return the greatest features (n, D) of each image x exp(sum of all / sum of these), 0 elsewhere.
+    """Scale each image's greatest features (n, D) by exp(sum of all / their sum); set its others to 0.
 
-    Features are those after a ReLU; of negative ones the absolute value counts.
+    Features are taken after a ReLU; negative features are ranked by their absolute value.
     """
     values, columns = features.abs().topk(max(int(features.shape[1] * (1 - pruned)), 1), 1)
     scale = features.sum(1, keepdim=True) / values.sum(1, keepdim=True).clamp_min(1e-12)

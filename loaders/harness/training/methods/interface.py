@@ -52,8 +52,9 @@ class Part:
     ----------
     reaches : the parameter groups that get its gradient: ``backbone``, ``head`` (the classifier) and names of
         `Method.heads`. All others must get none.
-    depends : what an image's value depends on: the ``image`` alone (and its position, for random numbers);
-        all images of the ``batch``, as in contrastive losses; or also their ``order``, as in moving averages.
+    depends : inputs that an image's value depends on: the ``image`` alone (and its position, for random
+        numbers); all images of the ``batch``, as in contrastive losses; or also their ``order``, as in moving
+        averages.
     """
 
     reaches: tuple[str, ...] = (BACKBONE, HEAD)
@@ -72,8 +73,8 @@ class Term(NamedTuple):
     ----------
     values : one value per image, (m,): of ID images, outliers, anchors or views, in their order. Parts that
         depend on the batch may have any number, or one.
-    weight : factor in the loss, a number or a learned tensor. Values are those of the paper's formula
-        without it.
+    weight : factor in the loss, a number or a learned tensor. ``values`` follow the paper's formula without
+        this factor.
     """
 
     values: Tensor
@@ -107,7 +108,7 @@ class Batch:
 
     @property
     def known(self) -> Tensor:
-        """Mask (n,) of the ID images; the others are outliers."""
+        """Mask (n,) of the ID images; all other images are outliers."""
         return self.labels != OUTLIER
 
     def __len__(self) -> int:
@@ -115,7 +116,7 @@ class Batch:
 
 
 class State(dict[str, Any]):
-    """What a method remembers between steps, by name: tensors and plain values, saved with the checkpoint.
+    """State of a method between steps, by name: tensors and plain values, saved with the checkpoint.
 
     ``state["queue"] = torch.zeros(...)`` in `Method.setup`; tensors are moved to the device on resuming.
 
@@ -139,7 +140,7 @@ class Data:
     labels : (N,) labels of the ID images, in the order of `Batch.index`, on the device.
     n_outliers : number of outliers. classes : names of the ID classes in label order.
     extract : () -> features (N, D) and logits (N, K) of the ID images in evaluation mode, unaugmented;
-        ``extract(True)``: those of the outliers.
+        ``extract(True)`` returns the outliers' features and logits.
     manifest : the benchmark, None for images without one. normalise : the normalisation of `Batch.views`.
     """
 
@@ -158,8 +159,8 @@ class Method(ABC):
     Attributes
     ----------
     parts : name -> `Part` of every part that `step` may return; they are columns of the history.
-    outliers : ``none``; ``mixed``: shuffled among the ID images; ``beside``: a batch of them follows the ID
-        images of each batch (``negatives_per_known`` of the recipe is the ratio).
+    outliers : ``none``; ``mixed``: shuffled among the ID images; ``beside``: a batch of outliers follows the
+        ID images of each batch (``negatives_per_known`` of the recipe is the ratio).
     background : whether the network has an additional output, the last, for outliers.
     outputs : names of the confidences that `confidences` returns.
     """

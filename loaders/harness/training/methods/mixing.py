@@ -61,11 +61,11 @@ def blend_pairs(batch: Batch, alpha: float, state: State) -> tuple[Tensor, Tenso
 def paste(images: Tensor, others: Tensor, share: float, state: State) -> tuple[Tensor, float]:
     """Paste a rectangle of the other images over the images (CutMix, eq. 1-2).
 
-    Its sides are sqrt(1 - share) of the images'; it lies at random and is cut off at the border.
+    Its sides are sqrt(1 - share) of the images'. Its centre is random, and the border cuts it off.
 
     Returns
     -------
-    The images (n, c, h, w), and the share of the pixels that is left of them.
+    The images (n, c, h, w), and the share of their own pixels that remains.
     """
     h, w = images.shape[2:]
     side = (1 - share) ** 0.5
@@ -121,7 +121,7 @@ class CutMix(Method):
 @register_method("regmixup")
 @parameters
 class RegMixup(Method):
-    """Cross-entropy, and weight x that of mixup (RegMixup, section 3), both in one forward pass."""
+    """Cross-entropy plus weight x mixup's cross-entropy (RegMixup, section 3), in one forward pass."""
 
     alpha: PositiveFloat = 10.0
     weight: NonNegativeFloat = 1.0
@@ -152,7 +152,7 @@ class LabelSmoothing(Method):
 @register_method("mixoe")
 @parameters
 class MixOe(Method):
-    """Cross-entropy, and that of ID images mixed with outliers to labels softened alike (MixOE, section 3).
+    """Cross-entropy of ID images, and of their mixtures with outliers to softened labels (MixOE, section 3).
 
     The share of the ID image follows Beta(a, b); the target is share x one-hot + (1 - share) / K.
 
@@ -187,7 +187,7 @@ class MixOe(Method):
 
 
 def mixed_cross_entropy(logits: Tensor, labels: Tensor, others: Tensor, share: float) -> Tensor:
-    """Return share x cross-entropy to the labels + (1 - share) x cross-entropy to the others, (n,)."""
+    """Return share x cross-entropy to ``labels`` + (1 - share) x cross-entropy to ``others``, (n,)."""
     return share * cross_entropy(logits, labels) + (1 - share) * cross_entropy(logits, others)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .interface import Method
 
 HEADS = "method_heads"
-"""Name under which a method's heads are part of the network, and of its state dict."""
+"""Name of a method's heads as a child module of the network, and as a prefix in its state dict."""
 
 
 class Network:
@@ -87,7 +87,7 @@ class Network:
 
     @property
     def has_heads(self) -> bool:
-        """Whether the method added heads beside the classifier."""
+        """Whether the method added heads to the network."""
         return HEADS in dict(self.module.named_children())
 
     @property

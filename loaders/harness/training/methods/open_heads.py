@@ -64,7 +64,7 @@ class Godin(Method):
         return {"cross_entropy": cross_entropy(model(batch.images)[1], batch.labels)}
 
     def parameter_groups(self, model: Network) -> list[dict[str, Any]]:
-        """Return all parameters, with those of h apart."""
+        """Return all parameters, with a separate group for h."""
         undecayed = model.head.weight
         others = [parameter for parameter in model.module.parameters() if parameter is not undecayed]
         return [{"params": others}, {"params": [undecayed], "weight_decay": 0.0}]
@@ -76,7 +76,7 @@ class Godin(Method):
 
 
 class ReciprocalPoints(nn.Module):
-    """A reciprocal point per class, which stands for all other classes, and the radius of the known space."""
+    """A reciprocal point per class, representing all other classes, and the radius of the known space."""
 
     def __init__(self, width: int, classes: int) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class ReciprocalPoints(nn.Module):
         return torch.cdist(features, self.points).square() / features.shape[1]
 
     def forward(self, features: Tensor) -> Tensor:
-        """(n, width) -> logits (n, K): the distance less the inner product (eq. 2-4)."""
+        """(n, width) -> logits (n, K): the distance minus the inner product (eq. 2-4)."""
         return self.distances(features) - features @ self.points.T
 
 
@@ -228,7 +228,7 @@ class Mcd(Method):
         return {**terms, "discrepancy": Term(missing, self.weight)}
 
     def confidences(self, model: Network, images: Tensor) -> Mapping[str, Tensor]:
-        """Return the entropy of the second prediction less that of the first."""
+        """Return the entropy of the second prediction minus the entropy of the first."""
         features, first = model(images)
         return {"discrepancy": entropy(model.heads["second"](features)) - entropy(first)}
 

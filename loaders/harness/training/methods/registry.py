@@ -22,7 +22,7 @@ PAPER_NAMES: Final = {
     "styleaugment": "augmented-copies",
     "deepaugment": "augmented-copies",
 }
-"""Names in tables of papers that are unlike ours, in lower case; initials (OE, EOS) need no row here."""
+"""Names in papers' tables that differ from ours, in lower case, except initials (OE, EOS)."""
 
 
 def register_method(name: str) -> Callable[[MethodClass], MethodClass]:
@@ -45,7 +45,7 @@ def register_method(name: str) -> Callable[[MethodClass], MethodClass]:
 def list_methods(pattern: str = "*") -> tuple[str, ...]:
     """Return the names of the training methods that match a shell pattern, sorted.
 
-    Those of installed packages are among them.
+    Methods of installed packages are included.
     """
     return METHODS.names(pattern)
 

@@ -46,7 +46,8 @@ class Udg(Method):
 
     Outliers are unlabelled images, of ID classes and others. After each epoch all images are clustered by
     their features; in clusters where at least the share ``purity`` has one class, the unlabelled images get
-    its label. A second head learns the clusters, whose numbers change: it begins anew after each epoch.
+    its label. A second head learns the clusters. It is reinitialised after each epoch, when their numbers
+    change.
 
     Attributes
     ----------
@@ -97,7 +98,7 @@ class Udg(Method):
 
 
 def spread_labels(labels: Tensor, clusters: Tensor, classes: int, purity: float) -> Tensor:
-    """Return labels (n,) in which unlabelled images (-1) of pure clusters have the cluster's class."""
+    """Return labels (n,) where unlabelled images (-1) of pure clusters get the cluster's class."""
     members = torch.bincount(clusters)
     columns = clusters * (classes + 1) + labels + 1
     counts = torch.bincount(columns, minlength=len(members) * (classes + 1)).view(-1, classes + 1)[:, 1:]

@@ -52,7 +52,7 @@ def rotation_labels(n: int, device: torch.device) -> Tensor:
 class RotPred(Method):
     """Cross-entropy of the class, and of the rotation by a second head (Hendrycks et al., section 3 and 4).
 
-    Confidences: ``joint``, the KL divergence of the prediction from the uniform distribution less the mean
+    Confidences: ``joint``, the KL divergence of the prediction from the uniform distribution minus the mean
     cross-entropy of the four rotations (section 4.2); ``rotation``, the second term alone.
     """
 
@@ -76,7 +76,7 @@ class RotPred(Method):
     def confidences(self, model: Network, images: Tensor) -> Mapping[str, Tensor]:
         """Return both confidences."""
         logits, rotation = self._forward(model, images)
-        divergence = -functional.log_softmax(logits, 1).mean(1)  # KL(U || p) but for log K
+        divergence = -functional.log_softmax(logits, 1).mean(1)  # KL(U || p) + log K
         return {"joint": divergence - rotation.mean(0), "rotation": -rotation.mean(0)}
 
     def _forward(self, model: Network, images: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Prototypes on the sphere: CIDER with one for each class, PALM with several.
+"""Prototypes on the sphere: CIDER has a single prototype per class, PALM several.
 
 References
 ----------
@@ -119,15 +119,15 @@ class MixtureHead(PrototypeHead):
 class Palm(Method):
     """Likelihood of a mixture of prototypes, and a contrast between prototypes, two views (PALM).
 
-    Both parts are those of the authors' code. Sinkhorn's algorithm distributes the images of a batch evenly
-    over all prototypes; the ``assigned`` greatest weights of an image for prototypes of its class are kept.
+    Both parts follow the authors' code. Sinkhorn's algorithm distributes the images of a batch evenly over
+    all prototypes; the ``assigned`` greatest weights of an image for prototypes of its class are kept.
     The likelihood is the weighted mean of log softmax(cosine / tau) over these, in place of the log of the
     weighted sum (eq. 3). Each prototype is a moving average, and the gradient of the contrast passes through
     the update of this step.
 
     Attributes
     ----------
-    weight : of the contrast, which has the temperature ``contrast_tau``. prototypes : number per class.
+    weight, contrast_tau : weight and temperature of the contrast. prototypes : number per class.
     assigned : number of prototypes that an image is assigned to.
     epsilon, iterations : entropic regularisation and number of iterations of Sinkhorn's algorithm.
     """
@@ -191,12 +191,12 @@ def of_class(values: Tensor, labels: Tensor) -> Tensor:
 
 
 def weights_of(logs: Tensor, nearest: Tensor) -> Tensor:
-    """Return weights (n, M) that sum to 1 over the selected prototypes (n, k), 0 elsewhere."""
+    """Return weights (n, M) that sum to 1 over the selected prototypes (n, k) and are 0 for the rest."""
     return torch.zeros_like(logs).scatter(1, nearest, logs.gather(1, nearest).softmax(1))
 
 
 def prototype_contrast(prototypes: Tensor, tau: float) -> Tensor:
-    """Return the log sum exp of each prototype's cosines / tau to all others less the mean in its class.
+    """Return each prototype's log sum exp of cosines / tau to all others, minus the mean within its class.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def moved_prototypes(prototypes: Tensor, embeddings: Tensor, labels: Tensor, mom
 
 
 def dispersion(prototypes: Tensor, tau: float) -> Tensor:
-    """Return the log mean exp cosine / tau of each prototype to the others, (K,)."""
+    """Return the log mean exp cosine / tau of each prototype to all other prototypes, (K,)."""
     classes = len(prototypes)
     cosines = prototypes @ prototypes.T / tau
     different = ~torch.eye(classes, dtype=torch.bool, device=cosines.device)

@@ -75,8 +75,8 @@ class Edl(Method):
     """Type II maximum likelihood of a Dirichlet distribution, and its divergence from the uniform one (EDL).
 
     alpha = exp(z) + 1 with z in [-10, 10], as in Kim et al.; the loss is log S - log alpha_y (Sensoy et
-    al., eq. 3), and the divergence is that of alpha without the evidence of the label (eq. 6). Its weight
-    rises to ``weight`` over ``annealing`` epochs. The confidence ``evidence`` is log S.
+    al., eq. 3), and the divergence is computed from alpha without the evidence of the label (eq. 6). Its
+    weight rises to ``weight`` over ``annealing`` epochs. The confidence ``evidence`` is log S.
     """
 
     weight: NonNegativeFloat = 1.0
@@ -116,8 +116,8 @@ def divergence_from_uniform(alpha: Tensor) -> Tensor:
 class Crl(Method):
     """Cross-entropy, and a hinge on pairs whose confidences are not ordered as their histories (CRL, eq. 3).
 
-    The history of an image is the share of past epochs in which it was classified correctly; pairs are
-    neighbours in the batch, and confidence is the maximum softmax.
+    The history of an image is the share of past epochs that classified it correctly; pairs are neighbours in
+    the batch, and confidence is the maximum softmax.
     """
 
     weight: NonNegativeFloat = 1.0

@@ -32,7 +32,7 @@ Start = Annotated[float, Field(ge=0, lt=1)]
 
 
 def perceptron(inputs: int, hidden: int) -> nn.Sequential:
-    """Return phi, an MLP with one output."""
+    """Return phi, an MLP with a single output."""
     return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, 1))
 
 
@@ -215,8 +215,8 @@ def least_likely_draws(queue: Tensor, draws: int, generator: torch.Generator) ->
 
     The density of mu + L r u, with u a uniform direction, falls with r alone, and r^2 of a draw is chi-square
     of d degrees. So the least likely of M draws has the greatest of M values of r^2, whose distribution
-    function is the M-th power: r^2 = the chi-square quantile of U^(1 / M), and u is independent of it. The
-    distribution is that of M draws, without M x d numbers for each class.
+    function is the M-th power: r^2 = the chi-square quantile of U^(1 / M), independent of u. The result has
+    the same distribution as a selection from M draws, without M x d numbers for each class.
 
     Parameters
     ----------
