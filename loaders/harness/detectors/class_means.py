@@ -61,7 +61,7 @@ def mean_of(view: ArrayView) -> Array:
 
     Raises
     ------
-    DataError : there are no rows.
+    DataError : the view is empty.
     """
     if not len(view):
         raise DataError("there is no training image to take a mean of")
@@ -69,7 +69,7 @@ def mean_of(view: ArrayView) -> Array:
 
 
 def canonical(view: ArrayView) -> Array:
-    """Return the rows (n, D) in an order that depends on their values alone, not on that of the images."""
+    """Return the rows (n, D) in an order that depends on their values, not on the order of the images."""
     rows = np.asarray(view)
     along = np.random.default_rng(0).normal(size=rows.shape[1])
     return np.asarray(rows[np.argsort(np.einsum("ij,j->i", rows, along), kind="stable")])  # row by row

@@ -121,7 +121,7 @@ class NCI(SharedScores):
 
 
 AMPLE = 0.05
-"""Least share of the features' length for which single precision keeps six digits."""
+"""Smallest length, as a share of the features' length, that single precision computes to six digits."""
 
 
 class Subspace(NamedTuple):
@@ -186,8 +186,8 @@ class Subspace(NamedTuple):
 class ViM(SharedScores):
     """Energy less the scaled length of the features outside the training data's main subspace.
 
-    That length is the virtual logit. ``dim`` is the dimension of the main subspace, half the number of
-    features where there are no more than that.
+    That length is the virtual logit. ``dim`` is the dimension of the main subspace; if there are at most
+    ``dim`` features, half their number is used.
     """
 
     dim: PositiveInt = 256
@@ -197,7 +197,7 @@ class ViM(SharedScores):
 
         Raises
         ------
-        DataError : there are no images, or nothing lies outside the subspace.
+        DataError : there are zero images, or the subspace contains all features.
         """
         width = data["features"].shape[1]
         origin = np.linalg.lstsq(head.weight.astype(np.float64), -head.bias.astype(np.float64), rcond=None)[0]

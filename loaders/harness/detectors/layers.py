@@ -113,8 +113,9 @@ class Layers(NamedTuple):
 class MahalanobisEnsemble:
     """Sum over layers of the Mahalanobis confidence after a step that raises it, in the layer's units.
 
-    A layer's confidence is measured in standard deviations from its mean on ID validation images: the weights
-    need no OOD image. (Its authors fit them to OOD or adversarial images.) At eps = 0 no step is made.
+    A layer's confidence is measured in standard deviations from its mean on ID validation images, so weights
+    are computed without OOD images. (The authors fit them to OOD or adversarial images.) eps = 0 omits the
+    step.
     """
 
     eps: NonNegativeFloat = 0.0014
@@ -201,8 +202,9 @@ class OneClass(NamedTuple):
 class OODL:
     """A one-class support vector machine on the maps of one layer, summed over positions.
 
-    The layer is the one with the greatest AUROC of ID against OOD validation images; the authors choose it on
-    an OOD test set. StandardScaler and OneClassSVM(nu, rbf, gamma="scale") as theirs; needs scikit-learn.
+    The layer with the greatest AUROC of ID against OOD validation images is used; the authors choose it on an
+    OOD test set. StandardScaler and OneClassSVM(nu, rbf, gamma="scale") follow the authors' code and need
+    scikit-learn.
     """
 
     nu: Annotated[float, Field(gt=0, le=1)] = 0.001
@@ -213,7 +215,7 @@ class OODL:
 
         Raises
         ------
-        MissingPackageError : scikit-learn is not installed. DataError : there are no training images.
+        MissingPackageError : scikit-learn is not installed. DataError : there are zero training images.
         """
         need("sklearn", "detectors", where="detector oodl")
         unit = SUMS.format(layers=self.layers)

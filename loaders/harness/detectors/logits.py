@@ -1,4 +1,4 @@
-"""Detectors on logits: those of the image, or those after ODIN's perturbation."""
+"""Detectors on the logits of an image, or on the logits after ODIN's perturbation."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Entropy:
     """Negative entropy of the softmax, in nats."""
 
     def score(self, state: None, data: Arrays) -> Array:
-        """Return -H(p), a sum of terms of one sign, so that values near 0 keep their digits.
+        """Return -H(p), a sum of terms with equal sign, so that values near 0 keep their digits.
 
         Raises
         ------
@@ -184,7 +184,7 @@ class Energy:
     T: PositiveFloat = 1.0
 
     def score(self, state: None, data: Arrays) -> Array:
-        """Return T log(sum over the classes of exp(z_j/T)); a background class is not part of it."""
+        """Return T log(sum over the classes of exp(z_j/T)); the sum leaves out a background class."""
         return energy(data["logits"], self.T)
 
 

@@ -17,7 +17,7 @@ from .softmax import products
 
 
 class Gaussians(NamedTuple):
-    """Means (C, R) and the map (D, R) to coordinates in which their common covariance is the identity."""
+    """Means (C, R) and the map (D, R) that makes their common covariance the identity."""
 
     centre: Array
     whiten: Array
@@ -39,11 +39,11 @@ class Moments(NamedTuple):
     tolerance: float
 
     def within(self) -> Gaussians:
-        """Return a Gaussian around each class mean, all of one covariance."""
+        """Return a Gaussian around each class mean, all with the same covariance."""
         return _gaussians(self.means, self.scatter / self.members.sum(), self.tolerance)
 
     def overall(self) -> Gaussians:
-        """Return the one Gaussian of all images, whatever their class."""
+        """Return a single Gaussian of all images, regardless of class."""
         shares = self.members / self.members.sum()
         centre = shares @ self.means
         between = (self.means - centre) * np.sqrt(shares)[:, None]
@@ -111,7 +111,7 @@ class Mahalanobis:
 
 
 class Relative(NamedTuple):
-    """Gaussians of the classes, and the one of all images."""
+    """Gaussians of the classes, and a single Gaussian of all images."""
 
     classes: Gaussians
     everything: Gaussians
@@ -133,7 +133,7 @@ class RMDS:
         return Relative(class_moments.within(), class_moments.overall())
 
     def score(self, state: Relative, data: Arrays) -> Array:
-        """Return minus the squared distance to the nearest class, relative to the one to all images."""
+        """Return the squared distance to the mean of all images minus the distance to the nearest class."""
         rows = np.asarray(data["features"])
         nearest = state.classes.distances(rows).min(axis=1)
         return np.asarray(state.everything.distances(rows)[:, 0] - nearest)

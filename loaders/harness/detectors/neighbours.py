@@ -16,7 +16,7 @@ from ..threads import map_in_order, thread_count
 from .registry import PAPERS, SharedScores, register
 from .softmax import energy
 
-QUERIES, BANK = 1024, 16_384  # rows of one block of similarities: 64 MB in float32
+QUERIES, BANK = 1024, 16_384  # rows and columns of a block of similarities: 64 MB in float32
 PART = 128  # queries that one thread selects for at a time
 STEP = 256  # rows scaled at a time: they stay in the processor's cache
 
@@ -172,7 +172,7 @@ def search(bank: Bank, data: Arrays, ks: Sequence[int]) -> tuple[Array, tuple[Ar
 
 
 def _squared(queries: Array, features: ArrayView, rows: Array) -> Array:
-    """Return the squared distances (n,) of directions (n, D) float64 to those of some rows."""
+    """Return the squared distances (n,) of directions (n, D) float64 to the directions of ``rows``."""
     distances = np.empty(len(rows))
 
     def measure(part: slice) -> None:

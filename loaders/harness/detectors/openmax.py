@@ -54,9 +54,9 @@ class OpenMax:
     """Log odds of the known classes against the unknown one, whose logit collects what far top logits lose.
 
     ``alpha``: number of classes revised; ``tail``: number of distances fitted; ``weight``: weight of the
-    Euclidean distance beside the cosine one (the authors' code divides it by 200), without effect for
-    ``distance="euclidean"`` (OpenOOD's). Predictions are read from the revised logits, with the unknown class
-    as background. The sweep is Kim et al.'s.
+    Euclidean distance when added to the cosine distance (the authors' code divides it by 200), without effect
+    for ``distance="euclidean"`` (OpenOOD's). Predictions are read from the revised logits, with the unknown
+    class as background. The sweep is Kim et al.'s.
     """
 
     alpha: PositiveInt = 3
@@ -125,7 +125,7 @@ class OpenMax:
 
 
 def _tails(distances: Array, class_index: Array, classes: int, number: int) -> Array:
-    """Return the ``number`` greatest distances of each class (classes, number), NaN beyond what it has."""
+    """Return the ``number`` greatest distances of each class (classes, number), padded with NaN."""
     tails = np.full((classes, number), np.nan)
     order = np.lexsort((distances, class_index))
     ends = np.searchsorted(class_index[order], np.arange(classes), side="right")

@@ -2,8 +2,8 @@
 
 The protocol is OpenOOD's: ``postprocess(net, data) -> (prediction, confidence)``, or ``inference(net,
 loader)``, which returns the labels too, and optionally ``setup(net, id_loaders, ood_loaders)``. Confidence is
-higher for in-distribution images. ``data`` are the stored features, and `StoredNetwork` stands for the
-network: it returns their stored logits. A postprocessor that needs the network itself is refused.
+higher for in-distribution images. ``data`` are the stored features, and `StoredNetwork` replaces the network:
+it returns their stored logits. A postprocessor that needs the network itself is refused.
 
 Attributes of the object that may be set: ``name``; ``fit_on``, the splits whose loaders `setup` gets
 ("train", "val", "ood-val"; by default "train", and none if `setup` does nothing); ``needs`` (("logits",) for
@@ -77,7 +77,7 @@ def _is_value(value: Any) -> bool:
 
 
 def _does_something(setup: Callable[..., Any] | None) -> bool:
-    """Return whether `setup` has a body besides its docstring; OpenOOD's base class has an empty one."""
+    """Return whether `setup` has a body after its docstring; in OpenOOD's base class the body is empty."""
     if setup is None:
         return False
     code = getattr(inspect.unwrap(getattr(setup, "__func__", setup)), "__code__", None)
@@ -140,7 +140,7 @@ def _is_overridden(postprocessor: Any) -> bool:
 
 
 class _Loaders(dict[str, Any]):
-    """Loaders by split; a split that was not asked for is named."""
+    """Loaders by split; a request for another split raises an error that names it."""
 
     def __missing__(self, key: str) -> Any:
         raise DataError(

@@ -30,7 +30,7 @@ PRESET = "preset:"
 
 @dataclass(frozen=True)
 class Preset(Jsonable):
-    """The detectors of one paper with its values.
+    """The detectors of a paper with the paper's values.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ def parse_detectors(text: str | Sequence[str], *, benchmark: str = "") -> list[C
 
     Raises
     ------
-    SplitsError : malformed, unknown, not importable, or two different detectors with one label.
+    SplitsError : malformed, unknown, not importable, or two different detectors with the same label.
     """
     names = [name for part in ([text] if isinstance(text, str) else text) for name in split_list(part)]
     detectors: list[ConfiguredDetector] = []
@@ -145,7 +145,7 @@ def one_detector(detector: Any) -> ConfiguredDetector:
 
 
 LOG_PROBABILITIES = frozenset({"msp", "ensemble", "mc_dropout"})
-"""Detectors whose confidence is the log of a probability, which floats near 1 could not tell apart."""
+"""Detectors that return log probabilities, because floats cannot distinguish probabilities near 1."""
 
 
 def is_log_probability(label: str) -> bool:
@@ -157,7 +157,7 @@ def is_log_probability(label: str) -> bool:
 
 
 def as_shown(label: str, confidences: Array) -> Array:
-    """Return confidences as people read them: of MSP and its kin the probability, else as they are."""
+    """Return confidences for display: probabilities for `LOG_PROBABILITIES`, all others unchanged."""
     return np.exp(confidences) if is_log_probability(label) else confidences
 
 
@@ -195,8 +195,8 @@ def _parse_detector(text: str) -> ConfiguredDetector:
 def spec_of(implementation: Any) -> DetectorSpec:
     """Return the `DetectorSpec` of a detector class or function, registered or not.
 
-    Of one that is not registered, ``needs``, ``fit_on``, ``sweep`` and ``models`` are read from attributes of
-    those names; a class of pytorch-ood gets them from its kind.
+    For an unregistered detector, ``needs``, ``fit_on``, ``sweep`` and ``models`` are read from its
+    attributes; for a class of pytorch-ood, its kind determines them.
     """
     for spec in DETECTORS.registered.values():
         if implementation is spec.implementation:

@@ -30,7 +30,7 @@ from .softmax import (
 FAINT = -650.0
 """Log of a sum of probabilities below which float64 loses digits."""
 PART = 512
-"""Images at a time, about: what is computed of their 100 classes stays in a core's cache."""
+"""Approximate number of images per block: with 100 classes, a block's values fit in a core's cache."""
 
 
 @register(
@@ -103,7 +103,7 @@ class KLM:
 
         Raises
         ------
-        DataError : there are no validation images.
+        DataError : there are zero validation images.
         """
         if not data.n:
             raise DataError("there is no validation image to take a mean softmax of")

@@ -29,7 +29,7 @@ NEEDS = {
     "FeaturesDetector": ("features", "logits"),
     "FeatureMapsDetector": ("features", "logits"),
 }
-"""Kind of a pytorch-ood detector -> the arrays it gets; ``logits`` beside features are for predictions."""
+"""Kind of a pytorch-ood detector -> its input arrays; with features, ``logits`` serve for predictions."""
 INPUTS = {"LogitsDetector": "logits", "FeaturesDetector": "features", "FeatureMapsDetector": "feature_maps"}
 """Kind -> ending of its methods ``fit_...`` and ``predict_...``."""
 NETWORK_PARAMETERS = frozenset({"encoder", "backbone", "model"})
@@ -40,7 +40,7 @@ NEED_POSITIONS = frozenset({"RankFeat"})
 """Detectors that need the spatial feature maps; only their mean is stored."""
 SIGN = "its outlier score is negated: confidence is higher for in-distribution images"
 UNSET: Mapping[str, Value] = {"float": 0.0, "int": 0, "str": "", "bool": False}
-"""Type of an annotation -> the value that stands for None or for a missing default."""
+"""Type of an annotation -> the value that replaces None or a missing default."""
 
 
 def pytorch_ood_spec(cls: Any) -> DetectorSpec | None:
@@ -107,7 +107,7 @@ def pytorch_ood_spec(cls: Any) -> DetectorSpec | None:
 def pytorch_ood_object(detector: Any) -> ConfiguredDetector | None:
     """Return a detector object of pytorch-ood as it is, None for any other object.
 
-    Its own values, weights and head are used; a copy of it is fitted, so the object stays as it was.
+    The object's values, weights and head are used; a copy is fitted, so the object does not change.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def _is_value(item: inspect.Parameter) -> bool:
 
 
 def _unset(item: inspect.Parameter) -> Value | None:
-    """Return the value of `UNSET` of a parameter whose default is None or missing, None for any other."""
+    """Return the `UNSET` value of a parameter whose default is None or missing; else return None."""
     if item.default is not inspect.Parameter.empty and item.default is not None:
         return None
     return next((value for kind, value in UNSET.items() if kind in str(item.annotation)), None)

@@ -1,4 +1,4 @@
-"""Detectors by name: `register`, and what a run reads of a registered detector.
+"""Detectors by name: `register`, and the specification of a registered detector.
 
 A detector maps stored arrays to confidence, higher = more in-distribution::
 
@@ -11,7 +11,7 @@ A detector maps stored arrays to confidence, higher = more in-distribution::
 
         def score(self, state: State, data: Arrays) -> np.ndarray: ...  # (n,)
 
-``fit`` gets the ID images of one split and the head, never a test image; ``score`` gets chunks of any size.
+``fit`` gets the ID images of a split and the head, never a test image; ``score`` gets chunks of any size.
 With ``fit_on=("train", "val", "ood-val")``, `fit` gets a dict of `Arrays` by those names. A need without a
 slash, ``"stages[statistic=mean]"``, is every array of that probe (`Arrays.under`).
 
@@ -21,9 +21,9 @@ Optional methods:
 - ``calibrate(state, data) -> State`` gets ID validation images, with those arrays.
 - ``score_each(detectors, state, data)``, static, returns the scores of several detectors of equal state
   (values of a sweep), which share computations; `SharedScores` then provides ``score``.
-- ``predict(state, data) -> Arrays`` returns the logits (and ``background``) that predictions and accuracy are
-  computed from: of a detector that changes the logits (ReAct), or of several models together (an ensemble
-  without it has no accuracy). By default they are the model's.
+- ``predict(state, data) -> Arrays`` returns the logits (and ``background``) for predictions and accuracy, by
+  default the model's. Detectors that change the logits (ReAct) or combine several models define it; an
+  ensemble without ``predict`` lacks an accuracy.
 
 A function of the arrays, ``def confidence(data, *, T=1.0)``, is a detector without ``fit``. With
 ``models="many"`` a detector gets a sequence of arrays and of heads, one per model.
@@ -171,9 +171,9 @@ class ConfiguredDetector:
     label : its name in results: the name and the parameters that were set explicitly.
     params : every parameter's value.
     explicit : the parameters that were set explicitly; a sweep leaves them as they are.
-    chosen_on : the data that parameters were chosen on, "" where they are explicit or defaults.
-    optional : whether it is skipped where a model or benchmark lacks what it needs, as detectors of a preset.
-    grid : the values that a sweep tries, of a preset; by default the spec's for parameters not explicit.
+    chosen_on : the data that parameters were chosen on, "" if they are explicit or defaults.
+    optional : whether to skip it if the model or benchmark lacks its inputs, as for detectors of a preset.
+    grid : a preset's values for a sweep; by default the spec's values of parameters that are not explicit.
     """
 
     label: str
@@ -229,12 +229,12 @@ def register(
 ) -> Callable[[DetectorT], DetectorT]:
     """Register the decorated class or function as a detector; see `DetectorSpec` for the parameters.
 
-    ``name`` is by default that of the class or function in lower case. A user's detector replaces an earlier
-    one of its name, with a warning.
+    ``name`` is by default the class's or function's name in lower case. A user's detector replaces an earlier
+    user's detector with the same name, with a warning.
 
     Raises
     ------
-    SplitsError : the name is that of a shipped detector or an alias, a swept parameter does not exist, or
+    SplitsError : the name belongs to a shipped detector or is an alias, a swept parameter does not exist, or
         the object is not a detector.
     """
 
@@ -277,7 +277,7 @@ def detector_spec(implementation: Any, *, name: str | None = None, **attributes:
 def list_detectors(pattern: str = "*") -> tuple[str, ...]:
     """Return the names of the detectors whose name or an alias matches a wildcard pattern, sorted.
 
-    Those of installed packages are among them.
+    Detectors of installed packages are included.
     """
     return DETECTORS.names(pattern.lower())
 

@@ -56,11 +56,11 @@ class Values(NamedTuple):
 
     @classmethod
     def of(cls, data: Arrays, head: Head) -> Values:
-        """Sort them, which is faster than computing one percentile.
+        """Return the sorted features and the head; sorting is faster than computing a percentile.
 
         Raises
         ------
-        DataError : there are no images.
+        DataError : there are zero images.
         """
         values = np.array(data["features"], dtype=np.float32).ravel()
         if not values.size:
@@ -69,7 +69,7 @@ class Values(NamedTuple):
         return cls(values, head)
 
     def at(self, percentile: float) -> float:
-        """Return a percentile of them."""
+        """Return a percentile of the sorted values."""
         return percentile_of(self.ascending, percentile)
 
 

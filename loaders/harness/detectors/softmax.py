@@ -1,10 +1,9 @@
 """Softmax confidences that never saturate, for logits with or without a background class.
 
-``logits`` are (n, K) over the classes; ``background`` (n,), where there is one, is the logit of the
-background class: part of every denominator, never a class (Palechor: its column is dropped after softmax).
-Results do not depend on the number or order of rows. Differences, powers and their sums are computed in the
-type of the logits, logs in float64: float32 is precise enough for sums of terms of one sign, and three times
-as fast.
+``logits`` are (n, K) over the classes; ``background`` (n,), optional, is the logit of the background class:
+part of every denominator, never a class (Palechor: its column is dropped after softmax). Results do not
+depend on the number or order of rows. Differences, powers and their sums are computed in the type of the
+logits, logs in float64: float32 is precise enough for sums of terms with equal sign, and three times as fast.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def sums(rows: Array) -> Array:
 
 
 def maxima(rows: Array) -> Array:
-    """Return the greatest value (n,) of each row (n, K); minus infinity where there are no columns."""
+    """Return the greatest value (n,) of each row (n, K); minus infinity if K = 0."""
     n, width = rows.shape
     if not width:
         return np.full(n, -np.inf, rows.dtype)
@@ -59,7 +58,7 @@ WARM = 10.0
 def logits_of(
     data: Arrays, name: str = "logits", *, classes: int = 1, dtype: Any = np.float64
 ) -> tuple[Array, Array | None]:
-    """Return logits (n, K) and background logit (n,) or None, as ``dtype`` or, where it is None, as stored.
+    """Return logits (n, K) and background logit (n,) or None, as ``dtype``; ``dtype=None`` keeps the type.
 
     Raises
     ------
@@ -75,7 +74,7 @@ def logits_of(
 def log_others(logits: Array, background: Array | None = None, temperature: float = 1.0) -> Array:
     """Return log of the sum of exp((z_j - z_top)/T) over all j but the top class, shape (n,).
 
-    The maximum softmax is 1/(1 + that sum). Minus infinity with one class and no background.
+    The maximum softmax is 1/(1 + that sum). For a single class without background it is minus infinity.
     """
     top = logits.argmax(axis=1)[:, None]
     peak = np.take_along_axis(logits, top, axis=1)[:, 0].astype(np.float64)
@@ -96,7 +95,7 @@ def log_of_others(below: Array, top: Array, powers: Array, beside: Array | None 
 
     Parameters
     ----------
-    powers : exp of the gaps; those of the top classes become 0.
+    powers : exp of the gaps; the values of the top classes are set to 0.
     """
     total = _of_others(powers, top, beside)
     with np.errstate(divide="ignore"):
@@ -110,7 +109,7 @@ def log_of_others(below: Array, top: Array, powers: Array, beside: Array | None 
 
 
 def _of_others(powers: Array, top: Array, beside: Array | None) -> Array:
-    """Return the sum (n,) of powers (n, K) but for the top classes, which become 0, and of exp(beside)."""
+    """Return the sum (n,) of powers (n, K) without the top classes, plus exp(beside); set the tops to 0."""
     np.put_along_axis(powers, top, 0, axis=1)
     total = sums(powers)
     if beside is not None:
@@ -160,9 +159,9 @@ def log_max_softmax(logits: Array, background: Array | None = None) -> Array:
 def scaled_odds(logits: Array, background: Array | None, temperatures: Sequence[float]) -> list[Array]:
     """Return T (log(p/(1 - p)) + log m) at each T, p the maximum softmax and m the number of other columns.
 
-    Monotone in p. At large T every p is 1/(m + 1) but for digits that float32 would drop; this form keeps
-    them (it tends to the gap between the top logit and the mean of the others), and does not saturate at
-    small T.
+    Monotone in p. At large T, p differs from 1/(m + 1) only in digits that float32 would drop; this form
+    keeps these digits (it tends to the gap between the top logit and the mean of the rest), and does not
+    saturate at small T.
     """
     others = logits.shape[1] - (background is None)
     gap, top = gaps_and_top(logits)

@@ -58,7 +58,7 @@ class NegLabel:
 def zero_shot_arrays(
     images: Array, names: Array, negatives: Array | None = None, *, groups: int = 100, T: float = 1.0
 ) -> dict[str, Array]:
-    """Return the arrays of a zero-shot classifier from embeddings that were computed elsewhere.
+    """Return the arrays of a zero-shot classifier from the embeddings that the caller has computed.
 
     Parameters
     ----------
