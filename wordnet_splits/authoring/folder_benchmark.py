@@ -1,4 +1,4 @@
-"""A benchmark from a folder of pictures: catalog, inventory, threshold, recipe, build, verification, pages.
+"""A benchmark from a folder of images: catalog, inventory, threshold, recipe, build, verification, pages.
 
 Each step is a command of its own; this module runs them one after another.
 """
@@ -128,8 +128,8 @@ def make_benchmark(
 
     Parameters
     ----------
-    folder : pictures in class folders, or in another layout that a ``dataset.toml`` there declares. Nothing
-        is written there, except a catalog and an inventory that this file puts there.
+    folder : images in class folders, or in another layout that a ``dataset.toml`` there declares. The only
+        files written there are a catalog and an inventory, if ``dataset.toml`` places them there.
     out : folder for the declaration, catalog and inventory, the recipe, the build and the pages; not below
         ``folder``.
     known : the ID classes: ``SOURCE``, ``SOURCE:CLASS,CLASS``, or a file of classes.
@@ -246,7 +246,7 @@ def _as_name(text: str) -> str:
 
 
 def _declare(folder: Path, name: str, out: Path, steps: _Steps) -> Path:
-    """Return the file in ``out`` that declares the pictures of a folder; it is written unless it is there."""
+    """Return the file in ``out`` that declares the images of a folder; write it if it is absent."""
     if name in catalog_names():
         raise RecipeError(f"{name!r} is the name of a shipped source", where="--name", hint="give another")
     file, earlier_name = out / BESIDE, declared_name(out)

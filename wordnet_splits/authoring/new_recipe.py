@@ -1,4 +1,4 @@
-"""Write a new recipe and build it without pictures."""
+"""Write a new recipe and build it without reading images."""
 
 from __future__ import annotations
 

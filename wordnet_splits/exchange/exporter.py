@@ -51,13 +51,13 @@ def export_benchmark(
     benchmark : name or folder of a manifest, or the manifest.
     format : one of `format_names`.
     out : folder to create; it must not exist, or be empty.
-    roots : folder of each source, for formats with pictures; in lists, they decide the extensions of paths.
+    roots : folder of each source, for formats with images; in lists, they decide the extensions of paths.
     copies : copy files instead of linking to them (``imagefolder``, ``links``).
     paths : in lists of paths, ``disk`` for ``<source>/<path below its root>`` as stored; ``tree`` for the
         paths of ``imagefolder``, or the other project's own if these are known.
-    links : also write ``images/`` next to lists of paths, with a link at each path, or a file for a picture
+    links : also write ``images/`` next to lists of paths, with a link at each path, or a file for an image
         without a file of its own.
-    ids_only : write no pictures (``hub``).
+    ids_only : write no images (``hub``).
     allow_missing : leave out images missing from a root, or whose source has no root, instead of raising.
     groups, splits : write only these; all when empty.
 
@@ -65,7 +65,7 @@ def export_benchmark(
     ------
     UnknownNameError : no such benchmark, format, source, group or split.
     OutputError : ``out`` is not empty, or cannot be written.
-    SourceError, MissingImageError : pictures are missing, without ``allow_missing``.
+    SourceError, MissingImageError : images are missing, without ``allow_missing``.
     """
     exchange_format = FORMATS[format]()
     if paths not in PATHS:

@@ -84,7 +84,7 @@ class Imported:
     lists : names of the lists, as recipes refer to them.
     unmatched : entries without a known image, or classes of groups without images.
     problems : images missing from a root.
-    left_out : for an archive, the ``unmatched`` pictures by set, with reasons.
+    left_out : for an archive, the ``unmatched`` images by set, with reasons.
     like, in_common : for an archive, the shipped benchmark that corresponds to it, and their overlap.
     """
 

@@ -1,4 +1,4 @@
-"""Tasks of a format: a list to read, or a benchmark to write with its rows, pictures, paths and labels."""
+"""Tasks of a format: a list to read, or a benchmark to write with its rows, images, paths and labels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.exchange.paths import CaseClashes, disk_path, encoded_path, official_path, tree_path
 
 DEFAULT_EXTENSION: Final = ".jpg"
-"""Extension of a picture whose file format is unknown."""
+"""Extension of an image whose file format is unknown."""
 ROWS_PER_BATCH: Final = 4096
 """Rows of an image table converted to Python objects at a time."""
 
@@ -85,7 +85,7 @@ class Picture(NamedTuple):
     file: Path | None = None
 
     def write(self, path: Path, *, copies: bool) -> None:
-        """Write the picture to a new path: a link to its file, if it has one, or with ``copies`` a file."""
+        """Write the image to a new path: a link to its file, if it has one, or with ``copies`` a file."""
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             if self.file is not None and not copies:
@@ -102,11 +102,11 @@ class ExportTask:
 
     Attributes
     ----------
-    copies : write pictures even if a link to the root's file would do.
-    ids_only : leave pictures out, if the format can.
+    copies : write images even if a link to the root's file would do.
+    ids_only : leave images out, if the format can.
     paths : paths in lists, of `disk_paths.PATHS`.
-    links : write the pictures of lists below ``images/``, at their paths.
-    problems : images missing from a root; filled while pictures are read.
+    links : write the images of lists below ``images/``, at their paths.
+    problems : images missing from a root; filled while images are read.
     images : number of images written so far.
     """
 
@@ -140,7 +140,7 @@ class ExportTask:
             yield from batch.to_pylist()
 
     def pictures(self, part: Part, table: pa.Table, *, links: bool = False) -> Iterator[Picture]:
-        """Yield the images of a part that the root has; with ``links`` as files, if the source has files.
+        """Yield the images of a part that the root has; ``links`` requests files, if the source has files.
 
         Images that are read are compared with their digests; linked files are not.
 
@@ -164,10 +164,10 @@ class ExportTask:
     def path(self, row: ImageRow, extension: str = "") -> str:
         """Return the other project's own path of an image if it is known, else its path in our tree.
 
-        With ``paths="disk"``, return its path on disk; with ``links``, its path in our tree if it has no file
-        of its own. Without ``extension``, a path in our tree follows the content, as far as known without
-        decoding: PNG for pictures that are rendered or stored losslessly, the format of the file under a
-        root, JPEG otherwise.
+        With ``paths="disk"``, return its path on disk. With ``links``, return its path in our tree if it has
+        no file of its own. Without ``extension``, the extension of a path in our tree follows the content as
+        far as possible without decoding: PNG for images that are rendered or stored losslessly, the format of
+        the file under a root, JPEG otherwise.
 
         Raises
         ------
@@ -209,7 +209,7 @@ class ExportTask:
         if row["view"] != RAW_VIEW or self._classes_of_sources[row["source"]].lossless:
             return ".png"
         source = self.sources.get(row["source"])
-        with suppress(KeyError, OSError):  # lists can be written without the picture
+        with suppress(KeyError, OSError):  # lists can be written without the image
             if source and (file := source.file(row["image_id"])) is not None:
                 return _extension(file)
         return ""

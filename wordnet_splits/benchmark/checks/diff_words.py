@@ -43,12 +43,12 @@ class Rename:
 
 @dataclass(frozen=True)
 class ImageMoves:
-    """Pictures that both manifests have, by id or digest, and those that only one has.
+    """Images that both manifests have, matched by id or digest, and images that only one manifest has.
 
     Attributes
     ----------
     pairs : rows of the same image before and after.
-    removed, added : rows of pictures that only one manifest has.
+    removed, added : rows of images that only one manifest has.
     """
 
     pairs: list[tuple[Row, Row]]
@@ -147,7 +147,7 @@ def _class_sentences(classes: RowChanges, moves: ImageMoves, renames: list[Renam
 def _image_sentences(
     classes: RowChanges, moves: ImageMoves, new_names: Mapping[ClassKey, str]
 ) -> Iterator[str]:
-    """Yield the changes of pictures in classes that both manifests have."""
+    """Yield the changes of images in classes that both manifests have."""
     new = _keys(classes.only_b)
     gone = _keys(classes.only_a)
     for change, preposition, rows in (("removed", "from", moves.removed), ("added", "to", moves.added)):

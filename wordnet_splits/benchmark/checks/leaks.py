@@ -26,7 +26,7 @@ AS_RECORDED, NEW, CHANGED, GONE = "as recorded", "not recorded", "count differs"
 
 @dataclass(frozen=True)
 class ComparedLeak(Jsonable):
-    """Leak of a kind between two groups: ``pairs`` are class ids, or image ids for kinds of pictures.
+    """Leak of a kind between two groups: ``pairs`` are image ids for leaks between images, else class ids.
 
     ``distances`` has the distance of each pair of near-duplicates, and is empty for other kinds.
 
@@ -72,7 +72,7 @@ class LeakReport(Tabular):
 
     @property
     def groups_not_compared(self) -> int:
-        """The number of groups with pictures that were not compared."""
+        """The number of groups with images that were not compared."""
         return len({row["group"] for row in self.unchecked})
 
     def rows(self) -> list[dict[str, Any]]:

@@ -79,7 +79,7 @@ def near_duplicate_leaks(recipe: Recipe, distances: Distances, tables: Sequence[
 
 
 def digest_leaks(recipe: Recipe, tables: Sequence[pa.Table]) -> list[Leak]:
-    """Return the identical pictures between groups, and within a group across splits or classes.
+    """Return the identical images between groups, and within a group across splits or classes.
 
     One pair per shared digest and pair of groups, in time linear in the number of copies.
     """
@@ -103,7 +103,7 @@ def digest_leaks(recipe: Recipe, tables: Sequence[pa.Table]) -> list[Leak]:
 
 
 class Copy(NamedTuple):
-    """A copy of a picture."""
+    """A copy of an image."""
 
     group: str
     split: str
@@ -114,9 +114,9 @@ class Copy(NamedTuple):
 def _example_pairs(
     copies: Iterable[Copy], order: Mapping[str, int]
 ) -> dict[tuple[str, str], tuple[str, str]]:
-    """Return a pair of images for every two groups that have a picture: the first image of each.
+    """Return a pair of copies for every two groups that contain the image: the first copy in each group.
 
-    Within a group: the first image, and the next one of another split or class.
+    Within a group, pair the first copy with the next copy in another split or class.
     """
     first_copies: dict[str, Copy] = {}
     pairs: dict[tuple[str, str], tuple[str, str]] = {}

@@ -1,6 +1,6 @@
-"""Leaks between the sets of a benchmark: equal classes, kin in WordNet, identical pictures, near-duplicates.
+"""Leaks between the sets of a benchmark: equal classes, kin in WordNet, identical images, near-duplicates.
 
-Between an ID or external group and any other, a class of equal synsets, ancestry or an identical picture is
+Between an ID or external group and any other, a class of equal synsets, ancestry or an identical image is
 an error, unless the recipe names it or has ``reproduces``. So is an image that an ID group has in two splits
 or in two classes. Other leaks are recorded, with the recipe's reason if it names them: ancestry between ID
 and near classes of the same source, which are near by design; leaks between two OOD test groups; far classes
@@ -32,7 +32,7 @@ EXAMPLES = 5
 CLASS_KINDS = ("class", "ancestry", "sibling")
 """Kinds of leaks between classes, the closest kin first."""
 PICTURE_KINDS = ("digest", "near-duplicate")
-"""Kinds of leaks between pictures."""
+"""Kinds of leaks between images."""
 TRAINING_ROLES = frozenset({"id", "external"})
 KEPT_FIRST = ("id", "csid", "near", "far", "external")
 """Roles by preference: ``drop_leaks`` keeps the class whose role comes first."""
@@ -240,10 +240,10 @@ def set_severities(
 
     Parameters
     ----------
-    unknown_digests : groups with unknown digests, whose named leaks of pictures may not be found yet.
+    unknown_digests : groups with unknown digests, whose named leaks of images may not be found yet.
     strict : compare with the leaks that the recipe names. False for another draw, or one with images left
         out, which the recipe's author did not see: there an unnamed leak is only marked ``unnamed``. So is
-        always a picture that a shipped benchmark has twice in ID.
+        always an image that a shipped benchmark has twice in ID.
     """
     groups = {g.name: g for g in recipe.group}
     leaks_by_entry: dict[int, list[Leak]] = {n: [] for n in range(len(recipe.known_leak))}

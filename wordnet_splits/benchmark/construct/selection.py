@@ -259,7 +259,7 @@ def select_images(
 
 
 def _leave_out(selection: Selection, plan: SplitPlan, recipe: Recipe) -> None:
-    """Remove the pictures of the rule's table of near-duplicates from a selection."""
+    """Remove the images of the rule's table of near-duplicates from a selection."""
     rule = plan.rule.clear_of
     if rule is None or selection.awaiting is not None:
         return

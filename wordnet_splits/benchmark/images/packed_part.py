@@ -160,7 +160,7 @@ class PackedImages(PartImages):
         if self._array is None:
             return (self._decode(row) for row in rows.tolist())
         _, height, width = self.entry.shape or (3, 0, 0)
-        # one transposition for all of them: Pillow wants the channels of a pixel side by side
+        # a single transposition for all images, because Pillow expects channels last
         whole = np.ascontiguousarray(self.pixels(rows).transpose(0, 2, 3, 1))
         flat, size = whole.data.cast("B"), 3 * height * width
         starts = range(0, len(rows) * size, size)

@@ -22,7 +22,7 @@ from wordnet_splits.benchmark.manifest import Part
 from wordnet_splits.datasets.sources import Source
 
 CHUNK = 64  # images a worker renders at a time: at 100 kB each, 6 MB travel back
-SMALL = 96 * 96  # pixels up to which image files, all of one size, are kept decoded
+SMALL = 96 * 96  # largest number of pixels for which image files of equal size are stored decoded
 Shape = tuple[int, int, int]
 
 Job = tuple[RawImages, Shape | None]

@@ -192,7 +192,7 @@ def _altered_pictures(images: PackedImages, manifest: Manifest, part: Part) -> I
     digests = manifest.parts[part]()["digest"].take(pa.array(images.manifest_rows))
     lossless = source_class(images.entry.source, manifest.datasets).lossless
     if not lossless and images.entry.layout == "pixels":
-        return  # the digest is of the file, and only pixels of small pictures are kept
+        return  # the digest is of the file, and only pixels of small images are kept
     for row, digest in enumerate(digests):
         if digest.as_py() is None:
             continue

@@ -2,7 +2,7 @@
 
 ``sources/<name>.toml`` is the declaration, ``sources/<name>.tsv`` the catalog, and
 ``sources/<name>.inventory.parquet`` the inventory, if any. ``pairs/1.tsv`` is the first of the tables of
-pairs of pictures that the recipe names. ``manifest.json`` has the SHA-256 of each file.
+pairs of images that the recipe names. ``manifest.json`` has the SHA-256 of each file.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class SourceRow(StrictModel):
 
 
 class PairTableRow(StrictModel):
-    """A table of pairs of pictures that the manifest carries: its name in the recipe, and its SHA-256."""
+    """A table of pairs of images that the manifest carries: its name in the recipe, and its SHA-256."""
 
     name: Annotated[str, Field(min_length=1)]
     sha256: Sha256

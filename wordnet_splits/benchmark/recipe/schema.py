@@ -51,7 +51,7 @@ MOST_NOISE = 4 << 30
 
 
 class PairTable(RecipePart):
-    """A table of pictures to leave out.
+    """A table of images to leave out.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class KnownLeak(RecipePart):
     Attributes
     ----------
     kind : ``class`` (equal synsets), ``ancestry``, ``sibling`` (a far class below a parent of an ID class),
-        ``digest`` (identical pictures) or ``near-duplicate`` (a pair of the recipe's ``near_duplicates``).
+        ``digest`` (identical images) or ``near-duplicate`` (a pair of the recipe's ``near_duplicates``).
     a : ``group:NAME``, or ``source:NAME`` for all classes of a source, in a group or not.
     b : the other side, in the same form as ``a``.
     classes : the pairs of classes, each ``[of a, of b]``; or
@@ -276,7 +276,7 @@ class Recipe(RecipePart):
     transforms : the evaluation transform of each source.
     normalise : the normalisation of pixels, after the transform.
     reproduces : whether it is a benchmark as published, leaks included.
-    drop_leaks : whether classes and pictures that leak are removed.
+    drop_leaks : whether classes and images that leak are removed.
     near_duplicates : a ``duplicates.tsv`` below the folder of the recipe; each pair is a leak unless its
         verdict is ``different``.
     published_list : the published list of classes that it rebuilds.

@@ -25,7 +25,7 @@ Key = tuple[str, str]
 OPERANDS = ("group", "source", "split", "list")
 Hierarchy = Literal["wordnet", "imagenet-tree"]
 Half = Literal["first", "second"]
-Measure = Literal[  # those of wordnet_splits.wordnet.similarity.pairs.MEASURES, which a test compares
+Measure = Literal[  # the keys of wordnet_splits.wordnet.similarity.pairs.MEASURES; a test compares both
     "distance", "path", "lch", "lch_perl", "wup", "wup_wn", "wup_perl", "mean", "mean_nltk", "mean2"
 ]
 

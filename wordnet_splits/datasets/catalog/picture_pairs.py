@@ -1,8 +1,8 @@
-"""Tables of pairs of similar pictures, and of single pictures, with a person's verdicts.
+"""Tables of pairs of similar images, and of single images, with a person's verdicts.
 
-A pair's ``verdict`` is ``same``, ``different`` or ``unsure``; a row without a second picture is a note on one
-picture, ``leave out`` or ``keep``; ``reviewer`` has the person's initials. ``distance`` is the number of
-different bits in the pictures' hashes, empty if not computed.
+A pair's ``verdict`` is ``same``, ``different`` or ``unsure``; a row without a second image is a note on one
+image, ``leave out`` or ``keep``; ``reviewer`` has the person's initials. ``distance`` is the number of
+different bits in the images' hashes, empty if not computed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COLUMNS: Final = (
     *("distance", "verdict", "reviewer", "note"),
 )
 BITS: Final = 128
-"""Bits of a perceptual hash, the greatest distance of two pictures."""
+"""Bits of a perceptual hash, the greatest distance of two images."""
 PAIR_VERDICTS: Final = ("", "same", "different", "unsure")
 NOTE_VERDICTS: Final = ("leave out", "keep")
 NO_DUPLICATE: Final = frozenset({"different", "keep"})
@@ -35,7 +35,7 @@ PairKey = tuple[str, ...]
 
 
 def pair_key(row: Mapping[str, str]) -> PairKey:
-    """Return the sources and ids of a row's pictures."""
+    """Return the sources and ids of a row's images."""
     return tuple(row[f"{name}_{side}"] for side in "ab" for name in ("source", "image_id"))
 
 
@@ -98,7 +98,7 @@ def tsv_line(cells: Iterable[str]) -> str:
 
 
 def duplicate_pictures(rows: Iterable[Mapping[str, str]]) -> set[tuple[str, str]]:
-    """Return (source, image_id) of every picture in a row that counts."""
+    """Return (source, image_id) of every image in a row that counts."""
     counting = [row for row in rows if row["verdict"] not in NO_DUPLICATE]
     return {
         (row[f"source_{s}"], row[f"image_id_{s}"]) for row in counting for s in "ab" if row[f"image_id_{s}"]

@@ -178,7 +178,7 @@ def _fetch_from_hub(
 
 MOST_MEMBERS: Final = 5_000_000
 MOST_TIMES: Final = 20
-"""Largest ratio of unpacked to packed size; archives of pictures hardly expand."""
+"""Largest ratio of unpacked to packed size; archives of images hardly expand."""
 
 _MIB: Final = 1 << 20
 # TypeError: raised by tarfile for a truncated gzip header

@@ -58,7 +58,7 @@ class EmbeddedDigits(Layout):
 
 @register_source
 class Digits(Source):
-    """8 x 8 grey pictures, repeated to RGB; an id is the index in ``load_digits`` order."""
+    """8 x 8 grey images, repeated to RGB; an id is the index in ``load_digits`` order."""
 
     name: ClassVar[str] = "digits"
     splits: ClassVar[tuple[str, ...]] = (ALL,)

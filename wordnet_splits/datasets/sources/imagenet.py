@@ -53,7 +53,7 @@ BEGINS = (
     "images_largescale/imagenet_1k",
 )
 HUB_SUFFIX = r"_n\d{8}"  # the Hub appends the class: n01440764_10026_n01440764.JPEG
-SMALL, SIZED = (224, 224), 8  # width and height of ImageNet-C's pictures; how many pictures are measured
+SMALL, SIZED = (224, 224), 8  # width and height of ImageNet-C's images; how many images are measured
 
 # The publisher's archives of ImageNet-C and the corruptions in each. The fifteen of the benchmark are the
 # split "standard"; the four of extra.tar, meant for choosing hyperparameters, are "extra".
@@ -68,7 +68,7 @@ ARCHIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 SEVERITIES = range(1, 6)
 CORRUPTED_FOLDERS = frozenset(f"{c}/{n}" for names in ARCHIVES.values() for c in names for n in SEVERITIES)
-"""Folders of a corruption and severity, each of them similar to a folder of ImageNet."""
+"""Folders of a corruption and severity, each laid out like an ImageNet folder."""
 
 
 @register_source
@@ -100,7 +100,7 @@ class ImageNet1K(Source):
     def open(cls, root: Path | None, layout: Layout, **params: Any) -> Self:
         """Return the source over the parts that were found.
 
-        Raises SourceError if the validation folder has resized pictures.
+        Raises SourceError if the validation folder has resized images.
         """
         for part in layout.layouts if isinstance(layout, JoinedLayouts) else ():
             if isinstance(part, FolderFiles) and part.naming == VAL and _made_small(part):
@@ -111,7 +111,7 @@ class ImageNet1K(Source):
 
 
 def _made_small(part: FolderFiles) -> bool:
-    """Return whether a sample of pictures have the size of ImageNet-C's: both datasets use equal names."""
+    """Return whether a sample of images have the size of ImageNet-C's: both datasets use equal names."""
     sample = list(islice(part.images(lambda name: None, VAL.splits), SIZED))
     return len(sample) == SIZED and {_size(part, image.location) for image in sample} == {SMALL}
 
@@ -232,7 +232,7 @@ STEM = r"(?P<class>n\d{8})_\d+"
 
 
 class SynsetFolders(Source):
-    """Class folders of ImageNet-21K, all of them or a selection; the publisher's splits are its releases.
+    """Class folders of ImageNet-21K, complete or a selection; the publisher's splits are its releases.
 
     The catalog's ``superclass`` names the releases that have a class.
     """

@@ -1,7 +1,7 @@
-"""Sources of small pictures: CIFAR-10 and CIFAR-100, MNIST and Fashion-MNIST, and SVHN's cropped digits.
+"""Sources of small images: CIFAR-10 and CIFAR-100, MNIST and Fashion-MNIST, and SVHN's cropped digits.
 
 CIFAR's ids are ``<split>/<class>/<publisher's file name>``: file names are unique only within split and
-class. The other pictures have no names, so ids are positions, ``<split>/<index>``; they hold for files with
+class. The other images have no names, so ids are positions, ``<split>/<index>``; they hold for files with
 the publisher's MD5, and any other copy may be in another order and has ``order`` "unknown".
 
 References: Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009; LeCun, Bottou, Bengio,
@@ -34,7 +34,7 @@ CIFAR, GREY = (32, 32, 3), (28, 28, 3)
 
 
 class SmallPictures(Source):
-    """Small pictures stored without loss; ``finders`` find its layouts, the preferred layout first."""
+    """Small images stored without loss; ``finders`` find its layouts, the preferred layout first."""
 
     splits: ClassVar[tuple[str, ...]] = ("train", "test")
     lossless: ClassVar[bool] = True
@@ -121,7 +121,7 @@ def _mnist_finders(source: str, folder: str, config: str, *, similar: str) -> tu
 
 @register_source
 class Mnist(SmallPictures):
-    """60,000 train and 10,000 test pictures of handwritten digits, 28 x 28."""
+    """60,000 train and 10,000 test images of handwritten digits, 28 x 28."""
 
     name = "mnist"
     looks_for = _idx_files("digits", "mnist")
@@ -130,7 +130,7 @@ class Mnist(SmallPictures):
 
 @register_source
 class FashionMnist(SmallPictures):
-    """60,000 train and 10,000 test pictures of clothes, 28 x 28."""
+    """60,000 train and 10,000 test images of clothes, 28 x 28."""
 
     name = "fashion-mnist"
     looks_for = _idx_files("clothes", "fashion_mnist")
@@ -139,7 +139,7 @@ class FashionMnist(SmallPictures):
 
 @register_source
 class Svhn(SmallPictures):
-    """SVHN format 2: 73,257 train, 26,032 test and 531,131 extra pictures of 32 x 32, classes 0 to 9."""
+    """SVHN format 2: 73,257 train, 26,032 test and 531,131 extra images of 32 x 32, classes 0 to 9."""
 
     name = "svhn"
     splits = ("train", "test", "extra")

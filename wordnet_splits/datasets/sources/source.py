@@ -189,7 +189,7 @@ class Source(ABC):
         return raws
 
     def file(self, image_id: str) -> Path | None:
-        """Return the file of this image alone, None if there is none.
+        """Return the file that holds only this image, None if the image shares a file.
 
         Raises MissingImageError if the image is absent.
         """
@@ -208,7 +208,7 @@ class Source(ABC):
         return decode_bytes(raw, where=self.describe(image_id))
 
     def digest(self, raw: Raw) -> bytes:
-        """Return the 32 bytes that identify the picture: of its pixels if lossless, else of its file."""
+        """Return the 32-byte digest of an image: of its pixels if stored losslessly, else of its file."""
         if isinstance(raw, np.ndarray):
             is_rgb = raw.dtype == np.uint8 and raw.shape[2:] == (3,)
             return digests.digest_pixels(raw if is_rgb else as_rgb(raw))

@@ -2,7 +2,7 @@
 
 Reading every file again would take as long as the first time, so an image whose digest is not known is
 considered the same while its file has the same size and time of change. Only the layout can map an image to
-its file; here an image depends on the file with its name, and on every file that is not a picture (an
+its file; here an image depends on the file with its name, and on every file that is not an image (an
 archive, a database, a list of labels), so that at worst too many images are read again.
 """
 

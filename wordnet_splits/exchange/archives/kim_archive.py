@@ -2,8 +2,8 @@
 
 ``<bench>/{train,valid,test}/<set>/{labels,no-labels}/...``, and ``<bench>/train/<ID set>/<class>/...``. Only
 the ID sets have class folders; their ``no-labels`` repeats ``labels``. The other sets have no classes: the
-folders below their ``no-labels`` exist only for torchvision's reader, and their names are ignored. The
-pictures are matched with the images of the sources by digest, never by name.
+folders below their ``no-labels`` exist only for torchvision's reader, and their names are ignored. Images of
+the archive are matched with source images by digest, never by name.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ def benches() -> tuple[Bench, ...]:
 
 
 class ArchivePart(NamedTuple):
-    """A set of a split; ``group`` is None for an unknown set.
+    """A set of a split; an unknown set has the ``group`` None.
 
-    ``classes`` have a class folder, even if it is empty; ``pictures`` maps each picture's path in the bench
+    ``classes`` have a class folder, even if it is empty; ``pictures`` maps each image's path in the bench
     to the class of its folder, None if the folder is not a class.
     """
 
@@ -100,8 +100,8 @@ class Archive(NamedTuple):
 def import_archive(path: Path, out: Path, *, name: str | None, options: ImportOptions) -> Imported:
     """Write recipe, lists and manifest of an unpacked archive; see `import_benchmark`.
 
-    Raises DataError for another folder, a damaged picture, no class of the ID set, or pictures without an id
-    if ``allow_missing`` is not set.
+    Raises DataError if the folder is not an archive, an image is damaged, the ID set lacks classes, or images
+    have no id and ``allow_missing`` is not set.
     """
     archive = open_archive(path)
     bench = archive.bench
@@ -126,7 +126,7 @@ def import_archive(path: Path, out: Path, *, name: str | None, options: ImportOp
 
 
 def open_archive(path: Path) -> Archive:
-    """List an unpacked archive; no picture is read.
+    """List an unpacked archive; no image is read.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def _pictures(folder: Path, root: Path) -> Iterator[Path]:
 
 @dataclass
 class ArchiveMatches:
-    """Matched images and classes of class folders, pictures without an id, and unreadable originals."""
+    """Matched images and classes of class folders, images without an id, and unreadable originals."""
 
     entries: list[ListEntry] = field(default_factory=list)
     left_out: list[Unidentified] = field(default_factory=list)
@@ -208,16 +208,16 @@ class ArchiveMatches:
 
 
 def match_archive(archive: Archive, options: ImportOptions) -> ArchiveMatches:
-    """Match the pictures of an archive with images of the sources.
+    """Match the images of an archive with images of the sources.
 
-    A picture is compared with the originals in the publisher's splits that the shipped benchmark takes this
-    split from: of its class if it is in a class folder, of no ID class outside the ID set. Equal originals
-    are taken in the order of their ids, if they share a class or the archive holds them all; otherwise the
-    pictures are left out.
+    An archive's image is compared with the originals in the publisher's splits from which the shipped
+    benchmark selects this split: originals of its class if it is in a class folder, originals outside all ID
+    classes if it is outside the ID set. Equal originals are assigned in the order of their ids if they share
+    a class or the archive holds them all; otherwise the images are left out.
 
     Raises
     ------
-    DataError : a picture cannot be read or decoded.
+    DataError : an image cannot be read or decoded.
     SourceError : a root is not this dataset, or positions in it do not identify images.
     UnsafeDataError : a link leaves the archive.
     """
@@ -282,7 +282,7 @@ def _publisher_splits(group: Group, split: str) -> frozenset[str]:
 def _by_digest(
     archive: Archive, part: ArchivePart, group: Group, progress: Progress | None
 ) -> dict[tuple[str | None, bytes], list[str]]:
-    """Return the paths of a part's pictures by the class of their folder and their digest."""
+    """Return the paths of a part's images by the class of their folder and their digest."""
     lossless = source_class(group.source).lossless
     paths: dict[tuple[str | None, bytes], list[str]] = defaultdict(list)
     with (progress or Silent()).task(f"reading {part.folder}", len(part.pictures)) as task:
@@ -312,5 +312,5 @@ def _entry(split: str, group: Group, class_id: str, image_id: str) -> ListEntry:
 
 
 def _leave_out(matches: ArchiveMatches, part: ArchivePart, paths: Mapping[str, list[str]]) -> None:
-    """Note the pictures that are left out, by the reason."""
+    """Note the images that are left out, by the reason."""
     matches.left_out += [Unidentified(part.folder, reason, sorted(p)) for reason, p in paths.items() if p]

@@ -1,6 +1,6 @@
 """A Hub dataset: Parquet files ``data/<split>/<group>-<number>.parquet`` and a dataset card.
 
-``datasets.load_dataset(DIR, GROUP)`` reads a group, with pictures in the column ``image`` unless
+``datasets.load_dataset(DIR, GROUP)`` reads a group, with images in the column ``image`` unless
 ``--ids-only``.
 """
 
@@ -26,9 +26,9 @@ from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_fo
 from wordnet_splits.exchange.tasks import ExportTask, ImportTask
 
 ROWS_PER_FILE: Final = 5_000
-"""Largest number of pictures in a file; about 500 MB of photographs."""
+"""Largest number of images in a file; about 500 MB of photographs."""
 ROWS_PER_GROUP: Final = 100
-"""Pictures in a row group, as the Hub recommends."""
+"""Images in a row group, as the Hub recommends."""
 IDS_SCHEMA: Final = schema_of("label:int64 class_id group source image_id role split view digest")
 SCHEMA: Final = IDS_SCHEMA.insert(0, pa.field("image", IMAGE))
 
@@ -63,7 +63,7 @@ class Hub(ExchangeFormat):
             yield {**text_row(picture.row), "image": image}
 
     def read(self, task: ImportTask) -> Iterator[ListEntry]:
-        """Yield the rows of a Parquet file, or of all below a folder; pictures are not read."""
+        """Yield the rows of a Parquet file, or of all below a folder; images are not read."""
         for file in list_files(task.path, ".parquet", recursive=True):
             if file.parent != task.path / SOURCES:  # the inventories of users' datasets
                 yield from _read(file, task.split)

@@ -1,6 +1,6 @@
 """Trees for torchvision's ``ImageFolder``: ``<split>/<group>/<class>/<image>``, one dataset per part.
 
-Files of the root are linked to by default; pictures that are generated, resized or in an archive are written.
+Files of the root are linked to by default; images that are generated, resized or in an archive are written.
 The extension follows the content (``.png``, ``.jpg``), whatever the name in the root.
 """
 

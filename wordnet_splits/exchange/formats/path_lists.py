@@ -27,7 +27,7 @@ from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_fo
 from wordnet_splits.exchange.tasks import NEGATIVE, UNKNOWN, ExportTask, ImageRow, ImportTask
 
 IMAGES: Final = "images"
-"""Folder of the pictures of an export with ``links``."""
+"""Folder of the images of an export with ``links``."""
 GROUPS: Final = {NEGATIVE: ("negative", "external"), UNKNOWN: ("unknown", "far")}
 """Label -> group and role in openset-imagenet's lists; other labels are group ``known``, role ID."""
 
@@ -99,7 +99,7 @@ class OpensetImagenet(ExchangeFormat):
 
 
 def _listed(task: ExportTask, part: Part, table: pa.Table, folder: Path) -> Iterator[tuple[str, ImageRow]]:
-    """Yield path and row of each image; with ``task.links`` write its picture below ``images/``, too."""
+    """Yield path and row of each image; with ``task.links`` also write the image below ``images/``."""
     if task.links:
         for picture in task.pictures(part, table, links=True):
             path = task.path(picture.row, picture.extension)

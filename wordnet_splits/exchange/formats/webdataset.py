@@ -1,4 +1,4 @@
-"""WebDataset shards: ``<split>/<group>-<number>.tar``; a picture, its ``.cls`` and ``.json`` share a key.
+"""WebDataset shards: ``<split>/<group>-<number>.tar``; an image, its ``.cls`` and ``.json`` share a key.
 
 The key is a number, because ids may contain dots; the JSON object is the row of the image table with the
 digest in hex. The same images give the same bytes: times and owners are not stored.
@@ -23,7 +23,7 @@ from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_fo
 from wordnet_splits.exchange.tasks import DEFAULT_EXTENSION, ExportTask, ImportTask, Picture
 
 PICTURES_PER_SHARD: Final = 5_000
-"""Largest number of pictures in a shard; about 500 MB of photographs."""
+"""Largest number of images in a shard; about 500 MB of photographs."""
 MAX_OBJECT_BYTES: Final = 1 << 16
 
 
@@ -45,7 +45,7 @@ class WebDataset(ExchangeFormat):
                         _add(file, number, picture)
 
     def read(self, task: ImportTask) -> Iterator[ListEntry]:
-        """Yield the JSON objects of the shards as entries; pictures are not read."""
+        """Yield the JSON objects of the shards as entries; images are not read."""
         for shard in list_files(task.path, ".tar", recursive=True):
             for name, data in archive_files(shard, lambda name: name.endswith(".json"), MAX_OBJECT_BYTES):
                 where = f"{shard}:{name}"

@@ -289,7 +289,7 @@ class ZipFolders(IndexedFiles):
 
         Raises
         ------
-        SourceError : it is damaged. UnsafeDataError : it would expand to more than a picture has.
+        SourceError : it is damaged. UnsafeDataError : it would expand to more than an image has.
         """
         archive = self._archive()
         entry = archive.infolist()[position[0]]

@@ -1,4 +1,4 @@
-"""CIFAR as its publisher packs it: Python 2 pickles of 10,000 to 50,000 pictures."""
+"""CIFAR as its publisher packs it: Python 2 pickles of 10,000 to 50,000 images."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Pickles(Pictures):
         return any(_first_byte(path) == _PICKLE for path in self.paths.values())
 
     def listing(self, split: str) -> Listing:
-        """Return the pictures of the batches of ``split`` that are there."""
+        """Return the images of the batches of ``split`` that are there."""
         batches = self._batches(split)
         labels = [label for batch in batches for label in batch.labels]
         names = [PurePosixPath(n).stem for b in batches for n in b.names or [""] * len(b.labels)]
@@ -76,7 +76,7 @@ class Pickles(Pictures):
         return Listing(classes, describe, names)
 
     def pixels(self, split: str, index: int) -> Pixels:
-        """Return a picture, uint8 (32, 32, 3)."""
+        """Return an image, uint8 (32, 32, 3)."""
         for batch in self._batches(split):
             if index < len(batch.labels):
                 planes = batch.data[index].reshape(_CHANNELS, SIDE, SIDE)

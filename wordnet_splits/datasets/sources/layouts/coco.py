@@ -34,13 +34,13 @@ from wordnet_splits.datasets.sources.layouts.split_words import splits_of
 
 USUAL: Final = "instances_*.json"
 TRIED: Final = 100
-"""Number of pictures looked for in a folder before another folder is tried."""
+"""Number of images looked for in a folder before another folder is tried."""
 
 _BETWEEN = re.compile(r"[^A-Za-z0-9]+")
 
 
 class _Annotated(NamedTuple):
-    """Contents of a file: class -> superclass, and (picture, classes), the main class first."""
+    """Contents of a file: class -> superclass, and (image, classes), the main class first."""
 
     classes: dict[str, str]
     pictures: tuple[tuple[str, tuple[str, ...]], ...]
@@ -48,13 +48,13 @@ class _Annotated(NamedTuple):
 
 @register_layout("coco")
 class Coco(ImageFiles):
-    """One picture an entry of ``images``."""
+    """Layout with an image in each entry of ``images``."""
 
     about: ClassVar[str] = "COCO-style JSON of images, annotations and categories"
     multilabel: ClassVar[bool] = True
 
     def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
-        """Yield the pictures that have a category and are there."""
+        """Yield the images that have a category and are there."""
         split_of = splits_of(path.relative_to(self.root) for path in self._files())
         for path, split in zip(self._files(), split_of.values(), strict=True):
             pictures = _annotated(file_id(path)).pictures
@@ -81,7 +81,7 @@ class Coco(ImageFiles):
         return usual if usual and self.declaration.images is None else paths
 
     def _folder(self, path: Path, names: list[str]) -> str:
-        """Return the folder with the pictures of a JSON file, below the root, with its slash."""
+        """Return the folder with the images of a JSON file, below the root, with its slash."""
         words = [word for word in _BETWEEN.split(path.stem) if word][::-1]
         beside = PurePosixPath(path.parent.relative_to(self.root))
         tried = [PurePosixPath(f) for f in (".", "images", *words, *(f"images/{word}" for word in words))]

@@ -1,4 +1,4 @@
-"""Distinguish splits from classes in a tree of folders, and find pictures without a class.
+"""Distinguish splits from classes in a tree of folders, and find images without a class.
 
 Only names are read. If they are ambiguous, an error explains how to declare the splits, so that no name is
 read as a split in one place and as a class in another.
@@ -22,7 +22,7 @@ Parts = tuple[str, ...]
 CONTAINERS: Final = frozenset(
     {"image", "images", "img", "imgs", "picture", "pictures", "photos", "jpegimages"}
 )
-"""Names, in lower case, of folders that hold all pictures."""
+"""Names, in lower case, of folders that hold all images."""
 SHOWN: Final = 4
 """Number of folders that an error names."""
 
@@ -33,7 +33,7 @@ class FolderTree(NamedTuple):
     Attributes
     ----------
     classes : path of a class folder -> (split, class).
-    unclassed : folders whose own pictures are in no class folder.
+    unclassed : folders whose own images are in no class folder.
     """
 
     classes: dict[Parts, tuple[str, Parts]]
@@ -41,7 +41,7 @@ class FolderTree(NamedTuple):
 
 
 def read_tree(filled: Iterable[Parts], splits: Collection[str] | None, *, where: str) -> FolderTree:
-    """Return the splits and classes of the folders that hold pictures.
+    """Return the splits and classes of the folders that hold images.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def read_tree(filled: Iterable[Parts], splits: Collection[str] | None, *, where:
 
 
 def _without_strays(paths: list[Parts]) -> tuple[list[Parts], list[Parts]]:
-    """Return the class folders, and the folders above all classes, whose own pictures have no class."""
+    """Return the class folders, and the folders above all classes, whose own images have no class."""
     strays = [paths.pop(0)] if paths and not paths[0] else []
     while len(paths) > 2 and all(parts[: len(paths[0])] == paths[0] for parts in paths):
         strays.append(paths.pop(0))

@@ -1,4 +1,4 @@
-"""Pictures in class folders: ``[split/][superclass/]class/picture``."""
+"""Images in class folders: ``[split/][superclass/]class/picture``."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from wordnet_splits.datasets.sources.layouts.layout import (
 from wordnet_splits.datasets.sources.layouts.walk import entries
 
 IGNORED: Final = frozenset({"__macosx", "@eadir", "lost+found", "$recycle.bin", "#recycle"})
-"""Names, in lower case, of folders that programs create next to pictures."""
+"""Names, in lower case, of folders that programs create next to images."""
 ARCHIVES: Final = (".zip", ".tar", ".tar.gz", ".tgz", ".rar", ".7z")
 """Ends, in lower case, of files that may hold the class folders."""
 COMPANIONS: Final = frozenset({"readme", "readme.md", "readme.txt", "desktop.ini", "thumbs.db"})
-"""Files expected next to pictures, in lower case."""
+"""Files expected next to images, in lower case."""
 
 
 @register_layout("folders")
@@ -36,7 +36,7 @@ class Folders(ImageFiles):
     about: ClassVar[str] = "[split/]class/picture"
 
     def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
-        """Yield the pictures of every class folder."""
+        """Yield the images of every class folder."""
         tree = class_folders(self.root, self.declaration.splits)
         folder_splits = {split for split, _ in tree.classes.values()}
         for parts in tree.unclassed:
@@ -54,7 +54,7 @@ class Folders(ImageFiles):
 
 
 class ClassFolders(NamedTuple):
-    """The class folders below a root, as of `FolderTree`, and the folders without pictures or subfolders."""
+    """The class folders below a root, as of `FolderTree`, and the folders without images or subfolders."""
 
     classes: dict[Parts, tuple[str, Parts]]
     unclassed: tuple[Parts, ...]
@@ -62,13 +62,13 @@ class ClassFolders(NamedTuple):
 
 
 def class_folders(root: Path, splits: Collection[str] | None = None) -> ClassFolders:
-    """Return the folders that hold pictures, with their splits and classes, sorted.
+    """Return the folders that hold images, with their splits and classes, sorted.
 
     Parameters
     ----------
     splits : the folders of splits, if they are declared: other folders at their level are ignored.
 
-    Raises SourceError as `read_tree`, and where no folder has a picture.
+    Raises SourceError as `read_tree`, and where no folder has an image.
     """
     folders = dict(_folders(root, root, ()))
     archives = sorted(e.name for e in entries(root, root) if e.name.lower().endswith(ARCHIVES))
@@ -80,9 +80,9 @@ def class_folders(root: Path, splits: Collection[str] | None = None) -> ClassFol
 
 
 def picture_names(folder: Path, root: Path) -> dict[str, str]:
-    """Return file name -> picture name ("" for none) in a class folder, without companions.
+    """Return file name -> image name ("" for none) in a class folder, without companions.
 
-    A picture may be a link to contents that are not here, or be named by a DVC file alone.
+    An image may be a link to contents that are not here, or be named by a DVC file alone.
     """
     names = [e.name for e in entries(folder, root, is_picture, broken_links=True) if not e.is_dir()]
     present = set(names)
@@ -98,12 +98,12 @@ def picture_names(folder: Path, root: Path) -> dict[str, str]:
 
 
 def is_picture(name: str) -> bool:
-    """Return whether a file has an extension of a picture."""
+    """Return whether a file has an extension of an image."""
     return name.rpartition(".")[2].lower() in EXTENSIONS
 
 
 def _folders(folder: Path, root: Path, parts: Parts) -> Iterator[tuple[Parts, bool]]:
-    """Yield the folders that hold pictures, or no folder, and whether they hold pictures."""
+    """Yield the folders that hold images, or no folder, and whether they hold images."""
     has_pictures, subfolders = False, []
     for entry in entries(folder, root, broken_links=True):
         if entry.is_dir():

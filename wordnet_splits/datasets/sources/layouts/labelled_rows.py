@@ -69,7 +69,7 @@ class LabelledRow(NamedTuple):
 
 
 class LabelledRows(DeclaredLayout):
-    """One picture a row of tables."""
+    """Layout with an image in each row of tables."""
 
     def __init__(self, root: Path, declaration: Declaration) -> None:
         super().__init__(root, declaration)
@@ -121,7 +121,7 @@ class LabelledRows(DeclaredLayout):
                         yield LabelledRow(class_id, split, positions[split] - 1, paths[row], location)
 
     def read(self, location: Location) -> bytes:
-        """Return a picture's bytes; consecutive calls for one group of rows read it once."""
+        """Return an image's bytes; consecutive calls for one group of rows read it once."""
         number, group, row = (int(n) for n in location)
         path = self._shards()[number].path
         column = self._image_column(path, group)
@@ -160,7 +160,7 @@ class LabelledRows(DeclaredLayout):
 
 @register_layout("parquet")
 class ParquetRows(LabelledRows):
-    """One picture a row of Parquet files, as the ``datasets`` library saves them.
+    """Layout with an image in each row of Parquet files, as the ``datasets`` library saves them.
 
     The split of a file is in its name or its folder's (``train-00000-of-00002.parquet``,
     ``test/0000.parquet``), unless there is a column of splits. An id is ``<split>/<class>/<file name>`` where
@@ -259,12 +259,12 @@ DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
 
 @register_layout("csv")
 class CsvTable(ImageFiles):
-    """One picture a row; its id is its path without the extension."""
+    """Layout with the path of an image in each row; the id is the path without the extension."""
 
     about: ClassVar[str] = "a .csv or .tsv of image and class[, split]"
 
     def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
-        """Yield the pictures that the table lists and that are there."""
+        """Yield the images that the table lists and that are there."""
         path = self._table()
         rows = csv_rows(path, delimiter=DELIMITERS[path.suffix.lower()], error=SourceError)
         head = next(rows, [])

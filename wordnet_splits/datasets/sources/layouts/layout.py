@@ -24,7 +24,7 @@ from wordnet_splits.datasets.catalog.declarations import Declaration
 from wordnet_splits.datasets.catalog.table import load_declared_catalog
 
 DVC: Final = ".dvc"
-"""Extension of the file that replaces or accompanies a picture in a dataset of DVC."""
+"""Extension of the file that replaces or accompanies an image in a dataset of DVC."""
 
 MOST_DIGITS: Final = 9
 """Largest number of digits of a position in an id."""
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class Image(NamedTuple):
-    """One image under a root.
+    """An image under a root.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Layout(ABC):
         return ()
 
     def file(self, location: Location) -> Path | None:
-        """Return the file of this image alone, None if there is none."""
+        """Return the file that holds only this image, None if the image shares a file."""
         return None
 
     def classes(self) -> Mapping[str, str]:
@@ -179,7 +179,7 @@ class JoinedLayouts(Layout):
         return self.layouts[int(location[0])].storage_position(location[1:])
 
     def file(self, location: Location) -> Path | None:
-        """Return the file of this image alone, None if there is none."""
+        """Return the file that holds only this image, None if the image shares a file."""
         return self.layouts[int(location[0])].file(location[1:])
 
     def count(self, splits: Collection[str]) -> Mapping[str, int] | None:

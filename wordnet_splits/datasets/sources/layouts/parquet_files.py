@@ -45,7 +45,7 @@ class ParquetTable:
 
     Parameters
     ----------
-    dictionaries : columns that may repeat a picture or a name a million times: it is kept in memory once.
+    dictionaries : columns that may repeat an image or a name a million times: it is kept in memory once.
     """
 
     def __init__(self, path: Path, *, dictionaries: Sequence[str] = ()) -> None:
@@ -263,13 +263,13 @@ class _Row(NamedTuple):
 
 
 class ParquetPictures(Pictures):
-    """Parquet files, whose pictures are identified by pixels or by position.
+    """Parquet files, whose images are identified by pixels or by position.
 
     Parameters
     ----------
     paths : the shards of each split.
     label : name of the column of labels.
-    shape : (h, w, 3) of every picture.
+    shape : (h, w, 3) of every image.
     """
 
     name = "parquet"
@@ -301,7 +301,7 @@ class ParquetPictures(Pictures):
         return Listing(classes, describe)
 
     def pixels(self, split: str, index: int) -> Pixels:
-        """Return a picture, uint8 (h, w, 3)."""
+        """Return an image, uint8 (h, w, 3)."""
         shard, group, row, _ = self._rows(split)[index]
         pictures = self.cached(f"pictures {split}", lambda: self._load(split))
         where = f"{self._paths[split][shard]}, row group {group}, row {row}"
@@ -324,7 +324,7 @@ class ParquetPictures(Pictures):
         return rows
 
     def _load(self, split: str) -> dict[tuple[int, int], pa.Array]:
-        """Return the encoded pictures by shard and row group; they are read in any order."""
+        """Return the encoded images by shard and row group; they are read in any order."""
         shards = Shards(self._paths[split])
         size = sum(_unpacked_size(path) for path in shards.paths)
         if size > LARGEST_SPLIT:
@@ -349,8 +349,8 @@ def find_parquet_pictures(
 
     Parameters
     ----------
-    configs : folders that may hold the files; with ``in_config`` they must be in such a folder, because other
-        datasets have the same columns.
+    configs : folders that may hold the files. ``in_config`` requires such a folder, because other datasets
+        have the same columns.
     image, label : names of the columns.
     misspelt : class name in the Hub's files -> the publisher's, where they differ.
 

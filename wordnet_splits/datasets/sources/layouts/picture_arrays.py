@@ -1,4 +1,4 @@
-"""Pictures in an array and their labels in another: MNIST's idx files and SVHN's MATLAB files.
+"""Images in an array and their labels in another: MNIST's idx files and SVHN's MATLAB files.
 
 An idx file is a magic number (two zeros, the type, the number of dimensions), the dimensions as big-endian
 32-bit integers, and the values. It may be compressed by gzip.
@@ -33,7 +33,7 @@ from wordnet_splits.datasets.sources.layouts.pictures import Listing, Pictures
 from wordnet_splits.datasets.sources.layouts.walk import bases
 
 IDX_SIDE = 28
-LARGEST_IDX_SPLIT = 100_000  # pictures; the largest published split has 60,000
+LARGEST_IDX_SPLIT = 100_000  # images; the largest published split has 60,000
 LARGEST_IDX = 16 + LARGEST_IDX_SPLIT * IDX_SIDE * IDX_SIDE  # bytes, packed or unpacked
 IDX_FILES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -41,15 +41,15 @@ IDX_FILES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
     }
 )
-"""The publisher's names of the files of pictures and labels of each split."""
-SAMPLE = 50  # number of pictures compared to distinguish datasets with similar files
+"""The publisher's names of the files of images and labels of each split."""
+SAMPLE = 50  # number of images compared to distinguish datasets with similar files
 _BYTES = 0x08  # the type of the values: uint8
 
 MAT_SHAPE = (32, 32, 3)
-LARGEST_MAT_SPLIT = 1_000_000  # pictures; the largest published split has 531,131
+LARGEST_MAT_SPLIT = 1_000_000  # images; the largest published split has 531,131
 LARGEST_MAT = 2 << 30  # bytes; the largest published file has 1.3 GB
 DENSEST = 20  # largest compression ratio of photographs; the published files have 1.3
-SMALL = 64 << 20  # largest size of pixels, in bytes, for which that does not matter
+SMALL = 64 << 20  # bytes; smaller arrays pass whatever their compression ratio
 
 _FETCH = "fetch this file again"
 
@@ -70,7 +70,7 @@ class PictureArrays(Pictures):
 
     @abstractmethod
     def load(self, split: str) -> tuple[Pixels, Sequence[int]]:
-        """Return pictures (n, h, w) or (n, h, w, 3), and their labels. Raises SourceError."""
+        """Return images (n, h, w) or (n, h, w, 3), and their labels. Raises SourceError."""
 
     def class_of(self, label: int) -> str | None:
         """Return the class of a label, None where it has none."""
@@ -84,7 +84,7 @@ class PictureArrays(Pictures):
         return all(_unpacked_md5(path, self.largest) == (md5.get(name) or "") for name, path in files)
 
     def listing(self, split: str) -> Listing:
-        """Return the classes of the pictures."""
+        """Return the classes of the images."""
         labels = self._arrays(split)[1] if split in self._files else ()
         classes = [self.class_of(label) for label in labels]
 
@@ -94,7 +94,7 @@ class PictureArrays(Pictures):
         return Listing(classes, describe)
 
     def pixels(self, split: str, index: int) -> Pixels:
-        """Return a picture, uint8 (h, w) or (h, w, 3)."""
+        """Return an image, uint8 (h, w) or (h, w, 3)."""
         return np.ascontiguousarray(self._arrays(split)[0][index])
 
     def _arrays(self, split: str) -> tuple[Pixels, Sequence[int]]:
@@ -102,7 +102,7 @@ class PictureArrays(Pictures):
 
 
 class IdxFiles(PictureArrays):
-    """MNIST's idx files: two a split, pictures and labels."""
+    """MNIST's idx files: two a split, images and labels."""
 
     name = "idx"
     recognised: bool = False
@@ -112,9 +112,9 @@ class IdxFiles(PictureArrays):
         return self.recognised
 
     def load(self, split: str) -> tuple[Pixels, Sequence[int]]:
-        """Return the pictures (n, 28, 28) and labels of a split.
+        """Return the images (n, 28, 28) and labels of a split.
 
-        Raises SourceError if a file is damaged or not of pictures and labels, or the lengths differ.
+        Raises SourceError if a file is damaged or not of images and labels, or the lengths differ.
         """
         pictures, labels = self._files[split].values()
         images, numbers = read_idx(pictures, 3), read_idx(labels, 1)
@@ -151,7 +151,7 @@ def find_idx_files(source: str, root: Path, *, folders: Sequence[str], similar: 
 def _recognise(files: Mapping[str, Mapping[str, Path]], sources: Sequence[str]) -> str | None:
     """Return which of some datasets has these files, None if that is uncertain.
 
-    They differ in the number of pictures of each label, else in the digests of their first pictures.
+    They differ in the number of images of each label, else in the digests of their first images.
     """
     for split, paths in files.items():
         pictures, labels = paths.values()
@@ -240,7 +240,7 @@ class MatFiles(PictureArrays):
     largest = LARGEST_MAT
 
     def load(self, split: str) -> tuple[Pixels, Sequence[int]]:
-        """Return the pictures and labels of a split."""
+        """Return the images and labels of a split."""
         (path,) = self._files[split].values()
         pictures, labels = load_mat(path)
         return np.moveaxis(pictures, -1, 0), labels
@@ -265,7 +265,7 @@ def find_mat_files(source: str, root: Path, *, folders: Sequence[str]) -> MatFil
 
 
 def load_mat(path: Path) -> tuple[Pixels, list[int]]:
-    """Return pictures (32, 32, 3, n) and labels (0 to 10 where they are digits) of a file.
+    """Return images (32, 32, 3, n) and labels (0 to 10 where they are digits) of a file.
 
     Raises SourceError if it is truncated or not a MATLAB file, or its arrays have other shapes; sizes are
     checked before anything is unpacked.

@@ -1,4 +1,4 @@
-"""Losslessly stored pictures in class folders: ``<split>/<class>/<name>.png``, or ``<class>/<name>.png``."""
+"""Losslessly stored images in class folders: ``<split>/<class>/<name>.png``, or ``<class>/<name>.png``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wordnet_splits.datasets.sources.layouts.pictures import Listing, Pictures, 
 from wordnet_splits.datasets.sources.layouts.walk import bases, entries, folders, subfolder
 
 LOSSLESS = frozenset({"png", "bmp", "ppm", "tif", "tiff"})
-LARGEST_FILE = 1 << 20  # bytes; a picture of 32 x 32 has about 2 kB
+LARGEST_FILE = 1 << 20  # bytes; an image of 32 x 32 has about 2 kB
 
 
 class PictureFolders(Pictures):
@@ -25,7 +25,7 @@ class PictureFolders(Pictures):
     ----------
     folder : folder of the splits, or of the classes of all splits together.
     class_folders : folder name -> class; a class may have several names.
-    shape : (h, w, 3) that every picture must have.
+    shape : (h, w, 3) that every image must have.
     """
 
     name = "folder"
@@ -65,7 +65,7 @@ class PictureFolders(Pictures):
             if not folder.is_dir() or folder.name not in self._class_folders:
                 unexpected[above] += 1
                 continue
-            # By name, so that which of two equal pictures gets which id does not depend on the file system.
+            # By name, so that which of two equal images gets which id does not depend on the file system.
             for file in sorted(entries(folder.path, self.root), key=lambda entry: entry.name):
                 stem, _, extension = file.name.rpartition(".")
                 if extension.lower() in LOSSLESS and stem and file.is_file():
@@ -77,7 +77,7 @@ class PictureFolders(Pictures):
         return Listing(classes, paths.__getitem__, names, unexpected)
 
     def pixels(self, split: str, index: int) -> Pixels:
-        """Return a picture, uint8 (h, w, 3)."""
+        """Return an image, uint8 (h, w, 3)."""
         path = self._folder / self._listing(split).describe(index)
         if path.stat().st_size > LARGEST_FILE:
             raise SourceError("far larger than a picture of this dataset", where=str(path))

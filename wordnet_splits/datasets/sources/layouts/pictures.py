@@ -1,9 +1,9 @@
-"""Layouts of small pictures that share a file, or have other names than the publisher's.
+"""Layouts of small images that share a file, or have other names than the publisher's.
 
-A picture is identified by its published name if the copy has names, else by its digest: by (split, class,
-digest) if the shipped inventory has digests, equal pictures in image_id order. Ids that are positions
-hold only for files with the publisher's checksums; without digests the ``order`` of another copy is
-"unknown".
+An image is identified by its published name if the copy has names, else by its digest. If the shipped
+inventory has digests, images are matched by (split, class, digest), and equal images are assigned in
+image_id order. Ids that are positions are valid only for files with the publisher's checksums; without
+digests the ``order`` of another copy is "unknown".
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inv
 from wordnet_splits.datasets.sources.layouts.layout import Image, Layout, Location, Note, parse_position
 
 Shape = tuple[int, int, int]
-"""Height, width and channels of every picture of a dataset."""
+"""Height, width and channels of every image of a dataset."""
 
 WHOLE_COPY = ""
-"""Split of all pictures of a copy without splits."""
+"""Split of all images of a copy without splits."""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The pictures of a split, in the order stored.
+    """The images of a split, in the order stored.
 
     Attributes
     ----------
-    classes : class_id of each picture, None where its label is not one of a class.
-    describe : position -> how an unidentified picture is counted.
-    names : published file name of each picture, without extension; empty where the copy has no names.
-    unexpected : names of entries that are not pictures.
+    classes : class_id of each image, None if its label belongs to no class.
+    describe : function from a position to the heading under which an unidentified image is counted.
+    names : published file name of each image, without extension; empty where the copy has no names.
+    unexpected : names of entries that are not images.
     """
 
     classes: Sequence[str | None]
@@ -50,18 +50,18 @@ class Listing:
 
 
 class Pictures(Layout):
-    """Pictures identified by name, digest or position; ids are ``<split>/<class>/<name>`` or ``<split>/<n>``.
+    """Images identified by name, digest or position; ids are ``<split>/<class>/<name>`` or ``<split>/<n>``.
 
     Parameters
     ----------
     source : the dataset.
     root : its folder.
     positional : whether an id is a position, counted from 0, so that only digests or the publisher's files
-        identify its picture.
+        identify its image.
 
     Attributes
     ----------
-    by_split : whether the copy separates its splits; if not, all pictures are listed as `WHOLE_COPY`.
+    by_split : whether the copy separates its splits; if not, all images are listed as `WHOLE_COPY`.
     """
 
     decoded: ClassVar[bool] = True
@@ -74,11 +74,11 @@ class Pictures(Layout):
 
     @abstractmethod
     def listing(self, split: str) -> Listing:
-        """Return the pictures of a split, none if it is absent. Raises SourceError."""
+        """Return the images of a split, none if it is absent. Raises SourceError."""
 
     @abstractmethod
     def pixels(self, split: str, index: int) -> Pixels:
-        """Return a picture, uint8 (h, w, 3) or (h, w); SourceError if it cannot be decoded."""
+        """Return an image, uint8 (h, w, 3) or (h, w); SourceError if it cannot be decoded."""
 
     def is_published(self) -> bool:
         """Return whether the files are the publisher's, whose order makes positional ids."""
@@ -91,7 +91,7 @@ class Pictures(Layout):
             self.order = "unknown" if self.positional else "published"
 
     def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
-        """Yield every picture that has an id."""
+        """Yield every image that has an id."""
         if self.positional:
             for split in splits:
                 listing = self._listing(split)
@@ -137,7 +137,7 @@ class Pictures(Layout):
     def _identify(self, listed: str) -> tuple[dict[str, tuple[str, int]], Counter[str]]:
         """Return the index of a listing.
 
-        Raises SourceError where two pictures have one name, or an inventory is needed and not there.
+        Raises SourceError where two images have one name, or an inventory is needed and not there.
         """
         listing = self._listing(listed)
         splits = (listed,) if self.by_split else self.splits
@@ -178,7 +178,7 @@ class Pictures(Layout):
         yield from zip(ids, zip(classes, digests, strict=True), strict=True)
 
     def _digest(self, listed: str, position: int) -> bytes:
-        """Return the digest of a picture, which is empty if it cannot be read."""
+        """Return the digest of an image, which is empty if it cannot be read."""
         try:
             return digest_pixels(as_rgb(self.pixels(listed, position)))
         except (SourceError, OSError):

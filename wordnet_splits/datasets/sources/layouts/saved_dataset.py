@@ -41,7 +41,7 @@ _ARROW = re.compile(r"(.+?)(?:-(\d{5})-of-(\d{5}))?\.arrow")
 
 @register_layout("hub")
 class SavedDataset(LabelledRows):
-    """One picture a row of Arrow or Parquet files."""
+    """Layout with an image in each row of Arrow or Parquet files."""
 
     about: ClassVar[str] = 'a folder of save_to_disk, or dataset = "ORG/NAME"'
 

@@ -18,7 +18,7 @@ def check_root(root: Path, name: str | None, *, hint: str | None = None) -> Path
 
     Parameters
     ----------
-    name : source of the pictures, for the error; None if they have no name yet.
+    name : source of the images, for the error; None if they have no name yet.
 
     Raises SourceError if the root is absent, a file, unreadable, empty, or holds a link to a folder above it.
     """

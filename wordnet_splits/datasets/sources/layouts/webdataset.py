@@ -1,9 +1,9 @@
 """Tar shards in WebDataset's format: files that share a name up to its first point are one sample.
 
-A sample has a picture (``.jpg``, ``.png``, ...) and its label: ``.cls``, a field of ``.json``, or ``.txt``.
+A sample has an image (``.jpg``, ``.png``, ...) and its label: ``.cls``, a field of ``.json``, or ``.txt``.
 A label is a name, or a line number in ``classnames.txt`` at the root, counted from 0. The split is in the
 name of the shard or its folder, unless ``columns`` names an extension or a field of ``.json`` for it. An id
-is ``<split>/<key>`` if all these differ, else ``<split>/<shard>/<key>``. Nothing is unpacked: pictures are
+is ``<split>/<key>`` if all these differ, else ``<split>/<shard>/<key>``. Nothing is unpacked: images are
 read in place.
 """
 
@@ -51,7 +51,7 @@ class _Sample(NamedTuple):
 
 @register_layout("webdataset")
 class WebDataset(DeclaredLayout):
-    """One picture a sample of tar shards."""
+    """Layout with an image in each sample of tar shards."""
 
     about: ClassVar[str] = "tar shards of a picture and a .cls, .json or .txt a sample"
 
@@ -61,7 +61,7 @@ class WebDataset(DeclaredLayout):
         self._file = lru_cache(maxsize=OPEN_SHARDS)(OpenTar)
 
     def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
-        """Yield every sample that has one picture and a class."""
+        """Yield every sample that has one image and a class."""
         samples = list(self._samples(note))
         if not samples:
             hint = 'as in 0001.jpg and 0001.cls; a field of .json: columns = { class = "..." }'
@@ -72,7 +72,7 @@ class WebDataset(DeclaredLayout):
             yield Image(f"{above}/{key}", class_id, split, (shard, picture.offset, picture.size))
 
     def read(self, location: Location) -> bytes:
-        """Return a picture's bytes."""
+        """Return an image's bytes."""
         shard, offset, size = (int(n) for n in location)
         return self._bytes(self._shards()[shard], offset, size, LARGEST_IMAGE)
 
