@@ -57,7 +57,7 @@ class Manifest:
 
     @property
     def datasets(self) -> Sources:
-        """The datasets known to the benchmark; DataError if this machine declares another of a name."""
+        """The benchmark's datasets; DataError if this machine declares another under the same name."""
         return Sources.of(self.declarations)
 
     @property

@@ -210,8 +210,8 @@ class ArchiveMatches:
 def match_archive(archive: Archive, options: ImportOptions) -> ArchiveMatches:
     """Match the images of an archive with images of the sources.
 
-    An archive's image is compared with the originals in the publisher's splits from which the shipped
-    benchmark selects this split: originals of its class if it is in a class folder, originals outside all ID
+    An archive's image is compared with the originals in the publisher's splits, which the shipped
+    benchmark uses for this split: originals of its class if it is in a class folder, originals outside all ID
     classes if it is outside the ID set. Equal originals are assigned in the order of their ids if they share
     a class or the archive holds them all; otherwise the images are left out.
 
