@@ -1,4 +1,4 @@
-from .auditing.set_audit import audit as audit
+from .auditing.report_files import audit as audit
 from .output import open_output as open_output
 from .pipeline.targets import build as build
 from .pipeline.verify import verify as verify

@@ -1,4 +1,4 @@
-"""The files of an audit: table, JSON, histogram and a grid of images, the same bytes every time.
+"""An audit of a set of images and its files: table, JSON, histogram and grid, the same bytes every time.
 
 Histograms contain only counts; the grid shows the user's own images. Both require matplotlib (extra
 ``plots``), imported when used.
@@ -6,22 +6,29 @@ Histograms contain only counts; the grid shows the user's own images. Both requi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from fix_resize.auditing.set_audit import LEFT_OUT_SCHEMA, PURPOSE, Report, fix_at
+from fix_resize.auditing.set_audit import LEFT_OUT_SCHEMA, PURPOSE, Report, audit_images, fix_at
 from fix_resize.resize import apply
 from fix_resize.windows import Floats
 from wordnet_splits.base import files, plotting
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.drawing import BLACK, BLUE, GREY, ORANGE
+from wordnet_splits.base.errors import OutputError
 from wordnet_splits.base.parquet import write_table
+from wordnet_splits.base.plotting import require_plots
+from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.shapes import Line, Lines
+from wordnet_splits.benchmark.image_sets import open_images
 from wordnet_splits.datasets.sources.image_set import ImageSet
+from wordnet_splits.datasets.sources.roots import Roots
 
 COLUMNS: Final = ("as stored", "fix of\nits original")
 """Titles of the columns of the grid."""
@@ -41,6 +48,51 @@ TAIL: Final = 0.98
 
 SALT: Final = "fix-resize"
 """Salt of the ids in a plot, fixed so that they are the same every time."""
+
+
+def audit(
+    images: Path | str,
+    *,
+    reference: Path | str = "cifar100:test",
+    originals: Path | str | None = None,
+    roots: Roots = MappingProxyType({}),
+    limit: int | None = None,
+    out: Path | str | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Audit a set of images for traces of its resizer.
+
+    Parameters
+    ----------
+    images, reference : the sets, as `wordnet_splits.benchmark.image_sets.open_images` names them.
+    originals : the images before resizing, under the same names.
+    roots : folder of each source.
+    limit : number of images to score, sampled by a hash of their ids; by default all.
+    out : folder for scores, histogram and images; requires matplotlib.
+
+    Raises
+    ------
+    OutputError : ``out`` is inside an audited set, or cannot be written.
+    SplitsError : a set does not exist, cannot be read, or has no image to compare.
+    """
+    folders = {name: Path(folder) for name, folder in roots.items()}
+    if out is not None:
+        check_out(Path(out), [str(name) for name in (images, reference, originals) if name is not None])
+    image_set = open_images(str(images), folders)
+    reference_set = open_images(str(reference), folders)
+    original_set = None if originals is None else open_images(str(originals), folders, as_stored=True)
+    report = audit_images(image_set, reference_set, original_set, limit=limit, progress=progress)
+    if out is None:
+        return report
+    return replace(report, files=tuple(write_report(report, image_set, original_set, Path(out))))
+
+
+def check_out(out: Path, sets: Iterable[str]) -> None:
+    """Raise OutputError if ``out`` is inside a set; MissingPackageError without matplotlib."""
+    require_plots(PURPOSE)
+    for folder in map(Path, sets):
+        if folder.is_dir() and out.resolve().is_relative_to(folder.resolve()):
+            raise OutputError("is inside an audited set", where=str(out), hint="give a folder outside it")
 
 
 def write_report(report: Report, images: ImageSet, originals: ImageSet | None, out: Path) -> list[Path]:
@@ -115,7 +167,7 @@ def save_grid(rows: Sequence[tuple[str, Sequence[Pixels]]], path: Path) -> None:
     ----------
     rows : name and images of each row, (h, w, 3) uint8 of equal size.
     """
-    plotting.require_plots(PURPOSE)
+    require_plots(PURPOSE)
     from matplotlib.figure import Figure
 
     columns = COLUMNS[: len(rows[0][1])]

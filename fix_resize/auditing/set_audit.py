@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -23,13 +22,10 @@ from fix_resize.auditing.smoothness import smoothness, total_variation
 from fix_resize.auditing.verdict import Audit, PairedAudit, audit_scores
 from fix_resize.spec import Resize, ResizeSpec, Size, get_spec
 from fix_resize.windows import Floats
-from wordnet_splits.base.errors import DataError, OutputError, SourceError
+from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.base.parquet import schema_of
-from wordnet_splits.base.plotting import require_plots
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.benchmark.image_sets import open_images
 from wordnet_splits.datasets.sources.image_set import ImageSet
-from wordnet_splits.datasets.sources.roots import Roots
 
 SCHEMA: Final = schema_of(
     "image_id variation:float64 smoothness:float64 whiteness:float64 original fix_variation:float64 "
@@ -109,53 +105,6 @@ class Report:
             "reference_left_out": [entry._asdict() for entry in self.reference_left_out],
             "other_files": self.other_files,
         }
-
-
-def audit(
-    images: Path | str,
-    *,
-    reference: Path | str = "cifar100:test",
-    originals: Path | str | None = None,
-    roots: Roots = MappingProxyType({}),
-    limit: int | None = None,
-    out: Path | str | None = None,
-    progress: Progress | None = None,
-) -> Report:
-    """Audit a set of images for traces of its resizer.
-
-    Parameters
-    ----------
-    images, reference : the sets, as `wordnet_splits.benchmark.image_sets.open_images` names them.
-    originals : the images before resizing, under the same names.
-    roots : folder of each source.
-    limit : number of images to score, sampled by a hash of their ids; by default all.
-    out : folder for scores, histogram and images; requires matplotlib.
-
-    Raises
-    ------
-    OutputError : ``out`` is inside an audited set, or cannot be written.
-    SplitsError : a set does not exist, cannot be read, or has no image to compare.
-    """
-    folders = {name: Path(folder) for name, folder in roots.items()}
-    if out is not None:
-        check_out(Path(out), [str(name) for name in (images, reference, originals) if name is not None])
-    image_set = open_images(str(images), folders)
-    reference_set = open_images(str(reference), folders)
-    original_set = None if originals is None else open_images(str(originals), folders, as_stored=True)
-    report = audit_images(image_set, reference_set, original_set, limit=limit, progress=progress)
-    if out is None:
-        return report
-    from fix_resize.auditing.report_files import write_report
-
-    return replace(report, files=tuple(write_report(report, image_set, original_set, Path(out))))
-
-
-def check_out(out: Path, sets: Iterable[str]) -> None:
-    """Raise OutputError if ``out`` is inside a set; MissingPackageError without matplotlib."""
-    require_plots(PURPOSE)
-    for folder in map(Path, sets):
-        if folder.is_dir() and out.resolve().is_relative_to(folder.resolve()):
-            raise OutputError("is inside an audited set", where=str(out), hint="give a folder outside it")
 
 
 def audit_images(
