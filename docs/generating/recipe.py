@@ -14,9 +14,9 @@ from pydantic.fields import FieldInfo
 from generating.markdown import attributes, sections, spoken, table
 from wordnet_splits.base import about
 from wordnet_splits.benchmark.recipe import schema as recipe
-from wordnet_splits.benchmark.rules import engine, rule_values
+from wordnet_splits.benchmark.rules import context, engine
 from wordnet_splits.benchmark.rules import syntax as model
-from wordnet_splits.benchmark.rules.operators import holding_out, selection, similarity
+from wordnet_splits.benchmark.rules.operators import selection, similarity
 from wordnet_splits.benchmark.rules.registry import OPERATORS
 from wordnet_splits.datasets.catalog import declarations as declared_sources
 
@@ -37,11 +37,11 @@ TABLES: dict[str, type[BaseModel]] = {
 FILLED_IN = {"draw": "the name"}
 """Keys that reading fills in before the model sees them."""
 OPTIONS: dict[str, type[BaseModel]] = {
-    "keyword_overlap, clear_of": rule_values.KeywordOverlap,
+    "keyword_overlap, clear_of": context.KeywordOverlap,
     "similarity": similarity.SimilarityBound,
     "slice": selection.Slice,
     "siblings": selection.Siblings,
-    "held_out": holding_out.HeldOut,
+    "held_out": selection.HeldOut,
 }
 
 
@@ -102,7 +102,7 @@ def spell(annotation: Any, marks: tuple[Any, ...] = ()) -> str:
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return spell(inner[0], inner[1:])
-    if annotation is rule_values.Operand:
+    if annotation is context.Operand:
         return "an operand"
     if origin in (Union, types.UnionType):
         return " or ".join(spell(one, marks) for one in inner if one is not type(None))

@@ -215,6 +215,10 @@ def test_freeze_then_verify(command, tmp_path):
     assert "  ids 714, pixels 714\n" in table
     counts = "12 classes by rule, 2,797 ids and 2,797 pixels of 2,797 images compared"
     assert table.endswith(f"\n1 of 1 benchmark agrees with its rules: {counts}\n")
+    families = command("verify", "digits", "--manifests", "manifests", "--summary").out.splitlines()
+    assert [line.split() for line in families[2:]] == [
+        [name, "1", "1", "12", "2,797", "2,797", "2,797"] for name in ("digits", "all")
+    ]
     keys = {"group", "split", "rule", "ids", "pixels", "expected"}
     assert all(group.keys() == keys for group in row["groups"])
 

@@ -401,6 +401,9 @@ def test_fidelity_shows_every_figure_and_explains_each_difference(command, monke
     assert "Where they differ, and how to read them:" in text
     for row in rows.values():
         assert row["why"] in text
+    summary = [line.split() for line in command("fidelity", "--summary").out.splitlines()]
+    assert ["palechor2023", "12", "12", "0"] in summary
+    assert len(summary) < 10
 
 
 def test_json_has_null_for_what_is_no_number(capsys):
