@@ -126,7 +126,7 @@ def _scalar(value: Any) -> Any:
 
 
 def _class_named(name: str, implementation: Any) -> Any:
-    """Return the record class of that name in the modules of a detector's class, None where there is none."""
+    """Return the record class called ``name`` in the modules of a detector's class, None if it is absent."""
     classes = inspect.getmro(implementation) if inspect.isclass(implementation) else ()
     modules = [sys.modules.get(cls.__module__) for cls in classes if cls is not object]
     for module in [*modules, arrays]:
@@ -166,7 +166,7 @@ class Network(StrictModel):
     Attributes
     ----------
     key : fingerprint of its weights and architecture. spec : as `load_model` takes it, "" for an object.
-    weights : file or name of its weights, "" for those of ``spec``.
+    weights : file or name of its weights, "" for the default weights of ``spec``.
     """
 
     name: str
@@ -328,7 +328,7 @@ def read_folder(folder: Path) -> tuple[Description, dict[str, Array]]:
 def _contradiction(calibration: Calibration, arrays: Mapping[str, Array]) -> str:
     """Return how the arrays contradict themselves or the description, or "".
 
-    Checksums do not detect this: whoever changes the arrays can also write the checksum.
+    Checksums do not detect this: an attacker who changes the arrays can also rewrite the checksum.
     """
     scores = arrays.get(CALIBRATION)
     if scores is None or scores.shape != (calibration.images,) or scores.dtype != np.float32:

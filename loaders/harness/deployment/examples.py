@@ -39,7 +39,7 @@ class Examples(NamedTuple):
 
     @classmethod
     def taken(cls, stored: dict[str, Array], *, where: str) -> Examples:
-        """Take the examples out of the arrays of a folder; DataError where they are not of one number."""
+        """Take the examples out of a folder's arrays; raise DataError if the arrays differ in length."""
         names = [name for name in stored if name.startswith(PREFIX)]
         try:
             arrays = Arrays({name.removeprefix(PREFIX): stored.pop(name) for name in names})

@@ -84,30 +84,30 @@ def export_detector(
 
     Results hold scores and no fitted state, so the detector is fitted again, with the parameters in the
     results, on the benchmark's training images. The threshold is chosen on its ID validation images by split
-    conformal prediction (`wordnet_splits.metrics.conformal`). A detector that itself uses ID validation
-    images gets one half of them, drawn by a hash of their names, and the threshold the other half.
+    conformal prediction (`wordnet_splits.metrics.conformal`). If the detector itself uses ID validation
+    images, a hash of their names divides them: half for the detector, half for the threshold.
 
     Parameters
     ----------
     results : results on a benchmark, or their folder.
-    detector : its label in the results; for one that is not registered its class or function.
+    detector : its label in the results; for an unregistered detector its class or function.
     false_alarms : greatest acceptable share of ID images that are flagged.
     run : number of the network in the results; by default the first of the only model.
-    model : the network, as `load_model` takes it; by default the one that the results name.
+    model : the network, as `load_model` takes it; by default the network named in the results.
     benchmark : manifest, name or folder; by default the name in the results.
     transform, transform_id : of an evaluation with a transform of its own.
     roots, packed : of the benchmark's images. store : folder of activations, by default none.
     batch_size, workers, progress : of the forward passes.
     loading : options of `load_model`: ``device``, ``head``, ``mapping``, ``model_id``, ...
 
-    For results that `evaluate` has just returned, these are those of its call where they are not given, and
-    the network is the one that was evaluated, as long as it is in memory.
+    For results that `evaluate` has just returned, arguments that are not given default to the arguments of
+    that call, and the evaluated network is used, as long as it is in memory.
 
     Raises
     ------
-    DataError : no such detector or run in the results; sets that were given in Python; another network,
-        benchmark, transform or class map than that of the results; a detector whose state cannot be stored,
-        or that combines several networks; too few validation images for the rate.
+    DataError : no such detector or run in the results; sets that were given in Python; a network, benchmark,
+        transform or class map that differs from the results'; a detector whose state cannot be stored, or
+        that combines several networks; too few validation images for the rate.
     """
     results = results if isinstance(results, Results) else Results.read(results)
     about = results.about
@@ -264,7 +264,7 @@ def _network(facts: RunFacts, model: Any, loading: Mapping[str, Any]) -> tuple[M
 
 
 def _transform(network: Model, images: BenchmarkImages, groups: list[str], facts: RunFacts) -> Transform:
-    """Return the transform of the ID images, which is that of the results."""
+    """Return the transform of the ID images, after checking that the results have the same."""
     transforms = [choose_transform(network, images.group("val", group)) for group in groups]
     if len({transform.key for transform in transforms}) > 1:
         message = "its ID sets have different transforms, and an image does not say which is its own"
@@ -321,7 +321,7 @@ def _uses_validation(configured: ConfiguredDetector) -> bool:
 
 @dataclass(frozen=True)
 class _Half:
-    """Outputs with one half (0 or 1) of the ID validation images, divided by a hash of their names."""
+    """Outputs with half 0 or 1 of the ID validation images, divided by a hash of their names."""
 
     source: OutputSource
     groups: frozenset[str]
@@ -361,7 +361,7 @@ def _training_notes(network: Model) -> list[str]:
 
 
 def _notes(configured: ConfiguredDetector, *, halved: bool, calibration: Array) -> list[str]:
-    """Return sentences on conditions that weaken the guarantee, or that a user should know."""
+    """Return sentences on conditions that weaken the guarantee or otherwise concern the user."""
     notes = []
     if halved:
         notes.append(

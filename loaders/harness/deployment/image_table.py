@@ -24,7 +24,7 @@ IMAGES = schema_of("image confidence:float32 p_value:float64 in_distribution:boo
 
 @dataclass(frozen=True)
 class FileScore:
-    """The score of one file: nulls, and the ``problem``, for a file that cannot be scored.
+    """The score of a file; if the file cannot be scored, nulls and the ``problem``.
 
     Undecodable bytes of the file name are written as ``\\xff``.
     """
@@ -82,7 +82,7 @@ def score_files(
 
     Raises
     ------
-    SourceError : a path does not exist, or a folder cannot be listed. DataError : there are no images.
+    SourceError : a path does not exist, or a folder cannot be listed. DataError : the paths hold zero images.
     """
     images: list[str] = []
     passed_over: list[str] = []

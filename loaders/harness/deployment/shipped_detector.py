@@ -53,7 +53,7 @@ BATCH = 64
 
 
 class ImageScore(NamedTuple):
-    """The score of one image.
+    """The score of an image.
 
     Attributes
     ----------
@@ -75,7 +75,8 @@ class ShippedDetector:
     ----------
     description : everything but arrays and network, as stored in ``detector.json``.
     model : the network. fitted : the detector and its state. transform : of an image.
-    calibration : (n,) float32 confidences of the calibration images, ascending. examples : some of them.
+    calibration : (n,) float32 confidences of the calibration images, ascending. examples : a sample of the
+        calibration images.
     """
 
     description: Description
@@ -162,7 +163,7 @@ class ShippedDetector:
     def _score_batch(
         self, inputs: Sequence[torch.Tensor | SplitsError]
     ) -> Iterator[ImageScore | SplitsError]:
-        """Yield the scores of a batch; images of one size are computed together."""
+        """Yield the scores of a batch; images of equal size are computed together."""
         by_shape: dict[Any, list[int]] = {}
         for index, tensor in enumerate(inputs):
             if not isinstance(tensor, SplitsError):
@@ -181,7 +182,7 @@ class ShippedDetector:
             yield tensor if isinstance(tensor, SplitsError) else outcomes[index]
 
     def _scores(self, tensors: Sequence[Any]) -> list[ImageScore]:
-        """Return the scores of transformed images of one size."""
+        """Return the scores of transformed images of equal size."""
         confidences = self.confidences(torch.stack(list(tensors)))
         values = p_values(self.calibration, confidences)
         return [
@@ -220,15 +221,15 @@ def load_detector(
 
     Parameters
     ----------
-    model : the network, as `load_model` takes it; by default the one that the folder names.
+    model : the network, as `load_model` takes it; by default the network named in the folder.
     detector : class or function of a detector that is not registered.
-    transform : of a PIL image, or its name, in place of the stored one; warns where it is another.
+    transform : of a PIL image, or its name, in place of the stored transform; warns if the two differ.
     transform_id : name of a transform that is a function.
     loading : options of `load_model`: ``device``, ``weights``, ``head``, ``model_id``, ``trust_model``, ...
 
     Raises
     ------
-    DataError : the folder is damaged, the network is another than that of the export, or its transform is a
+    DataError : the folder is damaged, the network differs from the exported network, or its transform is a
         function that was not given.
     """
     folder = Path(folder)
@@ -265,7 +266,7 @@ def load_detector(
 
 
 def open_network(spec: str, weights: str, model: Any, loading: dict[str, Any], *, where: str) -> Model:
-    """Return a network: the given one, or that of a stored specification."""
+    """Return the given network, or load a network from a stored specification."""
     if isinstance(model, Model):
         return model
     if model is not None:
@@ -306,7 +307,7 @@ def _configured(description: Description, detector: Any, *, trusted: bool, where
     except SplitsError as error:
         message = f"invalid parameters of {description.name}: {error.what}"
         raise DataError(message, where=where, hint=AGAIN) from error
-    told = written if description.chosen_on else spec.parameters  # a sweep chose the others
+    told = written if description.chosen_on else spec.parameters  # a sweep chose all other parameters
     pairs = [format_named(name, {key: of[key] for key in told}) for of in (chosen, labelled.params)]
     if set(params) != set(spec.parameters) or (name in spec.names and pairs[0] != pairs[1]):
         message = f"its parameters must be those of {description.detector}, got {pairs[0]}"

@@ -1,8 +1,7 @@
 """The images of an evaluation as answers need them: probabilities, true nodes, verdicts of detectors.
 
-A detector's threshold, and the calibration of conformal sets, come from ID test images by cross-calibration:
-a hash of its name puts each image into one of two halves, and the images of one half are judged by the ID
-images of the other.
+Detector thresholds and conformal sets are cross-calibrated on ID test images: a hash of its name puts each
+image into half 0 or 1, and each half is judged by thresholds from the ID images of the opposite half.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ FOLDS = (0, 1)
 
 @dataclass(frozen=True, eq=False)
 class AnsweredImages:
-    """The n ID, near and far test images of an evaluation, and what one network says of them.
+    """The n ID, near and far test images of an evaluation, and a network's outputs on these images.
 
     Attributes
     ----------
@@ -117,7 +116,7 @@ class AnsweredImages:
     def means(self, values: Array, weights: Array | None = None) -> Array:
         """Return (roles + 1, r, m) means of values (n, m), balanced over true nodes; the last is their mean.
 
-        ``weights`` (r, n) are those of r replicates.
+        ``weights`` (r, n) : image weights of r replicates.
         """
         by_role = []
         for role in self.present:

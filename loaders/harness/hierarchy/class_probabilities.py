@@ -25,7 +25,7 @@ from ..results.schema import ResultTables
 Reopen = Callable[[int], Mapping[str, Any]]
 """Run -> the arguments of its evaluation, see `Results.reopen`."""
 TOLERANCE = 1e-3
-"""Greatest difference of logits of one network on different devices."""
+"""Greatest difference between a network's logits on different devices."""
 MAX_LOG_RATIO = 0.05
 """Greatest difference of the logarithms of a stored and a given probability; half precision reaches 0.02."""
 LEAST_PROBABILITY = 1e-30

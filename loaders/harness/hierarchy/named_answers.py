@@ -1,7 +1,8 @@
 """`name_unknowns`: answers of results in WordNet's hierarchy, their errors, and one image in words.
 
-A detector that says *known* is answered by the predicted class, one that says *unknown* by the node of a
-stopping rule among those that are no class; see `answered_images` for the detector's threshold.
+If the detector accepts an image as known, the answer is the predicted class. If it rejects the image as
+unknown, the answer is the inner node (not a class) that a stopping rule selects. `answered_images` explains
+the detector's threshold.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ FALSE_ALARMS = 0.05
 
 
 class Curve(NamedTuple):
-    """The trade-off of a rule on the images of one role: (values of its parameter,) shares."""
+    """Trade-off of a rule on the images of a role: shares of shape (values of the rule's parameter,)."""
 
     rule: str
     role: str
@@ -112,7 +113,7 @@ class HierarchyReport(TableReport):
         return {**facts, "rows": list(self.rows()), "depths": self.at_depths(), "notes": list(self.notes)}
 
     def value(self, rule: str, detector: str, role: str, metric: str) -> AnswerRow:
-        """Return one row; UnknownNameError where there is none."""
+        """Return the matching row; raise UnknownNameError if it does not exist."""
         rows = {(r.rule, r.detector, r.role, r.metric): r for r in self.records}
         if (rule, detector, role, metric) not in rows:
             raise unknown("row", f"{rule} {detector} {role} {metric}", map(" ".join, rows))

@@ -29,8 +29,8 @@ def facts_of(folder: str | Path) -> Facts:
 
     Raises
     ------
-    DataError : the results cannot be read, were altered, or have names that an entry may not have; or the
-        scores of images were left out and there is no ``entry.json`` that says which images were scored.
+    DataError : the results cannot be read, were altered, or have names that an entry may not have; or image
+        scores were left out and the ``entry.json`` with the list of scored images is missing.
     """
     results = Results.read(folder)
     manifest = _benchmark_of(results)
@@ -111,7 +111,7 @@ def _listed(manifest: Manifest | None, group: str) -> str | None:
 
 @dataclass(frozen=True)
 class CheckedEntries(Tabular):
-    """The outcome of `check_entries`: that of each folder, by name."""
+    """The outcome of `check_entries`, sorted by the name of the entry's folder."""
 
     folder: str
     entries: tuple[CheckedResults, ...]
@@ -150,7 +150,7 @@ def check_entries(
 
     Raises
     ------
-    DataError : there is no entry, or one is damaged.
+    DataError : the folder has zero entries, or an entry is damaged.
     """
     folders = sorted(path for path in Path(folder).glob("*/") if not path.name.startswith("."))
     if not folders:

@@ -36,7 +36,7 @@ MEAN: Final = "(mean)"
 
 
 def write_hub_results(results: NamedResults, hub: str, folder: Path, *, url: str = "") -> list[Path]:
-    """Write what the Hub shows on the page of a model; return the files.
+    """Write the results that the Hub shows on a model's page; return the files.
 
     ``.eval_results/BENCHMARK-DETECTOR.yaml`` has the AUROC of near and of far sets, each the mean over the
     sets and over the runs of the model.
@@ -131,16 +131,16 @@ def submit(
     Parameters
     ----------
     results : a folder that `Results.write` wrote.
-    by : name or account of the submitter. url : of a paper or of code. note : one sentence, shown beside the
+    by : name or account of the submitter. url : of a paper or of code. note : one sentence, shown with the
         entry.
-    outliers : the outlier images that the networks were trained on; by default those of the recorded training
+    outliers : the outlier images that the networks were trained on; by default read from the training records
         of ``trained:`` models that are still in their folders.
     name : of the entry; by default the folder's.
     commands : the commands that were run; by default the recorded one, without the folders of images.
     to : the folder of entries; by default ``manifests/results`` of this checkout.
     hub : the dataset repository of the Hugging Face Hub with the benchmark, ``ORG/NAME``.
-    model_repo : the folder of the model's repository, to which ``.eval_results/*.yaml`` is written, with
-        ``hub`` as its dataset.
+    model_repo : the folder of the model's repository; ``.eval_results/*.yaml`` is written there, with ``hub``
+        as its dataset.
     progress : as of `evaluate`.
 
     Returns
@@ -221,7 +221,7 @@ def trained_on_outliers(about: ResultsMetadata) -> str:
             continue
         from ..training.checkpoints.files import read_metadata  # needs torch, which results of arrays do not
 
-        with suppress(SplitsError):  # the folder is elsewhere
+        with suppress(SplitsError):  # the folder is on another machine or was moved
             trained = read_metadata(run.weights.folder)
             if trained["outliers"] != "none":
                 benchmarks[trained["benchmark"]["name"]] = None
@@ -233,7 +233,7 @@ def renew_entry(folder: str | Path) -> Path:
 
     Raises
     ------
-    DataError : there is no entry, or its results cannot be read.
+    DataError : the folder is not an entry, or its results cannot be read.
     """
     entry = read_entry(Path(folder)).model_copy(update={"facts": facts_of(folder)})
     path = Path(folder) / ENTRY

@@ -3,8 +3,8 @@
 Gal, Ghahramani: Dropout as a Bayesian Approximation (ICML 2016). Other layers stay in evaluation mode. Layers
 before the first dropout, whose outputs are equal in every pass, are replayed.
 
-The first pass plans: of the modules that return before the first draw, the outermost are selected whose
-output has its own memory and which leave their inputs unchanged, so that skipping them has no side effect.
+The first pass selects the modules to replay: the outermost modules that return before the first draw, whose
+output has its own memory, and that leave their inputs unchanged, so that skipping them has no side effect.
 The second pass stores their outputs, and later passes get copies (later layers may change them in place). A
 module with hooks on a submodule always runs. A network in evaluation mode is assumed to be a function of its
 inputs.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Step:
-    """One call of a module, in the order in which calls start."""
+    """A call of a module; steps are ordered by the start of the call."""
 
     part: nn.Module
     replayable: bool = False

@@ -46,7 +46,7 @@ class Probe(Protocol):
     gradients : whether it differentiates with respect to the input.
     passes : additional forward passes.
     layers : names of the layers whose outputs it reads from the forward pass of features and logits;
-        ``stages`` stands for all stages of the network.
+        ``stages`` selects all stages of the network.
     random : whether it draws random numbers. It then gets n CPU generators as a third argument, one per image
         and seeded by the image's id, so that results do not depend on the batch.
 
@@ -68,7 +68,7 @@ class Probe(Protocol):
 
 
 class ProbeDefaults:
-    """Base of the shipped probes: declarations that most of them share."""
+    """Base of the shipped probes, with the declarations that most probes share."""
 
     kind: ClassVar[str]
     gradients: ClassVar[bool] = False
@@ -81,7 +81,7 @@ def register_probe(kind: str) -> Callable[[ProbeClass], ProbeClass]:
 
     Raises
     ------
-    DataError : the name is that of a shipped probe or malformed, or the class is not a probe.
+    DataError : the name belongs to a shipped probe or is malformed, or the class is not a probe.
     """
 
     def add(cls: ProbeClass) -> ProbeClass:
@@ -104,7 +104,7 @@ def list_probes(pattern: str = "*") -> tuple[str, ...]:
 def probe_name(probe: Any) -> str:
     """Return the name of a probe with its parameters, which is the folder of its arrays.
 
-    Parameters that are None are left out; numbers are written as ``%g``, sequences as eight digits (see
+    Parameters with the value None are left out; numbers are written as ``%g``, sequences as eight digits (see
     `class_map.columns_key`), fitted state as its key.
     """
     from ..models.class_map import columns_key
@@ -139,7 +139,7 @@ def get_probe(kind: str, **params: Any) -> Probe:
 
 
 def parse_probe(text: str) -> Probe:
-    """Return the probe of a name, or of the name of one of its arrays.
+    """Return the probe with a given name; the name of any array that the probe stores works too.
 
     >>> probe_name(parse_probe("odin[T=10,eps=0.002]/logits"))
     'odin[T=10,eps=0.002]'

@@ -28,9 +28,9 @@ STATISTICS: Final[dict[str, Any]] = {"mean": lambda maps: maps.mean(-1), "sum": 
 @register_probe("layer")
 @parameters
 class LayerStatistic(ProbeDefaults):
-    """A statistic over positions of the output (n, C, h, w) of one layer; an output (n, C) is unchanged.
+    """A statistic over positions of a layer's output (n, C, h, w); an output (n, C) is unchanged.
 
-    Abdelzad et al. (OODL) sum the maps of one early layer over height and width.
+    Abdelzad et al. (OODL) sum the maps of an early layer over height and width.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class LayerStatistic(ProbeDefaults):
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """The one layer."""
+        """The layer, as a tuple of length 1."""
         return (self.layer,)
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
@@ -104,8 +104,8 @@ class Gram(_OfLayers):
     """Row sums of the Gram matrices of order 1 to ``powers`` of each layer's maps, (n, powers, C).
 
     Sastry and Oore: the p-th is (F^p F^pT)^(1/p) of maps F (C, positions), powers taken of each element. Its
-    rows are summed before the root, as in the authors' code; that is a product with one vector, so that no
-    C x C matrix is made, and maps are divided by their greatest value first, so that no power overflows.
+    rows are summed before the root, as in the authors' code. The sum is a product with a vector, which avoids
+    a C x C matrix. Maps are first divided by their greatest value, so that no power overflows.
     """
 
     powers: PositiveInt = 5

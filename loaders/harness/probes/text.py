@@ -27,7 +27,7 @@ class Cosine(ProbeDefaults):
     layers: ClassVar[tuple[str, ...]] = ()
 
     def require(self, model: Model, x: Any) -> None:
-        """Raise UnusableError for a model that is no zero-shot classifier."""
+        """Raise UnusableError unless the model is a zero-shot classifier."""
         _require_zero_shot(model)
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
@@ -52,7 +52,7 @@ class Negatives(ProbeDefaults):
     layers: ClassVar[tuple[str, ...]] = ()
 
     def require(self, model: Model, x: Any) -> None:
-        """Raise UnusableError for a model that is no zero-shot classifier with negative words."""
+        """Raise UnusableError unless the model is a zero-shot classifier with negative words."""
         _require_zero_shot(model)
         if not model.words:
             raise UnusableError("needs a zero-shot classifier with negative words", where=model.name)

@@ -1,4 +1,4 @@
-"""Results as one page of HTML that needs nothing else."""
+"""Self-contained HTML report of results."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def _facts(about: ResultsMetadata) -> dict[str, str]:
 
 
 def fingerprints_table(draw: BenchmarkResults) -> Table:
-    """Return the fingerprints that two evaluations of one benchmark share."""
+    """Return the fingerprints that all evaluations of a benchmark share."""
     about = draw.first.about
     rows = [("version", str(about.version))]
     rows += [(name, value or "none: a source is awaited") for name, value in _fingerprints(about).items()]
@@ -108,7 +108,7 @@ def fingerprints_table(draw: BenchmarkResults) -> Table:
 
 
 def _fingerprints(about: ResultsMetadata) -> Mapping[str, str | None]:
-    """Return the fingerprints; that of carried sources only where there are any."""
+    """Return the fingerprints, without ``sources`` if the benchmark carries none."""
     return {n: value for n, value in about.fingerprints.items() if value or n != "sources"}
 
 
@@ -149,7 +149,7 @@ def bibtex_of(manifest: Manifest) -> str:
 
 
 def manifest_of(draw: BenchmarkResults) -> tuple[Manifest | None, str]:
-    """Return the benchmark, or None and a sentence that says why it is not here."""
+    """Return the benchmark, or None and a sentence with the reason why it is not available."""
     try:
         return draw.manifest(), ""
     except SplitsError as error:

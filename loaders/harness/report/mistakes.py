@@ -33,13 +33,13 @@ KINDS = {"unknown": "Unknowns taken for known", "wrong": "Wrong predictions take
 
 @dataclass(frozen=True)
 class Mistake:
-    """One image.
+    """An image that the network or detector gets wrong.
 
     Attributes
     ----------
     kind : ``unknown`` or ``wrong``. true, predicted : class names; the latter None without a prediction.
-    confidence : that of the detector, named by ``score_name``; of MSP a probability.
-    share : of the correctly classified ID images, those of lower confidence.
+    confidence : the detector's confidence, named by ``score_name``; for MSP a probability.
+    share : share of the correctly classified ID images whose confidence is lower.
     path : names of the synsets in WordNet from the true class up to the common one and down to the predicted.
     thumbnail : a PNG as a ``data:`` address, None where the image is not at hand.
     """

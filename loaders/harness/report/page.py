@@ -91,7 +91,7 @@ def policy(style: str, script: str) -> str:
 
 
 def sort_key(text: str) -> str:
-    """Return the number that a cell begins with, by which its column is sorted; "" without a number."""
+    """Return the number at the start of a cell, to sort its column; "" without a number."""
     match = _NUMBER.match(text.strip())
     return match.group().replace(",", "") if match else ""
 
@@ -159,7 +159,7 @@ def _clean(element: ElementTree.Element, prefix: str) -> None:
 
 
 def _declarations(style: str) -> Iterator[tuple[str, str]]:
-    """Yield the properties of a style attribute, all of which are attributes of SVG too."""
+    """Yield the properties of a style attribute; each is also a valid SVG attribute."""
     for part in style.split(";"):
         name, colon, value = part.partition(":")
         if colon:

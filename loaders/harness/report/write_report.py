@@ -40,7 +40,7 @@ PLOTS = (
     *("risk-coverage", "roc", "oscr", "densities", "near-far", "full-spectrum"),
     *("nearness", "kim-5", "robustness", "recalcati-3"),
 )
-"""Plots in the order of the page; those without data are named below the others."""
+"""Plots in the order of the page, which lists plots without data at the end."""
 PER_DETECTOR = frozenset({"densities", "nearness"})
 """Plots with a panel for each detector."""
 MAX_PANELS = 6
@@ -61,7 +61,7 @@ def report(
     packed: PackedFolders | None = None,
     store: str | Path | None = None,
 ) -> Path:
-    """Write one page of HTML that needs no other file and no network.
+    """Write a self-contained page of HTML, readable without other files and offline.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ def _lines_by_set(
     *,
     log_x: bool = False,
 ) -> Iterator[tuple[str, list[Line]]]:
-    """Yield each OOD set with a line for every entry; ``curve`` gives that of a run, and its metric."""
+    """Yield each OOD set with a line for every entry; ``curve`` returns a run's curve and its metric."""
     for group in selection.roles:
         lines = []
         for entry in selection.entries:
@@ -110,7 +110,7 @@ def _lines_by_set(
 def mean_line(
     name: str, runs: Sequence[Curve], values: Sequence[float], digits: int, *, log_x: bool = False
 ) -> Line:
-    """Return the curve of one run as it is, or the mean of several with a band of a standard deviation.
+    """Return the curve of a single run, or the mean of several runs with a band of a standard deviation.
 
     The mean is over y at equal x, at `GRID` x from the smallest to the greatest that all runs have.
 
@@ -137,7 +137,7 @@ def _at(x: Array, curve_x: Array, curve_y: Array) -> Array:
 
 
 def notes(selection: Selection) -> tuple[str, ...]:
-    """Return what the lines and bands of a plot over several runs are."""
+    """Return notes that explain the lines and bands of a plot over several runs."""
     if all(len(entry.runs) == 1 for entry in selection.entries):
         return ()
     return ("Lines are means over the runs of a model, bands one standard deviation.",)
@@ -190,7 +190,7 @@ def densities(selection: Selection) -> Plot:
 
 
 def _by_role(sets: Sets, detector: str) -> dict[str, Array]:
-    """Return the confidences of a run by role, those of ID by whether they are classified correctly."""
+    """Return the confidences of a run by role, with ID split into correctly and wrongly classified images."""
     values: dict[str, list[Array]] = {}
     for score_set in of_roles(sets, "id", "near", "far", "external").values():
         confidence, correct = as_shown(detector, score_set.confidence), score_set.correct
@@ -259,7 +259,8 @@ def density_panel(
 
     Parameters
     ----------
-    values : name of a line -> the values of each run. ends : of the bins, by default those of the values.
+    values : name of a line -> the values of each run. ends : (low, high) of the bins, by default the smallest
+        and greatest value.
     """
     if ends is None:
         every = np.concatenate([run for runs in values.values() for run in runs])

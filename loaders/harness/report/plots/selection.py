@@ -76,7 +76,7 @@ class SelectionOptions:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Results on one benchmark, or one draw of it, and the part of them to plot.
+    """Results on one benchmark or resampled draw, and the part to plot.
 
     Attributes
     ----------
@@ -99,8 +99,8 @@ class Selection:
 
         Raises
         ------
-        DataError : of several benchmarks or draws, or lacking the primary metric where the best are asked
-            for. UnknownNameError : no such set.
+        DataError : the results are on several benchmarks or draws, or lack the primary metric and ``best`` is
+            given. UnknownNameError : no such set.
         """
         part = SelectionOptions(**options)
         draws = draws_of(as_sequence(results), part.detectors)
@@ -149,7 +149,7 @@ class Selection:
 
     @cached_property
     def unknown_sets(self) -> tuple[str, ...]:
-        """The selected near and far sets; DataError where there is none."""
+        """The selected near and far sets; raises DataError if the selection is empty."""
         names = tuple(name for name, role in self.roles.items() if role in UNKNOWN_ROLES)
         if not names:
             raise DataError("the results have no near or far set among those asked for", where=self.benchmark)
@@ -274,6 +274,6 @@ def get_plot(name: str) -> PlotKind:
 
     Raises
     ------
-    UnknownNameError : there is none; similar names are offered.
+    UnknownNameError : no such plot; the message offers similar names.
     """
     return PLOTS.find(name, where="--what")
