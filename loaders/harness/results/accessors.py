@@ -22,7 +22,7 @@ ACCESSORS: Final = Registry[Callable[[Any], Any]]("accessor of results", "", "wo
 def register_accessor(name: str) -> Callable[[Accessor], Accessor]:
     """Register a class or function of results as their attribute ``name``.
 
-    The attribute is what it returns for the results: an object with methods, or a bound function.
+    It is called with the results and returns the attribute: an object with methods, or a bound function.
 
     Examples
     --------

@@ -112,17 +112,17 @@ def check_results(
 ) -> CheckedResults:
     """Recompute every row of a folder that `Results.write` wrote, and compare.
 
-    Checksums are those of ``about.json``; rows are recomputed from the scores; images, labels, roles,
+    Checksums are compared with ``about.json``; rows are recomputed from the scores; images, labels, roles,
     similarities and missing sets are compared with the benchmark. The values chosen by a sweep must be the
-    best of those tried. AUROC on validation images cannot be recomputed, and is checked by checksum alone. So
-    are rows of a user's metric that is not installed, which are named.
+    best values tried. Two kinds of rows cannot be recomputed, and only their checksum is checked: AUROC on
+    validation images, and rows of a user's metric that is not installed, which the outcome names.
 
-    Bootstrap intervals take minutes where there are many scores: above `MAX_DRAWS` draws they are recomputed
-    for one detector and run, chosen by a hash, and only the order of the ends of all others is checked.
+    Bootstrap intervals of many scores take minutes: above `MAX_DRAWS` draws they are recomputed for a single
+    detector and run, chosen by a hash; for all others only the order of the ends is checked.
 
     Parameters
     ----------
-    benchmark : its manifest, name or folder; by default the benchmark named by the results, if it is here.
+    benchmark : its manifest, name or folder; by default the benchmark named by the results, if available.
     all_intervals : recompute every interval.
     progress : as of `evaluate`.
 
@@ -203,8 +203,9 @@ def _sweep_differences(stored: ResultTables) -> Iterator[Difference]:
 def sampled(keys: Collection[DetectorRun], draws: int) -> Collection[DetectorRun] | None:
     """Return the detectors and runs whose intervals are recomputed, given the draws that each takes.
 
-    None (all of them) if that takes few draws, else the first by a hash of its name, and none if one alone
-    takes more than `MAX_DETECTOR_DRAWS`.
+    Return None, to recompute all intervals, if they take few draws in total. Otherwise return the first
+    detector and run by a hash of the name, or an empty collection if each takes more than
+    `MAX_DETECTOR_DRAWS`.
     """
     if len(keys) * draws <= MAX_DRAWS:
         return None
@@ -255,7 +256,7 @@ def _compare_with_benchmark(
         if benchmark is not None:
             raise
         shipped = shipped_data(about.benchmark)
-        if shipped is not None and shipped.version == about.version:  # another draw of it
+        if shipped is not None and shipped.version == about.version:  # another draw of the benchmark
             fingerprints = (about.evaluation_fingerprint, shipped.fingerprints.evaluation)
             comparison.value("about", "benchmark", "fingerprint of evaluation", *fingerprints)
         return f"images not compared: there is no {about.benchmark} here"

@@ -12,14 +12,14 @@ from .metadata import MissingSet
 from .metric_rows import UNKNOWN_ROLES
 
 ORDER = ("id", "csid", "near", "far", "external")
-"""Roles in the order in which sets are scored and printed."""
+"""Roles, in the order that sets are scored and printed."""
 NOT_CHOSEN = "not chosen"
 """Status of a missing set that the call did not ask for (``groups=``, ``--group``)."""
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedSets:
-    """The sets of one evaluation.
+    """The sets of an evaluation.
 
     Attributes
     ----------

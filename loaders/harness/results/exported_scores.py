@@ -1,4 +1,4 @@
-"""`export_scores`: the score tables of several results on a benchmark as one."""
+"""`export_scores`: merge the score tables of several results on a benchmark."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class Network(MetadataPart):
 
 
 class ScoreTableMetadata(MetadataPart):
-    """``scores.json``: what the columns are of, and the SHA-256 of both files.
+    """``scores.json``: the detector and network of each column, and the SHA-256 of both files.
 
     Attributes
     ----------
-    detectors : facts of each column of confidences, in order. notes : sentences on what was left out.
+    detectors : facts of each column of confidences, in order. notes : sentences on omitted scores.
     """
 
     schema_: Literal[2] = Field(alias="schema")
@@ -101,11 +101,11 @@ def export_scores(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> ScoreExport:
-    """Write the scores of results, or of entries of a leaderboard, as one table for each benchmark.
+    """Write the scores of results, or of leaderboard entries, as a merged table for each benchmark.
 
     ``OUT/BENCHMARK`` gets ``scores.parquet`` and ``predictions.parquet``, in the form of results (see
-    `evaluation.scores`), and ``scores.json``. Networks are told apart by fingerprint and transform, and
-    numbered anew. A cell is empty where an entry has no score of an image that another one has.
+    `results.scores`), and ``scores.json``. Networks with different fingerprints or transforms are separate,
+    and get new numbers. A cell is empty if an entry did not score an image that another entry scored.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ def export_scores(
 
     Raises
     ------
-    DataError : no entry has scores, one is damaged, or two have scores of one detector and network, or are of
-        different images of one benchmark.
+    DataError : no entry has scores, an entry is damaged, two entries score the same detector and network, or
+        two entries on a benchmark score different images.
     OutputError : ``out`` cannot be written, holds tables (not with ``overwrite``), or other files.
     """
     folders = [Path(entries)] if isinstance(entries, str | Path) else [Path(entry) for entry in entries]
@@ -162,7 +162,7 @@ def export_scores(
 
 @dataclass
 class _Table:
-    """The merged table of one benchmark.
+    """The merged table of a benchmark.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ class MetricOptions(MetadataPart):
     ----------
     replicates : bootstrap replicates behind ``lo`` and ``hi``; 0 for none.
     seed, level : seed and confidence level of the bootstrap.
-    prevalences : shares of OOD at which `aurc_unknown` is computed too.
+    prevalences : additional shares of OOD for `aurc_unknown`.
     bins : number of equal bins of the similarity to the nearest ID class.
     """
 
@@ -60,7 +60,7 @@ class Coverage(MetadataPart):
 
 
 class MissingSet(MetadataPart):
-    """A set with fewer scored test images than the benchmark has; ``expected`` is None where unknown."""
+    """A set with fewer scored test images than the benchmark has; unknown ``expected`` counts are None."""
 
     group: str
     role: str
@@ -72,7 +72,7 @@ class MissingSet(MetadataPart):
 class ColumnsUsed(MetadataPart):
     """The columns of a model's output that are used: see `model.class_map.ClassMap.record`.
 
-    ``order`` identifies the column of each label; it is None where it was not recorded.
+    ``order`` identifies the column of each label, or is None if not recorded.
     """
 
     restrict: Literal["columns", "full"]
@@ -94,12 +94,12 @@ class RunFacts(MetadataPart):
     Attributes
     ----------
     run : its number in the tables. name : of the network, from its specification.
-    model : the model that it is a run of; tables average over the runs of one model.
+    model : name of its model; tables average over a model's runs.
     weights : where its weights come from. device : the device that it ran on, "" for arrays.
     transforms : transform_key -> description of the transform.
     known_classes : K, the number of the benchmark's classes that it has.
     other_columns : whether its softmax has other columns, too (a background class; all of a larger model).
-    named : whether somebody named the model; otherwise ``model`` is the network's name, or a default.
+    named : whether the user named the model; otherwise ``model`` is the network's name, or a default.
     """
 
     run: Count
@@ -148,7 +148,7 @@ class DetectorFacts(MetadataPart):
     ----------
     detector : its label. run : its number of the network in the tables, the first of several.
     runs : the networks that it combines.
-    params : its parameters. chosen_on : the criterion by which a sweep chose them, None without a sweep.
+    params : its parameters. chosen_on : the sweep's criterion for choosing them, None without a sweep.
     foreign : facts of an object of another library, None for other detectors.
     """
 
@@ -200,7 +200,7 @@ class ResultsMetadata(MetadataPart):
 
     Attributes
     ----------
-    images_fingerprint : of the benchmark's images, None while a group awaits its source.
+    images_fingerprint : of the benchmark's images, None while the source of a group is not available.
     evaluation_fingerprint : of its transforms, normalisation, roles and views.
     sources_fingerprint : of the datasets that it carries, None where it carries none.
     command : the command line, or the call in Python, that repeats the evaluation, without its bootstrap.
@@ -244,7 +244,7 @@ class ResultsMetadata(MetadataPart):
 
     @property
     def fingerprints(self) -> dict[str, str | None]:
-        """The fingerprints that results of one benchmark share; see `fingerprints_of`."""
+        """The fingerprints that all results on a benchmark share; see `fingerprints_of`."""
         return {
             "images": self.images_fingerprint,
             "evaluation": self.evaluation_fingerprint,
@@ -277,7 +277,7 @@ class ResultsMetadata(MetadataPart):
         )
 
     def higher_is_better(self, metric: str) -> bool:
-        """Return the direction of a metric of these results; that of a user's metric is recorded in them.
+        """Return the direction of a metric of these results, which record the direction of users' metrics.
 
         Raises
         ------
@@ -290,7 +290,7 @@ class ResultsMetadata(MetadataPart):
         return recorded[name] if name in recorded else get_metric(name).higher_is_better
 
     def runs_of(self, model: str) -> tuple[RunFacts, ...]:
-        """Return the runs of one model."""
+        """Return the runs of a model."""
         return tuple(run for run in self.runs if run.model == model)
 
     def detector(self, label: str, run: int) -> DetectorFacts:
@@ -306,9 +306,9 @@ class ResultsMetadata(MetadataPart):
         return "+".join(dict.fromkeys(keys[run] for run in detector.runs))
 
     def network(self, number: int | None) -> tuple[RunFacts, tuple[str, ...]]:
-        """Return a network by its number, and a note that says which of several runs it is.
+        """Return a network by its number, and a note that identifies it among several runs.
 
-        By default it is the first run of the only model.
+        The default is the first run of the only model.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Rows of results of one detector: metrics of each set, of near and far means, and of pooled sets.
+"""A detector's rows of results: metrics of each set, of near and far means, and of pooled sets.
 
 ``group`` and ``role`` of a row name its sets: a set by its name and role, the unweighted mean over sets as
 ``(mean)``, pooled samples as ``(pooled)`` with their roles, as ``near+far``. In rows whose metric ends in
@@ -44,7 +44,7 @@ NO_INTERVAL = frozenset({*GAMMAS, "nearness_trend"})
 
 
 class MetricRow(NamedTuple):
-    """One value; ``lo`` and ``hi`` are None without bootstrap, and where `has_interval` is false."""
+    """A metric's value; without bootstrap, or if `has_interval` is false, ``lo`` and ``hi`` are None."""
 
     group: str
     role: str
@@ -59,8 +59,8 @@ class MetricRow(NamedTuple):
 def has_interval(metric: str) -> bool:
     """Return whether a bootstrap over images gives a metric an interval.
 
-    It gives none to the gammas, which are not metrics of confidences, to `nearness_trend`, whose units are
-    classes, and to `aurc_unknown` at another prevalence than the data's.
+    Exceptions are the gammas, which are not metrics of confidences, `nearness_trend`, whose units are
+    classes, and `aurc_unknown` with a prevalence that differs from the data's.
     """
     return metric not in NO_INTERVAL and not metric.startswith("aurc_unknown[prevalence=")
 
@@ -78,7 +78,7 @@ def metrics_with_ood() -> tuple[str, ...]:
 def metric_rows(
     sets: Sequence[ScoreSet], options: MetricOptions, *, left_out: Collection[str] = ()
 ) -> Iterator[MetricRow]:
-    """Yield every row of one detector on the sets of one benchmark.
+    """Yield every row of a detector on the sets of a benchmark.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class BinRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """The classes of one OOD set.
+    """The classes of an OOD set.
 
     Attributes
     ----------

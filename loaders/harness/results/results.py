@@ -1,8 +1,8 @@
 """The results of an evaluation: printed, written to disk and read back.
 
-A folder of results holds ``results.parquet``; ``scores.parquet`` and ``predictions.parquet``, from which all
-rows are computed; ``by_class.parquet`` and ``by_nearness.parquet``; ``sweeps.parquet`` where a sweep chose
-parameters; and ``about.json``, which describes them and holds the checksum of each. An entry of the
+A folder of results holds ``scores.parquet`` and ``predictions.parquet``; ``results.parquet``,
+``by_class.parquet`` and ``by_nearness.parquet``, computed from these; ``sweeps.parquet`` if a sweep chose
+parameters; and ``about.json``, which describes the files and holds their checksums. An entry of the
 leaderboard may leave out the scores and predictions of some runs.
 """
 
@@ -37,7 +37,7 @@ SCORED = ("scores.parquet", "predictions.parquet")
 """Files with a row for each image, which an entry of the leaderboard may leave out."""
 TABLES = (*SCORED, *(f"{name}.parquet" for name in SCHEMAS))
 ALWAYS = ("results.parquet", "by_class.parquet", "by_nearness.parquet")
-"""Files of all results; the others are absent where they would have no rows."""
+"""Files that all results have; other files are absent if they would have no rows."""
 MAX_TRIALS = 100_000
 """Largest number of values that sweeps tried; they become Python objects."""
 MAX_FILE_SIZE = 1 << 34
@@ -47,14 +47,14 @@ MAX_TEXT_SIZE = 1 << 16
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Results(ResultTables):
-    """The results of one evaluation; printed, tables in the layout of the benchmark's paper.
+    """The results of an evaluation; `print` shows tables in the layout of the benchmark's paper.
 
     Extensions add accessors, such as ``results.plot``: see `accessors.register_accessor`.
 
     Attributes
     ----------
-    reopen : run -> the arguments with which `evaluate` opened its network and images, for accessors that
-        need them again; None for results that were read.
+    reopen : run -> `evaluate`'s arguments for opening the run's network and images, for accessors that need
+        these again; None for results that were read.
     """
 
     reopen: Callable[[int], Mapping[str, Any]] | None = None
@@ -77,10 +77,10 @@ class Results(ResultTables):
 
         Parameters
         ----------
-        layout : of another paper than the benchmark's, ``kim``, ``palechor``, ``abdelzad``, ``openood``,
-            ``recalcati`` or ``plain``.
-        width : characters of a line, over which wide tables are folded; by default the terminal's, and
-            unlimited without one (a notebook, a file).
+        layout : ``kim``, ``palechor``, ``abdelzad``, ``openood``, ``recalcati`` or ``plain``, to replace the
+            layout of the benchmark's paper.
+        width : largest number of characters in a line; wider tables are folded. By default the terminal's
+            width, and unlimited without a terminal (a notebook, a file).
 
         Raises
         ------
@@ -91,8 +91,8 @@ class Results(ResultTables):
     def to_latex(self, layout: str | None = None) -> str:
         """Return the tables as LaTeX that needs the packages booktabs and graphicx.
 
-        Bold are the best value of each column and those whose bootstrap interval includes it; the caption
-        says so, and which sets are missing.
+        Each column's best value is bold, and so are values whose bootstrap interval includes the best. The
+        caption explains bold and lists the missing sets.
 
         Raises
         ------
@@ -269,7 +269,7 @@ def refuse_other_results(
 
 
 def benchmark_of(folder: Path) -> str:
-    """Return the benchmark of the results in a folder; DataError where there are none."""
+    """Return the benchmark of the results in a folder; raise DataError if the folder holds no results."""
     return _read_about(folder).about.benchmark
 
 

@@ -1,4 +1,4 @@
-"""Compute all rows of results from stored confidences and predictions, for evaluation and checking alike."""
+"""Compute all rows of results from stored confidences and predictions, both to evaluate and to check."""
 
 from __future__ import annotations
 

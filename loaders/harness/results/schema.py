@@ -27,14 +27,14 @@ BY_CLASS = schema_of(
 BY_NEARNESS = schema_of("detector run:int32 low:float64 high:float64 n_ood:int64 auroc:float64")
 SWEEPS = schema_of("detector run:int32 params on auroc:float64 reason")
 SCHEMAS = {"results": RESULTS, "by_class": BY_CLASS, "by_nearness": BY_NEARNESS, "sweeps": SWEEPS}
-"""Table -> its columns; those of scores and predictions are in `scores`."""
+"""Table -> its columns; `scores` defines the columns of scores and predictions."""
 MAY_BE_EMPTY = frozenset({"value", "lo", "hi", "similarity", "low", "high", "auroc", "reason"})
 """Columns that may hold nulls."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ResultTables(Tabular):
-    """The tables of one evaluation and their description.
+    """The tables of an evaluation and their description.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class ResultTables(Tabular):
 
         Raises
         ------
-        DataError : there are no predictions of the run.
+        DataError : the run lacks predictions.
         """
         return predictions_of(self.scores, self.predictions, (detector, run))
 
@@ -129,7 +129,7 @@ class ResultTables(Tabular):
 
 
 def without_runs(results: ResultTables, runs: Sequence[int]) -> tuple[pa.Table, pa.Table]:
-    """Return the scores and predictions of the other runs; without rows if none is left."""
+    """Return the scores and predictions without the given runs; if no run is left, tables without rows."""
 
     def kept(table: pa.Table, start: int) -> pa.Table:
         names = table.column_names

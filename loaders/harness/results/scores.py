@@ -2,7 +2,7 @@
 
 `SCORES` are the columns of the images, which come first; the column ``knn[k=50]/0`` holds the confidences of
 ``knn[k=50]`` on run 0. Predictions have the same rows in the same order: ``prediction/(model)/0`` are the
-classes that network 0 predicts, ``prediction/openmax/0`` those of a detector with predictions of its own.
+classes that network 0 predicts, ``prediction/openmax/0`` the classes that the detector itself predicts.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ MODEL = "(model)"
 """Detector of the rows and predictions of the network itself."""
 IMAGES = schema_of("source image_id class_id group role label:int32")
 CALIBRATION_COLUMNS = ("predicted_probability", "target_log_probability", "squared_probabilities")
-"""Predictions for calibration: the softmax of the predicted class, the logarithm of that of the label, and
-the sum of the squares of all. Null for images without a label."""
+"""Predictions for calibration: the softmax of the predicted class, the log softmax of the label, and the sum
+of squares of the softmax. Null for images without a label."""
 PREDICTED = schema_of(
     "prediction:int32 target_probability:float32 max_probability:float32 "
     + " ".join(f"{name}:float32" for name in CALIBRATION_COLUMNS)
@@ -90,11 +90,11 @@ def prediction_table(predictions: Mapping[DetectorRun, pa.Table]) -> pa.Table:
 
 
 def predictions_of(scores: pa.Table, predictions: pa.Table, key: DetectorRun) -> pa.Table:
-    """Return the columns `IMAGES` and `PREDICTED` of one detector and run, a row for each image.
+    """Return the columns `IMAGES` and `PREDICTED` of a detector and run, a row for each image.
 
     Raises
     ------
-    DataError : there are no predictions of the run.
+    DataError : the run lacks predictions.
     """
     names = [f"{name}/{column_of(key)}" for name in PREDICTED.names]
     if names[0] not in predictions.column_names:
@@ -182,14 +182,14 @@ class ImagesBySet:
         return {group: rows[np.argsort(self.keys[rows], kind="stable")] for group, rows in self.rows.items()}
 
     def names(self, group: str) -> Array:
-        """Return the names of one set's images, with their labels, sorted."""
+        """Return the names of a set's images, with their labels, sorted."""
         rows = self.rows[group]
         return np.sort(
             [f"{key}\x1f{label}" for key, label in zip(self.keys[rows], self.labels[rows], strict=True)]
         )
 
     def members(self, group: str, similarity: Mapping[ClassKey, float | None]) -> Members:
-        """Return the classes of one set's images."""
+        """Return the classes of a set's images."""
         ids, source = self.classes[self.rows[group]], self.sources[group]
         return Members(source, ids, {str(i): similarity.get((source, str(i))) for i in set(ids)})
 
@@ -209,13 +209,13 @@ class ScoredImages:
         }
 
     def score_set(self, group: str, confidence: Array, *, by_name: bool = False) -> ScoreSet:
-        """Return the confidences of one set; images without one, which exports may have, are left out.
+        """Return the confidences of a set; images without a confidence, as in exports, are left out.
 
-        ``correct`` is there where every image of an ID set has a label and a prediction.
+        ``correct`` is given if every image of an ID set has a label and a prediction.
 
         Parameters
         ----------
-        confidence : (n,) of all images of the table, NaN where there is none.
+        confidence : (n,) of all images of the table, NaN for missing values.
         by_name : whether to sort the images by name, so that rows are the same for all results.
         """
         rows = (self.images.rows_by_name if by_name else self.images.rows)[group]
@@ -230,7 +230,7 @@ class ScoredImages:
         return predicted == label if labelled else None
 
     def probabilities(self, group: str, column: str) -> Array:
-        """Return a column of predictions of one set's images, NaN where there is none."""
+        """Return a column of predictions for the images of a set, NaN for missing values."""
         return np.asarray(self._columns[column][self.images.rows[group]], dtype=np.float64)
 
     def outputs(self, group: str) -> Outputs | None:

@@ -36,7 +36,7 @@ LISTED = ("benchmark", "source", "group", "image_id")
 
 @dataclass(frozen=True)
 class SubsetSize(Jsonable):
-    """The images of a set, and how many of them a subset has."""
+    """Number of images of a set: in the subset (``images``) and in total (``of``)."""
 
     benchmark: str
     group: str
@@ -80,10 +80,10 @@ def recompute(
     detectors: str | Collection[str] | None = None,
     progress: Progress | None = None,
 ) -> Recomputed:
-    """Return metrics of results, or of exported scores, on all images or on a subset of them.
+    """Return metrics of results, or of exported scores, on all images or on a subset.
 
-    The rows are those of results: ID against each OOD set, the means over near and over far sets, and both
-    pooled. On all images they equal those of the results.
+    The rows follow results: ID against each OOD set, the means over near and over far sets, and both pooled.
+    On all images they equal the results.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def recompute(
     metrics : name or names of metrics.
     subset : a .csv or .parquet file, or a table, with a column ``image_id`` and, where that is ambiguous,
         ``source``, ``group`` or ``benchmark``; other columns are ignored.
-    detectors : labels, or a text of them separated by commas; by default all.
+    detectors : labels, as a sequence or separated by commas; by default all.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def _read_tables(folder: Path) -> Iterator[_Scores]:
 
     Raises
     ------
-    DataError : there are none, or one is damaged or was altered.
+    DataError : the folder has no tables, or a table is damaged or was altered.
     """
     if (folder / ABOUT).is_file():
         results = Results.read(folder)

@@ -17,7 +17,7 @@ MAX_ROWS = 300
 
 
 def sweeps_of(results: ResultTables) -> dict[tuple[str, int], list[Row]]:
-    """Return the values tried, by detector and run, in the order in which they were tried."""
+    """Return the values tried by sweeps, by detector and run, in the order of the trials."""
     sweeps: dict[tuple[str, int], list[Row]] = {}
     for row in results.sweeps.to_pylist():
         sweeps.setdefault((row["detector"], row["run"]), []).append(row)
@@ -25,7 +25,7 @@ def sweeps_of(results: ResultTables) -> dict[tuple[str, int], list[Row]]:
 
 
 def best_of(rows: Sequence[Row]) -> Row | None:
-    """Return the row of the highest AUROC, the first of equal ones; None where there is none."""
+    """Return the first row with the highest AUROC; None if every row lacks an AUROC."""
     return max((row for row in rows if row["auroc"] is not None), key=lambda row: row["auroc"], default=None)
 
 
@@ -87,7 +87,7 @@ def params_text(params: Mapping[str, Any]) -> str:
 
 
 def params_of(params: str) -> dict[str, Any]:
-    """Return the parameters of a row, whose JSON may be anyone's."""
+    """Return the parameters of a row, parsed from untrusted JSON."""
     try:
         values = parse_json(params, where="params")
     except SplitsError:

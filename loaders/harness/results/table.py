@@ -29,7 +29,7 @@ class Table(Jsonable):
 
     Attributes
     ----------
-    columns : titles of the columns. cells : text, rows of one cell per column.
+    columns : titles of the columns. cells : rows of text, a cell per column.
     rows : the unrounded values of each row by name, for ``--json``. notes : sentences printed below.
     bold : (row, column) of the cells in bold, where a format has bold. bold_rule : what bold means.
     spans : for each column the heading that it shares with its neighbours, "" for none; or empty.
@@ -101,11 +101,12 @@ def table_of_records(
 
 
 def tables_as_text(tables: Sequence[Table], notes: Sequence[str], width: int | None = None) -> str:
-    """Return tables, each below its title, and the notes below all of them.
+    """Return tables, each below its title, followed by the notes.
 
     Parameters
     ----------
-    width : characters of a line, over which tables are folded and sentences wrapped; None: any.
+    width : largest number of characters in a line, None for any; wider tables are folded, and sentences
+        wrapped.
     """
     parts = []
     for table in tables:
@@ -137,7 +138,7 @@ def _one_line(text: str) -> str:
 
 
 class TableReport(Jsonable, Tabular, ABC):
-    """Base of results that print as several tables, with notes below all of them."""
+    """Base of results that print as several tables, followed by notes."""
 
     notes: tuple[str, ...]
 
@@ -209,7 +210,7 @@ def latex_text(text: str) -> str:
 
 
 def tables_as_latex(tables: Sequence[Table], notes: Sequence[str], label: str = "results") -> str:
-    """Return tables as LaTeX, and the notes below all of them as comments.
+    """Return tables as LaTeX, followed by the notes as comments.
 
     Parameters
     ----------
@@ -266,7 +267,7 @@ def _latex_cell(cell: str, *, bold: bool) -> str:
 
 
 def tables_as_markdown(tables: Sequence[Table], notes: Sequence[str]) -> str:
-    """Return tables as Markdown, each below its caption, and the notes below all of them."""
+    """Return tables as Markdown, each below its caption, followed by the notes."""
     parts = []
     for table in tables:
         rows = [

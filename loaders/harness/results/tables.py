@@ -51,12 +51,12 @@ class ResultSets(NamedTuple):
 
 @cache
 def layouts() -> Mapping[str, TableLayout]:
-    """Return the layouts by name, in the order in which they are tried."""
+    """Return the layouts by name, in the order that they are tried."""
     return tomllib.loads((files(str(__package__)) / "layouts.toml").read_text(encoding="utf-8"))
 
 
 def layout_of(benchmark: str, name: str | None = None) -> TableLayout:
-    """Return the layout of a benchmark's paper, or of that name; UnknownNameError where there is none."""
+    """Return the layout of a benchmark's paper, or the layout ``name``; raise UnknownNameError if unknown."""
     if name is not None:
         if name not in layouts():
             raise unknown("layout", name, layouts())
@@ -158,7 +158,7 @@ def _table(
                 table_values.get((model, detector, c.group, c.metric), {}).get(c.role, []) for c in columns
             ]
             if not any(values):
-                continue  # an ensemble of one run
+                continue  # an ensemble of a single run
             spread_kind = spec.get("spread", "sd")
             texts = [
                 format_cell([run.value for run in of_runs], c.factor, spread_kind)
@@ -180,7 +180,7 @@ def _table(
 
 
 class Measured(NamedTuple):
-    """A value of one run and the ends of its interval, None without a bootstrap."""
+    """A run's value and the ends of its interval, None without a bootstrap."""
 
     value: float
     lo: float | None
@@ -279,7 +279,7 @@ def _means(values: Sequence[Sequence[Measured]], columns: Sequence[Column]) -> d
 def published_rows(
     results: ResultTables, layout: TableLayout, detector: str
 ) -> Iterator[tuple[Mapping[str, Any], Mapping[str, str]]]:
-    """Yield the paper's rows for a detector; pooled values only beside a pool of all sets."""
+    """Yield the paper's rows for a detector; pooled values only if the results pool all sets."""
     benchmark = results.about.benchmark
     for row in layout.get("published", ()):
         if not _matches(benchmark, row["benchmarks"]) or not _is_same_detector(detector, row["of"]):
@@ -311,7 +311,8 @@ def format_tables(
 
     Parameters
     ----------
-    layout : by default that of the benchmark's paper. width : letters of a line of text, None for any.
+    layout : by default the benchmark's paper's. width : largest number of characters in a line of text, None
+        for any.
 
     Raises
     ------
