@@ -50,7 +50,7 @@ from .sets import (
 
 ARRAYS = ("logits", "features", "labels", "ids")
 MODEL_NAME = "arrays"
-"""Default name of a model; two of that name are not taken for runs of one model."""
+"""Default name of a model; models that share this default are not treated as runs of the same model."""
 MAX_ID_LENGTH = 1000
 
 
@@ -79,33 +79,33 @@ def evaluate_arrays(
 
     Parameters
     ----------
-    sets : set -> ``{"logits": (n, K), "features": (n, D), "labels": (n,), "ids": n names}``, of which logits
-        or features may be left out. A set is named ``ROLE``, ``ROLE:NAME`` or ``ROLE:NAME/SPLIT``: ``id``,
-        ``near:cifar10``, ``id/train``, ``external/val``. Without a split it is of the test split. Labels of
-        ID sets are 0 to K - 1; without labels of the ID test sets there is no accuracy and nothing that
-        follows from it. Labels of other sets name their classes in ``by_class``. ``ids`` name the images;
-        without them images are named by their arrays, and two models are not compared on them.
+    sets : set -> ``{"logits": (n, K), "features": (n, D), "labels": (n,), "ids": n names}``, with logits,
+        features or both. A set is named ``ROLE``, ``ROLE:NAME`` or ``ROLE:NAME/SPLIT``: ``id``,
+        ``near:cifar10``, ``id/train``, ``external/val``. The default split is test. Labels of ID sets are 0
+        to K - 1; without labels of the ID test sets, accuracy and all metrics that depend on accuracy are
+        left out. Labels of other sets name their classes in ``by_class``. ``ids`` name the images; without
+        ids, images are named by their arrays, and two models cannot be compared on the same images.
         With a benchmark, a set is named as its group, ``GROUP`` or ``GROUP/SPLIT``, and needs ids. Or a
         folder with a file for each set, see `array_files.read_sets`.
-    detectors : as of `evaluate`. Detectors that fit on ID train need the set ``id/train``, or that of the
-        benchmark.
+    detectors : as of `evaluate`. Detectors that fit on ID train need the set ``id/train``, or the benchmark's
+        train set.
     benchmark : a manifest, its name, or its folder. Its images are matched with the rows by id, in any order;
         labels are the benchmark's.
-    ids : set -> ids of its images, where they are not among its arrays. `image_ids` returns those of a group.
-    groups : the sets of the benchmark to evaluate besides ID; all by default.
-    allow_missing : leave out images of the benchmark that have no row, which the results say.
+    ids : set -> ids of its images, for sets without an array of ids. `image_ids` returns the ids of a group.
+    groups : the sets of the benchmark to evaluate in addition to ID; all by default.
+    allow_missing : leave out images of the benchmark that have no row; the results record these.
     mapping, restrict, background : which columns are which labels of the benchmark, as of `load_model`.
     head : weights (K, D) and biases (K,) of the last layer, for detectors that need them.
     classes : K, of sets of your own; by default one more than the greatest ID label.
     name : of sets of your own in the results, by default ``own-sets``.
-    model : name of the model, by default ``arrays``. `compare` takes results that were given one name for
-        runs of one model.
+    model : name of the model, by default ``arrays``. `compare` treats results with the same given name as
+        runs of the same model.
     sweep, bootstrap, seed_boot, prevalences, progress : as of `evaluate`.
 
     Raises
     ------
-    DataError : sets that do not fit together, images of the benchmark that have no row, rows that are no
-        image of it, labels that are not the benchmark's, or a detector whose input is absent.
+    DataError : sets that do not fit together, images of the benchmark without a row, rows without an image in
+        the benchmark, labels that differ from the benchmark's, or a detector whose input is absent.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def evaluate_arrays(
 
 
 def _model_key(sets: Iterable[UserSet], head: Head | None) -> str:
-    """Return the key of the model whose outputs are given: the SHA-256 of all of them."""
+    """Return the key of the model whose outputs are given: the SHA-256 of all outputs."""
     state = hashlib.sha256()
     for user_set in sets:
         state.update("\x1f".join([*user_set.part, *user_set.digests, ""]).encode())
@@ -272,7 +272,7 @@ def refuse_options(owner: str, **options: Any) -> None:
 
 
 def with_ids(sets: Mapping[str, Any], ids: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return sets with the ids that were given apart from their arrays.
+    """Return sets with the ids that were given separately from their arrays.
 
     Raises
     ------

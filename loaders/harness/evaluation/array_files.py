@@ -1,4 +1,4 @@
-"""Folders of arrays: a file for each set, its ids inside it or in a text file beside it."""
+"""Folders of arrays: a file for each set, with the ids inside or in a text file next to it."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ HEADER = re.compile(
 
 
 def read_sets(folder: Path) -> tuple[dict[str, dict[str, Any]], tuple[Any, Any] | None]:
-    """Return the arrays of a folder by set, and the head (weight, bias), None where there is none.
+    """Return the arrays of a folder by set, and the head (weight, bias), None without a file of the head.
 
     A set is a file ``GROUP.npz``, ``.npy`` (the logits), ``.parquet`` or ``.safetensors`` in the folder, or
     in its folders ``test``, ``train`` and ``val``. Arrays are called ``logits``, ``features``, ``labels`` and
-    ``ids``; columns of Parquet hold a list of numbers for each image. Files that hold no text have their ids
-    in ``GROUP.txt`` beside them, one a line. ``head.npz`` or ``head.safetensors`` has ``weight`` and
+    ``ids``; columns of Parquet hold a list of numbers for each image. For files that cannot hold text,
+    ``GROUP.txt`` next to the file has an id per line. ``head.npz`` or ``head.safetensors`` has ``weight`` and
     ``bias``.
 
     Raises
     ------
-    DataError : no such folder, no file of arrays in it, two of one set, or one that cannot be read.
+    DataError : no such folder, no file of arrays in it, two files of the same set, or an unreadable file.
     """
     if folder.is_file():
         raise DataError("is a file: give the folder that holds one for each set", where=str(folder))
@@ -88,14 +88,14 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Convert errors of the libraries that read a file to a DataError of one line, except lack of memory."""
+    """Convert errors of the libraries that read a file to a one-line DataError, except lack of memory."""
     try:
         yield
     except SplitsError as error:
         raise error if error.where else error.within(str(path)) from None
     except MemoryError:
         raise
-    except Exception as error:  # of NumPy, zipfile, zlib, tokenize, pyarrow: there is no common kind
+    except Exception as error:  # NumPy, zipfile, zlib, tokenize and pyarrow share no base class
         hint = "save ids as text: np.array(ids, dtype=str)" if "allow_pickle" in str(error) else None
         raise DataError(f"cannot be read: {reason_of(error)}", where=str(path), hint=hint) from None
 

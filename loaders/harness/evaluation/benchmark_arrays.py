@@ -1,4 +1,4 @@
-"""Arrays that were computed elsewhere, matched by id with the images of a benchmark."""
+"""Match arrays from other programs with the images of a benchmark, by id."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ class BenchmarkArrays:
         return np.asarray(pc.fill_null(position, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def _not_of_the_set(self, part: Part, unknown_ids: pa.Array) -> DataError:
-        """Return the error for ids that name no image of a set, with the set that they are of, if any."""
+        """Return the error for ids that are not in a set; it names the set that they belong to, if any."""
         names = _shown(unknown_ids[:SHOWN].to_pylist(), len(unknown_ids))
         for another in self.manifest.parts:
             if another != part and (self._positions(_images(self.manifest, another), unknown_ids) >= 0).all():

@@ -1,7 +1,7 @@
 """The command line, or the call in Python, that repeats an evaluation; its metadata record it.
 
-Folders of datasets stand as SOURCE_ROOT, files of weights as WEIGHTS/FILE, and objects given in Python as
-``...``. The bootstrap is left out: `ResultsMetadata.options` has it.
+Folders of datasets are written as SOURCE_ROOT, files of weights as WEIGHTS/FILE, and objects given in Python
+as ``...``. The bootstrap is left out: `ResultsMetadata.options` has it.
 """
 
 from __future__ import annotations

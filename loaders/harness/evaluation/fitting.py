@@ -23,7 +23,7 @@ from .scoring import Fitted, confidences, detector_name, errors_of, fit, shares_
 
 
 def groups_of(split: FitOn, sets: EvaluatedSets) -> tuple[str, list[str]]:
-    """Return the benchmark's split and the groups that a detector's split stands for."""
+    """Return the split and the groups of the benchmark for a split in a detector's ``fit_on``."""
     if split == "ood-val":
         return "val", validation_groups(sets)[1]
     return split, sets.of_role(split, "id")
@@ -128,7 +128,7 @@ def known_needs(
 ) -> dict[Part, frozenset[Need]]:
     """Return the arrays that an evaluation of a run needs, by (split, group), as far as is known before it.
 
-    Not known are the probes that depend on a fit, and those of parameters that a sweep chooses.
+    Probes that depend on a fit, or on parameters that a sweep chooses, are not known yet.
     """
     usable, _ = usable_detectors(detectors, sets, run)
     tuned = [configured for configured in usable if sweep and configured.sweep]
@@ -210,9 +210,9 @@ def choose_on_validation(
 ) -> tuple[ConfiguredDetector, tuple[SweepTrial, ...]]:
     """Return the detector with the values of its sweep that separate validation images best, and all trials.
 
-    The criterion is the unweighted mean over OOD validation sets of the AUROC; of equal values the first
-    wins. Values that cannot be fitted or give no finite score (more neighbours than images) are passed over,
-    and named in ``chosen_on``.
+    The criterion is the AUROC's unweighted mean over OOD validation sets; the first of equal values wins.
+    Values that cannot be fitted or lack a finite score (more neighbours than images) are passed over, and
+    named in ``chosen_on``.
 
     Raises
     ------
@@ -253,7 +253,7 @@ def choose_on_validation(
         except UnusableError as error:
             if len(indices) == 1:
                 failed[indices[0]] = error
-            else:  # try them one by one, to find which of them failed
+            else:  # try them one by one, to find which failed
                 pending += [[i] for i in indices]
     if not aurocs:
         raise failed[0]

@@ -153,14 +153,14 @@ class CustomImages:
         return outputs
 
     def read_all(self, model: Model) -> None:
-        """Put every set through a model, shown as one task."""
+        """Put every set through a model; progress shows a single task."""
         total = sum(map(length, self.sets.values()))
         with self.progress.task(model.name, total) as task:
             for name in self.sets:
                 self.outputs[id(model), name] = self.read(name, model, progress=PartOfTask(task, name))
 
     def require(self, split: str, name: str) -> None:
-        """Raise UnusableError if there is no such set."""
+        """Raise UnusableError if the set is absent."""
         self._set_name(split, name)
 
     def class_map(self, model: Model, split: str, name: str) -> ClassMap:
@@ -187,7 +187,7 @@ class CustomImages:
     def extract(
         self, extractor: Extractor, split: str, name: str, probes: Sequence[Probe], progress: Progress
     ) -> Activations:
-        """Return the outputs on one set; probes are computed in another pass when they are asked for."""
+        """Return the outputs on a set; probes that are not computed yet take another pass."""
         set_name, model = self._set_name(split, name), extractor.model
         outputs = self.outputs[id(model), set_name]
         computed = {array.rpartition("/")[0] for array in outputs}
@@ -223,7 +223,7 @@ class CustomImages:
         return names[split, group]
 
     def transform_of(self, set_name: str) -> Transform:
-        """Return the transform of a set's images: the given one, else that of its dataset."""
+        """Return the transform of a set's images: the given transform, else the dataset's."""
         dataset = dataset_of(self.sets[set_name])
         function = getattr(dataset, "transform", None)
         transform = self.transform or as_transform(function, transform_id="the dataset's own")

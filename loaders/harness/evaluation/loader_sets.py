@@ -179,7 +179,7 @@ MIN_SHARE = 0.05
 OVERSHOOT = 1.25
 """Largest value that interpolation gives images in [0, 1]; images beyond it are of another scale."""
 MIN_SPREAD = 0.5
-"""Smallest range of values from which the scale of a set is inferred; constant images fit any scale."""
+"""Smallest range of values that determines the scale of a set; constant images fit any scale."""
 
 
 @dataclass

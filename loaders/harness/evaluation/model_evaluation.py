@@ -42,7 +42,7 @@ LOADING_OPTIONS = tuple(signature(load_model).parameters)[1:]
 
 @dataclass(frozen=True, eq=False)
 class EvaluationOptions:
-    """Options of `evaluate` and of ``unknown-eval run``, besides the models and the benchmark.
+    """Options of `evaluate` and of ``unknown-eval run``, except the models and the benchmark.
 
     Attributes
     ----------
@@ -98,8 +98,8 @@ def evaluate(
     model : an nn.Module; a function of images (n, 3, h, w) that returns logits or (features, logits), as
         tensors, NumPy arrays or anything with ``__array__``; a path of a model (``.onnx``, ``.pt2``, ``.ts``,
         ``.pt``); a specification such as ``timm:resnet50`` or ``trained:FOLDER``; the outcome of
-        `load_model`; or ``{name: one of these}`` for several models, with a list of them for the runs (seeds,
-        optimizers) of one, which tables average over.
+        `load_model`; or ``{name: model}`` for several models. ``{name: [run, ...]}`` gives the runs (seeds,
+        optimizers) of the same model, and tables average over the runs.
     benchmark : a manifest, its name, or its folder.
     detectors : names as on the command line (``"msp,knn[k=50]"``, ``"preset:openood"``), or a sequence of
         names, detector classes, functions and instances, detector objects of pytorch-ood and postprocessor
@@ -110,30 +110,30 @@ def evaluate(
         needs gradients.
     classes : K, the number of ID classes of ``sets``; by default one more than the greatest ID label.
     mean, std : the models' inputs are (pixels in [0, 1] - mean) / std, in place of the benchmark's
-        normalisation: one number, or one for each channel. Required if the model is a file or a
-        name and states none, and the benchmark states none. With ``sets``, ``std`` is the standard deviation
-        that their tensors were divided by (1 if not normalised), for datasets whose transform lacks it;
-        steps along gradients need it.
+        normalisation: one number, or one for each channel. Required if the model is a file or a name, and
+        neither model nor benchmark states a normalisation. If ``sets`` is given, ``std`` is the standard
+        deviation that the tensors were divided by (1 if not normalised), for datasets whose transform lacks
+        it; steps along gradients need it.
     transform : of a PIL image, in place of the models' own and the benchmark's: a name (``"none"``,
         ``"resize-224"``, ``"resize-256-crop-224"``), a `Transform` or a function.
     transform_id : names a transform that is a function, for stored activations: change it with the function.
     num_classes : number of outputs, for specifications that can make a model with any number.
     roots, packed, allow_missing : as of `loaders.UnknownDetectionSet`.
-    groups : the sets to evaluate besides ID; all by default.
+    groups : the sets to evaluate in addition to ID; all by default.
     sweep : choose parameters that were not given on validation images, for each run.
     bootstrap, seed_boot : replicates behind intervals, and their seed.
-    prevalences : shares of OOD at which `aurc_unknown` is computed too.
+    prevalences : additional shares of OOD for `aurc_unknown`.
     store : folder that keeps activations, so that no forward pass is repeated; by default they are
         discarded.
     batch_size, workers : of the forward passes. Packed images are read fastest with 0 workers.
-    progress : by default a bar for work longer than two seconds in a terminal or a notebook, and nothing
-        elsewhere; ``False`` for none, ``True`` for lines of text where there is no terminal.
+    progress : by default a bar for work longer than two seconds, in a terminal or a notebook only; ``False``
+        disables progress, ``True`` prints lines of text outside a terminal.
     loading : options of `load_model`: ``device``, ``mapping``, ``background``, ``preprocess``, ...
 
     Returns
     -------
     Results : ``print(results)`` shows the table of the benchmark's paper, ``results.to_pandas()`` every
-        metric, ``results.write(folder)`` keeps all of it.
+        metric, ``results.write(folder)`` keeps everything.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def _arguments(
 ) -> dict[str, Any]:
     """Return the arguments that read the same images through the network of a run.
 
-    ``model`` is None if the network is no longer in memory.
+    If the network is not in memory any more, ``model`` has the value None.
     """
     alive = (reference() for reference in (networks[run] if run < len(networks) else ()))
     return {

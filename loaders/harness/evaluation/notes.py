@@ -18,7 +18,7 @@ from .sets import LABELLED, UserSet
 MIN_REPEATED_SHARE = 0.01
 """Smallest share of a set's images that occur before in it and get a note; CIFAR-100 has 0.04%."""
 MAX_REVERSED = 0.4
-"""AUROC up to which, on every set, a user's detector seems to have the other sign."""
+"""A detector with a smaller AUROC on every set is noted: its sign may be wrong."""
 SHOWN = 5
 """Labels that a note lists."""
 SIGMAS, MIN_GAIN = 3, 1.5
@@ -86,15 +86,15 @@ def size_notes(shapes: Mapping[str, tuple[int, ...] | None]) -> Iterator[str]:
 
 
 def accuracy_notes(predictions: pa.Table, on: str = "ID") -> Iterator[str]:
-    """Yield a note where a model's accuracy on ID is hardly above that of guessing, or labels are exchanged.
+    """Yield a note if a model's accuracy on ID is hardly better than guessing, or labels are exchanged.
 
     Guessing is the accuracy of its predictions if they were independent of the labels: 1/K for K classes of
     one size.
 
     Parameters
     ----------
-    predictions : with the columns ``role``, ``label`` and ``prediction`` of one model. on : the set, as the
-        note names it.
+    predictions : a model's table with the columns ``role``, ``label`` and ``prediction``. on : the set, as
+        the note names it.
     """
     rows = predictions.filter(
         pc.and_(pc.equal(predictions["role"], "id"), pc.is_valid(predictions["prediction"]))
@@ -136,7 +136,7 @@ def _exchanged_labels(labels: Array, predicted: Array, classes: Array) -> list[t
 
 
 def run_notes(notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield notes on the sets of one run; a note on all of them once, without a name.
+    """Yield notes on the sets of a run; a note on all sets appears once, without a name.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def run_notes(notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 
 def sign_notes(rows: Iterable[tuple[tuple[str, int], MetricRow]]) -> Iterator[str]:
-    """Yield a note on each detector whose AUROC says of every set that OOD is the more in-distribution.
+    """Yield a note on each detector with an AUROC below `MAX_REVERSED` on every set: its sign may be wrong.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ CHECKED_ROWS = 10_000
 
 
 def checked_outputs(outputs: GroupOutputs, run: ModelRun) -> list[str]:
-    """Return the notes on a network's outputs on one set; those of arrays are checked where they are given.
+    """Return the notes on a network's outputs on a set; outputs given as arrays were checked before.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def rescoring_notes(fitted: Fitted, data: Mapping[str, Data], scores: Mapping[st
         scored_again += len(rows)
         try:
             again = confidence(fitted, _taken(of_group, rows), on=group)
-        except UnusableError:  # it needs the others
+        except UnusableError:  # it needs all rows
             again = np.full(len(rows), np.nan)
         tolerance = SPREAD_TOLERANCE * first.std() + SIZE_TOLERANCE * np.abs(first).max(initial=0)
         count = int(np.count_nonzero(~(np.abs(again - first[rows]) <= tolerance)))

@@ -20,7 +20,7 @@ from ..results.scores import CALIBRATION_COLUMNS, PREDICTED
 
 
 def run_facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> RunFacts:
-    """Return the description of one network for ``about.json``."""
+    """Return the description of a network for ``about.json``."""
     class_map = next(iter(test.values())).classes
     known_classes = 1 if class_map is None else len(class_map.columns) or len(class_map.class_columns)
     return RunFacts(
@@ -39,7 +39,7 @@ def run_facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> R
 
 
 def predicted_table(outputs: GroupOutputs, name: str) -> pa.Table:
-    """Return the columns `PREDICTED` of one set; nulls where the model gives no logits.
+    """Return the columns `PREDICTED` of a set, filled with nulls if the model lacks logits.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def software(*, with_torch: bool) -> dict[str, str]:
 
     Parameters
     ----------
-    with_torch : whether networks ran here; not for arrays that were computed elsewhere.
+    with_torch : whether networks ran here; False for given arrays.
     """
     seconds = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(seconds), UTC) if seconds.isdecimal() else datetime.now(UTC)
@@ -90,7 +90,7 @@ def software(*, with_torch: bool) -> dict[str, str]:
 
 @cache
 def commit_of(folder: Path) -> str:
-    """Return the commit of a checkout, with ``-dirty`` where files differ from it; "" where there is none."""
+    """Return the commit of a checkout, with ``-dirty`` if files differ; "" outside a checkout."""
     if not (folder / ".git").exists():
         return ""
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]

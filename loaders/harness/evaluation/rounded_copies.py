@@ -14,15 +14,15 @@ ROUNDED = 2.0**-8
 TRIED_ROWS = 64
 """Number of rows of an OOD set that are compared with all rows of the ID sets."""
 MIN_COLUMNS = 8
-"""Smallest number of columns in which rows of different images do not meet by chance."""
+"""Smallest number of columns that makes equal rows of different images unlikely by chance."""
 MIN_SHARE = 0.5
 CHUNK = 4096
 
 
 def rounding_notes(sets: Mapping[str, UserSet], data: Mapping[str, Arrays]) -> Iterator[str]:
-    """Yield a note for every OOD set whose first rows are mostly those of an ID set, up to rounding.
+    """Yield a note for every OOD set whose first rows mostly repeat rows of an ID set, up to rounding.
 
-    Rows that are equal bit for bit are noted elsewhere.
+    Other checks note rows that are equal bit for bit.
     """
     tests = {name: user_set for name, user_set in sets.items() if user_set.split == "test"}
     for id_name in (name for name, user_set in tests.items() if user_set.role == "id"):

@@ -81,12 +81,12 @@ def evaluate_runs(
 
     Parameters
     ----------
-    runs : outputs of networks; those of one ``model`` are its runs, each with rows of its own, and tables
-        average over them. Ensembles combine the runs of a model; for a model of one run they are left out,
-        with a note.
+    runs : outputs of networks. Networks with the same ``model`` are its runs: each has its own rows, and
+        tables average over the runs. Ensembles combine the runs of a model; for a model with a single run,
+        they are left out with a note.
     detectors : text (see `detectors.parse_detectors`), or texts, detector classes, functions and instances.
     sweep : for each run, choose on validation data the parameters that have a sweep and were not given.
-    groups : the sets to evaluate besides ID; all by default. Sets left out are named in the results.
+    groups : the sets to evaluate in addition to ID; all by default. The results name the sets left out.
     without : sets without images.
     left_out : sentences on missing images, stored with the results; they are read after the images.
     custom_sets : names of the sets, where they were given in Python in place of a benchmark.
@@ -123,7 +123,7 @@ def evaluate_runs(
 
 
 def refuse_equal_models(runs: Sequence[ModelRun], benchmark: str) -> None:
-    """Raise DataError where there is no model, or one twice."""
+    """Raise DataError if no model is given or a model is given twice."""
     if not runs:
         raise DataError("no model is given", where=benchmark)
     by_key: dict[str, ModelRun] = {}
@@ -148,7 +148,7 @@ def resolve_detectors(detectors: str | Sequence[Any], benchmark: str) -> list[Co
 
 
 def outputs_key(groups: Iterable[GroupOutputs]) -> str:
-    """Return the key of a model that is known by its outputs alone: the SHA-256 of all of them."""
+    """Return the key of a model that is known by its outputs alone: the SHA-256 of all outputs."""
     state = hashlib.sha256()
     for outputs in groups:
         for name in sorted({"features", "logits"} & set(outputs.arrays)):
@@ -183,7 +183,7 @@ class _Evaluation:
         return usable
 
     def score_run(self, number: int, detectors: Sequence[ConfiguredDetector], *, sweep: bool) -> None:
-        """Fit and score detectors of one run."""
+        """Fit and score detectors on a run."""
         run = self.runs[number]
         with run.source.reading(count_images(detectors, self.sets, sweep=sweep)):
             if sweep:
@@ -222,7 +222,7 @@ class _Evaluation:
                 task.advance()
 
     def _add_images(self, test: Mapping[str, GroupOutputs], name: str) -> None:
-        """Keep the images of the first network; DataError if those of another one differ."""
+        """Keep the images of the first network; raise DataError if another network's images differ."""
         images = pa.concat_tables(
             pa.table(
                 {
@@ -267,7 +267,7 @@ class _Evaluation:
         return with_values
 
     def score_ensembles(self, numbers: Sequence[int], ensembles: Sequence[ConfiguredDetector]) -> None:
-        """Fit and score detectors of all runs of one model; rows carry the number of the first run."""
+        """Fit and score detectors on all runs of a model; rows carry the number of the first run."""
         runs = [self.runs[number] for number in numbers]
         for configured in ensembles:
             with self._unless_unusable(configured, numbers[0], runs[0].model):

@@ -20,7 +20,7 @@ from ..plugins import USER_CODE_ERRORS, describe_error
 from ..threads import map_in_order, thread_count
 
 Data = Arrays | Sequence[Arrays]
-"""Arrays of one model, or of each of several models."""
+"""Arrays of a model, or of each of several models."""
 FitData = Data | Mapping[str, Arrays]
 """The same, or arrays by split for a detector that fits on several splits."""
 Heads = Head | None | Sequence[Head | None]
@@ -66,18 +66,18 @@ def detector_name(configured: ConfiguredDetector) -> str:
 
 
 def fit(configured: ConfiguredDetector, data: FitData | None = None, head: Heads = None) -> Fitted:
-    """Fit a detector on the images of its split or splits; a detector without ``fit`` needs none.
+    """Fit a detector on the images of its split or splits; a detector without ``fit`` needs no images.
 
     Parameters
     ----------
-    data : arrays with ``labels`` of the split named by ``method.fit_on``, or a dict of them by split where it
-        names several; a sequence of them, one per model, for a detector of many models.
-    head : the classifier head(s), where there are any.
+    data : arrays with ``labels`` of the split named by ``method.fit_on``; if it names several, a dict of
+        arrays by split; for a detector of many models, a sequence with such an entry per model.
+    head : the classifier head(s), if any.
 
     Raises
     ------
-    UnusableError : a required array or head is absent; there are no images, or an array holds NaN or
-        infinity; or it cannot be fitted on these data.
+    UnusableError : a required array or head is absent; there are zero images, or an array holds NaN or
+        infinity; or the detector cannot be fitted on these data.
     """
     detector, method = configured.detector, configured.spec
     fitted = Fitted(configured, detector, None)
@@ -123,7 +123,7 @@ def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -
 
 
 def confidences(candidates: Sequence[Fitted], data: Data, *, rows: int = CHUNK, on: str = "") -> list[Array]:
-    """Return `confidence` of detectors of one method and fit, in one pass where the method can do that."""
+    """Return `confidence` of detectors that share a method and fit, in a single pass if the method can."""
     if not shares_work(candidates[0].configured):
         return [confidence(candidate, data, rows=rows, on=on) for candidate in candidates]
     scorer: Any = candidates[0].detector
@@ -312,7 +312,7 @@ def _require_finite(names: Iterable[str], data: FitData, where: str, *, start: i
 
 
 def _first_not_finite(view: ArrayView) -> int | None:
-    """Return the first row with NaN or infinity, None where there is none.
+    """Return the first row with NaN or infinity, None if all values are finite.
 
     It costs a sum of squares, and a second look where that is not finite; in half precision, whose sums are
     slow, the greatest of the bits without the sign.

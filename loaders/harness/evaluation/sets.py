@@ -66,7 +66,7 @@ class UserSet:
 
 
 def require_sets(sets: Any) -> Mapping[str, Any]:
-    """Return sets by name as they are; DataError unless they are a mapping of names, with one or more."""
+    """Return sets unchanged; raise DataError unless they are a non-empty mapping from names."""
     hint = 'as in {"id": ..., "near": ...}'
     if not isinstance(sets, Mapping) or not all(isinstance(name, str) for name in sets):
         raise DataError(f"{type(sets).__name__} is given in place of sets by name", where="sets", hint=hint)
@@ -127,7 +127,7 @@ def checked_labels(labels: Any, n: int, *, role: str, where: str) -> Array:
 
 
 def check_class_names(class_names: Mapping[str, Sequence[str]], classes: int | None) -> None:
-    """Check that labelled sets number their classes in the same way, and name all of them.
+    """Check that labelled sets number their classes in the same way, and name every class.
 
     Parameters
     ----------
@@ -189,12 +189,12 @@ def manifest_of_sets(sets: Sequence[UserSet], *, name: str, classes: int | None 
 
     Parameters
     ----------
-    classes : K, the number of ID classes; by default that of their names, or one more than the greatest ID
-        label.
+    classes : K, the number of ID classes; by default the number of class names, or one more than the greatest
+        ID label.
 
     Raises
     ------
-    DataError : two sets of one name, a group of two roles, or a label beyond ``classes``.
+    DataError : two sets with the same name, a group with two roles, or a label beyond ``classes``.
     """
     roles: dict[str, str] = {}
     for user_set in sets:

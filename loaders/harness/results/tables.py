@@ -141,7 +141,7 @@ def _table(
     title = spec.get("title", layout["title"])
     if group is not None:
         title = title.format(group=group, n_ood=f"{sets.sizes[group]:,}")
-    by_model = spec.get("rows") == "model"  # metrics that need no detector
+    by_model = spec.get("rows") == "model"  # metrics that do not depend on a detector
     name_models = len(results.about.models) > 1
 
     def row_name(model: str, detector: str) -> tuple[str, ...]:
