@@ -27,7 +27,7 @@ def training_set() -> tuple[Array, Array]:
 
 
 def train(inputs: Array, targets: Array) -> dict[str, Array]:
-    """Return the weights of a network of one hidden layer, by the names of its torch modules."""
+    """Return the weights of a network with a single hidden layer, by the names of its torch modules."""
     draw = np.random.Generator(np.random.Philox(0)).normal
     count, width = inputs.shape
     weights = [draw(size=(width, HIDDEN)) * np.sqrt(2 / width), np.zeros(HIDDEN)]

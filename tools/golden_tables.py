@@ -84,7 +84,7 @@ TABLES: dict[str, Callable[[Path], list[Row]]] = {
 
 
 def compute(name: str, data: Path) -> list[Row]:
-    """Return a table as the images below ``data`` give it; its last row is for all of them."""
+    """Compute a table from the images below ``data``; its last row is for all images."""
     rows = TABLES[name](data)
     return [*rows, combined("all", rows)]
 

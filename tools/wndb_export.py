@@ -54,8 +54,8 @@ def export_wndb(directory: Path) -> None:
     """Write the shipped WordNet into ``directory``, which NLTK expects as ``corpora/wordnet``.
 
     The three noun files are restored byte for byte. ``lexnames`` is the published table, ``index.sense``
-    holds the noun senses (tag count 0: the counts are not part of the noun files), and the files of the other
-    parts of speech are empty.
+    holds the noun senses (tag count 0: the counts are not part of the noun files), and the files for verbs,
+    adjectives and adverbs are empty.
     """
     texts = wndb_texts()
     contents = {"lexnames": lexnames(), "index.sense": index_sense(texts), **dict.fromkeys(EMPTY_FILES, b"")}

@@ -38,7 +38,7 @@ class Listed:
 
     @property
     def standard(self) -> bool:
-        """Say whether the known classes are those of ImageNet-1K."""
+        """Whether the known classes are ImageNet-1K's."""
         return self.known is None and self.against == "imagenet1k"
 
     def origin(self, facts: Path) -> str:

@@ -1,7 +1,7 @@
 """``make bench``: every ``bench_*.py`` of this folder, each number with its peer's from the same run.
 
 ``python -m tools.benchmarks [NAME[,NAME]...] [--json FILE]`` runs some modules, such as ``taxonomy,loaders``,
-and stores their rows, from which `tools.benchmarks.record` makes the tables of the pages.
+and stores their rows; `tools.benchmarks.record` makes the tables of the pages from them.
 """
 
 from __future__ import annotations

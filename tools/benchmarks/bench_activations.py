@@ -25,7 +25,7 @@ NORMALISED = evaluation_transform("none", (0.507, 0.487, 0.441), (0.267, 0.256, 
 
 
 class _Block(nn.Module):
-    """Two 3 x 3 convolutions beside a shortcut."""
+    """Two 3 x 3 convolutions with a shortcut."""
 
     def __init__(self, width_in: int, width: int, stride: int) -> None:
         super().__init__()

@@ -55,7 +55,7 @@ def _against_nltk() -> Row:
 
 
 def _loop(nouns: Sequence[Any], known_nouns: Sequence[Any]) -> int:
-    """Return the number of nouns that are kin of one of the others, by NLTK's closures."""
+    """Count the nouns that are kin of a known noun, by NLTK's closures."""
 
     def above(noun: Any) -> set[Any]:
         return {noun, *noun.closure(lambda synset: synset.hypernyms() + synset.instance_hypernyms())}
@@ -66,7 +66,7 @@ def _loop(nouns: Sequence[Any], known_nouns: Sequence[Any]) -> int:
 
 
 def _thresholds() -> Row:
-    """In an interpreter of its own, so that the peak of memory is that of this work."""
+    """Measure in a fresh interpreter, so that the memory peak counts this work only."""
     code = """
 import time
 from pathlib import Path

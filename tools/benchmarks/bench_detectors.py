@@ -18,12 +18,12 @@ from tools.benchmarks.rows import Pair, Row, compare
 
 IMAGES, LEARN, WIDTH, CLASSES = 25_000, 10_000, 512, 100
 PEER_VALUES = 1
-"""Number of values of a sweep that pytorch-ood computes; its time for the others is extrapolated."""
+"""Number of values of a sweep that pytorch-ood computes; its time for the rest is extrapolated."""
 SINGLE_VALUE = {"openmax"}
-"""Detectors measured with one value only: pytorch-ood's OpenMax takes minutes, image by image."""
+"""Detectors measured at a single value: pytorch-ood's OpenMax takes minutes, image by image."""
 MINIMUM, GEOMETRIC_MEAN = 1.0, 5.0
 ROUNDS, MAX_SECONDS = 15, 5.0
-"""Rounds of a close comparison, and the seconds after which no further one begins."""
+"""Most rounds of a close comparison; no round begins after this many seconds."""
 
 
 class Data(NamedTuple):
@@ -130,7 +130,7 @@ PEERS: dict[str, tuple[Callable[[Data, dict[str, Any]], Any], Callable[[dict[str
 
 
 def sweep(grid: list[ConfiguredDetector], data: Data) -> dict[int, Array]:
-    """Fit and score every value as a sweep on validation images does, sharing what can be shared."""
+    """Fit and score every value as a sweep on validation images does, with shared computations done once."""
     states: dict[Any, Any] = {}
     scores: dict[int, Array] = {}
     for numbers in group_by_fit(grid):

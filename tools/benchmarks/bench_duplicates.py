@@ -35,7 +35,7 @@ def run() -> list[Row]:
 
 
 def mixtures(grids: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """Return the hashes of random overlays of two pictures, one of them mirrored or not."""
+    """Return the hashes of random overlays of two images; the first is mirrored at random."""
     low = np.concatenate([ph.low_frequencies(grids[n : n + 2000]) for n in range(0, len(grids), 2000)])
     u, v = (np.array(numbers) for numbers in ph.frequencies())
     rng = np.random.default_rng(seed)

@@ -1,6 +1,6 @@
 """Images a second of `UnknownDetectionSet` against torchvision's datasets, on real data, in one process.
 
-torch computes on one thread on both sides: on a busy machine two of them wait for each other.
+torch computes on one thread on both sides: on a busy machine two threads wait for each other.
 """
 
 from __future__ import annotations

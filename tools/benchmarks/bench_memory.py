@@ -26,7 +26,7 @@ from tools.benchmarks.rows import Row
 IMAGES, WIDTH, CLASSES = 50_000, 2048, 1000
 BANK, QUERIES, SHARD = 1_281_167, 500, 4096
 SCORED = 2 * SHARD
-"""Number of images that are scored (shard by shard, so that more need no more memory), and of validation."""
+"""Number of scored images and of validation images; scoring goes shard by shard, so memory does not grow."""
 CACHED = {"features", "logits", "labels", "head"}
 GIB, SECONDS = 8.0, 45.0
 SHORT: dict[str, dict[str, Any]] = {"opengan": {"epochs": 1}}
@@ -34,13 +34,13 @@ SHORT: dict[str, dict[str, Any]] = {"opengan": {"epochs": 1}}
 
 
 def cached_detectors() -> list[ConfiguredDetector]:
-    """Return the detectors that require only features, logits, labels and the head of one model."""
+    """Return the detectors that require only a model's features, logits, labels and head."""
     detectors = [get_detector(name, **SHORT.get(name, {})) for name in list_detectors()]
     return [d for d in detectors if d.spec.models == "one" and {*d.needs, *d.spec.needs} - {"{on}"} <= CACHED]
 
 
 def all_detectors() -> dict[str, Any]:
-    """Fit each on all images (on validation images: some of them), and score some."""
+    """Fit each detector on all images (or on some validation images), and score some images."""
     rng = np.random.default_rng(0)
     centres = rng.exponential(1.0, (CLASSES, WIDTH)).astype(np.float32)
     labels = np.arange(IMAGES) % CLASSES

@@ -21,7 +21,7 @@ SCORES = 1_000_000
 BOOTSTRAP_SCORES = 100_000
 MANY_SCORES = 10_000_000
 BYTES = 6
-"""Largest memory in bytes a score beside the scores themselves."""
+"""Largest memory in bytes a score, in addition to the scores themselves."""
 SHARED_WITH_SKLEARN = ("auroc", "aupr_in", "aupr_out", "fpr95_id_positive")
 
 

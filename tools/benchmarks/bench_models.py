@@ -61,7 +61,7 @@ def load_models(network: Callable[[], Any]) -> list[Model]:
 
 
 def linear() -> Any:
-    """Return a classifier that takes no time, as networks on a GPU take little."""
+    """Return a classifier of negligible cost, as networks on a GPU take little time."""
     return nn.Sequential(nn.AvgPool2d(28), nn.Flatten(), nn.Linear(192, 40))
 
 

@@ -19,7 +19,7 @@ from PIL import Image
 from tools.benchmarks.rows import Row, fastest, real_data
 
 COPIES, ROUNDS = 20, 2
-"""Copies of each of the 200 photographs, and rounds in which our build and the peer's loop alternate."""
+"""Copies of each of the 200 photographs, and rounds; our build and the peer's loop alternate."""
 
 FEW, MANY = 1000, 10_000
 LARGEST = 600

@@ -24,7 +24,7 @@ print(len(catalog.proposals), seconds, int(status.partition("VmHWM:")[2].split()
 
 
 def run() -> list[Row]:
-    """Measure in an interpreter of its own, so that the peak of memory is that of this work."""
+    """Measure in a fresh interpreter, so that the memory peak counts this work only."""
     with tempfile.TemporaryDirectory() as folder:
         words = [sys.executable, "-c", CODE]
         done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=folder)

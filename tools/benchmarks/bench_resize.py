@@ -75,12 +75,12 @@ def on_a_gpu() -> Row:
 
 
 def noise(number: int, height: int, width: int) -> np.ndarray:
-    """Return pictures: the work does not depend on what they show."""
+    """Return random images: the work does not depend on their content."""
     return np.random.default_rng(0).integers(0, 256, (number, height, width, 3), dtype=np.uint8)
 
 
 def alternating(resizer: Callable[[], object], peer: Callable[[], object]) -> tuple[float, float]:
-    """Return the least seconds of each, measured in turn so that a busy machine is as busy for both."""
+    """Return the least seconds of each; runs alternate, so that load on the machine slows both equally."""
     resizer()  # compiles, and caches weights
     times = [(fastest(resizer, 3), fastest(peer, 3)) for _ in range(ROUNDS)]
     return min(time for time, _ in times), min(time for _, time in times)

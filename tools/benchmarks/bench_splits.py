@@ -28,7 +28,7 @@ def run() -> list[Row]:
 
 
 def import_time() -> Row:
-    """Import the package in a fresh interpreter, beside an interpreter that imports nothing."""
+    """Import the package in a fresh interpreter; the peer is an interpreter that imports nothing."""
 
     def seconds(code: str) -> float:
         return fastest(lambda: subprocess.run([sys.executable, "-c", code], check=True), 5)

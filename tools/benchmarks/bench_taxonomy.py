@@ -47,7 +47,7 @@ def _timed(work: str) -> str:
 
 
 def _against_nltk() -> list[Row]:
-    """All four measures of 1,000 x 1,000 classes; NLTK has three of them, and is charged for three."""
+    """All four measures of 1,000 x 1,000 classes; NLTK has three, and is charged for three."""
     classes = [entry.wnids[0] for entry in load_catalog("imagenet1k").classes]
     seconds_per_pair = (
         fastest(lambda: similarity.similarity_matrices(MEASURES, classes), 5) / len(classes) ** 2
@@ -108,7 +108,7 @@ def nltk_nouns(base: Path, classes: Sequence[str]) -> list[Any]:
 
 
 def _imagenet_21k() -> Row:
-    """In an interpreter of its own, so that the peak of memory is that of this work."""
+    """Measure in a fresh interpreter, so that the memory peak counts this work only."""
     name = "all distances of 21,841 ImageNet-21K synsets, int8"
     target = "<= 2 s, <= 1.2 GiB"
     spec = importlib.util.find_spec("timm")

@@ -39,7 +39,7 @@ def machine() -> dict[str, Any]:
 
 
 def store(path: Path, module: str, rows: Sequence[Row], load: float) -> None:
-    """Store the rows of a module, and the load before it ran, in a record, beside those of other modules."""
+    """Store a module's rows and the load before it ran in a record; rows of other modules stay."""
     record = json.loads(path.read_text("utf-8")) if path.exists() else {"modules": {}}
     record["machine"] = machine()
     record["modules"][module] = {"load": round(load, 1), "rows": [row._asdict() for row in rows]}

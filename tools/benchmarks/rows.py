@@ -33,7 +33,7 @@ CLEAR_RATIO = 5.0
 
 
 class Pair(NamedTuple):
-    """Seconds of two computations, measured in turn so that a busy machine is as busy for both."""
+    """Seconds of two computations whose runs alternate, so that load on the machine slows both equally."""
 
     ours: float
     peer: float

@@ -283,7 +283,7 @@ HandMap = dict[str, tuple[str, str, str]]  # class_id -> wnids, mapped, why
 
 
 def hand_map(source: str, table: Table) -> HandMap:
-    """Return the hand columns of a catalog: its own, or those of the source whose classes it has."""
+    """Return the hand columns of a catalog, or of the source whose classes it shares."""
     return shipped_map(CATALOGS / f"{table.like or source}.tsv")
 
 

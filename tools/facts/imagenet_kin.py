@@ -77,7 +77,7 @@ def imagenet_c(facts: Path) -> Table:
 
 
 def releases(facts: Path) -> tuple[set[str], set[str], list[Path]]:
-    """Return the wnids known to be in fall11 alone, those known to be in winter21, and where that is from."""
+    """Return the wnids listed in fall11 only, the wnids listed in winter21, and the files that list them."""
     splits = [facts / f"ssb/imagenet_osr_splits{suffix}.tsv" for suffix in ("", "_winter21")]
     synsets = facts / "field/imagenet21k/synsets.tsv"
     kinds = ("hard_i21k_classes", "easy_i21k_classes")
@@ -122,7 +122,7 @@ def ssb_hard(facts: Path) -> Table:
 def ninco_names(facts: Path) -> dict[str, str]:
     """Return NINCO's class folders, with underscores for blanks, and the name printed for each.
 
-    A printed abbreviation (AFA, M. wesenbergii) stands for its folder's name.
+    A printed abbreviation (AFA, M. wesenbergii) is replaced by its folder's name.
     """
     path = facts / "ninco/NINCO_class_names.csv"
     rows = csv.DictReader(Published(path).body.decode("utf-8").splitlines())

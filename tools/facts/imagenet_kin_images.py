@@ -29,7 +29,7 @@ def imagenet_v2(facts: Path, data: Path, split: str) -> Inventory:
 
 
 def inaturalist(facts: Path, data: Path, split: str) -> Inventory:
-    """NINCO's authors say which species each picture is of; the pictures must be those of MOS's own list."""
+    """Images by the species that NINCO's authors list for each; the images must be the ones in MOS's list."""
     listed = Published(facts / "mos/inaturalist_files.txt.gz")
     known = species(facts)
     named = Published(facts / "mos/inaturalist_classes.tsv").origin

@@ -1,4 +1,4 @@
-"""The images of one split as facts files list them."""
+"""A split's images as facts files list them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Inventory:
-    """Images of one split: image_id -> class_id, and digests of all of them or of none."""
+    """A split's images: image_id -> class_id, and digests of all images or of none."""
 
     classes: Mapping[str, str]
     origin: str

@@ -1,4 +1,4 @@
-"""Regenerate what inflect says of the words of the shipped catalogs.
+"""Regenerate inflect's answers for the words of the shipped catalogs.
 
 ``python -m tools.facts.inflections`` rewrites ``wordnet_splits/data/inflected.tsv`` with the inflect at hand.
 To be run when a catalog gets new names; a word that is not in the table is asked of inflect itself.

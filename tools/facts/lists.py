@@ -62,7 +62,7 @@ OPENOOD = {
         "test_places365",
         "train_tin597",
     ),
-    # The lists of whole sets (ImageNet-R, -V2, iNaturalist, NINCO) are their inventories; those of OOD sets
+    # The lists of whole sets (ImageNet-R, -V2, iNaturalist, NINCO) are their inventories; the OOD lists
     # are the same for both benchmarks.
     "imagenet": (
         "val_imagenet",
@@ -148,7 +148,7 @@ def openood_source(path: str) -> tuple[str, re.Match[str]]:
 def ninco_rows(
     published: Published, dataset: str, classes: Mapping[str, str], left_out: set[str]
 ) -> Iterator[Row]:
-    """Read ``image_location,class`` of one dataset's subsample, without the images of another list."""
+    """Read ``image_location,class`` of a dataset's subsample, without the images of another list."""
     source, pattern = NINCO_SUBSAMPLES[dataset]
     for line in published.lines()[1:]:
         match = re.fullmatch(rf".+/{dataset}/{dataset}_\d{{3}}_{pattern}\.\w+,{dataset}", line)

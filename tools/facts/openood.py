@@ -1,4 +1,4 @@
-"""OpenOOD's image lists: what a path in its own numbering says of an image."""
+"""OpenOOD's image lists: split, class and image id from a path in OpenOOD's own numbering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read a file of published facts: our ``#`` header says where it was read, the rest is as published."""
+"""Read a file of published facts: our ``#`` header has its origin, the rest is as published."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Published:
 
     @cached_property
     def body(self) -> bytes:
-        """The bytes below the header: of a list, those of the publisher's file."""
+        """The bytes below the header; for a list, the bytes of the publisher's file."""
         return b"".join(line for line in self._raw if not line.startswith(b"#"))
 
     @cached_property

@@ -11,7 +11,7 @@ from tools.facts.published import Published
 
 @dataclass
 class Row:
-    """The mechanical cells of one class; ``counts`` and ``groups`` are by split."""
+    """The mechanical cells of a class; ``counts`` and ``groups`` are by split."""
 
     class_id: str
     name: str
@@ -22,7 +22,7 @@ class Row:
 
 @dataclass
 class Table:
-    """The mechanical part of one catalog."""
+    """The mechanical part of a catalog."""
 
     splits: tuple[str, ...]
     rows: list[Row]

@@ -51,7 +51,7 @@ def shipped_files(directory: Path) -> dict[str, bytes]:
 
     Raises
     ------
-    TaxonomyError : a file is missing or is not the one of WordNet 3.0 that Debian ships.
+    TaxonomyError : a file is missing or differs from WordNet 3.0 as Debian ships it.
     """
     texts = {}
     for name, expected in {**SHA256, INDEX: INDEX_SHA256}.items():

@@ -1,4 +1,4 @@
-"""Regenerate the map from the noun synsets of WordNet 3.1 to those of 3.0, joined by sense keys.
+"""Regenerate the map from WordNet 3.1's noun synsets to WordNet 3.0's, joined by sense keys.
 
 ``python -m tools.facts.wordnet31 WNDB_DIR`` rewrites ``wordnet31.tsv`` in ``wordnet_splits/data/wordnet``.
 """

@@ -52,7 +52,7 @@ def steps(device: str, benchmark: str, packed: list[Path], out: Path, clip: Path
 
 
 def machine_of(device: str, benchmark: str) -> dict[str, Any]:
-    """Return what the results depend on."""
+    """Return the hardware, versions, benchmark and commit that the results depend on."""
     import numpy
     import torch
 
@@ -71,7 +71,7 @@ def machine_of(device: str, benchmark: str) -> dict[str, Any]:
 
 
 def has_gpu() -> bool:
-    """Say whether torch is here and sees one."""
+    """Whether torch is installed and sees a GPU."""
     if find_spec("torch") is None:
         return False
     import torch
@@ -80,7 +80,7 @@ def has_gpu() -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the steps and say where the results are."""
+    """Run the steps and print the folder of the results."""
     parser = argparse.ArgumentParser(prog="python -m tools.gpu")
     parser.add_argument("--out", type=Path, default=Path("build/gpu"))
     parser.add_argument("--budget", type=float, default=BUDGET)

@@ -1,4 +1,4 @@
-"""The third step: resizing, training, extraction; detectors on stored arrays beside a pass of a ResNet-50."""
+"""The third step: resizing, training, extraction; detectors on stored arrays against a ResNet-50's pass."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def stored_arrays(n: int, width: int, classes: int, head: Head, centres: Array, 
 
 
 def cached_detectors() -> list[str]:
-    """Return the names of the detectors that need no more than what one pass stores of one model."""
+    """Return the names of the detectors that need only the arrays that a single pass of a model stores."""
     cached = [get_detector(name) for name in list_detectors()]
     return [c.label for c in cached if c.spec.models == "one" and CACHED.issuperset(c.needs)]
 

@@ -1,4 +1,4 @@
-"""What a step found: figures by name, on disk at once, so that a step that is stopped keeps them."""
+"""A step's figures by name, written to disk at once, so that a stopped step keeps them."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ Pixels = npt.NDArray[np.uint8]
 
 
 def encode(images: Pixels) -> bytes:
-    """Return at most 400 images (n, 3, 32, 32) as one WebP file; black ones fill it up."""
+    """Encode at most 400 images (n, 3, 32, 32) in a single WebP file; black images fill it up."""
     full = np.zeros((ACROSS * ACROSS, 3, SIDE, SIDE), np.uint8)
     full[: len(images)] = images
     grid = full.reshape(ACROSS, ACROSS, 3, SIDE, SIDE).transpose(0, 3, 1, 4, 2)

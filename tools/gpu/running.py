@@ -32,8 +32,8 @@ class Step:
 
     Attributes
     ----------
-    command : arguments of Python; ``{seconds}`` and ``{figures}`` stand for its time and its file of figures.
-    share : of the budget, at most. least : seconds under which it is not begun.
+    command : arguments of Python; its time and figures file replace ``{seconds}`` and ``{figures}``.
+    share : largest share of the budget. least : fewest seconds left for the step to begin.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Record:
-    """What became of a step; figures by name, those of a stopped one as far as it came."""
+    """Outcome of a step and its figures by name; a stopped step has the figures that it reached."""
 
     name: str
     title: str
@@ -69,7 +69,7 @@ def run_steps(
 
     Parameters
     ----------
-    budget : seconds for all of them; a step gets its share, or what is left. machine : what they run on.
+    budget : seconds for all steps; a step gets its share, or the remainder. machine : its description.
     execute : by default `in_time`.
 
     Raises

@@ -22,7 +22,7 @@ from wordnet_splits.base.text_formats import read_json
 from .figures import Figures, step_arguments
 
 NETWORKS = {"resnet20": 0.4, "resnet18": 0.35}
-"""Network -> its share of the step's time; what is left evaluates."""
+"""Network -> its share of the step's time; evaluation gets the remainder."""
 SEEDS, FEWEST_EPOCHS = 3, 5
 SLOWER = 1.15
 """How much longer an epoch takes than its trial: validation, and the state written after each."""
@@ -42,7 +42,7 @@ def planned(seconds: float, per_epoch: float, epochs: int) -> tuple[int, int]:
 
 
 def plan(recipe: TrainingRecipe, options: argparse.Namespace) -> dict[str, list[int]]:
-    """Return network -> [epochs, seeds]: those of a run before, so that its models are gone on with."""
+    """Return network -> [epochs, seeds]; an earlier run's plan is kept, to train its models further."""
     file = options.work / "plan.json"
     if file.exists():
         return dict(read_json(file))

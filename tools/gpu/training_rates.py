@@ -25,7 +25,7 @@ STEPS, CLASSES, KERNELS = 100, 40, 8
 
 @dataclass(frozen=True)
 class PlainSoftmax(Softmax):
-    """Cross-entropy whose step is not marked as one that a graph may replay."""
+    """Cross-entropy whose step is not marked as replayable by a CUDA graph."""
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the cross-entropy."""

@@ -1,4 +1,4 @@
-"""The published class lists that our recipes rebuild, and what differs."""
+"""The published class lists that our recipes rebuild, and their differences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Row = tuple[str, ...]
 
 
 def tables(folder: Path) -> Iterator[list[Row]]:
-    """Yield the one table of the page; it rests on no results."""
+    """Yield the page's only table; it does not depend on results."""
     del folder
     yield [row_of(row, load_recipe(row.name).published_list) for row in class_sets()]
 

@@ -1,4 +1,4 @@
-"""Kim et al.'s table 6 beside ours in what is comparable, with differences, from the committed results."""
+"""The comparable cells of Kim et al.'s table 6 and of ours, with differences, from the committed results."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def differences(results: Path) -> Iterator[tuple[str, ...]]:
 
 
 def of_run(results: Results, run: int) -> Results:
-    """Return the part of results that is of one run, without ensembles."""
+    """Select a single run from results, without ensembles."""
     about = results.about
     scores, predictions = without_runs(results, [facts.run for facts in about.runs if facts.run != run])
     update = {

@@ -44,7 +44,7 @@ def means(folder: Path, group: str) -> Mapping[Key, float]:
 
 
 def intervals(folder: Path, group: str) -> Mapping[Key, tuple[float, float]]:
-    """Return the interval of each value of a group of results of one run, in percent."""
+    """Return the interval of each value in a group of single-run results, in percent."""
     values: dict[Key, tuple[float, float]] = {}
     for row in _rows(folder, group):
         if row["lo"] is not None:

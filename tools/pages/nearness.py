@@ -29,7 +29,7 @@ SHOWN = ("msp", "knn")
 
 
 def rung(folder: Path, group: str) -> tuple[str, ...]:
-    """Return mean and range of AUROC over detectors on a rung, and those of one with its interval."""
+    """Return a rung's mean and range of AUROC over detectors, and AUROC and interval of each in `SHOWN`."""
     values = {d.partition("[")[0]: v for (_, d, m), v in means(folder, group).items() if m == "auroc"}
     bounds = {d.partition("[")[0]: v for (_, d, m), v in intervals(folder, group).items() if m == "auroc"}
     span = f"{min(values.values()):.1f} to {max(values.values()):.1f}"

@@ -1,4 +1,4 @@
-"""OpenOOD v1.5's table 1, CIFAR-100, beside ours, from the committed results."""
+"""OpenOOD v1.5's table 1, CIFAR-100, compared with ours, from the committed results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training methods at equal image passes beside the papers' rows, from the committed results."""
+"""Training methods at equal image passes, compared with the papers' rows, from the committed results."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ROWS: Mapping[str, Row] = {
     "augmix-short": Row("AugMix", 1, "msp", None, 65.94, 73.12),
     "regmixup-short": Row("RegMixup", 2, "msp"),
 }
-"""Recipe -> its row: the methods of OpenOOD's table 1 in its order, then the others."""
+"""Recipe -> its row: the methods of OpenOOD's table 1 in its order, then all other methods."""
 ORDERS = {
     "openood_cifar100": ("OpenOOD, table 1, CIFAR-100", "near AUROC"),
     "kim_near": ("Kim et al., table 6", "near AUROC"),
@@ -66,7 +66,7 @@ STUDIES: Mapping[str, tuple[str, str, int, tuple[str, ...]]] = {
 }
 """ID classes -> folder of results, group of near-OOD AUROC, passes of each image in a training, and orders.
 
-Results of detectors that not every method has are in folders beside it: ``-outputs`` and ``-knn``.
+Results of detectors that not every method has are in sibling folders: ``-outputs`` and ``-knn``.
 """
 SERIES = re.compile(r".*/(?P<recipe>.*)-plain-cnn(-e(?P<epochs>\d+))?")
 Run = tuple[float, float, float]
@@ -81,16 +81,17 @@ class Model(NamedTuple):
 
 
 class Study:
-    """The results of one benchmark.
+    """A benchmark's results.
 
     Parameters
     ----------
-    folders : the committed results, those of the methods' own outputs apart. near : group of near-OOD AUROC.
+    folders : the committed results, with separate folders for the methods' own outputs.
+    near : group of near-OOD AUROC.
     budget : passes of each image forward and backward.
 
     Attributes
     ----------
-    models : in the order of `ROWS`. equal : those within the budget. repeated : those with several seeds.
+    models : in the order of `ROWS`. equal : models within the budget. repeated : models with several seeds.
     """
 
     def __init__(self, folders: Iterable[Path], near: str, budget: int) -> None:
@@ -118,7 +119,7 @@ class Study:
         return mean(value for value, _, _ in self.runs[key])
 
     def cell(self, *key: Any, factor: float = 100) -> str:
-        """Return a value with its interval: of the mean over seeds, or of the one run over the images."""
+        """Return a value with its interval: over seeds for a mean, over images for a single run."""
         values = [factor * value for value, _, _ in self.runs[key]]
         if len(values) > 1:
             return text_of(mean(values), mean_interval(values))

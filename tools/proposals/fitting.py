@@ -72,13 +72,13 @@ PRIOR = {
     "superclass alike": 0.3,
     "below superclass": 3.0,
 }
-"""What each weight would be without any data, by judgement: the fit is drawn towards it."""
+"""Prior of each weight, set by judgement: the fit is drawn towards it."""
 
 STRENGTH = 15.0
-"""How strongly, in names: a weight moves by what this many names of a dataset say."""
+"""Strength of the prior in names: it counts as much as this many names of a dataset."""
 FIRM = {"category": 10.0, "common": 20.0, "nearest": 20.0, "topic": 10.0}
-"""Weights drawn more strongly. That a category's share counts once, as Bayes has it, is no matter of data; of
-the others, lists of things need more than a fit on many scenes gives."""
+"""Weights with a stronger prior. Bayes' rule, not the data, fixes that a category's share counts once; for
+the remaining weights, a fit on many scenes gives values too small for lists of things."""
 COUNTED = 300.0
 """Every dataset counts as this many names."""
 WANTED, LEAST = 0.98, 0.97
@@ -89,10 +89,10 @@ KIN = {"places365": "scenes", "sun397": "scenes"}
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """A dataset with its hand-made answers, and per candidate of ``bare`` whether it is one.
+    """A dataset with its hand-made answers, and for each candidate of ``bare`` whether it is an answer.
 
-    ``bare`` is the reading without our supplement to WordNet. Weights are fitted on that: those of the
-    supplement stay as the prior has them, and what it adds teaches nothing about WordNet's own senses.
+    ``bare`` is the reading without our supplement to WordNet. Weights are fitted on that: the supplement's
+    weights keep their prior, because its entries teach nothing about WordNet's own senses.
     """
 
     source: str
@@ -104,7 +104,7 @@ class Answered:
 
 
 def answered(source: str, *, superclasses: bool = False, supplemented: bool = True) -> Answered:
-    """Return a shipped catalog as questions and answers; its superclasses are given only when asked for."""
+    """Return a shipped catalog as questions and answers; its superclasses are given on request only."""
     taxonomy = Taxonomy.embedded()
     catalog = load_catalog(source)
     names, above = [c.name for c in catalog], [c.superclass if superclasses else "" for c in catalog]
@@ -147,7 +147,7 @@ def fit(sets: Sequence[Answered]) -> Model:
 
 
 def others(each: Answered, sets: Sequence[Answered]) -> list[Answered]:
-    """Return the datasets that are no kin of one."""
+    """Return the datasets that are unrelated to a dataset."""
     return [s for s in sets if KIN.get(s.source, s.source) != KIN.get(each.source, each.source)]
 
 
@@ -232,7 +232,7 @@ def _calibrated(model: Model, unseen: Sequence[tuple[Answered, Model]]) -> Model
 
 
 def _threshold(sets: Sequence[tuple[Floats, Floats]]) -> float:
-    """Return the least confidence from which on enough names are right; a set: (confidences, right)."""
+    """Return the least confidence at and above which enough names are right; a set: (confidences, right)."""
 
     def enough(threshold: float) -> bool:
         shares = [hits[sure >= threshold].mean() if (sure >= threshold).any() else 1.0 for sure, hits in sets]

@@ -19,7 +19,7 @@ SETS = ("food101", "caltech256", "places365", "sun397", "cifar100")
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """What a model made of one dataset that it had not seen; shares of its names, and per name."""
+    """A model's score on a dataset that it had not seen: shares of the dataset's names, and per name."""
 
     source: str
     names: tuple[str, ...]
@@ -52,7 +52,7 @@ def score(model: Model, each: Answered) -> Score:
 
 
 def held_out(sets: Sequence[Answered]) -> list[Score]:
-    """Return the score of each dataset by a model fitted on those of no kin."""
+    """Return the score of each dataset by a model fitted on the unrelated datasets."""
     scores = []
     for each in sets:
         scores.append(score(fit(others(each, sets)), each))

@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def check(out: Path, place: Path) -> int:
-    """Run what was built, in ``place``; print a line a step."""
+    """Run the built packages in ``place``; print a line a step."""
     (wheel,), (sdist,) = out.glob("*.whl"), out.glob("*.tar.gz")
     sizes = {file.suffix: file.stat().st_size for file in (wheel, sdist)}
     for file in (wheel, sdist):
@@ -85,7 +85,7 @@ def install(package: Path, folder: Path) -> Path:
 
 
 def run(words: Sequence[str], place: Path, extra: Mapping[str, str] | None = None) -> str:
-    """Run a command in a folder, without what this process has on its path, and return what it prints."""
+    """Run a command in a folder, without PYTHON* and WORDNET* variables, and return its output."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "WORDNET"))}
     done = subprocess.run(
         words, cwd=place, env={**clean, **(extra or {})}, capture_output=True, text=True, check=True

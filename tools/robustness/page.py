@@ -10,7 +10,7 @@ import pyarrow as pa
 from wordnet_splits.studies.robust.roles import BUILT_IN
 
 THERE = "wordnet-3.1"
-"""The column of the other WordNet that the page is made with."""
+"""The column of the second WordNet that the page is made with."""
 READINGS = (*BUILT_IN, THERE)
 ROLES = ("id", "near", "far", "external")
 SHOWN = (
@@ -50,7 +50,7 @@ def _agreements(classes: Iterable[Class], reading: str) -> list[bool]:
 
 
 def _in_all(reading: str, classes: Sequence[Class]) -> Row:
-    """Return the number of classes of all benchmarks to which a reading applies, and of kept roles."""
+    """Count, over all benchmarks, the classes that a reading applies to and the roles that it keeps."""
     agreements = _agreements([row for row in classes if row["candidate"] in ROLES], reading)
     return reading, f"{len(agreements):,}", f"{sum(agreements):,}", f"{sum(agreements) / len(agreements):.1%}"
 
