@@ -1,4 +1,4 @@
-"""Features and logits of one model, stored once per image."""
+"""Features and logits of a model, stored once per image."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ OTHER_LISTS = "images were computed in batches with others than these; equality 
 
 @dataclass(frozen=True, eq=False)
 class Activations:
-    """The stored activations of one model on some images, opened.
+    """The stored activations of a model on some images, opened.
 
     Attributes
     ----------
@@ -132,13 +132,13 @@ def extract(
 
     Parameters
     ----------
-    dataset : the images of one group.
+    dataset : the images of a group.
     probes : probes, or their names: ``odin[T=1000,eps=0.0014]``.
     options : see `ExtractionOptions`.
 
     Raises
     ------
-    StoreError : stored files are damaged, or of a model that computes something else under the same key.
+    StoreError : stored files are damaged, or a model with the same key computed different values.
     DataError : activations that are not finite, no images, or a function without a name.
     OutputError : the store cannot be written to.
     """
@@ -156,7 +156,7 @@ def extract_together(
 
     Parameters
     ----------
-    work : each model with its probes; keys of models differ. The others are as of `extract`.
+    work : each model with its probes; keys of models differ. Remaining parameters as for `extract`.
     """
     extraction, ranks = ExtractionOptions(**options), current_ranks()
     tasks = _tasks(work, dataset, store, extraction, ranks)
@@ -179,7 +179,7 @@ def extract_shards(
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """One model of a call: what it stores of which images, and the shares that fill the gaps."""
+    """A model of a call: its images and stored lists, and the shares that compute missing arrays."""
 
     model: Model
     probes: Mapping[str, Probe]
@@ -209,7 +209,7 @@ def _tasks(
     ranks: Ranks,
     shards: Sequence[Collection[int]] | None = None,
 ) -> list[_Task]:
-    """Return what each model computes: the images that no list has, or some ``shards`` of all images."""
+    """Return each model's task: compute the images that no list has, or some ``shards`` of all images."""
     if options.features_dtype not in FEATURES_DTYPES:
         raise unknown("type of features", options.features_dtype, FEATURES_DTYPES)
     if options.batch_size < 1 or options.batch_size > SHARD_ROWS:
@@ -253,7 +253,7 @@ def _tasks(
 def _compute(
     tasks: Sequence[_Task], table: pa.Table, options: ExtractionOptions, ranks: Ranks
 ) -> list[list[str]]:
-    """Create the lists, check what they hold, and compute what is missing; return each model's notes."""
+    """Create the lists, check their stored arrays, and compute missing ones; return each model's notes."""
     notes = []
     with deterministic_kernels(full_float32=True), ExitStack() as stack:
         for task in tasks:

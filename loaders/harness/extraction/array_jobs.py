@@ -1,7 +1,7 @@
 """Extraction as an array job: every job computes a share of all shards, and a merge puts them together.
 
 Job i of n writes to ``<store>/parts/<i>-of-<n>/``, which is a store with some shards of each group, and
-``part.json``, written last: the groups of the whole array job, from which the share of each job follows.
+``part.json``, written last: the groups of the whole array job, which determine the share of each job.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class PartRecord(StrictModel):
         return shards
 
     def _pieces(self) -> Iterator[tuple[int, int, range]]:
-        """Yield (group, shard, rows) in the order in which they are shared out."""
+        """Yield (group, shard, rows) in the order that distributes them over the parts."""
         for images in dict.fromkeys((group.list_key, group.n) for group in self.groups):
             for start in range(0, images[1], self.shard_rows):
                 for number, group in enumerate(self.groups):
@@ -127,7 +127,7 @@ def extract_part(
     count: int,
     progress: Progress | None = None,
 ) -> ComputedPart:
-    """Compute part ``index`` of ``count`` of what an evaluation of some models needs.
+    """Compute part ``index`` of ``count`` of the arrays that an evaluation of some models needs.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def merge_parts(store: Store, *, keep: bool = False) -> MergedParts:
 
 
 def _complete_parts(folder: Path) -> list[tuple[Path, PartRecord]]:
-    """Return the parts of one job in order; StoreError unless each is there once."""
+    """Return a job's parts in order; StoreError if a part is missing or repeated."""
     hint = "run the job of that number again, with the same options"
     parts: dict[int, tuple[Path, PartRecord]] = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:

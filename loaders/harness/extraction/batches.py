@@ -42,7 +42,7 @@ class ImageBatch(NamedTuple):
 
 
 class BatchReader:
-    """Reads images of a dataset as inputs of one model.
+    """Reads images of a dataset as inputs of a model.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class BatchReader:
 class SharedReader:
     """Reads the batches of some shards in order for several models; every image is decoded once.
 
-    The next batch is read during the computation of one.
+    While the models compute a batch, the next batch is read.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class SharedReader:
             yield ImageBatch(shard, rows, images)
 
     def model_input(self, number: int, batch: ImageBatch) -> Tensor:
-        """Return a batch as input of one of the models."""
+        """Return a batch as input of model ``number``."""
         step = self._step_of[number]
         images = batch.images[step]
         shared = self._step_of.count(step) > 1
@@ -169,7 +169,7 @@ def image_step(transform: Transform) -> ImageStep:
 
 @dataclass(frozen=True)
 class EachStep:
-    """Several image steps of one decoded image, which they must not change; a class, to reach workers."""
+    """Several image steps on the same decoded image, which they must not change; picklable for workers."""
 
     steps: Sequence[ImageStep]
 

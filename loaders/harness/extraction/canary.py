@@ -27,11 +27,11 @@ from .forward import ModelShare, compute
 from .stored_list import FORWARD, StoredList, StoreError
 
 ROWS, PROBED = 16, 2
-"""Images for the model, and for each probe, some of which need dozens of passes."""
+"""Number of images for the model, and for each probe; some probes need dozens of passes per image."""
 RTOL, RTOL_FLOAT16, RTOL_PROBE = 1e-4, 2e-3, 1e-2
 """Tolerances relative to an array's greatest value; gradients and whitening amplify rounding."""
 ROUNDINGS = 8
-"""Epsilons of the model's type by which batches of other sizes may differ; negligible in single precision."""
+"""Largest difference between batch sizes, in epsilons of the model's type; negligible in single precision."""
 FEATURES_DTYPES = ("float32", "float16")
 
 

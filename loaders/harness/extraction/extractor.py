@@ -49,10 +49,10 @@ class Images(Protocol):
     def extract(
         self, extractor: Extractor, split: str, name: str, probes: Sequence[Probe], progress: Progress
     ) -> Activations:
-        """Return the arrays of a set, with those of some probes."""
+        """Return the arrays of a set, with the arrays of some probes."""
 
     def notes_on(self, model: Model, name: str) -> list[str]:
-        """Return sentences on what a model knows of a set."""
+        """Return notes, as sentences, on a model's prior information about a set."""
 
 
 @dataclass
@@ -71,7 +71,7 @@ class BenchmarkImages:
     _opened: dict[Part, UnknownDetectionSet] = field(default_factory=dict)
 
     def group(self, split: str, name: str) -> UnknownDetectionSet:
-        """Return the images of one group of one split."""
+        """Return the images of a split's group."""
         if (split, name) not in self._opened:
             self._opened[split, name] = UnknownDetectionSet(
                 self.benchmark,
@@ -130,7 +130,7 @@ class BenchmarkImages:
         )
 
     def notes_on(self, model: Model, name: str) -> list[str]:
-        """Return a note if the model was told names of a group's classes as negative words."""
+        """Return a note if the model's negative words include names of a group's OOD classes."""
         if not model.words:
             return []
         rows = self.benchmark.classes.select(["group", "role", "name"]).to_pylist()
@@ -141,7 +141,7 @@ class BenchmarkImages:
 
 @dataclass
 class Extractor:
-    """The forward path of one model: it reads outputs from the store, and computes what is missing.
+    """The forward path of a model: read its outputs from the store, and compute missing ones.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Extractor:
     images : the sets that it reads, None for single images.
     store : of a benchmark's images; other outputs are kept in memory.
     batch_size, workers, progress : see `activations.extract`.
-    columns : the class map, by default that of the model for the labels of the images.
+    columns : the class map, by default the model's map to the labels of the images.
     """
 
     model: Model
@@ -164,7 +164,7 @@ class Extractor:
 
     @contextmanager
     def reading(self, images: int) -> Iterator[None]:
-        """Show reading as one progress task of so many images, stored ones included."""
+        """Show reading as a single progress task of ``images`` images, stored ones included."""
         remaining = max(images - sum(group.n for group in self._opened.values()), 0)
         with self.progress.task(self.model.name, remaining) as self._whole:
             try:
@@ -211,7 +211,7 @@ class Extractor:
         )
 
     def probes(self, split: str, name: str, needs: frozenset[Need]) -> list[Probe]:
-        """Return the needed probes of one set, restricted to the columns of the labels, without repeats."""
+        """Return a set's needed probes, restricted to the columns of the labels, without repeats."""
         needed = probes_of(needs)
         if self.columns is None:  # an unsuitable model fails before hours of forward passes
             self.columns = self._sets.class_map(self.model, split, name)
@@ -259,7 +259,7 @@ class Extractor:
         )
 
     def opened(self, split: str, name: str, activations: Activations) -> None:
-        """Keep the activations of one set, for `read`."""
+        """Keep the activations of a set, for `read`."""
         self._opened[split, name] = activations
 
     @property
@@ -283,11 +283,11 @@ class Extractor:
 
 
 Plan = Mapping[Part, frozenset[Need]]
-"""(split, group) -> the arrays that an evaluation needs of it."""
+"""(split, group) -> the arrays that an evaluation needs from this group."""
 
 
 def read_together(plans: Sequence[tuple[Extractor, Plan]]) -> None:
-    """Read the groups of several models, whose images are decoded once for all of them."""
+    """Read the groups of several models; each image is decoded once for all models."""
     for part in dict.fromkeys(part for _, plan in plans for part in plan):
         readers = [(extractor, plan[part]) for extractor, plan in plans if part in plan]
         first, (split, name) = readers[0][0], part

@@ -257,7 +257,7 @@ class Extraction:
         ]
 
     def _host(self, share: ModelShare, unit: str, name: str, tensors: list[Any], shard: int) -> Array:
-        """Concatenate the batches of one array, in its stored type.
+        """Concatenate the batches of an array, in its stored type.
 
         Raises
         ------
@@ -339,7 +339,7 @@ def _finish(writes: list[Future[None]], *, keep: int) -> None:
 
 
 def settings(device: Any, dtype: Any, batch_size: int) -> dict[str, Any]:
-    """Return the settings that the bytes of a shard depend on, besides model and images."""
+    """Return the settings, beyond model and images, that the bytes of a shard depend on."""
     device = torch.device(device)
     libraries = {"torch": torch.__version__, "numpy": numpy.__version__}
     if device.type == "cuda":

@@ -1,4 +1,4 @@
-"""The outputs of one model on a benchmark, in memory or read on demand, for an evaluation."""
+"""The outputs of a model on a benchmark, in memory or read on demand, for an evaluation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class GroupOutputs:
     table : the image rows (the manifest's image table), in the order of the arrays.
     arrays : the arrays of detectors, see `arrays`; logits restricted by the class map.
     class_map : map from columns to labels; None where column k of the logits is label k.
-    head : the linear classifier head, rows as the columns of the logits; None where there is none.
+    head : the linear classifier head, rows as the columns of the logits; None without a linear head.
     transform_key, transform : key and description of the images' transform.
     notes : deviations from an undisturbed computation.
     shape : (3, h, w) of the model's inputs, () where unknown.
@@ -68,16 +68,16 @@ Need = Any
 
 
 class OutputSource(Protocol):
-    """Reads the outputs of one network on sets of images."""
+    """Reads the outputs of a network on sets of images."""
 
     def read(self, split: str, name: str, needs: frozenset[Need]) -> GroupOutputs:
         """Return the outputs on one set, with at least the needed arrays."""
 
     def require(self, split: str, name: str, needs: frozenset[Need] = frozenset()) -> None:
-        """Raise UnusableError if a set has no images, or an array of them cannot be had."""
+        """Raise UnusableError if a set has no images, or a needed array is unavailable."""
 
     def reading(self, images: int) -> AbstractContextManager[None]:
-        """Show reading as one progress task of so many images."""
+        """Show reading as a single progress task of ``images`` images."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,13 +124,13 @@ class ModelRun:
 
     Attributes
     ----------
-    model : the model; results average over the runs of one model.
+    model : the model; results average over its runs.
     model_key : key of this network, "" for a function without a name: it then follows from its outputs.
     source : reads its outputs, computing missing arrays.
-    name : name of this network, by default that of the model.
+    name : name of this network, by default the model's name.
     weights, device : origin of its weights, and its device.
-    user_named : whether the user named the model that it is a run of.
-    allow_missing : whether a detector that fits on images that are not there is left out, with a note.
+    user_named : whether the user named the model.
+    allow_missing : whether a detector that fits on missing images is left out, with a note.
     """
 
     model: str
@@ -159,11 +159,11 @@ class ModelRun:
         return cls(model, source=source, **{"model_key": "", **attributes})
 
     def group(self, split: str, name: str, needs: Iterable[Need] = ()) -> GroupOutputs:
-        """Return the model's outputs on one group of one split."""
+        """Return the model's outputs on a split's group."""
         return self.source.read(split, name, frozenset(needs))
 
     def require(self, split: str, name: str, needs: Iterable[Need] = ()) -> None:
-        """Raise UnusableError if a group has no images, or an array of them cannot be had."""
+        """Raise UnusableError if a group has no images, or a needed array is unavailable."""
         self.source.require(split, name, frozenset(needs))
 
 
@@ -189,7 +189,7 @@ class Prediction(NamedTuple):
 
 
 def predict(group: GroupOutputs, name: str = "") -> Prediction | None:
-    """Return the predictions of a model on a group; None where there are no logits.
+    """Return the predictions of a model on a group; None without logits.
 
     Raises
     ------

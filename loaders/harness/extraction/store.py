@@ -34,8 +34,8 @@ from .stored_list import LIST, SHARD_ROWS, StoredList, StoreError, list_key
 def image_names(table: pa.Table) -> list[str]:
     """Return the identity of each image as text: its (source, image_id, view) as JSON.
 
-    Benchmark, role and label are not part of it, so that benchmarks share images. For a user's dataset known
-    digests are included, since its name and ids do not identify its images.
+    It omits benchmark, role and label, so that benchmarks share images. For a user's dataset, whose name and
+    ids do not identify its images, it includes known digests.
     """
     shipped = frozenset(catalog_names())
     columns = [table.column(name).to_pylist() for name in ("source", "image_id", "view")]
@@ -100,7 +100,7 @@ class Places:
 
 
 class StoredModel:
-    """The activations of one model under one transform, found by image."""
+    """The activations of a model under a transform, found by image."""
 
     def __init__(self, store: Store, model_key: str, transform_key: str) -> None:
         self._store, self._keys = store, (model_key, transform_key)
@@ -121,7 +121,7 @@ class StoredModel:
         return [self._lists[key] for key in sorted(self._lists) if self._lists[key].begun]
 
     def places(self, images: Sequence[str], unit: str) -> Places:
-        """Find images in the lists for which a unit is complete, first in the list of just these images."""
+        """Find images in the lists that have a complete unit, first in the list of exactly these images."""
         n = len(images)
         whole = self.list_at(list_key(images), n)
         if whole.begun and not whole.missing(unit):

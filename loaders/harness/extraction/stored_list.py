@@ -53,7 +53,7 @@ class ListRecord(StrictModel):
     ----------
     model_key, transform_key, list_key : names of the folders.
     n : images. shard_rows : rows of every shard but the last.
-    model, head : the model's name and that of its head. sources : of the images.
+    model, head : names of the model and its head. sources : of the images.
     transform : the specification, whose hash is ``transform_key``.
     """
 
@@ -72,7 +72,7 @@ class ListRecord(StrictModel):
 
 
 class ShardSettings(StrictModel):
-    """Settings that the bytes of a shard depend on, besides model and images; `notes` has disturbances."""
+    """Settings, beyond model and images, that the bytes of a shard depend on; `notes` has disturbances."""
 
     batch_size: int = Field(ge=1)
     device: str
@@ -83,7 +83,7 @@ class ShardSettings(StrictModel):
 
 
 class ShardRecord(StrictModel):
-    """``<unit>/<shard>.json``: one finished shard of one list and unit."""
+    """``<unit>/<shard>.json``: a finished shard of a list and unit."""
 
     model_key: Sha256
     transform_key: Sha256
@@ -98,7 +98,7 @@ SHARD_ROWS = 4096
 FORWARD = "forward"
 LIST, IMAGES, CANARY = "list.json", "images.txt", "canary"
 LARGEST_SHARD = 64 * GiB
-"""Bytes of one array of one shard."""
+"""Largest array of a shard, in bytes."""
 
 
 class StoreError(DataError):
@@ -117,12 +117,12 @@ def _lines(images: Sequence[str]) -> bytes:
 
 
 class StoredList:
-    """The activations of one model on images that were computed together.
+    """The activations of a model on images that were computed together.
 
     Attributes
     ----------
     folder : ``<model_key>/<transform_key>/<list_key>``. keys : the three keys.
-    fresh : whether all that it holds was computed in this process.
+    fresh : whether this process computed all of its activations.
     """
 
     def __init__(
@@ -248,7 +248,7 @@ class StoredList:
         return records
 
     def _record(self, unit: str, shard: int) -> ShardRecord:
-        """Return the record of one shard, checked against its path."""
+        """Return the record of a shard, checked against its path."""
         path = self.path(_record_file(unit, shard))
         record = read_sealed(path, ShardRecord, error=StoreError, hint=self._again)
         expected = {**self.keys, "unit": unit, "shard": shard}
@@ -258,16 +258,16 @@ class StoredList:
         return record
 
     def verify(self, unit: str, shard: int) -> ShardRecord:
-        """Return the record of one shard; StoreError unless every file of it is there and unaltered."""
+        """Return the record of a shard; StoreError if any of its files is missing or altered."""
         record = self._record(unit, shard)
         for name, array in record.arrays.items():
             self._open(_array_file(unit, name, shard), array, len(self.shards[shard]))
         return record
 
     def adopt(self, source: StoredList, unit: str, shard: int) -> None:
-        """Copy one shard of the same list of another store, and the canary where there is none.
+        """Copy a shard of the same list from another store, and the canary if it is missing.
 
-        Requires the lock. Shards that are here already stay.
+        Requires the lock. Existing shards stay.
         """
         if not self.begun:
             for name in ("inputs", "logits"):
