@@ -96,14 +96,14 @@ class ClassMap:
 
     Attributes
     ----------
-    columns : the column of each label. A benchmark without labels has none, and every column counts.
+    columns : the column of each label; empty for a benchmark without labels, where every column counts.
     width : columns of the model's output.
     mode : ``columns``: softmax over the labels' columns alone; ``full``: over all columns, a prediction
         outside the labels' columns counting as wrong.
-    background : column of the background class, dropped after softmax; None where there is none.
+    background : column of the background class, dropped after softmax; None without a background class.
     origin : origin of the map: ``identity``, ``classes``, ``source:NAME`` or ``given``.
 
-    The features are never restricted; the head's rows are those of the logits.
+    The features are never restricted; the head's rows match the columns of the logits.
     """
 
     columns: tuple[int, ...]

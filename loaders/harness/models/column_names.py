@@ -38,8 +38,8 @@ def read_mapping(path: Path, names: Iterable[str]) -> GivenMapping:
 
     Raises
     ------
-    UnknownNameError : a name that is neither a mapping nor a file. DataError : no file at a path, malformed,
-        or readable in two ways.
+    UnknownNameError : no mapping or file has this name. DataError : no file at a path, malformed, or readable
+        in two ways.
     """
     where = str(path)
     if not os.path.isfile(path):  # noqa: PTH113 (Path.is_file raises for a name that is too long)

@@ -32,7 +32,7 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether this is rank 0, which writes what is not shared out."""
+        """Whether this is rank 0, which writes all files that ranks do not share."""
         return self.rank == 0
 
     def of_first(self, value: Any) -> Any:
@@ -76,7 +76,7 @@ class Ranks:
 
 
 def current_ranks() -> Ranks:
-    """Return the rank of this process, which joins the others if ``torchrun`` started it.
+    """Return the rank of this process, which joins the other ranks if ``torchrun`` started it.
 
     NCCL where there is a GPU, else gloo. Each rank takes the GPU of its local rank.
     """

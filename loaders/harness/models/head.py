@@ -60,11 +60,11 @@ def as_tensors(output: Any, where: str) -> Any:
 
 
 def features_and_logits(output: Any, where: str) -> tuple[Tensor | None, Tensor]:
-    """Return the features (n, D), None where there are none, and logits (n, K) of a function or program.
+    """Return the features (n, D), None if absent, and logits (n, K) from a function's or program's output.
 
     Raises
     ------
-    DataError : it gives anything else.
+    DataError : the output has another form.
     """
     output = as_tensors(output, where)
     if _is_pair(output):
@@ -91,7 +91,7 @@ class HookedNetwork:
     ``network(x)`` returns (features (n, D), logits (n, K)). Without a given name, the first call finds the
     head: the last nn.Linear called that outputs the logits. A module without linear layers for its classes is
     used as a function of images: its features are None, unless it returns them. If it returns two outputs, in
-    either order, the logits are the output of a linear layer. Feature maps before a head that is not linear,
+    either order, the logits come from a linear layer. Feature maps before a head that is not linear,
     e.g. a 1 x 1 convolution, are averaged over their positions.
 
     Attributes

@@ -24,7 +24,7 @@ def submodule(module: nn.Module, key: str, where: str) -> nn.Module:
 
 
 def run_eagerly() -> AbstractContextManager[Any]:
-    """Return a context in which modules run without ``torch.compile``.
+    """Return a context that runs modules without ``torch.compile``.
 
     Compiled code does not call hooks that were added later. Before PyTorch 2.6 the context has no effect.
     """
@@ -132,7 +132,7 @@ def _feature_axis(shape: tuple[int, ...], layer: nn.Module) -> int | None:
 
 
 STAGES = "stages"
-"""Name that stands for all stages."""
+"""Name for all stages together."""
 
 
 def find_stages(module: nn.Module, x: Tensor, head: str | None) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ def find_stages(module: nn.Module, x: Tensor, head: str | None) -> tuple[str, ..
 def as_maps(output: Tensor) -> Tensor:
     """Return a layer's output as maps (n, C, positions), a view where possible.
 
-    (n, C, h, w) and (n, h, w, C), told apart by square maps; (n, tokens, C); (n, C) has one position.
+    Layouts: (n, C, h, w) or (n, h, w, C), distinguished by square maps; (n, tokens, C); (n, C): one position.
     """
     if output.ndim == 3:
         return output.transpose(1, 2)

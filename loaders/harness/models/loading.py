@@ -208,7 +208,7 @@ def open_models(
         in the seed belong to one model.
     weights : one or several files: for a single specification, one model per file; otherwise one file per
         specification.
-    runs : whether all of them are runs of one model.
+    runs : whether all specifications are runs of the same model.
     options : other parameters of `load_model`.
 
     Raises

@@ -56,11 +56,11 @@ class Model:
     name : source and name it was loaded from. series : name shared by runs that differ in the seed, or "".
     weights : description of where its weights come from.
     key : SHA-256 over its tensors and architecture (and the head, where the user named it).
-    identified : whether `key` means the same model in another process; not that of a function without a name.
+    identified : whether `key` means the same model in another process; false for a function without a name.
     module : the nn.Module, None for a function.
     device : device of the computation. dtype : type of its input.
     preprocess : its preprocessing, None where it has none.
-    normalise : the normalisation that the user gave for it, None for that of the benchmark.
+    normalise : the normalisation that the user gave for it, None for the benchmark's.
     own_normalise : the normalisation that the model states, None where it states none.
     in_python : whether it is an object given in Python, not a file or a name.
     classes : its class names or wnids, one per column, None where unknown.
@@ -68,7 +68,7 @@ class Model:
     width : columns of its output, None before `prepare`.
     gives_features : whether it returns features too; known after `prepare`.
     std : standard deviation per channel of its input's normalisation while activations are extracted.
-    words : the negative words that a zero-shot classifier was told.
+    words : the negative words given to a zero-shot classifier.
     notes : warnings about its outputs, as sentences; known after `prepare`.
     """
 
@@ -246,7 +246,7 @@ class Model:
     def layers(self, x: Tensor, names: Sequence[str]) -> dict[str, Tensor]:
         """Return the outputs of named layers for a batch.
 
-        While activations are extracted they come from the one forward pass; otherwise this is a forward pass.
+        During extraction they come from the shared forward pass; otherwise this runs a forward pass.
         """
         layers = self.layer_names(x, names)
         if x is self._batch and all(("layer", name) in self._shared for name in layers):
@@ -287,7 +287,7 @@ class Model:
     def has_gradients(self, x: Tensor) -> bool:
         """Return whether its logits have gradients with respect to images ``x``.
 
-        Functions and programs are tried with one forward pass; modules have gradients.
+        A forward pass tests functions and programs; modules have gradients.
         """
         if self._has_gradients is None and self.has_layers:
             self._has_gradients = True
@@ -313,7 +313,7 @@ class Model:
 
         Raises
         ------
-        UnusableError : it gives no features, or no head that gives its logits.
+        UnusableError : it lacks features, or a linear head that reproduces its logits.
         """
         if "features" in needs and not self.gives_features:
             named = " (no linear layer gives them; name the head: head='NAME')" if self.has_layers else ""
@@ -371,7 +371,7 @@ class Model:
     def evaluating(self, transform: Transform) -> Iterator[None]:
         """Put the module in evaluation mode, and restore its flags afterwards.
 
-        The caller's ``torch.autocast`` is switched off, so that the recorded type is that of the computation.
+        The caller's ``torch.autocast`` is switched off, so that the recorded type is the computation's.
 
         Raises
         ------

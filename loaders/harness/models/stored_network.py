@@ -1,4 +1,4 @@
-"""A network that stands for a model whose features and logits are stored, for postprocessors of OpenOOD."""
+"""A network that replaces a model with stored features and logits, for postprocessors of OpenOOD."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StoredNetwork(nn.Module):
 
     Parameters
     ----------
-    head : the model's linear head, which `get_fc` returns; None where there is none.
+    head : the model's linear head, which `get_fc` returns; None without a linear head.
     """
 
     def __init__(self, head: Head | None) -> None:

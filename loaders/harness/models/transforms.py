@@ -41,10 +41,9 @@ class Transform:
     spec : JSON-serialisable and complete: equal specifications mean equal pixels in, equal tensors out.
     image : function from a PIL RGB image to a float tensor (3, h, w) or, with `batch`, to a PIL image of
         another size; None for the image as it is.
-    batch : function from a uint8 tensor (n, 3, h, w) on any device to float, None where there is no second
-        step.
+    batch : function from a uint8 tensor (n, 3, h, w) on any device to float, None without a second step.
     std : standard deviation per channel (or one for all) of the normalisation, None where unknown.
-    size : (h, w) of the output, None for that of the image.
+    size : (h, w) of the output, None for the image's size.
     assumed : whether no normalisation was stated, and pixels in [0, 1] are assumed.
     """
 
@@ -127,7 +126,7 @@ class Normalise:
 
         Raises
         ------
-        DataError : only one of them is given, or they are not one or three finite numbers, std positive.
+        DataError : only one is given, or they are not one or three finite numbers, std positive.
         """
         if mean is None and std is None:
             return None

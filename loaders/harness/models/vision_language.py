@@ -31,22 +31,22 @@ ADJECTIVE_TEMPLATES = ("This is a {} photo",)
 """Sentence of the words whose kind is not ``noun``, as in the code of NegLabel's authors."""
 TEXT_BATCH = 256
 DRAW = "negatives"
-"""Name of the draw by whose hash negative words are ordered."""
+"""Name of the draw; its hash orders negative words."""
 
 EncodeText = Callable[[list[str]], Tensor]
 """Sentences -> embeddings (n, d)."""
 
 
 class ZeroShot(nn.Module):
-    """A classifier by names, and the words that it was told besides.
+    """A classifier by class names, with negative words.
 
     Attributes
     ----------
     encoder : images (n, 3, h, w) -> embeddings (n, d). head : the names' embeddings, times `COSINE_SCALE`.
-    negatives : (M, d) embeddings of the negative words, length 1; M = 0 without any. The order is that of a
-        stable hash of the words, so that groups of consecutive rows are random.
+    negatives : (M, d) embeddings of the negative words, length 1; M = 0 without any. A stable hash
+        of the words sets their order, so that groups of consecutive rows are random.
     names : class names in label order. words : negative words, in the order of ``negatives``.
-    classes : what identifies the classes: class ids of a benchmark, else the names.
+    classes : identifiers of the classes: class ids of a benchmark, else the names.
     """
 
     negatives: Tensor
@@ -91,14 +91,14 @@ def zero_shot(
     encoder : images (n, 3, h, w) -> embeddings (n, d). encode_text : sentences -> embeddings (n, d).
     names : class names in label order, or a benchmark, whose ID classes are taken.
     negatives : words that are not ID classes, for `neglabel`; or their file, as of `audit_negatives`.
-    templates : sentences with one ``{}`` for the name; embeddings of length 1 are averaged over them.
-    negative_templates : those of the negative words, by default the same; words of a file whose column
+    templates : sentences, each with a ``{}`` for the name; embeddings of length 1 are averaged over them.
+    negative_templates : templates of the negative words, by default the same; words of a file whose column
         ``kind`` is not ``noun`` have `ADJECTIVE_TEMPLATES`.
 
     Raises
     ------
-    DataError : a template without ``{}``, a name twice, or embeddings of another number or width, zero or
-        not finite.
+    DataError : a template without ``{}``, a name twice, or embeddings whose number or width differs, or that
+        are zero or not finite.
     """
     classes, names = id_classes(names) if isinstance(names, str | Manifest) else (list(names), list(names))
     if not names:

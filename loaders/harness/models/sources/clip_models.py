@@ -117,6 +117,6 @@ def _loaded(
 
 
 def _embeddings(output: Any) -> Tensor:
-    """Return embeddings (n, d): of transformers before version 5 the output itself, then a part of it."""
+    """Return embeddings (n, d): ``output`` itself before transformers 5, its ``pooler_output`` since."""
     embeddings: Tensor = getattr(output, "pooler_output", output)
     return embeddings

@@ -19,11 +19,11 @@ INPUTS, HIDDEN = 3 * 8 * 8, 32
 
 @register_model_source("demo")
 def demo_network(name: str, request: ModelRequest) -> LoadedModel:
-    """Load a network of one hidden layer, trained on the digits 0 to 5 by ``python -m tools.demo_network``.
+    """Load a network with a hidden layer, trained on the digits 0 to 5 by ``python -m tools.demo_network``.
 
     Raises
     ------
-    UnknownNameError : there is no such network.
+    UnknownNameError : no demo network has this name.
     """
     del request
     if name not in NAMES:

@@ -27,7 +27,7 @@ def from_object(model: Any, request: ModelRequest, name: str | None = None) -> L
 
     Raises
     ------
-    DataError : the object is neither.
+    DataError : the object is not a module or a function.
     """
     name = name or str(getattr(model, "__name__", type(model).__name__))
     if isinstance(model, nn.Module):

@@ -25,14 +25,14 @@ from .programs import MANY, BatchLimits, Outputs
 from .registry import LoadedModel, ModelRequest, register_model_source
 
 LARGEST_GRAPH = 2 * GiB
-"""Largest ONNX file, in bytes: protobuf reads no more; larger weights are in files beside it."""
+"""Largest ONNX file, in bytes (protobuf's limit); larger weights are in files next to it."""
 DTYPES = {1: np.float32, 10: np.float16, 11: np.float64}
-"""ONNX's number of an element type -> that of NumPy."""
+"""ONNX's number of an element type -> NumPy's type."""
 
 
 @register_model_source("onnx", ".onnx")
 def onnx_model(name: str, request: ModelRequest) -> LoadedModel:
-    """Load an ONNX model with one output, the logits, or outputs named ``features`` and ``logits``.
+    """Load an ONNX model whose only output is the logits, or with outputs ``features`` and ``logits``.
 
     Raises
     ------

@@ -26,7 +26,7 @@ from .registry import LoadedModel, ModelRequest, register_model_source
 
 MANY = 1 << 31
 Outputs = tuple[Tensor | None, Tensor]
-"""Features, None where there are none, and logits."""
+"""Features, None if absent, and logits."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class LoadedModel:
     source_of_classes : the source whose classes, in label order, the columns are.
     background : the column of its background class, None where it has none.
     series : name shared by trained runs that differ in the seed.
-    identified : whether its tensors and architecture identify it; not those of a function without a
+    identified : whether its tensors and architecture identify it; false for a function without a
         ``model_id``.
     normalise : the normalisation that it states for its inputs, None where it states none.
     notes : sentences on how it was loaded, for results.
@@ -59,7 +59,7 @@ class LoadedModel:
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """Options besides the name, see `loading.load_model`; ``device`` is the kind: cpu, cuda."""
+    """Options of a model other than its name, see `loading.load_model`; ``device`` is the kind: cpu, cuda."""
 
     weights: str | None = None
     trust: bool = False

@@ -26,11 +26,11 @@ def training_facts(module: Any) -> dict[str, Any]:
 
 
 def trained_folders(name: str) -> list[Path]:
-    """Return the sorted folders of models at a path: a model's folder, a folder of them, or a pattern.
+    """Return the sorted folders of models at a path: a model's folder, a folder of models, or a pattern.
 
     Raises
     ------
-    DataError : there is none.
+    DataError : the path has no models.
     """
     path = Path(name)
     if any(c in name for c in "*?["):
