@@ -240,7 +240,7 @@ class UnknownDetectionSet(Dataset):
             yield batch.images, batch.labels
 
     def encoded(self, index: SupportsIndex) -> tuple[bytes, str]:
-        """Return an image as it is stored, in the group's view: a file's bytes, and its extension."""
+        """Return a stored image in the group's view: the bytes of the file, and its extension."""
         images, _, part_rows = next(self._by_part(self._rows([operator.index(index)])))
         return images.encoded(int(part_rows[0]))
 
@@ -248,7 +248,7 @@ class UnknownDetectionSet(Dataset):
         """Return a Hugging Face ``datasets.Dataset``: image, label (-1 for OOD images), `HF_COLUMNS`.
 
         Images are those in the group's view, without the transforms; they are written to the library's cache
-        one by one, original files as they are, pixels as PNG.
+        one by one: original files unchanged, pixels as PNG.
 
         Raises
         ------

@@ -52,7 +52,7 @@ OFFSET_HINT = "take away the offset that they have in common"
 
 
 def refuse_probabilities(logits: Array, *, where: str, hint: str) -> None:
-    """Raise DataError where every row of logits (n, K) holds probabilities, or percentages (equal sums)."""
+    """Raise DataError if every row of logits (n, K) holds probabilities, or percentages (equal sums)."""
     total = 1.0 if _in_every_row(logits, _are_probabilities) else _constant_sum(logits)
     if total:
         raise DataError(
@@ -126,7 +126,7 @@ def _exact_in_bfloat16(values: Array) -> bool:
 def as_float32(
     values: Array, *, name: str, where: str, hint: str = OFFSET_HINT, by_column: bool = False
 ) -> Array:
-    """Return numbers (n,) or (n, width) as float32, half precision as it is.
+    """Return numbers (n,) or (n, width) as float32; half precision is kept.
 
     Parameters
     ----------

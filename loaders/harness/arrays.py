@@ -7,7 +7,7 @@ Names in use (n rows, one per image, in the order of the image table):
 - ``background`` (n,) float32, only with a background class: its logit. It is part of the denominator of every
   softmax, ``p_k = exp(z_k) / (sum_j exp(z_j) + exp(background))``, but not a class (Palechor: the column is
   dropped after softmax).
-- ``labels`` (n,) int64, only on train and val: the benchmark's label, -1 where an image has none.
+- ``labels`` (n,) int64, only on train and val: the benchmark's label, -1 for images without a label.
 - a probe's outputs, e.g. ``odin[T=1000,eps=0.0014]/logits`` (n, K).
 
 Detectors share them, so they are read-only; detectors of users get writable copies (`Arrays.copied`).
@@ -81,7 +81,7 @@ class ArrayView:
 
     @classmethod
     def of(cls, array: npt.ArrayLike | ArrayView) -> ArrayView:
-        """Wrap an array; a view is returned as it is."""
+        """Wrap an array; return a view unchanged."""
         return array if isinstance(array, ArrayView) else cls([np.asarray(array)])
 
     @classmethod

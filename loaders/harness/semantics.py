@@ -100,7 +100,7 @@ def predictions_by_class(predictions: pa.Table, manifest: Manifest) -> list[Pred
 def similarities(
     pairs: Iterable[tuple[ClassName, ClassName]], measure: str = MEASURE
 ) -> dict[tuple[ClassName, ClassName], float | None]:
-    """Return the greatest similarity over the synsets of each pair of classes, None where one has none."""
+    """Return the greatest similarity over the synsets of each pair of classes, None without synsets."""
     unique = list(dict.fromkeys(pairs))
     rows = list(dict.fromkeys(wnid for a, _ in unique for wnid in a.wnids))
     columns = list(dict.fromkeys(wnid for _, b in unique for wnid in b.wnids))
@@ -204,7 +204,7 @@ def _plain(text: str) -> str:
 
 
 def classes_of(manifest: Manifest) -> tuple[dict[tuple[str, str], ClassName], dict[int, ClassName]]:
-    """Return the classes by (source, class_id) and by label; DataError where no ID class has a label."""
+    """Return the classes by (source, class_id) and by label; raise DataError if no ID class has a label."""
     classes: dict[tuple[str, str], ClassName] = {}
     labels: dict[int, ClassName] = {}
     columns = ["source", "class_id", "name", "wnids", "role", "label"]

@@ -62,7 +62,12 @@ class DrawComparison:
 
 
 def compare_draws(draws: Sequence[BenchmarkResults], metric: str, scope: Scope) -> DrawComparison:
-    """Rank the entries in each draw and compare the orderings; DataError where they share fewer than two."""
+    """Rank the entries in each draw and compare the orderings of the entries that all draws share.
+
+    Raises
+    ------
+    DataError : the draws share fewer than two entries.
+    """
     values = [_means(draw, metric, scope) for draw in draws]
     common = [label for label in values[0] if all(label in of_draw for of_draw in values)]
     if len(common) < 2:
@@ -208,7 +213,7 @@ class SpectrumRow:
 
 
 def against_full_spectrum(draw: BenchmarkResults, metrics: Sequence[str] = ("auroc",)) -> list[SpectrumRow]:
-    """Return both values of each entry; nothing where the benchmark has no covariate-shifted ID."""
+    """Return both values of each entry; empty if the benchmark lacks covariate-shifted ID."""
     rows = []
     for entry in draw.entries:
         for role in UNKNOWN_ROLES:

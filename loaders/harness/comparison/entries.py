@@ -54,7 +54,7 @@ class NamedResults:
 
     @classmethod
     def of(cls, results: ResultsOrFolder, index: int = 0) -> NamedResults:
-        """Return results as they are, or read from a folder."""
+        """Return the given results, or read results from a folder."""
         if isinstance(results, ResultTables):
             return cls(results, f"results {index + 1}")
         return cls(Results.read(results), str(results))
@@ -137,7 +137,7 @@ class BenchmarkResults:
     Attributes
     ----------
     notes : sentences on differences between the results that may matter.
-    found_at : the benchmark or its folder, None where its name finds it.
+    found_at : the benchmark or its folder, None if its name finds it.
     """
 
     benchmark: str
@@ -243,7 +243,7 @@ OWN_IDS: Final = ' on the same images; `evaluate_arrays` takes their names as "i
 
 
 def _require_same(subject: str, benchmark: str, holders: Mapping[str, str], hint: str = "") -> None:
-    """Raise DataError where there are several values (value -> name of results that hold it)."""
+    """Raise DataError if there are several values (value -> name of results that hold it)."""
     if len(holders) > 1:
         listed = ", ".join(f"{name} ({value[:12]})" for value, name in holders.items())
         message = f"results on different {subject} of {benchmark}: {listed}"

@@ -48,7 +48,7 @@ class Scope:
 
 
 def scope_named(name: str, sets: ResultSets) -> Scope:
-    """Return the scope called ``name``; UnknownNameError where results with these sets have none."""
+    """Return the scope called ``name``; raise UnknownNameError if results with these sets have none."""
     scopes = {scope.name: scope for scope in list_scopes(sets)}
     if name not in scopes:
         raise unknown("set or mean", name, scopes, where="--on")
@@ -68,7 +68,10 @@ def list_scopes(sets: ResultSets) -> list[Scope]:
 
 
 def entry_replicates(entry: Entry, metric: str, scope: Scope, *, replicates: int, seed: int) -> Array | None:
-    """Return (replicates,) values of a metric, means over the entry's runs; None where it has none.
+    """Return (replicates,) values of a metric, means over the entry's runs.
+
+    Return None if ``replicates`` is 0, for values other than metrics, and for a user's metric that is not
+    installed.
 
     The images of replicate r are the same for every entry that was scored on the same images.
 

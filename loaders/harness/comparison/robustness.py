@@ -73,7 +73,7 @@ class Cells:
         return cls(values, axes)
 
     def moments(self, position: Position, metric: str, over: str | None = None) -> tuple[float, float] | None:
-        """Return mean and variance over runs, or of the mixture over an axis; None where a cell is absent."""
+        """Return mean and variance over runs, or of the mixture over an axis; None if a cell is absent."""
         if over is None:
             runs = self.values.get(_key(position))
             return None if runs is None else run_moments(runs[metric])
@@ -85,7 +85,7 @@ class Cells:
         return mixture_moments(means, variances)
 
     def unweighted(self, position: Position, metric: str, over: str) -> Spread | None:
-        """Return mean and sample sd over all runs of an axis, unweighted; None where a cell is absent."""
+        """Return mean and sample sd over all runs of an axis, unweighted; None if a cell is absent."""
         cells = [self.values.get(_key({**position, over: value})) for value in self.axes[over]]
         present = [cell for cell in cells if cell is not None]
         if len(present) < len(cells) or not present:
@@ -93,7 +93,7 @@ class Cells:
         return spread([value for cell in present for value in cell[metric]])
 
     def robustness(self, position: Position, metric: str, over: str) -> Robustness | None:
-        """Return the robustness score over an axis; None where a cell is absent."""
+        """Return the robustness score over an axis; None if a cell is absent."""
         moments = self.moments(position, metric, over)
         if moments is None:
             return None

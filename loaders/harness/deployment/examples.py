@@ -53,7 +53,7 @@ class Examples(NamedTuple):
         return {**named, CONFIDENCES: self.confidences}
 
     def check(self, fitted: Fitted, calibration: Array, *, where: str, hint: str) -> None:
-        """Raise DataError where the detector gives its examples other confidences than these."""
+        """Raise DataError if the detector's confidences for its examples differ from the stored ones."""
         expected, count = self.confidences, min(MOST, len(calibration))
         if expected.shape != (count,) or self.arrays.n != count or not np.isin(expected, calibration).all():
             message = f"must hold {count} examples of its {len(calibration):,} calibration scores"

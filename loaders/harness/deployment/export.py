@@ -95,7 +95,7 @@ def export_detector(
     run : number of the network in the results; by default the first of the only model.
     model : the network, as `load_model` takes it; by default the network named in the results.
     benchmark : manifest, name or folder; by default the name in the results.
-    transform, transform_id : of an evaluation with a transform of its own.
+    transform, transform_id : as given to `evaluate`, if the results come from a custom transform.
     roots, packed : of the benchmark's images. store : folder of activations, by default none.
     batch_size, workers, progress : of the forward passes.
     loading : options of `load_model`: ``device``, ``head``, ``mapping``, ``model_id``, ...
@@ -192,7 +192,7 @@ def export_detector(
 
 
 class _Inputs(NamedTuple):
-    """The network and the images of an export, None where the results decide."""
+    """Network and images of an export; None for values that the results determine."""
 
     model: Any
     benchmark: Any

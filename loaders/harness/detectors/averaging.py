@@ -66,7 +66,7 @@ class _DropoutPasses:
         return np.asarray(data[f"{PASSES.format(passes=self.passes)}/logits"], dtype=np.float64)
 
     def predict(self, state: None, data: Arrays) -> Arrays:
-        """Return the log of the mean softmax of the classes and, where there is one, of the background."""
+        """Return the log of the mean softmax of the classes and, if given, of the background."""
         logits = self.mean(data)
         if "background" not in data:
             return Arrays.of(logits=logits)

@@ -143,9 +143,10 @@ class Subspace(NamedTuple):
     def residuals(self, features: Array, numbers: Sequence[int]) -> list[Array]:
         """Return, for each of ``numbers``, the lengths (n,) float64 of features in so many first directions.
 
-        Single precision is used where the directions are at most half and hold a sufficient share of the
-        training features' length; each number then has its own product, so that results do not depend on the
-        other numbers. The rest is computed in float64, from the smaller of the two sets of directions.
+        Single precision is used for a number that is at most half of all directions, if these directions hold
+        a sufficient share of the training features' length. Each such number has a separate product, so that
+        results do not depend on the other numbers. The rest is computed in float64, from the smaller of the
+        two sets of directions.
         """
         single_numbers = {
             number for number in numbers if 2 * number <= len(self.origin) and self._ample(number)

@@ -109,7 +109,7 @@ def _keep_part(best: Array, rows: Array, products: Array, start: int) -> None:
 
 
 def greatest(values: Array, k: int) -> Array:
-    """Return the columns of the k greatest values of each row, in any order; all where there are fewer."""
+    """Return the columns of the k greatest values of each row, in any order; all columns if fewer than k."""
     number = min(k, values.shape[1])
     return np.argpartition(values, values.shape[1] - number, axis=1)[:, -number:]
 
@@ -123,7 +123,7 @@ def unit_length(features: Array) -> Array:
 
 
 def require_images(images: int, k: int) -> None:
-    """Raise DataError where there are fewer training images than neighbours to find."""
+    """Raise DataError if there are fewer training images than neighbours to find."""
     if images < k:
         raise DataError(f"{images} training images are too few for the {k}-th nearest")
 

@@ -142,7 +142,7 @@ def _stretched(above: Array) -> Array:
 
 
 def weibull(tails: Array) -> Weibull:
-    """Fit Weibull distributions to rows of distances (C, T), NaN where there are fewer, by likelihood.
+    """Fit Weibull distributions to rows of distances (C, T), padded with NaN, by maximum likelihood.
 
     The likelihood has one maximum, where sum(x^k log x)/sum(x^k) - 1/k is the mean of log x; all rows are
     solved together by bisection. One distance, or equal ones, give a step.

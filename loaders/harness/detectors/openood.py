@@ -1,4 +1,4 @@
-"""Postprocessor objects of OpenOOD, used as they are: ``evaluate(..., detectors=[postprocessor])``.
+"""Unmodified postprocessor objects of OpenOOD: ``evaluate(..., detectors=[postprocessor])``.
 
 The protocol is OpenOOD's: ``postprocess(net, data) -> (prediction, confidence)``, or ``inference(net,
 loader)``, which returns the labels too, and optionally ``setup(net, id_loaders, ood_loaders)``. Confidence is

@@ -211,7 +211,7 @@ def spec_of(implementation: Any) -> DetectorSpec:
 def detector_from_object(detector: Any) -> ConfiguredDetector:
     """Return a detector passed as an object: a class, a function, or an instance with its parameters.
 
-    A detector object of pytorch-ood and a postprocessor object of OpenOOD are used as they are.
+    Detector objects of pytorch-ood and postprocessor objects of OpenOOD are used unmodified.
 
     Raises
     ------

@@ -151,7 +151,7 @@ def _least_divergence(logits: Array, log_mean: Array) -> Array:
 
 
 def _columns(data: Arrays) -> Array:
-    """Return the logits (n, K), as they are stored, with the background's as a last column."""
+    """Return the stored logits (n, K), with the background's as an additional last column."""
     logits, background = logits_of(data, dtype=None)
     return logits if background is None else np.column_stack([logits, background])
 

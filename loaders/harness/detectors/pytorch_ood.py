@@ -1,4 +1,4 @@
-"""Detectors of the package pytorch-ood, where it is installed: ``pytorch_ood.detector:ViM[d=64]``.
+"""Detectors of the package pytorch-ood, if installed: ``pytorch_ood.detector:ViM[d=64]``.
 
 They get stored arrays: logits, features, or features as maps of 1 x 1 followed by the head. A detector that
 needs the network itself (gradients, several layers, dropout) is refused.
@@ -105,7 +105,7 @@ def pytorch_ood_spec(cls: Any) -> DetectorSpec | None:
 
 
 def pytorch_ood_object(detector: Any) -> ConfiguredDetector | None:
-    """Return a detector object of pytorch-ood as it is, None for any other object.
+    """Return a configured detector for a detector object of pytorch-ood, None for any other object.
 
     The object's values, weights and head are used; a copy is fitted, so the object does not change.
 
@@ -131,7 +131,7 @@ def pytorch_ood_object(detector: Any) -> ConfiguredDetector | None:
 
 
 def pytorch_ood_specs() -> list[DetectorSpec]:
-    """Return the usable detectors of pytorch-ood by their full names; [] where it is not installed."""
+    """Return the usable detectors of pytorch-ood by their full names; [] if it is not installed."""
     if find_spec(PACKAGE) is None:
         return []
     module = import_module(f"{PACKAGE}.detector")
@@ -209,7 +209,7 @@ class _PytorchOODDetector:
 
 @dataclass(frozen=True)
 class _PytorchOODObject:
-    """A detector object of pytorch-ood as it is; confidence is minus its outlier score."""
+    """A detector object of pytorch-ood; confidence is minus its outlier score."""
 
     original: Any
     kind: str

@@ -47,7 +47,7 @@ from ..plugins import Value, convert_parameters, format_named
 
 FitOn = Literal["train", "val", "ood-val"]
 SPLITS = {"train": "ID train", "val": "ID val", "ood-val": "OOD validation"}
-"""Splits that a detector may fit on, in words. OOD validation images are external where there are any."""
+"""Splits that a detector may fit on, in words. OOD validation images are external images, if available."""
 ModelCount = Literal["one", "many"]
 FIT_ONLY = frozenset({"head", "labels"})
 """Needs that only ``fit`` gets."""
@@ -86,7 +86,7 @@ PAPERS: Final[Mapping[str, Paper]] = _read_papers()
 
 @dataclass(frozen=True)
 class Foreign:
-    """The origin of a detector of another library, which is used as it is.
+    """The origin of an unmodified detector from another library.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class ConfiguredDetector:
     ----------
     label : its name in results: the name and the parameters that were set explicitly.
     params : every parameter's value.
-    explicit : the parameters that were set explicitly; a sweep leaves them as they are.
+    explicit : the parameters that were set explicitly; a sweep does not change them.
     chosen_on : the data that parameters were chosen on, "" if they are explicit or defaults.
     optional : whether to skip it if the model or benchmark lacks its inputs, as for detectors of a preset.
     grid : a preset's values for a sweep; by default the spec's values of parameters that are not explicit.

@@ -93,8 +93,8 @@ def percentile_of(ascending: Array, percentile: float) -> float:
 class ReAct(_Shaped):
     """Energy with features clipped at a percentile of all their values on ID validation images.
 
-    ``threshold``, where it is not 0, is the value itself (Kim et al. choose 7 and 2), and the percentile has
-    no effect.
+    A nonzero ``threshold`` replaces the value at the percentile (Kim et al. choose 7 and 2); the percentile
+    then has no effect.
     """
 
     percentile: Percentile = 90.0

@@ -20,7 +20,7 @@ from ..arrays import Array, Arrays, ArrayView
 
 
 def at_least_single(values: npt.ArrayLike | ArrayView) -> Array:
-    """Return values as they are, half precision as float32, so that sums keep their digits."""
+    """Return values unchanged, except half precision as float32, so that sums keep their digits."""
     array = np.asarray(values)
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
@@ -150,8 +150,8 @@ def gaps(logits: Array, temperature: float = 1.0, *, dtype: Any = None) -> Array
 def log_max_softmax(logits: Array, background: Array | None = None) -> Array:
     """Return the log of the maximum softmax, -log1p(sum over j != top of exp(z_j - z_top)), shape (n,).
 
-    Monotone in the maximum softmax, and close to 0 (where floats are dense) where that would be 1 to the
-    last bit: from a margin of 20 in float32, of 38 in float64.
+    Monotone in the maximum softmax. From a margin of 20 in float32 or 38 in float64, the maximum softmax
+    itself would be 1 to the last bit; its log is close to 0, where floats are dense.
     """
     return -softplus(log_others(logits, background))
 

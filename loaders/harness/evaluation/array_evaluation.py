@@ -289,7 +289,7 @@ def with_ids(sets: Mapping[str, Any], ids: Mapping[str, Sequence[str]]) -> dict[
 
 
 def checked_arrays(name: str, values: Any) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Return the matrices of a set, checked, and its labels and ids as they were given (None where absent).
+    """Return the matrices of a set, checked, and its labels and ids as they were given (None if absent).
 
     Raises
     ------

@@ -34,7 +34,7 @@ HEADER = re.compile(
     rb"\{'descr': *'(?P<type>[<>|=]?[A-Za-z?][0-9]*(?:\[[A-Za-z0-9]+\])?)', *"
     rb"'fortran_order': *(?:True|False), *'shape': *\((?P<shape>[0-9, ]*)\),? *\}\s*"
 )
-"""Header of a .npy file without fields of their own types, as NumPy and its ports write it."""
+"""Header of a .npy file with a plain dtype (no structured fields), as NumPy and its ports write it."""
 
 
 def read_sets(folder: Path) -> tuple[dict[str, dict[str, Any]], tuple[Any, Any] | None]:
@@ -150,7 +150,7 @@ def _parquet(path: Path) -> dict[str, Any]:
 
 
 def _column(column: Any, where: str) -> Any:
-    """Return a column of numbers or texts as it is, a column of lists as a matrix (n, width)."""
+    """Return a column of numbers as an array (n,), of texts as a list, of lists as a matrix (n, width)."""
     column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
     if column.null_count:
         raise DataError(f"{column.null_count:,} rows are empty", where=where)

@@ -144,7 +144,7 @@ class BenchmarkArrays:
         return part
 
     def _refuse_absent(self, parts: Mapping[Part, Any]) -> None:
-        """Raise DataError where a set to evaluate has no arrays; note it where that is allowed."""
+        """Raise DataError, or add a note if allowed, for a set to evaluate without arrays."""
         self.missing_groups = [group for group in self.sets.test if ("test", group) not in parts]
         id_missing = [group for group in self.missing_groups if self.sets.test[group] == "id"]
         if id_missing or (self.missing_groups and not self.allow_missing):
@@ -227,7 +227,7 @@ class BenchmarkArrays:
         )
 
     def _check_labels(self, part: Part, table: pa.Table, labels: Array) -> None:
-        """Raise DataError where labels of ID images are given that are not the benchmark's."""
+        """Raise DataError if the given labels of ID images differ from the benchmark's."""
         if table["role"][0].as_py() not in LABELLED:
             return
         expected = table["label"].to_numpy()

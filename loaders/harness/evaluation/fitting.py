@@ -282,7 +282,7 @@ def params_json(configured: ConfiguredDetector) -> str:
 
 
 def group_by_fit(grid: Sequence[ConfiguredDetector]) -> list[list[int]]:
-    """Return the indices of candidates, grouped where the same fit lets them be scored in one pass."""
+    """Return the indices of candidates, grouping candidates with the same fit to score them in one pass."""
     groups: dict[Any, list[int]] = {}
     for i, candidate in enumerate(grid):
         groups.setdefault(candidate.fit_key if shares_work(candidate) else i, []).append(i)

@@ -22,7 +22,7 @@ IMAGE_KEYS, LABEL_KEYS = ("pixel_values", "images", "image"), ("labels", "label"
 
 
 def as_set(data: Any, where: str = "sets") -> Any:
-    """Return images, or a pair of images and labels, as a dataset; anything else as it is.
+    """Return images, or a pair of images and labels, as a dataset; anything else unchanged.
 
     Raises
     ------
@@ -79,12 +79,12 @@ def is_indexed(data: Any) -> bool:
 
 
 def dataset_of(data: Any) -> Any:
-    """Return the dataset of a loader; a dataset as it is."""
+    """Return the dataset of a loader; return a dataset unchanged."""
     return getattr(data, "dataset", data)
 
 
 def length(data: Any) -> int:
-    """Return the number of images of a dataset or loader, 0 where it has no length."""
+    """Return the number of images of a dataset or loader, 0 if its length is unknown."""
     try:
         return len(dataset_of(data)) if not isinstance(data, list | tuple) else 0
     except USER_CODE_ERRORS:
@@ -92,7 +92,7 @@ def length(data: Any) -> int:
 
 
 def refuse_another_count(data: Any, count: int, distinct: int, where: str) -> None:
-    """Raise DataError where a set gave more or fewer images than its dataset or its sampler has.
+    """Raise DataError if the number of images from a set differs from its dataset's or sampler's length.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def refuse_another_count(data: Any, count: int, distinct: int, where: str) -> No
 
 
 def _expected_count(data: Any) -> int | None:
-    """Return the number of images that one pass should give, None where that is not known."""
+    """Return the expected number of images in a pass, None if unknown."""
     source: Any = data if isinstance(data, IterableDataset) else None
     if isinstance(data, DataLoader) and data.batch_size is not None:
         source = data.dataset if isinstance(data.dataset, IterableDataset) else data.sampler
@@ -235,7 +235,7 @@ class PixelRange:
 
 
 def refuse_other_scales(ranges: Mapping[str, PixelRange]) -> None:
-    """Raise DataError where some images are from 0 to 255 and others are scaled, in one set or in two."""
+    """Raise DataError if some images are from 0 to 255 and others are scaled, in one set or in two."""
     unscaled = next((name for name, of_set in ranges.items() if of_set.is_unscaled), None)
     scaled = next((name for name, of_set in ranges.items() if of_set.is_unit or of_set.is_normalised), None)
     if unscaled is None or scaled is None:

@@ -46,8 +46,8 @@ class EvaluationOptions:
 
     Attributes
     ----------
-    metrics : options of the metrics. transform : in place of the models' and the benchmark's, or None; a name
-        is read with the normalisation of each model.
+    metrics : options of the metrics. transform : replaces the models' and the benchmark's transform, or None;
+        a name is read with the normalisation of each model.
     The remaining fields are arguments of `evaluate`.
     """
 

@@ -70,7 +70,7 @@ def _count(n: int, noun: str) -> str:
 
 
 def size_notes(shapes: Mapping[str, tuple[int, ...] | None]) -> Iterator[str]:
-    """Yield a note where the sizes of images differ between sets.
+    """Yield a note if the sizes of images differ between sets.
 
     Parameters
     ----------

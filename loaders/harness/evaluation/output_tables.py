@@ -62,7 +62,7 @@ def predicted_table(outputs: GroupOutputs, name: str) -> pa.Table:
 PROGRAM = "wordnet-splits"
 LIBRARIES = ("numpy", "scipy")
 TORCH_LIBRARIES = ("torch", "torchvision", "timm", "transformers", "onnxruntime")
-"""Packages whose versions are recorded where a network ran."""
+"""Packages whose versions are recorded if the evaluation ran a network."""
 
 
 def software(*, with_torch: bool) -> dict[str, str]:

@@ -89,7 +89,7 @@ def evaluate_runs(
     groups : the sets to evaluate in addition to ID; all by default. The results name the sets left out.
     without : sets without images.
     left_out : sentences on missing images, stored with the results; they are read after the images.
-    custom_sets : names of the sets, where they were given in Python in place of a benchmark.
+    custom_sets : names of the sets, if given in Python instead of a benchmark.
     inputs : ``transform``, ``mean`` and ``std`` as they were given, for the recorded command.
     notes : sentences on deviations from an undisturbed evaluation.
 
@@ -294,7 +294,7 @@ class _Evaluation:
         numbers: tuple[int, ...],
         name: str,
     ) -> None:
-        """Store the scores of a detector, and its predictions where it has its own.
+        """Store the scores of a detector, and its predictions if it has its own.
 
         Parameters
         ----------

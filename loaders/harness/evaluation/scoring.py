@@ -240,7 +240,7 @@ def errors_of(where: str) -> Iterator[None]:
 def _guarded(configured: ConfiguredDetector, data: Any) -> Any:
     """Return arrays or heads; for a detector that is not shipped, copies that it may write.
 
-    Read-only views would not do: a tensor of torch over one can be written all the same.
+    Read-only views do not suffice: torch can write to a tensor that shares a read-only view's memory.
     """
     if data is None or configured.spec.built_in:
         return data
@@ -314,8 +314,8 @@ def _require_finite(names: Iterable[str], data: FitData, where: str, *, start: i
 def _first_not_finite(view: ArrayView) -> int | None:
     """Return the first row with NaN or infinity, None if all values are finite.
 
-    It costs a sum of squares, and a second look where that is not finite; in half precision, whose sums are
-    slow, the greatest of the bits without the sign.
+    The check computes a sum of squares per chunk, and searches the chunk only if the sum is not finite. In
+    half precision, whose sums are slow, it computes the maximum of the bits without the sign instead.
     """
     start = 0
     for chunk in view.chunks():

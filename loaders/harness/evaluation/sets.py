@@ -1,7 +1,7 @@
 """The sets of an evaluation: of a benchmark, or arrays and loaders given in Python, as a manifest in memory.
 
-A set given in Python is named by its role, and by a name and a split where there are several: ``id``,
-``near``, ``near:cifar10``, ``id/train``, ``external:noise/val``.
+A set given in Python is named by its role, and optionally a name and a split: ``id``, ``near``,
+``near:cifar10``, ``id/train``, ``external:noise/val``.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def check_class_names(class_names: Mapping[str, Sequence[str]], classes: int | N
 
 
 def refuse_equal_sets(digests: Mapping[str, Sequence[str]], roles: Mapping[str, str], noun: str) -> None:
-    """Raise DataError where an ID and an OOD set are mostly the same images.
+    """Raise DataError if an ID and an OOD set consist mostly of the same images.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ def _scored_sets(results: Results, manifest: Manifest | None) -> list[dict[str, 
 
 
 def newest_version(benchmark: str) -> int | None:
-    """Return the newest version of a benchmark, None where the benchmark is not at hand."""
+    """Return the newest version of a benchmark, None if the benchmark is not available."""
     try:
         return load_manifest(benchmark).version
     except UnknownNameError:
@@ -87,7 +87,7 @@ def newest_version(benchmark: str) -> int | None:
 
 
 def _benchmark_of(results: Results) -> Manifest | None:
-    """Return the benchmark of results in the version that they name, None where it is not at hand."""
+    """Return the benchmark of results, in the version of the results; None if not available."""
     try:
         manifest = load_manifest(results.about.benchmark)
     except UnknownNameError:

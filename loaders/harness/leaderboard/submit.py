@@ -242,9 +242,9 @@ def renew_entry(folder: str | Path) -> Path:
 
 
 def lighten(folder: str | Path, runs: Collection[int]) -> Path:
-    """Leave the scores of some runs out of an entry, where they are not worth their weight.
+    """Leave the scores of some runs out of an entry, to make it smaller.
 
-    ``entry.json`` keeps the commands that compute them again, and which images were scored.
+    ``entry.json`` keeps the commands that recompute the scores, and the list of scored images.
     """
     leave_out_scores(folder, runs)
     return renew_entry(folder)

@@ -152,8 +152,9 @@ def parse_probe(text: str) -> Probe:
 def restrict_to_columns(probe: Probe, classes: ClassMap) -> Probe:
     """Return the probe for the columns of a benchmark's softmax.
 
-    A probe with a parameter ``columns`` (gradients of the softmax depend on them) gets the columns where they
-    are not all of the model's; `ClassMap.arrays` then returns its arrays under the plain name.
+    If the benchmark uses a subset of the model's columns, a probe with a parameter ``columns`` (gradients of
+    the softmax depend on them) gets this subset; `ClassMap.arrays` then returns its arrays under the plain
+    name.
     """
     if classes.identity or not any(item.name == "columns" for item in dataclasses.fields(probe)):
         return probe

@@ -41,7 +41,7 @@ class Mistake:
     confidence : the detector's confidence, named by ``score_name``; for MSP a probability.
     share : share of the correctly classified ID images whose confidence is lower.
     path : names of the synsets in WordNet from the true class up to the common one and down to the predicted.
-    thumbnail : a PNG as a ``data:`` address, None where the image is not at hand.
+    thumbnail : a PNG as a ``data:`` address, None if the image is not available.
     """
 
     kind: str

@@ -69,7 +69,7 @@ def report(
     bootstrap : replicates behind the intervals of the ranking; 0 for none.
     best : number of models in the plots, the best by the primary metric of the benchmark's paper; all by
         default. Tables hold all models.
-    mistakes : number of mistakes of each kind, with thumbnails where the images are at hand.
+    mistakes : number of mistakes of each kind, with thumbnails of available images.
     roots, packed : the folders of the images, as of `UnknownDetectionSet`.
     store : folder of activations, for the section on answers in WordNet's hierarchy.
 

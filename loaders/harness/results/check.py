@@ -186,7 +186,7 @@ def _of_scored_runs(stored: Results) -> Results:
 
 
 def _sweep_differences(stored: ResultTables) -> Iterator[Difference]:
-    """Yield where the parameters chosen by a sweep are not the best of those tried."""
+    """Yield the differences between the parameters that a sweep chose and the best parameters tried."""
     sweeps = sweeps_of(stored)
     chosen = {(f.detector, f.run): f for f in stored.about.detectors if f.chosen_on is not None}
     for key in dict.fromkeys([*sweeps, *chosen]):

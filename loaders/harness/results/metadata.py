@@ -202,12 +202,12 @@ class ResultsMetadata(MetadataPart):
     ----------
     images_fingerprint : of the benchmark's images, None while the source of a group is not available.
     evaluation_fingerprint : of its transforms, normalisation, roles and views.
-    sources_fingerprint : of the datasets that it carries, None where it carries none.
+    sources_fingerprint : of the datasets that the benchmark carries, None if it does not carry any.
     command : the command line, or the call in Python, that repeats the evaluation, without its bootstrap.
     runs : the networks. detectors : the detectors on each network, in the order of the scores.
     missing : ID, near and far sets that were not scored whole.
     left_out : sentences on images that a root lacked. notes : sentences on deviations.
-    custom_sets : names of the sets given in Python in place of a benchmark.
+    custom_sets : names of the sets given in Python instead of a benchmark.
     metrics : the users' metrics that were computed.
     unscored_runs : runs whose scores and predictions a leaderboard entry leaves out.
     software : versions, ``commit`` of a checkout and ``date``; empty if they were not recorded.
@@ -294,7 +294,7 @@ class ResultsMetadata(MetadataPart):
         return tuple(run for run in self.runs if run.model == model)
 
     def detector(self, label: str, run: int) -> DetectorFacts:
-        """Return the facts of a detector on a run; DataError where it was not scored."""
+        """Return the facts of a detector on a run; raise DataError if it was not scored."""
         for facts in self.detectors:
             if (facts.detector, facts.run) == (label, run):
                 return facts

@@ -94,7 +94,7 @@ def metric_rows(
 
 
 def _id_rows(sets: Sequence[ScoreSet], names: Sequence[str], options: MetricOptions) -> Iterator[MetricRow]:
-    """Yield accuracy and misclassification detection: ID pooled, then each set where there are several."""
+    """Yield accuracy and misclassification detection: ID pooled, then each ID set if there are several."""
     labelled = [score_set for score_set in sets if score_set.is_id and score_set.correct is not None]
     standard = [score_set for score_set in labelled if score_set.role == "id"]
     shifted = [score_set for score_set in labelled if score_set.role == "csid"]

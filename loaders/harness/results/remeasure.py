@@ -44,8 +44,8 @@ def remeasure(
 ) -> Results:
     """Return stored results with every metric recomputed from their scores, with intervals.
 
-    Scores, predictions and sweeps stay as they are. Metrics that are newer than the results are added; a
-    user's metric that is not installed is left out, with a note.
+    Scores, predictions and sweeps do not change. Metrics that are newer than the results are added; a user's
+    metric that is not installed is left out, with a note.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def compute_rows(
     Parameters
     ----------
     similarity : of each class to its nearest ID class. runs : the networks that were scored.
-    with_intervals : the detectors and runs whose intervals are computed, where the options ask for any; by
+    with_intervals : the detectors and runs whose intervals are computed, if the options enable intervals; by
         default all.
     left_out : names of metrics that are not computed.
     """
@@ -103,7 +103,7 @@ def similarities(by_class: pa.Table) -> dict[ClassKey, float | None]:
 
 
 def _calibration(images: ScoredImages, options: MetricOptions) -> Iterator[MetricRow]:
-    """Yield calibration errors, Brier score and NLL: ID pooled, then each ID set where there are several."""
+    """Yield calibration errors, Brier score and NLL: ID pooled, then each ID set if there are several."""
     outputs = {group: images.outputs(group) for group in images.roles if images.roles[group] in ID_ROLES}
     known = {group: part for group, part in outputs.items() if part is not None}
     standard = [group for group in known if images.roles[group] == "id"]

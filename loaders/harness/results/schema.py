@@ -66,7 +66,7 @@ class ResultTables(Tabular):
         return bool(self.scores.num_rows)
 
     def require_scores(self, purpose: str) -> None:
-        """Raise DataError where the scores of a run were left out, which ``purpose`` needs."""
+        """Raise DataError if the scores of a run were left out; ``purpose`` names their use."""
         if self.about.unscored_runs:
             runs = ", ".join(map(str, self.about.unscored_runs))
             raise DataError(

@@ -234,7 +234,7 @@ class ScoredImages:
         return np.asarray(self._columns[column][self.images.rows[group]], dtype=np.float64)
 
     def outputs(self, group: str) -> Outputs | None:
-        """Return the classifier's outputs on an ID set; None where labels or probabilities are absent."""
+        """Return the classifier's outputs on an ID set; None if labels or probabilities are absent."""
         predicted, log_target, squared = (self.probabilities(group, name) for name in CALIBRATION_COLUMNS)
         rows = self.images.rows[group]
         if not len(rows) or np.isnan([predicted, log_target, squared]).any():

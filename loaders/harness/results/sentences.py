@@ -139,7 +139,7 @@ def _by_detector(results: ResultTables, metric: str, factor: float) -> str:
 
 
 def format_cell(values: Sequence[float], factor: float, spread_kind: str) -> str:
-    """Return the mean over runs, with their spread where there are several; a dash without a value."""
+    """Return the mean over runs, with the spread if there are several runs; a dash without a value."""
     if not values or any(np.isnan(values)):
         return NOTHING
     digits = DIGITS if factor > 1 else DIGITS + 2

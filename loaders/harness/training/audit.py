@@ -107,11 +107,11 @@ def audit_method(method: Method | str, oracle: Oracle | None = None) -> MethodAu
       of the right class rises.
     - changes weights: a step with the part differs from a step without it, and training differs from
       training with plain cross-entropy.
-    - oracle: values equal those of ``oracle`` (`OracleInputs` -> values of each part).
+    - oracle: values equal the outputs of ``oracle`` (`OracleInputs` -> values of each part).
     - inputs: labels, outliers and each view change a part; no two views are equal; random numbers come from
-      the generators; batches stay as they are; renumbering the classes changes no part.
+      the generators; batches do not change; renumbering the classes changes no part.
     - trained: all tensors that get a gradient change by it, through the trainer's optimizer alone, at the
-      rate of the schedule; every head gets a gradient. Not checked where the method changes them itself.
+      rate of the schedule; every head gets a gradient. Not checked for tensors that the method changes.
     - kept: the state fits a checkpoint, is read, written and not emptied between epochs. Not checked where
       it has no tensor of real numbers, or one that never changes.
 

@@ -33,7 +33,7 @@ ALL = "(all)"
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of a check of a part: passed, failed, or None where it does not apply; and why."""
+    """The outcome of checking a part: passed, failed, or None if the check does not apply; and the reason."""
 
     part: str
     check: str
@@ -159,7 +159,7 @@ class AuditedTrainer(Trainer):
             yield scale
 
     def batch_of(self, offset: int = 0) -> Batch:
-        """Return a batch of ID images, then outliers where the method has them."""
+        """Return a batch of ID images, followed by outliers if the method uses outliers."""
         known = (torch.arange(STEP_IMAGES) * 7 + offset) % self.data.n_known
         outliers = self.data.n_known + (torch.arange(STEP_OUTLIERS) * 5 + offset) % OUTLIERS
         rows = known if self.method.outliers == "none" else torch.cat([known, outliers])

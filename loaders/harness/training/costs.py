@@ -25,7 +25,7 @@ class Cost(NamedTuple):
 
 
 def cost_table(cost: Cost, epochs: Sequence[tuple[str, int]], images: int, size: int, out: Path) -> list[str]:
-    """Return the lines of the table, none where all runs together take less than `MIN_ANNOUNCED_SECONDS`.
+    """Return the lines of the table, empty if all runs together take less than `MIN_ANNOUNCED_SECONDS`.
 
     Parameters
     ----------

@@ -192,7 +192,7 @@ def load_training_data(
 
 
 def _refuse_leaks(manifest: Manifest) -> None:
-    """Raise DataError where the manifest records ID classes or ID images among the outliers."""
+    """Raise DataError if the manifest records ID classes or ID images among the outliers."""
     groups = {f"group:{row.group}": row.role for row in manifest.groups}
     for leak in manifest.data.leaks:
         roles = {groups.get(leak.a), groups.get(leak.b)}
@@ -327,7 +327,7 @@ def draw_rows(table: pa.Table, manifest: Manifest, images: int) -> npt.NDArray[n
 
 
 def unchanged(images: Tensor, generator: Any) -> Tensor:
-    """Return the images as they are."""
+    """Return the images unchanged."""
     return images
 
 

@@ -77,7 +77,7 @@ def _tensors(batch: Batch) -> tuple[Tensor, ...]:
 
 
 def _warm_up(gradients: Callable[[], Tensor], changed_tensors: Sequence[Tensor]) -> None:
-    """Pass a few times on a stream of its own, and leave the tensors as they were."""
+    """Compute the gradients a few times on a separate stream, then restore the tensors."""
     before = [tensor.clone() for tensor in changed_tensors]
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())

@@ -78,7 +78,7 @@ def gathered(value: Any, ranks: Ranks) -> list[Any]:
 
 @contextmanager
 def _peers(ranks: Ranks) -> Iterator[None]:
-    """Raise SplitsError where another rank has ended."""
+    """Raise SplitsError if another rank has ended."""
     try:
         yield
     except RuntimeError as error:  # raised by gloo and NCCL where a peer has ended

@@ -156,9 +156,9 @@ def plan_runs(
 
 
 def choose_machine(device: str | None = None, precision: str = "auto") -> Machine:
-    """Return the device (CUDA where there is one, by default) and the precision.
+    """Return the device (by default CUDA, if available) and the precision.
 
-    ``auto`` is bf16 on CUDA where the GPU has it, else fp16, and float32 on the CPU.
+    ``auto`` is float32 on the CPU; on CUDA it is bf16 if the GPU supports bf16, else fp16.
 
     Raises
     ------

@@ -207,7 +207,7 @@ class Trainer:
             self.method.after_epoch(self.model, self.method_data, self.method_state)
 
     def _note(self, epoch: int, totals: list[float], samples: float, seconds: float) -> str:
-        """Return the progress: mean loss, its parts where there are several, and images per second."""
+        """Return the progress: mean loss, its parts if it has several, and images per second."""
         note = f"epoch {epoch + 1} of {self.recipe.epochs}, loss {totals[0] / samples:.3g}"
         parts = self._part_means(totals[1:])
         if len(self.method.parts) > 1:
@@ -305,7 +305,7 @@ class Trainer:
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """Put the moving average, where there is one, in place of the weights inside the block."""
+        """Replace the weights with their moving average, if any, inside the block."""
         if not self.average:
             yield
             return
@@ -317,7 +317,7 @@ class Trainer:
             self.module.load_state_dict(weights)
 
     def kept_weights(self) -> dict[str, Any]:
-        """Return a copy of the weights to keep: the moving average where there is one."""
+        """Return a copy of the weights to keep: the moving average, if any."""
         with self.averaged():
             return portable_state(self.module)
 
@@ -341,8 +341,7 @@ class Trainer:
     def validate(self) -> dict[str, Any]:
         """Return loss (cross-entropy) and accuracy on ID val, and the gammas if the loss uses negatives.
 
-        ``gamma_minus`` and ``gamma`` need external val images; without these images they are None (Palechor
-        eq. 7).
+        Without external val images, ``gamma_minus`` and ``gamma`` have the value None (Palechor eq. 7).
         """
         val, metrics = self.data.val, {}
         if val is None:
@@ -396,7 +395,7 @@ class Trainer:
         self.average = copied(state["average"], self.machine.device)
 
     def method_record(self) -> dict[str, Any] | None:
-        """Return the ``method`` of ``model.json``: None where evaluation needs the network alone."""
+        """Return the ``method`` of ``model.json``: None if evaluation needs the network alone."""
         kinds = type(self.method)
         if kinds.heads is Method.heads and not self.method.outputs:
             return None

@@ -20,7 +20,7 @@ from ...results.tables import ResultSets
 from .selection import Selection, mean_over_runs, plot_kind
 
 MAX_NAMES = 12
-"""Largest number of points with a name next to each point; with more points, the legend has the names."""
+"""Largest number of points whose names are next to the points; otherwise the legend lists the names."""
 
 
 @plot_kind("near-far", "mean AUROC over near sets against that over far sets", paper="OpenOOD, figure 4")

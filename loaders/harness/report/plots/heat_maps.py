@@ -144,7 +144,7 @@ def hierarchy_curves(selection: Selection) -> Plot:
 
 
 def pruned_graph(selection: Selection) -> list[Predicted]:
-    """Return the edges of Recalcati's figure 4 (`semantics.pruned`); DataError where none is left."""
+    """Return the edges of Recalcati's figure 4 (`semantics.pruned`); raise DataError if none is left."""
     edges = pruned(prediction_graph(_predictions(selection)), id_classes_of(selection.draw.manifest()))
     if not edges:
         raise DataError(

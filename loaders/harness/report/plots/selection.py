@@ -45,7 +45,7 @@ class Network:
 
     @property
     def predictions(self) -> pa.Table:
-        """Its own predictions for every image (`scores.PREDICTED`); DataError where it gave no logits."""
+        """The run's predictions for every image (`scores.PREDICTED`); raises DataError without logits."""
         self.results.results.require_scores("this plot")
         rows = self.results.results.predicted(self.facts.run)
         if rows["prediction"].null_count:
@@ -81,7 +81,7 @@ class Selection:
     Attributes
     ----------
     draw : the entries of the selected detectors. groups : selected OOD sets, None for all.
-    metric : in place of the plot's own, or None. store : folder of activations, or None.
+    metric : replaces the plot's own metric, or None. store : folder of activations, or None.
     replicates : of the bootstrap behind intervals; 0 for none.
     left_out : sentence on the models that are not plotted, or "".
     """
@@ -170,7 +170,7 @@ class Selection:
         return {entry.label: self.label(entry) for entry in self.entries}
 
     def runs(self, entry: Entry) -> list[Sets]:
-        """Return the sets of each run of an entry, by name; of OOD sets the selected ones."""
+        """Return the sets of each run of an entry, by name: all ID sets and the selected OOD sets."""
         return [
             {name: each for name, each in run.items() if each.is_id or name in self.roles}
             for run in entry.scored()
@@ -219,7 +219,7 @@ def classified_id(entry: Entry, sets: Sets) -> list[ScoreSet]:
 
 
 def mean_over_runs(entry: Entry, metric: str, group: str, role: str) -> float:
-    """Return the mean of a metric over an entry's runs; DataError where it has no value on that group."""
+    """Return the mean of a metric over an entry's runs; raise DataError if the group lacks a value."""
     values = entry.values(metric, group, role)
     if not values:
         raise DataError(
@@ -246,7 +246,7 @@ class PlotKind:
     function: PlotFunction
 
     def plot(self, selection: Selection) -> Plot:
-        """Return the numbers of the plot; DataError where the results lack data for it."""
+        """Return the numbers of the plot; raise DataError if the results lack data for it."""
         plot = self.function(selection)
         if not plot.panels:
             raise DataError(

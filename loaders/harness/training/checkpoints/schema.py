@@ -71,7 +71,7 @@ class StartRecord(StrictModel):
 
 
 class MachineRecord(StrictModel):
-    """Where it was computed; equal machines give equal bytes."""
+    """The machine that computed a model; equal machines give equal bytes."""
 
     ranks: int | None = Field(default=None, ge=2)
     device: str

@@ -147,7 +147,7 @@ class PixMix(Softmax):
 
     Attributes
     ----------
-    fractals : number of pictures. severity : 0.1 to 10, the greatest of the operations.
+    fractals : number of fractals. severity : 0.1 to 10, the greatest severity of the operations.
     """
 
     rounds: NonNegativeInt = 4
@@ -212,7 +212,7 @@ def jensen_shannon(logits: Tensor) -> Tensor:
 
 @lru_cache(maxsize=2)
 def fractal_pictures(count: int, h: int, w: int) -> Tensor:
-    """Return attractors of random iterated function systems as pictures (count, 3, h, w) uint8.
+    """Return attractors of random iterated function systems as images (count, 3, h, w) uint8.
 
     Each system has 2 to 4 affine contractions, each with a colour. Points move by random contractions and
     leave the colour of the last. The brightness is the logarithm of the number of visits.

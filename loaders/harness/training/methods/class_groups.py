@@ -20,8 +20,8 @@ def groups_of(manifest: Any, classes: int, target: int = 0) -> dict[str, Any]:
 
     Parameters
     ----------
-    manifest : the benchmark. Without it, or where a class has no synset or all are in one subtree, groups
-        are of consecutive labels.
+    manifest : the benchmark. Without a benchmark, if a class lacks a synset, or if all classes are in the
+        same subtree, groups consist of consecutive labels.
     target : approximate number of groups, by default the square root of the number of classes.
     """
     target = target or max(isqrt(classes), 2)

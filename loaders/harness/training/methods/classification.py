@@ -83,7 +83,7 @@ class OutlierExposure(Method):
     parts = declare(cross_entropy=Part(), uniform=Part())
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
-        """Return both terms, each of its own images."""
+        """Return the cross-entropy of the ID images and the uniform term of the outliers."""
         known, outliers = split_outliers(model.logits(batch.images), batch.labels)
         return {
             "cross_entropy": cross_entropy(known, batch.labels[batch.known]),
@@ -108,7 +108,7 @@ class Energy(Method):
     parts = declare(cross_entropy=Part(), energy_in=Part(), energy_out=Part())
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
-        """Return the three terms, each of its own images."""
+        """Return the cross-entropy and hinge of the ID images, and the hinge of the outliers."""
         known, outliers = split_outliers(model.logits(batch.images), batch.labels)
         above = functional.relu(energy(known) - self.m_in).square()
         below = functional.relu(self.m_out - energy(outliers)).square()
@@ -122,7 +122,7 @@ class Energy(Method):
 @register_method("logitnorm")
 @parameters
 class LogitNorm(Method):
-    """Cross-entropy of logits of norm 1 / tau (Wei et al., eq. 7); evaluation uses the logits as they are."""
+    """Cross-entropy of logits scaled to norm 1 / tau (Wei et al., eq. 7); evaluation does not scale them."""
 
     tau: PositiveFloat = 0.04
 

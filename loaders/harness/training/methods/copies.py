@@ -75,11 +75,11 @@ class AugmentedCopies(Method):
 
 
 def list_copies(folder: str, classes: Sequence[str]) -> list[list[Path]]:
-    """Return the picture files of each class, sorted by name.
+    """Return the image files of each class, sorted by name.
 
     Raises
     ------
-    DataError : no folder is given, or a class has no picture in it.
+    DataError : no folder is given, or the folder of a class lacks images.
     """
     where = f"training method {AugmentedCopies.name!r}"
     if not folder:

@@ -26,7 +26,7 @@ from .registry import register_method
 @register_method("t2fnorm")
 @parameters
 class T2FNorm(Method):
-    """Cross-entropy of logits of features of norm 1 / tau (T2FNorm); evaluation uses features as they are."""
+    """Cross-entropy of features scaled to norm 1 / tau (T2FNorm); evaluation does not scale them."""
 
     tau: PositiveFloat = 0.1
 

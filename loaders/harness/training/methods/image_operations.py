@@ -28,7 +28,7 @@ GREY = (0.299, 0.587, 0.114)
 
 
 def identity(images: Tensor, magnitudes: Tensor) -> Tensor:
-    """Return the images as they are."""
+    """Return the images unchanged."""
     return images
 
 

@@ -154,7 +154,7 @@ class Data:
 
 @parameters
 class Method(ABC):
-    """Base of the training methods: everything but `step` may be left as it is.
+    """Base of the training methods; a subclass must define only `step`.
 
     Attributes
     ----------

@@ -59,7 +59,7 @@ def blend_pairs(batch: Batch, alpha: float, state: State) -> tuple[Tensor, Tenso
 
 
 def paste(images: Tensor, others: Tensor, share: float, state: State) -> tuple[Tensor, float]:
-    """Paste a rectangle of the other images over the images (CutMix, eq. 1-2).
+    """Paste a rectangle from ``others`` over each image (CutMix, eq. 1-2).
 
     Its sides are sqrt(1 - share) of the images'. Its centre is random, and the border cuts it off.
 

@@ -33,7 +33,7 @@ class Network:
     ----------
     module : the network with the heads in it. facts : of `Method.facts`.
     forwarded, differentiated : numbers of images that passed in a step of training, and with gradients.
-    head_name : name of the classifier within the module, found with a forward pass where it is needed.
+    head_name : name of the classifier within the module; a forward pass finds it when needed.
     """
 
     def __init__(

@@ -80,7 +80,7 @@ class RotPred(Method):
         return {"joint": divergence - rotation.mean(0), "rotation": -rotation.mean(0)}
 
     def _forward(self, model: Network, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits (n, K) of the images as they are, and the cross-entropy (4, n) of each rotation."""
+        """Return logits (n, K) of the unrotated images, and the cross-entropy (4, n) of each rotation."""
         features, logits = model(rotated(images))
         labels = rotation_labels(len(images), logits.device)
         losses = cross_entropy(model.heads["rotation"](features), labels)
@@ -121,7 +121,7 @@ class Csi(Method):
 @register_method("csi-linear")
 @parameters
 class CsiLinear(Method):
-    """Linear classifiers of classes, and of classes with rotations, on features that stay as they are.
+    """Linear classifiers of classes, and of classes with rotations, on frozen features.
 
     The second phase of CSI (appendix A); start it from ``csi``. The confidence ``joint`` is the greatest of
     the class logits, each the mean over rotations of the logit of the class with that rotation.
@@ -135,7 +135,7 @@ class CsiLinear(Method):
         return {"joint": nn.Linear(model.width, ROTATIONS * classes)}
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
-        """Return the cross-entropies, of the images as they are and of every rotation."""
+        """Return the cross-entropies of the unrotated images and of every rotation."""
         n = len(batch)
         with evaluation_mode(model.module):  # in training mode, batch norm would move its statistics
             features = model(rotated(batch.images))[0]
