@@ -131,8 +131,8 @@ def as_float32(
     Parameters
     ----------
     name : the values as the error names them. hint : how to provide values that keep their differences.
-    by_column : whether columns are independent (features), where some may be constant up to rounding: the
-        median column and row are checked instead of all columns and rows.
+    by_column : whether columns are independent (features). Some columns may then be constant up to rounding,
+        so the median column and row are checked instead of all columns and rows.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def _tied_and_different(values: Array, axis: int) -> tuple[Array, Array]:
 
 
 def _share(tied: Array, different: Array) -> Array:
-    """Return tied / different, 0 where nothing is different."""
+    """Return tied / different, 0 where ``different`` is 0."""
     return np.asarray(tied / np.maximum(different, 1))
 
 
@@ -221,9 +221,9 @@ def _in_every_row(values: Array, test: Callable[[Array], bool]) -> bool:
 
 
 def _constant_sum(logits: Array) -> float:
-    """Return the sum of all rows of logits (n, K) without a negative value, 0 where it differs.
+    """Return the common sum of the rows of non-negative logits (n, K), 0 if the sums differ.
 
-    Equal rows, and rows with a single value above 0, are not enough to decide.
+    Return 0 also for equal rows and for rows with a single value above 0, which do not suffice to decide.
     """
     if len(logits) < MIN_ROWS or logits.shape[1] < 2 or logits.min() < 0:
         return 0.0

@@ -145,9 +145,9 @@ def prediction_graph(predictions: Iterable[Predicted]) -> list[Predicted]:
 def pruned(
     edges: Iterable[Predicted], id_classes: Iterable[ClassName], *, min_images: int = MIN_IMAGES
 ) -> list[Predicted]:
-    """Return the edges that Recalcati et al. keep; nodes without edges go with theirs.
+    """Return the edges that Recalcati et al. keep; nodes that lose all edges are dropped too.
 
-    Dropped are edges from a class to itself, between ID classes, between classes of equal names, from the
+    They drop edges from a class to itself, between ID classes, between classes of equal names, from the
     source of the predicted classes, and of fewer than ``min_images`` images.
     """
     id_class_set = set(id_classes)

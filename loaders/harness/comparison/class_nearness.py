@@ -2,7 +2,7 @@
 
 The result is Spearman's rank correlation, over OOD classes, of a class's similarity to the ID classes (the
 nearest, or the mean over all) and the AUROC of all ID images against its images, averaged over runs. It is
-negative where nearer classes are harder to detect. Intervals are over classes: each replicate of the
+negative if nearer classes are harder to detect. Intervals are over classes: each replicate of the
 bootstrap draws the same classes for every detector and measure, so that measures are compared in pairs.
 """
 
@@ -149,8 +149,8 @@ def nearness(
 
     Raises
     ------
-    DataError : several benchmarks or draws, or another than ``benchmark``; fewer than `MIN_CLASSES` OOD
-        classes with a synset.
+    DataError : several benchmarks or draws, or a benchmark that differs from ``benchmark``; fewer than
+        `MIN_CLASSES` OOD classes with a synset.
     UnknownNameError : no such detector or set.
     """
     draws = draws_of(as_sequence(results), detectors)

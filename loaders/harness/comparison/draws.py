@@ -97,7 +97,7 @@ def compare_draws(draws: Sequence[BenchmarkResults], metric: str, scope: Scope) 
 def compare_with_paper(draw: BenchmarkResults, metric: str, scope: Scope) -> Iterator[Agreement]:
     """Yield, for each model with two or more of the paper's detectors, tau between its order and the paper's.
 
-    Pooled values count only where every set was pooled, as in the tables (`evaluation.tables`).
+    Pooled values count only if every set was pooled, as in the tables (`results.tables`).
     """
     layout = layout_of(without_seed(draw.benchmark))
     key = f"{scope.group}/{metric}"
@@ -192,7 +192,7 @@ def _is_baseline(entry: Ranked, baseline: str) -> bool:
 
 
 def _registered_name(label: str) -> str | None:
-    """Return the name of a detector without parameters, whatever alias is its label; None for any other."""
+    """Return the registered name for a label without parameters (a name or alias); None for other labels."""
     try:
         return get_spec(label).name
     except SplitsError:

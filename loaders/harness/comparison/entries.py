@@ -103,8 +103,8 @@ class Entry:
 
     Attributes
     ----------
-    model : without the benchmark's own name in front, and with the name of its results where other models
-        have that name. runs : the results that hold each run, and its number in them.
+    model : the model's name without the benchmark's name in front; if models share a name, with the name of
+        the results. runs : for each run, its results and its number in these results.
     """
 
     benchmark: str

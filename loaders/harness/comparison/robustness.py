@@ -108,10 +108,10 @@ def _key(position: Position) -> tuple[str, str, str]:
 
 
 def robustness_tables(draw: BenchmarkResults, numbers: Sequence[int] = DEFAULT) -> list[Table]:
-    """Return tables by their numbers, each in the paper's convention and then in ours.
+    """Return tables by their numbers, each in the paper's convention and then in this package's.
 
     A table of mixtures is followed by a table of unweighted means and standard deviations: a mixture weights
-    models by the inverse of the sd of their runs, which few runs estimate badly.
+    models by the inverse of the sd of their runs, and few runs give a poor estimate of the sd.
 
     Raises
     ------

@@ -175,7 +175,7 @@ def _p_text(value: float | None) -> str:
 
 REPLICATES = 200
 ID_METRIC = "aurc"
-"""Metric of the ranking where results hold ID sets alone."""
+"""Metric of the ranking if the results have only ID sets."""
 
 
 @dataclass(frozen=True, eq=False)

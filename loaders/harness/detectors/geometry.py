@@ -54,7 +54,7 @@ class SHE:
 class Boundaries(NamedTuple):
     """The mean (D,) of training features, and 1 / distance of the weights of two classes (K, K).
 
-    Both float32; 0 where the weights are equal.
+    Both are float32; pairs of classes with equal weights have 0.
     """
 
     centre: Array

@@ -30,7 +30,7 @@ class Weibull(NamedTuple):
     location: Array
 
     def cdf(self, distances: Array) -> Array:
-        """Return the share (n, C) of each class's images at smaller distances; 0 where none is fitted."""
+        """Return the share (n, C) of each class's images at smaller distances; 0 if a class has no fit."""
         stretched = self.shape * (_stretched(distances - self.smallest) - self.location)
         return np.asarray(-np.expm1(-np.exp(np.minimum(stretched, 700.0))))
 

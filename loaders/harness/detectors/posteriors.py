@@ -161,8 +161,8 @@ def _columns(data: Arrays) -> Array:
 class GradNorm:
     """L1 norm of the gradient, by the head's weights, of the divergence of the softmax from the uniform one.
 
-    The gradient is the outer product of softmax less 1/K and the features, so its norm is the product of
-    theirs: no backward pass is needed.
+    The gradient is the outer product of (softmax - 1/K) and the features, so its norm is the product of their
+    norms and no backward pass is needed.
     """
 
     def score(self, state: None, data: Arrays) -> Array:

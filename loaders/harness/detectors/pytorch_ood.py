@@ -187,7 +187,7 @@ class _PytorchOODDetector:
     fits: bool
 
     def fit(self, data: Arrays, head: Head | None) -> Any:
-        """Return the pytorch-ood detector, fitted on ID images where it fits."""
+        """Return the pytorch-ood detector, fitted on ID images if it has a fit."""
         import torch
 
         names = inspect.signature(self.cls).parameters
@@ -216,7 +216,7 @@ class _PytorchOODObject:
     fits: bool
 
     def fit(self, data: Arrays, head: Head | None) -> Any:
-        """Return a copy of the object, fitted on ID images where it fits; networks are not copied."""
+        """Return a copy of the object, fitted on ID images if it has a fit; networks are not copied."""
         networks = [getattr(self.original, name, None) for name in NETWORK_PARAMETERS]
         copied = deepcopy(self.original, {id(network): network for network in networks})
         return _fitted(copied, self.kind, self.fits, data)

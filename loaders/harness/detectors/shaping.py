@@ -294,9 +294,9 @@ class Contributions(NamedTuple):
 class DICE(_Shaped):
     """Energy with only the weights of the head that contribute most on training images.
 
-    The contribution of a weight is its product with the mean of its feature; the p percent of least
-    contribution over all classes are set to 0. The authors use 90 only; the other values of the sweep are
-    ours.
+    The contribution of a weight is its product with the mean of its feature; the p percent of weights with
+    the least contribution over all classes are set to 0. The authors use only p = 90; this package adds the
+    other values of the sweep.
     """
 
     p: Percentile = 90.0

@@ -126,7 +126,7 @@ def _powers(values: Array, temperature: float) -> Array:
 
 
 def _lost(total: Array, powers: Array) -> Array:
-    """Return where sums of powers lost digits beyond the range of their type."""
+    """Return a mask (n,) of the sums of powers that lost digits beyond the range of their type."""
     return np.asarray((total < 1e8 * np.finfo(powers.dtype).tiny) | (total == np.inf))
 
 
@@ -209,9 +209,9 @@ def energy(logits: Array | ArrayView, temperature: float = 1.0) -> Array:
 
 
 def log_sum_exp(values: Array, temperature: float = 1.0) -> Array:
-    """Return the log of the sum of exp(z/T) over the last axis; minus infinity of minus infinities alone.
+    """Return the log of the sum of exp(z/T) over the last axis; minus infinity if all z are minus infinity.
 
-    Computed from the values where their type has the range, else from their differences from the maximum.
+    It is computed from the values if their type has the range, else from the differences to the maximum.
     """
     total = sums(_powers(values, temperature))
     with np.errstate(divide="ignore"):

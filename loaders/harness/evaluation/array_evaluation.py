@@ -367,7 +367,7 @@ def _ids(values: Any, n: int, where: str) -> list[str]:
 
 
 def _matrix(values: Any, key: str, where: str) -> Array:
-    """Return an (n, width) float32 or float16 array of finite numbers, distinct where ``values`` are."""
+    """Return a finite (n, width) float32 or float16 array; different values stay different."""
     array = _numpy(values, where)
     if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "fiu":
         raise DataError(

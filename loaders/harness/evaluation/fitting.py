@@ -32,7 +32,7 @@ def groups_of(split: FitOn, sets: EvaluatedSets) -> tuple[str, list[str]]:
 def usable_detectors(
     detectors: Sequence[ConfiguredDetector], sets: EvaluatedSets, run: ModelRun
 ) -> tuple[list[ConfiguredDetector], list[str]]:
-    """Return the detectors whose inputs a model and a benchmark have, and a note on each that is left out.
+    """Return the detectors whose inputs are available from model and benchmark, and a note on each other one.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def usable_detectors(
 
 
 def left_out_note(configured: ConfiguredDetector, reason: str) -> str:
-    """Return a note that a detector of a preset is left out, and why."""
+    """Return a note that a detector of a preset is left out, with the reason."""
     return f"{configured.label} is left out: {reason}"
 
 
@@ -91,11 +91,11 @@ def _require_images(configured: ConfiguredDetector, sets: EvaluatedSets, run: Mo
 def fit_data(
     configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun
 ) -> Arrays | dict[str, Arrays] | None:
-    """Return the arrays that a detector fits on, with labels; by split for several; None for nothing.
+    """Return the arrays and labels that a detector fits on, by split if it has several; None without a fit.
 
     Raises
     ------
-    DataError : the benchmark has no such images.
+    DataError : the benchmark lacks the images to fit on.
     """
     by_split: dict[str, Arrays] = {}
     for fit_split in configured.spec.splits:

@@ -62,11 +62,11 @@ SPREAD_TOLERANCE, SIZE_TOLERANCE = 1e-3, 1e-5
 
 
 def rescoring_notes(fitted: Fitted, data: Mapping[str, Data], scores: Mapping[str, Array]) -> Iterator[str]:
-    """Yield a note where images get another confidence when some of a set are scored again, backwards.
+    """Score some images of each set again, in reverse order, and yield a note if confidences differ.
 
     Parameters
     ----------
-    data, scores : set -> the arrays of all its images, and the confidences that they got.
+    data, scores : set -> the arrays of all its images, and the confidences of these images.
     """
     changed: dict[str, int] = {}
     scored_again = 0

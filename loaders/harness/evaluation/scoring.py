@@ -166,7 +166,7 @@ def _confidences(
 
 
 def tie_notes(by_set: Mapping[str, Array], label: str) -> list[str]:
-    """Return a note where more than `MAX_EQUAL_SHARE` of the pairs of images have equal confidences."""
+    """Return a note if more than `MAX_EQUAL_SHARE` of the pairs of images have equal confidences."""
     share = tied_share(np.concatenate(list(by_set.values())))
     if share <= MAX_EQUAL_SHARE:
         return []

@@ -177,5 +177,5 @@ def _true_nodes(table: pa.Table, manifest: Manifest, hierarchy: ClassHierarchy) 
 
 
 def _title(about: ResultsMetadata, network: RunFacts) -> str:
-    """Return the name of a network in tables: its model, and its number where the model has several runs."""
+    """Return the name of a network in tables: its model, and its number if the model has several runs."""
     return network.model if len(about.runs_of(network.model)) == 1 else f"{network.model}, run {network.run}"

@@ -176,9 +176,9 @@ def _check_predictions(
 
 
 def _log_ratios(columns: Mapping[str, Array], log_probabilities: Array, run: RunFacts) -> Array:
-    """Return by how much logarithms of stored and given probabilities (n,) differ, NaN where unknown.
+    """Return the differences (n,) between logarithms of stored and given probabilities, NaN if unknown.
 
-    With more columns in the stored softmax, a given probability is an upper bound of the stored one.
+    If the stored softmax has more columns, a given probability is an upper bound of the stored probability.
     """
     greatest = log_probabilities.max(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -139,7 +139,7 @@ def _thumbnails(
     roots: Roots | None,
     packed: PackedFolders | None,
 ) -> tuple[dict[tuple[str, str], str], str]:
-    """Return the thumbnails of images that are at hand, and the reasons why others are not."""
+    """Return the thumbnails of available images, and the reasons why other images are missing."""
     need("torch", "torch", where="pictures of mistakes")
     from ...dataset import UnknownDetectionSet
 

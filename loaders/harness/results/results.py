@@ -245,7 +245,7 @@ def refuse_other_results(
 
     Raises
     ------
-    OutputError : also where its ``about.json`` cannot be read.
+    OutputError : the benchmark, fingerprints or models differ, or ``about.json`` cannot be read.
     """
     if not (folder / ABOUT).exists():
         return

@@ -116,8 +116,8 @@ def check_scores(
 
     Parameters
     ----------
-    keys : the detectors and runs that were scored, in order. runs : the networks that were.
-    complete : whether every image must have every score; exports of several results need not.
+    keys : the detectors and runs that were scored, in order. runs : the networks that were scored.
+    complete : whether every image must have every score; False for exports of several results.
     where : names of the two tables in errors.
     """
     of_scores, of_predictions = where

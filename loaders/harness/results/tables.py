@@ -66,7 +66,7 @@ def layout_of(benchmark: str, name: str | None = None) -> TableLayout:
 
 
 def tables(results: ResultTables, layout: str | None = None) -> list[Table]:
-    """Return the tables of a paper's layout, filled with results and, where known, the paper's rows."""
+    """Return the tables of a paper's layout, filled with results and, if known, the paper's rows."""
     table_layout = layout_of(results.about.benchmark, layout)
     sets = ResultSets.of(results)
     filled: list[Table] = []

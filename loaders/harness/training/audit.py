@@ -47,7 +47,7 @@ class OracleInputs:
     Attributes
     ----------
     parameters : the method's fields. labels, index : (n,). images : each view (n, 3, h, w).
-    calls : (features, logits) of each forward pass, in order; no features where logits alone were computed.
+    calls : (features, logits) of each forward pass, in order; without features if only logits were computed.
     draws : random numbers drawn from ``state.generator``, in order.
     heads : name -> {parameter or buffer: array}, the classifier as ``head``. state : before the step.
     """
@@ -234,7 +234,7 @@ def _check_batch(
 def _check_images(
     trainer: AuditedTrainer, part: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
 ) -> Finding:
-    """Return whether changing an image changes its own values alone, or order does not matter."""
+    """Check that changing an image changes only its own values, or that values do not depend on the order."""
     depends, batch, donor = trainer.method.parts[part].depends, trainer.batch_of(), trainer.batch_of(3)
 
     def values(changed: Batch) -> Tensor:

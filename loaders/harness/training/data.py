@@ -141,7 +141,7 @@ def load_training_data(
     allow_leaks: bool = False,
     progress: Progress | None = None,
 ) -> TrainingData:
-    """Read the ID train and val images of a benchmark, and its external ones where ``negatives``.
+    """Read the ID train and val images of a benchmark, and its external images if ``negatives`` is set.
 
     Images whose ID class has no label (is not a class of the classifier) are left out.
 
@@ -275,9 +275,10 @@ def _labelled(images: Images) -> Images:
 def draw_rows(table: pa.Table, manifest: Manifest, images: int) -> npt.NDArray[np.int64]:
     """Return the rows of ``images`` images whose class has a label, ascending.
 
-    Equally many per class, the rest one each from the classes of smallest hash; within a class, the first in
-    the order of the benchmark's draw, a stable hash of ids. So a smaller draw is a subset of a larger one on
-    any machine, and a resample has its own.
+    Each class gets the same number of images, plus one for the classes with the smallest hashes if the number
+    does not divide evenly. Within a class, the first images in the order of the benchmark's draw (a stable
+    hash of ids) are taken. So a smaller draw is a subset of a larger draw on any machine, and each resample
+    has a different draw.
 
     Parameters
     ----------
@@ -285,7 +286,7 @@ def draw_rows(table: pa.Table, manifest: Manifest, images: int) -> npt.NDArray[n
 
     Raises
     ------
-    DataError : fewer images than classes, more of a class than there are, or classes of several sources.
+    DataError : fewer images than classes, more images than a class has, or classes of several sources.
     """
     names = ("source", "class_id", "image_id", "label")
     of_class: dict[str, dict[str, int]] = {}

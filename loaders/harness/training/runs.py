@@ -97,7 +97,7 @@ def train(
     device, precision : as in `choose_machine`. command : stored with the models.
     callbacks : called with (run, row of the history) after every epoch; see `callbacks`.
     progress : as of `evaluate`. notify : called with each line of a message (the recipe, the table of costs);
-        by default they are printed on stderr where progress is shown.
+        by default lines are printed on stderr if progress is shown.
     trust_model : needed for a TOML file whose method or network is ``MODULE:NAME``.
 
     Raises

@@ -222,7 +222,7 @@ def known_probabilities(logits: Tensor, *, background: bool) -> Tensor:
 
 
 def copied(value: Any, device: Any = None) -> Any:
-    """Return a copy of a method's state, its tensors on a device (by default their own)."""
+    """Return a copy of a method's state, with its tensors on a device (by default their current one)."""
     if isinstance(value, Tensor):
         return value.detach().to(device or value.device).clone()
     if isinstance(value, dict):

@@ -60,7 +60,7 @@ def full_spectrum(selection: Selection) -> Plot:
 
 
 def _point(selection: Selection, entry: tuple[str, str], x: float, y: float) -> Point:
-    """Return the point of a model and detector; where many are drawn, the legend names it."""
+    """Return the point of a model and detector; with more than `MAX_NAMES` points, the legend names it."""
     name = selection.labels[entry]
     if len(selection.entries) <= MAX_NAMES:
         return Point(name, x, y)

@@ -255,7 +255,7 @@ def density_panel(
     values: Mapping[str, Sequence[Array]],
     ends: tuple[float, float] | None = None,
 ) -> Lines:
-    """Return histograms of equal bins, each of area 1: of several runs the mean, with a band.
+    """Return histograms with equal bins and area 1; several runs give the mean with a band.
 
     Parameters
     ----------

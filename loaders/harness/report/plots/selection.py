@@ -60,8 +60,8 @@ class SelectionOptions:
     Attributes
     ----------
     detectors : labels, all by default. groups : OOD sets, all by default.
-    metric : in place of AUROC, where the kind has a choice. store : folder of activations, for ``kim-7`` and
-        ``hierarchy``.
+    metric : replaces AUROC, for kinds of plots with a choice. store : folder of activations, for ``kim-7``
+        and ``hierarchy``.
     best : number of models to plot, the best by the primary metric of the benchmark's paper; all by default.
     replicates : of the bootstrap behind intervals.
     """

@@ -104,7 +104,7 @@ class MethodChoice(BaseModel):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Everything but the name."""
+        """All fields except the name."""
         return dict(self.model_extra or {})
 
 
@@ -117,7 +117,7 @@ class OptimizerChoice(BaseModel):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Everything but the rule."""
+        """All fields except the rule."""
         return {"lr": self.lr, **(self.model_extra or {})}
 
     @model_validator(mode="after")
@@ -182,13 +182,13 @@ class TrainingRecipe(BaseModel):
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON-serialisable data for checkpoints.
 
-        Some options are included only where set, so that earlier models still match their recipe.
+        Some options are included only if set, so that earlier models still match their recipe.
         """
         unset = {name for name in ("images", "ema", "accumulate") if getattr(self, name) is None}
         return self.model_dump(mode="json", by_alias=True, exclude=unset)
 
     def build_method(self) -> Method:
-        """Return the training method; its code, and so torch, is imported here, not where recipes are read.
+        """Return the training method; only this call imports the method's code, and with it torch.
 
         Raises
         ------
@@ -279,8 +279,8 @@ def recipe_names() -> tuple[str, ...]:
 def load_recipe(name: str | Path, *, trust_model: bool = False) -> TrainingRecipe:
     """Return a recipe by its shipped name or by the path of a TOML file, or a variant: ``NAME/VARIANT``.
 
-    ``cider/short`` has the method of ``cider`` and the other keys of ``openood-short``, where ``cider``
-    extends ``openood-cifar``; the keys of its table ``[variants.short]`` replace them.
+    If ``cider`` extends ``openood-cifar``, then ``cider/short`` has the method of ``cider`` and the other
+    keys of ``openood-short``; the keys of its table ``[variants.short]`` replace them.
 
     Raises
     ------

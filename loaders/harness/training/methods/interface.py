@@ -13,7 +13,7 @@
             logits = functional.normalize(model.logits(batch.images), dim=1) / self.tau
             return {"cross_entropy": functional.cross_entropy(logits, batch.labels, reduction="none")}
 
-Everything but `step` has a default.
+All methods except `step` have a default.
 """
 
 from __future__ import annotations
