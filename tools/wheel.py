@@ -24,7 +24,7 @@ class ManifestsHook(BuildHookInterface[Any]):
         if version == "editable":
             return
         manifests = Path(self.root) / "manifests"
-        if not manifests.is_dir():  # an sdist of the wheel's own form
+        if not manifests.is_dir():  # an sdist already has the wheel's layout
             return
         files = {path: path.relative_to(manifests) for path in manifests.rglob("*") if path.is_file()}
         files = {path: name for path, name in files.items() if name.parts[0] != "results"}
@@ -73,5 +73,5 @@ def slim(files: dict[Path, Path], out: Path) -> dict[Path, Path]:
             table = read_table(path)
             write_table(table.drop_columns(["digest"]), slimmed)
             whole = with_digests(read_table(slimmed), slimmed).equals(table)
-            packaged[slimmed if whole else path] = name  # an image may have no digest in one benchmark alone
+            packaged[slimmed if whole else path] = name  # another benchmark may have the digest
     return packaged | {out / DIGESTS: Path(DIGESTS)}

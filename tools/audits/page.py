@@ -42,7 +42,7 @@ def _counts(class_list: Listed, audit: Audit) -> Row:
 
 
 def _kept(class_list: Listed, audit: Audit) -> Row:
-    """Return the pictures kept in the list's sample by relation, and the leaking shares of both."""
+    """Return the images kept in the list's sample by relation, and the leaking shares of both."""
     assert audit.images is not None
     (sample,) = (sample for sample in audit.images.samples if sample.name == class_list.sample)
     counts = sample.by_relation

@@ -1,4 +1,4 @@
-"""Extraction of activations against the bare forward loop on tensors that lie ready."""
+"""Extraction of activations against the bare forward loop on tensors in memory."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def run() -> list[Row]:
     threads = torch.get_num_threads()
     torch.set_num_threads(
         1
-    )  # threads of one product that wait for each other are no measure on a busy machine
+    )  # on a busy machine, threads of a product wait for each other and distort the time
     try:
         torch.manual_seed(0)
         return [

@@ -1,4 +1,4 @@
-"""Close pairs of hashes of real pictures against all comparisons, faiss and a BK-tree; recall of the hash."""
+"""Close pairs of hashes of real images against all comparisons, faiss and a BK-tree; recall of the hash."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def pairs_of(chunks: Iterator[ch.Pairs]) -> set[tuple[int, int]]:
 
 
 def all_pairs(a: np.ndarray, b: np.ndarray) -> set[tuple[int, int]]:
-    """Return the close pairs by comparing every two hashes, as this project did before."""
+    """Return the close pairs by comparing all pairs of hashes."""
     left, right = (np.ascontiguousarray(side).view(np.uint64) for side in (a, b))
     pairs = set()
     for top in range(0, len(a), 64):
@@ -138,7 +138,7 @@ def faiss_hash(a: np.ndarray, b: np.ndarray) -> tuple[float, str]:
 
 
 def bk_tree(a: np.ndarray, b: np.ndarray) -> tuple[float, str]:
-    """Return the seconds of a BK-tree, as the readme of imagehash names it, over a twentieth of a side."""
+    """Return the seconds of a BK-tree, which imagehash's readme recommends, over a twentieth of a side."""
     import pybktree
 
     items = [int.from_bytes(row.tobytes(), "big") for row in a[: len(a) // 20]]

@@ -39,7 +39,7 @@ images = { test = { from = "train", all = true } }
 
 
 class _Cifar100(CIFAR100):
-    """torchvision's, which refuses this copy: its order within a class is not the publisher's."""
+    """torchvision's dataset without the checksum: this copy has another order within each class."""
 
     def _check_integrity(self) -> bool:
         return True

@@ -50,7 +50,7 @@ def whole_recipe() -> Row:
 
 
 def on_a_gpu() -> Row:
-    """256 -> 32 in batches that lie on the device, against Pillow on one CPU core."""
+    """256 -> 32 in batches on the device, against Pillow on one CPU core."""
     name = "resize 256 -> 32, torch on a GPU"
     if importlib.util.find_spec("torch") is None:
         return Row(name, "not measured: no torch", "", None, ">= 30 x", None)

@@ -31,7 +31,7 @@ def run() -> list[Row]:
 
 
 def _loading() -> Row:
-    """A fresh interpreter from the import to the first answer about the graph, less its own start."""
+    """A fresh interpreter from the import to the first query of the graph, minus the interpreter's start."""
     work = "from wordnet_splits.wordnet.taxonomy import Taxonomy; Taxonomy.embedded().ancestors('n02084071')"
     seconds = min(
         float(subprocess.run([sys.executable, "-c", _timed(work)], capture_output=True, check=True).stdout)
@@ -70,7 +70,7 @@ def _against_nltk() -> list[Row]:
 
 
 def _seconds_per_pair(classes: Sequence[str]) -> dict[str, float]:
-    """NLTK's time for a pair, everything it caches cached, and equal to ours."""
+    """NLTK's time for a pair with warm caches; its values must equal ours."""
     numbers = np.arange(NLTK_PAIRS)
     rows, columns = numbers * 7919 % len(classes), numbers * 104_729 // 3 % len(classes)
     with tempfile.TemporaryDirectory() as base:
@@ -89,14 +89,14 @@ def _seconds_per_pair(classes: Sequence[str]) -> dict[str, float]:
 
 
 def nltk_nouns(base: Path, classes: Sequence[str]) -> list[Any]:
-    """Return NLTK's synsets of wnids, all that they cache cached; ``base`` is an empty folder."""
+    """Return NLTK's synsets of wnids with warm caches; ``base`` is an empty folder."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
     export_wndb(base / "corpora" / "wordnet")
     nltk.data.path.insert(0, str(base))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # no multilingual data: none is wanted
+            warnings.simplefilter("ignore")  # no multilingual data is needed
             reader = WordNetCorpusReader(str(base / "corpora" / "wordnet"), None)
         nouns = [reader.synset_from_pos_and_offset("n", int(wnid[1:])) for wnid in classes]
         for noun in nouns:  # read every ancestor, and the depth of the taxonomy, before the clock starts

@@ -26,8 +26,8 @@ class Row(NamedTuple):
 
 
 REST = 0.02
-"""Seconds of rest before each measurement: idle threads of OpenMP and OpenBLAS go on taking a core for some
-milliseconds after the work before it."""
+"""Seconds of rest before each measurement: idle threads of OpenMP and OpenBLAS keep a core busy for some
+milliseconds after their last work."""
 CLEAR_RATIO = 5.0
 """Ratio above which one measurement suffices: noise cannot reverse it."""
 

@@ -166,7 +166,7 @@ def openimage_o(facts: Path) -> Table:
 
 
 def places_selection(facts: Path) -> dict[str, str]:
-    """Return image id -> class of Places365 of MOS's selection; train pictures have it in their names."""
+    """Return image id -> Places365 class of MOS's selection; names of training images contain the class."""
     classes = [line.split()[0] for line in body(facts / "places365/categories_places365.txt")]
     classes = [name.removeprefix(f"/{name[1]}/") for name in classes]
     by_folder = {name.replace("/", "_"): name for name in classes}

@@ -1,7 +1,7 @@
 """Regenerate inflect's answers for the words of the shipped catalogs.
 
 ``python -m tools.facts.inflections`` rewrites ``wordnet_splits/data/inflected.tsv`` with the inflect at hand.
-To be run when a catalog gets new names; a word that is not in the table is asked of inflect itself.
+Run it when a catalog gets new names; inflect itself answers for words that are not in the table.
 """
 
 from __future__ import annotations

@@ -117,13 +117,13 @@ def places365(facts: Path, data: Path, split: str) -> Inventory:
 
 
 def svhn(facts: Path, data: Path, split: str) -> Inventory:
-    """OpenOOD's files are named NUMBER_DIGIT, NUMBER being the place in test_32x32.mat counted from 1."""
+    """OpenOOD's files are named NUMBER_DIGIT; NUMBER is the position in test_32x32.mat, counted from 1."""
     listed = Published(facts / "openood/benchmark_imglist/cifar10/test_svhn.txt.gz")
     names = (Path(line.split()[0]).stem.split("_") for line in listed.lines())
     return Inventory(unique((f"test/{int(number) - 1}", digit) for number, digit in names), listed.origin)
 
 
-MNIST_FILES = {  # idx files, and the MD5 of what the published ones unpack to
+MNIST_FILES = {  # idx files, and the MD5 of each published file after unpacking
     "train": (
         ("train-images-idx3-ubyte", "6bbc9ace898e44ae57da46a324031adb"),
         ("train-labels-idx1-ubyte", "a25bea736e30d166cdddb491f175f624"),
@@ -136,7 +136,7 @@ MNIST_FILES = {  # idx files, and the MD5 of what the published ones unpack to
 
 
 def mnist(facts: Path, data: Path, split: str) -> Inventory:
-    """The place in the publisher's files, counted from 0; files of another order are refused."""
+    """The position in the publisher's files, counted from 0; files in another order are rejected."""
     files = MNIST_FILES[split]
     unpacked = [gzip.decompress((data / "mnist" / f"{name}.gz").read_bytes()) for name, _ in files]
     for (name, md5), content in zip(files, unpacked, strict=True):

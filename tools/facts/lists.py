@@ -17,8 +17,8 @@ from wordnet_splits.datasets.catalog.inventory import LIST_SCHEMA
 OPENSET = ("p1_val", "p1_test", "p2_train", "p2_val", "p2_test", "p3_val", "p3_test")
 
 # OpenOOD's path -> our image id, for the sets that keep the publisher's names or numbers. Its CIFAR and
-# TIN-597 files are numbered in an order of its own that nothing published maps to the publisher's names: they
-# are sources of their own, under OpenOOD's names.
+# TIN-597 files are numbered in an unpublished order that cannot be mapped to the publisher's names: they are
+# separate sources, under OpenOOD's names.
 OPENOOD_PATHS: Mapping[str, tuple[str, str]] = {  # source -> pattern, the splits of its inventory
     "imagenet1k": (r"imagenet_1k/val/(?P<id>ILSVRC2012_val_\d{8})\.JPEG", "val"),
     "tiny-imagenet": (r"tin/val/images/(?P<id>val_\d+)\.JPEG", "val"),
@@ -31,8 +31,8 @@ OPENOOD_PATHS: Mapping[str, tuple[str, str]] = {  # source -> pattern, the split
     "openood-cifar100": (r"cifar100/(?P<own>.+)", "test"),
     "openood-tin597": (r"tin597/(?P<own>.+)", "test"),
 }
-# Sets whose inventory is too large to ship or not known: the class is the folder's, or that of the same image
-# in another source's inventory.
+# Sets whose inventory is too large to ship or unknown: the folder gives the class, or another source's
+# inventory gives it for the same image.
 OPENOOD_BY_NAME: Mapping[str, tuple[str, str]] = {
     "imagenet-c": (r"imagenet_c/(?P<id>[a-z_]+/[1-5]/(?P<of>ILSVRC2012_val_\d{8}))\.JPEG", "imagenet1k"),
     "ssb-hard": (r"ssb_hard/(?P<of>n\d{8})/(?P<id>(?P=of)_\d+)\.JPEG", ""),
@@ -75,8 +75,8 @@ OPENOOD = {
     ),
     "imagenet200": ("val_imagenet200", "test_imagenet200", "test_imagenet200_c", "test_textures"),
 }
-# NINCO's subsamples that its authors looked at -> source, and how a file names the image; a file is called by
-# its dataset and a number, then as in that dataset.
+# NINCO's subsamples that its authors inspected -> source, and the pattern of a file name: the image's dataset
+# and a number, then the file's name in that dataset.
 NINCO_SUBSAMPLES: Mapping[str, tuple[str, str]] = {
     "SSB_hard": ("ssb-hard", r"(?P<id>(?P<of>n\d{8})_\d+)"),
     "iNaturalist_OOD_Plants": ("inaturalist", r"(?P<id>[0-9a-f]{32})"),
@@ -134,7 +134,7 @@ def openood_rows(published: Published, classes: Mapping[str, Mapping[str, str]])
 
 
 def publishers_place(source: str, parts: Mapping[str, str]) -> str:
-    """Return the place in the publisher's file, from 0, that OpenOOD counts from 0 (MNIST) or 1 (SVHN)."""
+    """Return the position in the publisher's file, from 0; OpenOOD counts from 0 (MNIST) or 1 (SVHN)."""
     return f"{parts.get('split', 'test')}/{int(parts['number']) - (source == 'svhn')}"
 
 

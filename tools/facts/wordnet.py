@@ -61,7 +61,7 @@ def shipped_files(directory: Path) -> dict[str, bytes]:
             raise TaxonomyError(f"has SHA-256 {digest}, not {expected}", where=str(directory / name))
     archive = io.BytesIO()
     arrays: dict[str, Any] = dict(pack(wndb.read(texts, str(directory))))
-    np.savez(archive, **arrays)  # numpy 1 would take allow_pickle for one of them
+    np.savez(archive, **arrays)  # numpy 1 would read allow_pickle as an array's name
     packed = {ARRAYS: archive.getvalue()}
     for name, text in texts.items():
         packed[f"{name}.xz"] = lzma.compress(text, preset=9 | lzma.PRESET_EXTREME)

@@ -75,7 +75,7 @@ def detectors(figures: Figures, *, tiny: bool) -> dict[str, float]:
 
         try:
             seconds = fastest(work, 1)
-        except SplitsError as error:  # scikit-learn absent, say: named, and no reason to lose the others
+        except SplitsError as error:  # e.g. scikit-learn is missing: time the remaining detectors
             figures.add(f"detector {name}", f"not measured: {error}")
             continue
         seconds_of[name] = seconds

@@ -24,7 +24,7 @@ class _Counting:
 
 
 def main() -> int:
-    """Run them; 1 where one failed or was skipped, or none ran."""
+    """Run the tests; return 1 if a test failed or was skipped, or if none ran."""
     options = step_arguments("CUDA tests").parse_args()
     kind = options.device.partition(":")[0]
     expression = f"{kind} and ({TINY})" if options.tiny else kind

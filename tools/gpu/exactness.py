@@ -47,7 +47,7 @@ def differing_in_spec(
 
 
 def main() -> int:
-    """Compare; 1 where a byte differs."""
+    """Compare; return 1 if a byte differs."""
     options = step_arguments("the torch resizer against NumPy").parse_args()
     ends, figures, wrong = time.monotonic() + 0.7 * options.seconds, Figures(options.figures), 0
     number = 2 if options.tiny else PICTURES

@@ -118,7 +118,7 @@ def _run(
     )
     try:
         values = read_json(figures) if figures.exists() else {}
-    except DataError as error:  # of a step that was stopped while it wrote
+    except DataError as error:  # left by a step that was stopped during a write
         values, detail = {}, f"{detail}; {error}"
     figures.unlink(missing_ok=True)
     say(f"{step.name}: {status} in {clock() - began:.0f} s" + (f": {detail}" if detail else ""))

@@ -25,11 +25,11 @@ NETWORKS = {"resnet20": 0.4, "resnet18": 0.35}
 """Network -> its share of the step's time; evaluation gets the remainder."""
 SEEDS, FEWEST_EPOCHS = 3, 5
 SLOWER = 1.15
-"""How much longer an epoch takes than its trial: validation, and the state written after each."""
+"""Ratio of an epoch's time to its trial's: each epoch also validates and writes its state."""
 
 
 def planned(seconds: float, per_epoch: float, epochs: int) -> tuple[int, int]:
-    """Return the epochs and seeds that fit: all seeds with as many epochs as fit, fewer where too few; or 0.
+    """Return the epochs and seeds that fit: the most epochs with all seeds, fewer seeds if too few; or 0.
 
     >>> planned(100, 0.5, 200), planned(10, 1.0, 200), planned(3, 1.0, 200)
     ((57, 3), (8, 1), (0, 0))
@@ -66,7 +66,7 @@ def plan(recipe: TrainingRecipe, options: argparse.Namespace) -> dict[str, list[
 
 
 def main() -> int:
-    """Train and evaluate; 1 where nothing fits."""
+    """Train and evaluate; return 1 if nothing fits."""
     parser = step_arguments("table 6")
     parser.add_argument("--benchmark", required=True)
     parser.add_argument("--packed", action="append", help="of packed images")

@@ -33,7 +33,7 @@ class PlainSoftmax(Softmax):
 
 
 def training(figures: Figures, device: str, *, tiny: bool) -> None:
-    """Time an epoch each way, after one that sets up."""
+    """Time an epoch each way, after an epoch of warm-up."""
     recipe, machine = load_recipe("kim-cifar"), choose_machine(device, "float32")
     (run,) = plan_runs(recipe)
     steps = 1 if tiny else STEPS

@@ -51,11 +51,11 @@ PAIRS = (
 MEASURED = (("aurc", "id", 1000, 1), ("auroc", "cifar-60", 100, 3))
 """(metric, place, times, its column in `TABLE_6` after the title)."""
 Better = dict[tuple[str, str], list[str]]
-"""(a, b) -> by metric how much better a is than b, with its interval, as printed."""
+"""(a, b) -> improvement of a over b by metric, with its interval, as printed."""
 
 
 def differences(results: Path) -> Iterator[tuple[str, ...]]:
-    """Yield how much better one method is than the next of the paper's order, in the paper and in ours."""
+    """Yield the improvement of each method over the next in the paper's order, in the paper and in ours."""
     plain, dropout = (better(Results.read(results / folder)) for folder in FOLDERS)
     for a, b in PAIRS:
         published = [
@@ -101,7 +101,7 @@ def better(results: Results) -> Better:
 
 
 def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
-    """Yield of each method a row of the paper and one of ours; then the differences of neighbours."""
+    """Yield the paper's row and our row of each method, then the differences between neighbours."""
     plain, dropout = (values(results / folder) for folder in FOLDERS)
     rows: list[tuple[str, ...]] = []
     for name, (title, *published) in TABLE_6.items():

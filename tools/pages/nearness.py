@@ -23,7 +23,7 @@ NAMES = {
     "wup_perl": "Wu-Palmer (wup_perl)",
     "wup": "Wu-Palmer (NLTK's wup)",
 }
-"""As the page calls a measure, where not by its own name."""
+"""Measure -> its name on the page, if different."""
 SHOWN = ("msp", "knn")
 """Detectors whose AUROC on the rungs is shown with its interval."""
 

@@ -102,7 +102,7 @@ def most_robust(folder: Path, group: str, metric: str) -> str:
 
 
 def agreement(results: Path) -> Iterator[Row]:
-    """How many cells of table 6 agree with the paper, and how many between conventions."""
+    """Numbers of cells of table 6 that agree with the paper, and that agree between conventions."""
     rows = list(table_6(results))
     of = {"the paper": [row[2] for row in rows]}
     of |= {name: [row[3 + n] for row in rows] for n, name in enumerate(FPR95)}

@@ -115,7 +115,7 @@ def answered(source: str, *, superclasses: bool = False, supplemented: bool = Tr
 
 
 def household(*, supplemented: bool = True) -> Answered:
-    """Return a hundred things in a home, listed before the rules for asking were written, and answers."""
+    """Return names and answers of a hundred household things, listed before the rules for asking existed."""
     taxonomy = Taxonomy.embedded()
     rows = read_rows(Path(__file__).with_name("household.tsv"))
     names, none = tuple(name for name, _ in rows), [""] * len(rows)
@@ -136,7 +136,7 @@ def with_answers(
 
 
 def fit(sets: Sequence[Answered]) -> Model:
-    """Return the model that fits some datasets; its confidence is fitted where each was held out."""
+    """Return the model fitted on some datasets; its confidence is fitted on each dataset held out."""
     unseen = []
     for each in sets:
         rest = others(each, sets)
@@ -152,7 +152,7 @@ def others(each: Answered, sets: Sequence[Answered]) -> list[Answered]:
 
 
 def weighted(sets: Sequence[Answered]) -> Model:
-    """Return the model that fits some datasets, yet without confidence and threshold."""
+    """Return the model fitted on some datasets, without confidence and threshold."""
     names = (*UNARY, *JOINT)
     prior = np.array([PRIOR.get(name, 0.0) for name in names])
     strength = STRENGTH * np.array([FIRM.get(name, 1.0) for name in names])
@@ -187,7 +187,7 @@ def _weights(sets: Sequence[Answered], tables: Sequence[Floats], prior: Floats, 
 
 
 def outcomes(model: Model, each: Answered) -> tuple[Floats, Floats, Floats]:
-    """Return per name: the rank of the first right candidate (inf where none is), and both shares.
+    """Return per name: the rank of the first right candidate (inf if no candidate is right), and both shares.
 
     A name whose answer is *no synset* is right at rank 0 if no candidate is proposed.
     """
@@ -207,7 +207,7 @@ def outcomes(model: Model, each: Answered) -> tuple[Floats, Floats, Floats]:
 
 
 def _calibrated(model: Model, unseen: Sequence[tuple[Answered, Model]]) -> Model:
-    """Return a model with the confidence that datasets, each read by a model that has not seen it, teach."""
+    """Return a model with confidence fitted on datasets, each read by a model that has not seen it."""
     tables, right, scales, unasked = [], [], [], []
     for each, reader in unseen:
         ranks, alone, together = outcomes(reader, each)

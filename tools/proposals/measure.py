@@ -1,4 +1,4 @@
-"""How good the proposals are, every dataset held out from the fit."""
+"""Accuracy and calibration of the proposals, with every dataset held out from the fit."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def reliability(
 
 
 def score_table(scores: Sequence[Score], *, held_out: bool = True) -> list[str]:
-    """Return the lines of a table of scores, in percent; with their mean where each was held out."""
+    """Return the lines of a table of scores, in percent; with their mean if each was held out."""
     title = "dataset, held out" if held_out else "dataset in no fit"
     lines = [
         f"| {title} | names | top-1 | top-5 | among the candidates | asked | right of the rest |",

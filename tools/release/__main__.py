@@ -27,7 +27,7 @@ LOADS = (
 
 
 def main() -> int:
-    """Build, install and run; 1 where something is too large or does not run."""
+    """Build, install and run; return 1 if a package is too large or does not run."""
     parser = argparse.ArgumentParser(prog="python -m tools.release")
     parser.add_argument("--out", type=Path, default=Path("build/dist"), help="folder of wheel and sdist")
     out = parser.parse_args().out.resolve()

@@ -237,7 +237,7 @@ def _complete_parts(folder: Path) -> list[tuple[Path, PartRecord]]:
     if not parts:
         raise StoreError("there are no parts", where=str(folder), hint="unknown-eval run ... --shard 1/8")
     count = next(iter(parts.values()))[1].count
-    if missing := count - len(parts):  # of as many as the file says
+    if missing := count - len(parts):  # each part's file records the number of parts
         absent = (f"{index}/{count}" for index in range(1, count + 1) if index not in parts)
         names = ", ".join(islice(absent, SHOWN)) + (", ..." if missing > SHOWN else "")
         raise StoreError(f"{missing} of {count} shards are missing: {names}", where=str(folder), hint=hint)

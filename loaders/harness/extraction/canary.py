@@ -98,7 +98,7 @@ def note_batch_statistics(model: Model, stored: StoredList) -> None:
     inputs, logits, rows = stored.canary()
     positions, arrays = stored.stored_rows(FORWARD, rows)
     depends_on_batch(model, logits[positions], arrays["logits"])
-    if stored.n == len(rows):  # that may have been a batch of the same images
+    if stored.n == len(rows):  # the stored batch may have had exactly these images
         few = logits_in_other_batch(model, torch.from_numpy(inputs).to(model.device, model.dtype))
         if few is not None:
             depends_on_batch(model, array_of(few), logits[: len(few)])

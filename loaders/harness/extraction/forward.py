@@ -170,7 +170,7 @@ class Extraction:
 
     def __post_init__(self) -> None:
         self.shards = self.shares[0].stored.shards
-        self._current = self.shares[0]  # the model that computes, for errors
+        self._current = self.shares[0]  # the computing model, named in errors
 
     def run(self) -> None:
         """Compute and write the missing shards of this rank."""
@@ -196,7 +196,7 @@ class Extraction:
                         own_shards = own_shards[1:]
                 except (SplitsError, OSError):
                     raise
-                except USER_CODE_ERRORS as error:  # of the model or a probe, which may be a user's
+                except USER_CODE_ERRORS as error:  # the model or a probe may be a user's code
                     if WORKER in str(error):
                         raise DataError(
                             f"a process that reads images ended: {describe_error(error)}",
@@ -346,7 +346,7 @@ def settings(device: Any, dtype: Any, batch_size: int) -> dict[str, Any]:
         kind = torch.cuda.get_device_name(device)
         libraries["cuda"] = str(torch.version.cuda)
         libraries["cudnn"] = str(torch.backends.cudnn.version())
-        threads = 0  # the kernels do not depend on the host's
+        threads = 0  # GPU kernels do not depend on the host's threads
     else:
         kind = f"{device.type} {platform.machine()}"
         threads = torch.get_num_threads()

@@ -138,9 +138,9 @@ def deterministic_kernels(*, full_float32: bool = False) -> Iterator[None]:
 
 
 def _set_deterministic(enabled: bool, *, warn_only: bool) -> None:
-    if "torch._dynamo" in sys.modules:  # networks may be compiled, and this sets their compiler, too
+    if "torch._dynamo" in sys.modules:  # networks may be compiled; this also configures the compiler
         torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
-    else:  # without the import of the compiler, which takes two seconds and 170 MB
+    else:  # avoids importing the compiler (two seconds and 170 MB)
         torch.set_deterministic_debug_mode((1 if warn_only else 2) if enabled else 0)
 
 

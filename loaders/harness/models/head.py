@@ -54,7 +54,7 @@ def as_tensors(output: Any, where: str) -> Any:
     array = to_numpy(output, where=where)
     if array.dtype.kind in "OSUmM":
         raise DataError(f"outputs must be numbers, got {array.dtype}", where=where)
-    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:  # bfloat16 of other libraries among them
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:  # e.g. other libraries' bfloat16
         array = array.astype(np.float32)
     return torch.from_numpy(np.array(array))  # a copy: arrays of other libraries are read-only
 
@@ -213,7 +213,7 @@ def find_head(module: nn.Module, x: Tensor, where: str) -> FoundHead:
         capture_outputs(module, linear) as outputs,
     ):
         result = module(x)
-    order = list(outputs)  # by their last call
+    order = list(outputs)  # ordered by the last call
 
     def head_of(logits: Any) -> str | None:
         return next((key for key in reversed(order) if _same(outputs[key], logits)), None)
@@ -261,7 +261,7 @@ def named_head(module: nn.Module, x: Tensor, where: str, name: str) -> FoundHead
     if _is_pair(result):
         output = outputs.get(name)
         given = [_same(output, part) for part in result]
-        wide = [_width(output) == _width(part) for part in result]  # one that a step follows, such as a mean
+        wide = [_width(output) == _width(part) for part in result]  # a step follows it, e.g. a mean
         position = 0 if given[0] or (not given[1] and wide == [True, False]) else 1
         if not any(given):
             refuse_equal_outputs(result, where)

@@ -230,7 +230,7 @@ def open_models(
             model.name = f"{model.name} {file}"
         for earlier in [run for model_runs in models.values() for run in model_runs]:
             if model.name == earlier.name and model.key != earlier.key:
-                model.name = spec  # files of one name in two folders
+                model.name = spec  # two folders hold files of the same name
             if model.name == earlier.name:
                 raise DataError(f"the model {model.name} is given twice", where="--model")
         models.setdefault(model.series or model.name, []).append(model)

@@ -296,7 +296,7 @@ class Model:
                 with torch.enable_grad():
                     logits = self.forward(x.detach().clone().requires_grad_(True))[1]
                 self._has_gradients = logits.requires_grad
-            except USER_CODE_ERRORS:  # such as NumPy's refusal of a tensor that has gradients
+            except USER_CODE_ERRORS:  # e.g. NumPy rejects a tensor with gradients
                 self._has_gradients = False
         return self._has_gradients
 

@@ -27,7 +27,7 @@ class Outcome(IntEnum):
     """Exit codes; errors of the program are raised again, and reported, in the main process."""
 
     ENDED = 0
-    TIMED_OUT = 1  # of faulthandler
+    TIMED_OUT = 1  # faulthandler's exit status
     NO_LIBRARY = 3
 
 
@@ -96,7 +96,7 @@ def main(arguments: list[str]) -> Outcome:
     except Exception:
         return Outcome.NO_LIBRARY
     with open(os.devnull, "w") as nowhere:
-        # a thread of C: it ends the process while code that holds Python's lock computes
+        # a C thread ends the process even while running code holds Python's lock
         faulthandler.dump_traceback_later(float(seconds), exit=True, file=nowhere)
         try:
             _compute(kind, file, dtype, name, images)

@@ -162,7 +162,7 @@ def check_state(content: Any, path: Path, *, hint: str) -> State:
     if not state or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in state.items()):
         raise DataError("not a state dict", where=str(path), hint=hint)
     for name, value in state.items():
-        # a view with strides of 0 claims any shape over one number, and networks are built to fit
+        # a view with strides of 0 can claim any shape over one number, and networks are built to that shape
         strided = value.layout == torch.strided and not value.is_meta  # a meta tensor has no values
         if not strided or value.untyped_storage().nbytes() < value.nbytes:
             raise DataError(f"tensor {printable(name)!r} is not whole", where=str(path), hint=hint)
@@ -207,7 +207,7 @@ def archive_kind(file: BinaryIO) -> str:
         ValueError,
         OSError,
         NotImplementedError,
-    ):  # the last: a compression unknown here
+    ):  # NotImplementedError: unsupported compression
         return ""
     finally:
         file.seek(0)
@@ -260,7 +260,7 @@ def named_as(state: State, expected: Collection[str]) -> State:
     kept = [name for name in state if name in expected or name.rpartition(".")[2] != AVERAGES]
     own, wanted = ({_unwrapped(name): name for name in names} for names in (kept, expected))
     if len(own) < len(kept) or len(wanted) < len(expected):
-        return state  # two names differ in wrappers alone
+        return state  # two names differ only in wrappers
     outer, inner = _common_parts(own), _common_parts(wanted)
     renamed = {wanted.get((*inner, *parts[len(outer) :]), name): state[name] for parts, name in own.items()}
     counters = [name for name in expected if name.rpartition(".")[2] == BATCHES]

@@ -88,7 +88,7 @@ def compute_within(
     DeadlineError : it did not end within the deadline.
     """
     result: Future[T] = Future()
-    gradients = torch.is_grad_enabled()  # a setting of the thread
+    gradients = torch.is_grad_enabled()  # the setting is per thread
 
     def run() -> None:
         try:

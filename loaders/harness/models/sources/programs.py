@@ -49,7 +49,7 @@ class BatchLimits:
         ranges = getattr(program, "range_constraints", {}).get(shape[0].node.expr)
         if ranges is None:
             return cls(1, MANY)
-        least, most = (  # sympy's infinities are no integers
+        least, most = (  # sympy's infinities are not integers
             min(int(end), MANY) if getattr(end, "is_Integer", isinstance(end, int)) else default
             for end, default in ((ranges.lower, 1), (ranges.upper, MANY))
         )

@@ -63,7 +63,7 @@ def timm_model(name: str, request: ModelRequest) -> LoadedModel:
     except (OSError, ValueError) as error:
         raise download_error("the weights", error, where) from None
     facts = {} if weights is not None and weights != RANDOM else timm_facts(module)
-    if weights is not None:  # random ones have no classes
+    if weights is not None:  # random weights have no classes
         facts.pop("classes", None)
     return LoadedModel(where, module, repr(module), **facts)
 
@@ -87,7 +87,7 @@ def timm_facts(module: Any) -> dict[str, Any]:
     if len(names) != module.num_classes or not isinstance(names, list | tuple):
         names = timm.data.ImageNetInfo(subset).label_names() if subset else ()
     classes = {"classes": tuple(map(str, names)) or None}
-    if stated.get("mean") is None or stated.get("std") is None:  # timm would take ImageNet's
+    if stated.get("mean") is None or stated.get("std") is None:  # timm would default to ImageNet's
         return classes
     with user_errors("its preprocessing cannot be made", where="pretrained_cfg"):
         config = timm.data.resolve_model_data_config(module)
@@ -163,7 +163,7 @@ def _with_input_transform(loaded: LoadedModel, request: ModelRequest) -> LoadedM
     if not hasattr(module, "transform_input"):
         return loaded
     module.transform_input = bool(request.options.get("transform_input", True))
-    if not module.transform_input:  # no part of the module's text
+    if not module.transform_input:  # the module's repr omits it
         return replace(loaded, architecture=f"{loaded.architecture}\ntransform_input=False")
     return loaded if "transform_input" in request.options else replace(loaded, notes=(TRANSFORM_INPUT,))
 

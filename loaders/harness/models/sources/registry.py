@@ -99,5 +99,5 @@ def register_model_source(prefix: str, *suffixes: str) -> Callable[[ModelSource]
 
 def file_sources() -> Mapping[str, str]:
     """Return the suffix of a file -> prefix of the source that loads it, for all sources."""
-    SOURCES.names()  # imports them
+    SOURCES.names()  # imports the source modules
     return _suffixes
