@@ -2,52 +2,54 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from ast import literal_eval
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import typer
 
-from wordnet_splits.base.terminal.options import make_program
+from wordnet_splits.base.terminal.overview import make_overview
 from wordnet_splits.base.terminal.runner import run, start
 
 __all__ = ["app", "main", "run"]
 
-CORE = ("benchmarks", "explaining", "packing", "wordnet", "sources", "catalogs", "hub")
-"""Modules of the commands of the core, in the order of the overview; an extension has one called commands."""
+CORE: Final = ("benchmarks", "explaining", "packing", "wordnet", "sources", "catalogs", "hub")
+"""Modules of the commands of the core."""
+
+HEADINGS: Final = {
+    "Use": ("list", "explain", "distance", "cite", "pack"),
+    "Make": ("new", "benchmark", "build", "freeze", "verify", "diff"),
+    "Question": (
+        "audit",
+        "audit-negatives",
+        "mine-negatives",
+        "thresholds",
+        "robust",
+        "leaks",
+        "duplicates",
+        "sets",
+        "fidelity",
+    ),
+    "Publish": ("hub", "export", "import", "site"),
+    "Data": ("sources", "inventory", "catalog", "wordnet"),
+}
+"""Headings of the overview."""
 
 app: typer.Typer
 """The program with all commands, made when it is first used."""
 
 
 def make_app(command: str | None = None) -> typer.Typer:
-    """Return the program with the commands of the core and of every extension that is there.
-
-    Parameters
-    ----------
-    command : a command or family, to add the commands of its modules alone; an unknown one adds all.
-    """
-    program = make_program(
+    """Return the program with all commands, or with those of the modules that add one command."""
+    return make_overview(
         "wordnet-splits",
         "Benchmarks for what a vision model does not know: build, check, explain and compare splits.",
         ["wordnet-splits build digits", "wordnet-splits explain unknown-imagenet axolotl"],
+        headings=HEADINGS,
+        core=[Path(__file__).with_name(f"{name}.py") for name in CORE],
+        package="wordnet_splits",
+        command=command,
     )
-    here = Path(__file__).parent
-    files = [here / f"{name}.py" for name in CORE] + sorted(here.parent.glob("*/commands.py"))
-    for file in [file for file in files if command in _commands_of(file)] or files:
-        import_module(f"wordnet_splits.{file.parent.name}.{file.stem}").add_commands(program)
-    return program
-
-
-def _commands_of(file: Path) -> tuple[str, ...]:
-    """Return the ``COMMANDS`` of a module, without importing it and all that it needs."""
-    declared = re.search(
-        r"^COMMANDS = (\(.*?\))$", file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
-    return tuple(literal_eval(declared[1])) if declared else ()
 
 
 def __getattr__(name: str) -> Any:

@@ -10,13 +10,22 @@ from typing import Annotated, Any
 import typer
 
 from wordnet_splits.base.errors import unknown
-from wordnet_splits.base.terminal.options import Json
+from wordnet_splits.base.terminal.options import Json, add_command
 from wordnet_splits.base.terminal.output import DONE, print_result, print_table, to_stdout
 
 from ..detectors import DETECTORS, DetectorSpec, Preset, get_preset, list_detectors, preset_names
 from ..detectors.parsing import presets_of
 from ..detectors.pytorch_ood import PACKAGE, pytorch_ood_specs
 from ..detectors.registry import SPLITS
+
+COMMANDS = ("detectors",)
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    add_command(
+        app, "detectors", show_detectors, ["unknown-eval detectors", "unknown-eval detectors 'm*' --json"]
+    )
 
 
 def show_detectors(

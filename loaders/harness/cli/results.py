@@ -12,7 +12,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import check_table_file
 from wordnet_splits.base.progress import OnStderr
 from wordnet_splits.base.tabular import terminal_width
-from wordnet_splits.base.terminal.options import Json
+from wordnet_splits.base.terminal.options import Json, add_command, make_family
 from wordnet_splits.base.terminal.output import (
     DONE,
     LEFT_OUT,
@@ -24,19 +24,39 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
-from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.benchmark.manifest.places import shipped_data
-from wordnet_splits.hub.entries import ENTRY, read_entry
+from wordnet_splits.hub.entries import ENTRY
 from wordnet_splits.metrics.uncertainty import REPLICATES
 
 from ..results.exported_scores import export_scores as export
+from ..results.printing import Detectors, UserMetrics, import_metrics, metric_name, parse_share, split_labels
 from ..results.subsets import recompute as compute
-from .printing import Detectors, UserMetrics, import_metrics, metric_name, parse_share, split_labels
 
 if TYPE_CHECKING:
     from ..results.check import CheckedIntervals, CheckedResults
 
 MAX_DIFFERENCES = 20
+
+
+COMMANDS = ("check-results", "remeasure", "table", "recompute", "scores")
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    check = "unknown-eval check-results results"
+    add_command(app, "check-results", check_results_folder, [check, f"{check} --json"])
+    again = "unknown-eval remeasure results"
+    again_in_full = f"{again} --bootstrap 100 --out again --json"
+    add_command(app, "remeasure", remeasure_results, [again, again_in_full])
+    table = "unknown-eval table results"
+    latex = f"{table} --format latex --layout openood --out table.tex --json"
+    add_command(app, "table", print_result_tables, [table, latex])
+    export = "unknown-eval scores export results --out scores"
+    examples = [export, f"{export} --overwrite --json"]
+    scores = make_family(app, "scores", "The scores of many networks and detectors as one table.", examples)
+    add_command(scores, "export", export_scores, examples)
+    recompute = "unknown-eval recompute --scores scores --metric auroc"
+    of_one = f"{recompute} --detectors msp --out auroc.csv --json"
+    add_command(app, "recompute", recompute_metrics, [recompute, of_one])
 
 
 def check_results_folder(
@@ -158,75 +178,6 @@ def remeasure_results(
     print_result({"out": str(folder), "files": files, "rows": rows, "intervals": intervals}, json)
     to_stderr(f"{rows:,} rows, {intervals:,} with an interval, in {folder}")
     return DONE
-
-
-def submit_results(
-    results: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")],
-    by: Annotated[str, typer.Option(help="Who submits them: a name, or an account.")],
-    name: Annotated[str | None, typer.Option(help="Name of the entry; by default the folder's.")] = None,
-    url: Annotated[str, typer.Option(help="Address of a paper or of code.")] = "",
-    note: Annotated[str, typer.Option(help="One sentence, shown beside the entry.")] = "",
-    outliers: Annotated[
-        str, typer.Option(help="Outlier images that the networks were trained on; shown beside the entry.")
-    ] = "",
-    commands: Annotated[
-        Path | None,
-        typer.Option(help="A file of the commands that were run, a line each; by default the recorded ones."),
-    ] = None,
-    to: Annotated[
-        Path | None, typer.Option(help="Folder of entries; by default manifests/results of this checkout.")
-    ] = None,
-    hub: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ORG/NAME", help="The benchmark's dataset repository on the Hub; see --model-repo."
-        ),
-    ] = None,
-    model_repo: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the model's repository, for .eval_results of the Hub."),
-    ] = None,
-    json: Json = False,
-) -> int:
-    """Check results and write them as an entry of a leaderboard."""
-    from ..leaderboard.submit import submit
-
-    lines = [] if commands is None else [line for line in read_text(commands).splitlines() if line.strip()]
-    folder = submit(
-        results,
-        by=by,
-        name=name,
-        url=url,
-        note=note,
-        outliers=outliers,
-        commands=lines,
-        to=to,
-        hub=hub,
-        model_repo=model_repo,
-        progress=OnStderr(),
-    )
-    entry = read_entry(folder)
-    facts = entry.facts
-    summary = f"{entry.name}: {len(facts.detectors)} detectors on {facts.benchmark}, written to {folder}"
-    result = {"out": str(folder), **entry.model_dump(mode="json", by_alias=True)}
-    print_result(result, json, lambda: to_stdout(summary))
-    if facts.classes is None:
-        to_stderr(f"note: there is no {facts.benchmark} here, so its images were compared with nothing")
-    incomplete = [row.group for row in facts.sets if row.scored != row.expected]
-    if incomplete:
-        to_stderr(f"note: not every image was scored of {', '.join(incomplete)}")
-    to_stderr(f"next: {_next_step(facts.benchmark, folder)}")
-    return DONE
-
-
-def _next_step(benchmark: str, folder: Path) -> str:
-    """Return where an entry belongs: in this checkout, or beside a benchmark that is not shipped."""
-    if shipped_data(benchmark) is None:
-        return (
-            f"keep it as results/{folder.name} beside the folders of the benchmarks: "
-            "`wordnet-splits hub publish` sends it along, `unknown-eval check-results` recomputes it"
-        )
-    return "commit the folder and open a pull request; `make check-results` recomputes it"
 
 
 COLUMNS = ("benchmark", "model", "detector", "group", "role", "metric", "value", "n_id", "n_ood")

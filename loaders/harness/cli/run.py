@@ -19,6 +19,7 @@ from wordnet_splits.base.terminal.options import (
     Json,
     PackedOption,
     RootOptions,
+    add_command,
 )
 from wordnet_splits.base.terminal.output import DONE, LEFT_OUT, print_json, print_result, to_stderr, to_stdout
 from wordnet_splits.benchmark.manifest import Manifest
@@ -32,10 +33,8 @@ from ..evaluation.benchmark_arrays import image_ids
 from ..models.trial import DEADLINE
 from ..results.evaluated_sets import EvaluatedSets
 from ..results.metadata import MetricOptions, fingerprints_of, metric_options
-from ..results.results import Results, refuse_other_results
-from ..results.sentences import lines_below
-from ..results.tables import layout_of, tables
-from .printing import (
+from ..results.printing import (
+    STORE,
     Deadline,
     MeanOption,
     StdOption,
@@ -45,6 +44,9 @@ from .printing import (
     parse_share,
     print_tables,
 )
+from ..results.results import Results, refuse_other_results
+from ..results.sentences import lines_below
+from ..results.tables import layout_of, tables
 
 MAX_NAME_LENGTH = 100
 SHOWN = {"composition", "missing", "runs", "notes", "left_out", "metrics", "foreign"}
@@ -54,7 +56,21 @@ WITHOUT_ARRAYS = (
     *("root", "packed", "store", "shard", "batch_size", "workers", "device", "trust_model"),
 )
 """Options of the command that change nothing where arrays are evaluated."""
-OUT, STORE = Path("build/results"), Path("build/activations")
+OUT = Path("build/results")
+
+
+COMMANDS = ("run", "merge-shards", "ids")
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    run = "unknown-eval run --benchmark digits --model trained:models/digits --out results"
+    with_options = f"{run} --detectors msp,knn[k=10] --bootstrap 100 --json"
+    add_command(app, "run", run_evaluation, [f"{run} --shard 1/1", with_options])
+    merge = "unknown-eval merge-shards"
+    add_command(app, "merge-shards", merge_shards, [f"{merge} --keep", f"{merge} build/activations --json"])
+    ids = "unknown-eval ids digits uniform"
+    add_command(app, "ids", print_image_ids, [ids, f"{ids} --json"])
 
 
 def run_evaluation(

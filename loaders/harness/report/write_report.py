@@ -20,7 +20,11 @@ from ..results.sentences import lines_below
 from ..results.sweeps import params_text, sweep_details
 from ..results.table import Table
 from ..results.tables import tables
-from .commands import (
+from .mistakes import KINDS, Mistake, with_thumbnails, worst_mistakes
+from .page import DrawnPlot, Section, inline_svg, page
+from .plots import get_plot
+from .plots.selection import Selection
+from .repeating import (
     bibtex_of,
     commands,
     environment_table,
@@ -30,10 +34,6 @@ from .commands import (
     missing_lines,
     remarks,
 )
-from .mistakes import KINDS, Mistake, with_thumbnails, worst_mistakes
-from .page import DrawnPlot, Section, inline_svg, page
-from .plots import get_plot
-from .plots.selection import Selection
 
 MISTAKES = 12
 PLOTS = (

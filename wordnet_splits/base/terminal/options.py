@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from wordnet_splits.base.terminal.output import to_stdout
 
@@ -68,10 +69,13 @@ PackedOption = Annotated[
 EXAMPLES = "Examples:"
 
 
-def make_program(name: str, about: str, examples: Sequence[str]) -> typer.Typer:
+def make_program(
+    name: str, about: str, examples: Sequence[str], *, cls: type[TyperGroup] | None = None
+) -> typer.Typer:
     """Return an empty application with ``-h``, ``--help`` and ``--version``."""
     app = typer.Typer(
         name=name,
+        cls=cls,
         help=about,
         epilog=epilog(examples),
         no_args_is_help=True,

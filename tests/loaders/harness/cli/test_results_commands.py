@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from loaders.harness.cli.main import app
-from loaders.harness.cli.printing import split_labels
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.results.printing import split_labels
 from tests.loaders.harness.absent_torch import BLOCKED
 from tests.loaders.harness.evaluation.fake_runs import fake_run
 from tests.raising import mentions
@@ -86,7 +86,7 @@ def test_nearness_prints_tables_or_one_object(call: Any) -> None:
 
 
 def test_every_number_is_printed_on_a_narrow_terminal(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loaders.harness.cli.printing.terminal_width", lambda: 60)
+    monkeypatch.setattr("loaders.harness.results.printing.terminal_width", lambda: 60)
     _, out, _ = call("compare", "results", "--bootstrap", "5")
     assert max(map(len, out.splitlines())) <= 60  # titles and notes, too
     lines = out.partition("\n\n")[0].splitlines()

@@ -23,8 +23,8 @@ from torch.utils.data import DataLoader, Subset, TensorDataset  # noqa: E402
 from loaders import UnknownDetectionSet, evaluate, evaluate_arrays  # noqa: E402
 from loaders.harness import check_results, report  # noqa: E402
 from loaders.harness.cli.main import app  # noqa: E402
-from loaders.harness.report.commands import commands  # noqa: E402
 from loaders.harness.report.plots.selection import Selection  # noqa: E402
+from loaders.harness.report.repeating import commands  # noqa: E402
 from tests.raising import mentions, raises  # noqa: E402
 from wordnet_splits.base.terminal.runner import run  # noqa: E402
 

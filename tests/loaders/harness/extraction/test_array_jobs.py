@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loaders.harness.cli.printing import parse_share
 from loaders.harness.evaluation.model_evaluation import EvaluationOptions, evaluate_models, extract_share
 from loaders.harness.extraction import Store
 from loaders.harness.extraction.array_jobs import PartRecord, PlannedGroup, merge_parts
@@ -19,6 +18,7 @@ from loaders.harness.extraction.canary import ROWS
 from loaders.harness.extraction.stored_list import StoreError
 from loaders.harness.models import load_model
 from loaders.harness.models.loading import Models
+from loaders.harness.results.printing import parse_share
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.resolve import load_manifest

@@ -13,8 +13,8 @@ import pytest
 
 from loaders.harness import evaluate
 from loaders.harness.cli.main import app
-from loaders.harness.cli.train import parse_seeds
 from loaders.harness.training.checkpoints.files import load_checkpoint, load_state
+from loaders.harness.training.commands import parse_seeds
 from loaders.harness.training.data import load_training_data
 from tests.raising import mentions, raises
 from wordnet_splits.base.errors import SplitsError

@@ -13,7 +13,7 @@ from wordnet_splits.base.files import check_outputs
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.parquet import check_table_file
 from wordnet_splits.base.progress import OnStderr
-from wordnet_splits.base.terminal.options import Device, Json, PackedOption, RootOptions
+from wordnet_splits.base.terminal.options import Device, Json, PackedOption, RootOptions, add_command
 from wordnet_splits.base.terminal.output import (
     DONE,
     LEFT_OUT,
@@ -26,11 +26,11 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 from ..models.trial import DEADLINE
+from ..results.printing import Deadline, MeanOption, StdOption, TrustModel
 from ..results.results import Results
-from .printing import Deadline, MeanOption, StdOption, TrustModel
 
 if TYPE_CHECKING:
-    from ..deployment import ShippedDetector
+    from . import ShippedDetector
 
 FUTURE_IMAGES = 1000
 """ID images of the printed interval of false alarms."""
@@ -47,6 +47,18 @@ TransformOption = Annotated[
     str | None,
     typer.Option(help="Transform of the evaluation, if it had one of its own: MODULE:NAME, or resize-32."),
 ]
+
+
+COMMANDS = ("export-detector", "score")
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    export = "unknown-eval export-detector results --detector msp --false-alarms 0.05"
+    again = f"{export} --store build/activations --overwrite --json"
+    add_command(app, "export-detector", export_detector, [export, again])
+    score = "unknown-eval score detector pictures"
+    add_command(app, "score", score_images, [score, f"{score} --out scored.csv --json"])
 
 
 def export_detector(
@@ -91,8 +103,8 @@ def export_detector(
 ) -> int:
     """Export a detector of results: fitted, with a threshold for a rate of false alarms, for `score`."""
     need("torch", "torch", where="unknown-eval export-detector")
-    from ..deployment.detector_folder import refuse_folder
-    from ..deployment.export import export_detector as export
+    from .detector_folder import refuse_folder
+    from .export import export_detector as export
 
     refuse_folder(out, overwrite=overwrite)
     stored = Results.read(results)
@@ -172,8 +184,8 @@ def score_images(
 ) -> int:
     """Score images with an exported detector: confidence, p-value, and whether each is in-distribution."""
     need("torch", "torch", where="unknown-eval score")
-    from ..deployment.image_table import IMAGES, score_files
-    from ..deployment.shipped_detector import load_detector
+    from .image_table import IMAGES, score_files
+    from .shipped_detector import load_detector
 
     if out is not None:
         check_table_file(out)

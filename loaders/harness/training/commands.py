@@ -12,7 +12,14 @@ import typer
 
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.lazy import need
-from wordnet_splits.base.terminal.options import BenchmarkOption, Device, Json, PackedOption, RootOptions
+from wordnet_splits.base.terminal.options import (
+    BenchmarkOption,
+    Device,
+    Json,
+    PackedOption,
+    RootOptions,
+    add_command,
+)
 from wordnet_splits.base.terminal.output import (
     DONE,
     NEGATIVE,
@@ -26,18 +33,29 @@ from wordnet_splits.benchmark.manifest.loading import read_declarations
 from wordnet_splits.benchmark.resolve import find_manifest
 from wordnet_splits.datasets.sources.roots import parse_roots
 
-from .printing import TrustModel
+from ..results.printing import TrustModel
 
 if TYPE_CHECKING:
-    from ..training.audit import MethodAudit
-    from ..training.checkpoints.recipe import TrainingRecipe
-    from ..training.runs import TrainedRun
+    from .audit import MethodAudit
+    from .checkpoints.recipe import TrainingRecipe
+    from .runs import TrainedRun
 
 EXAMPLE = "unknown-eval train --benchmark digits --recipe digits-demo --epochs 1 --out models"
 MAX_SEEDS = 1000
 ALL_METHODS = "all"
 NEED_A_FOLDER = frozenset({"augmented-copies"})
 """Methods that cannot be audited without pictures of the user's."""
+
+
+COMMANDS = ("train", "recipes", "audit-method")
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    add_command(app, "train", train, [EXAMPLE, f"{EXAMPLE} --seeds 0-1 --device cpu"])
+    add_command(app, "recipes", show_recipes, ["unknown-eval recipes", "unknown-eval recipes --json"])
+    audits = ["unknown-eval audit-method logitnorm --json", "unknown-eval audit-method confbranch rotpred"]
+    add_command(app, "audit-method", audit_training_methods, audits)
 
 
 def train(
@@ -87,10 +105,10 @@ def train(
     torch = need("torch", "torch", where="unknown-eval train")
     from wordnet_splits.base.progress import OnStderr
 
-    from ..training import train as train_models
-    from ..training.callbacks import parse_log
-    from ..training.checkpoints import load_recipe
-    from ..training.methods import get_method
+    from . import train as train_models
+    from .callbacks import parse_log
+    from .checkpoints import load_recipe
+    from .methods import get_method
 
     loaded = load_recipe(recipe, trust_model=trust_model)
     if method is not None:
@@ -182,8 +200,8 @@ def parse_seeds(text: str) -> list[int]:
 
 def show_recipes(json: Json = False) -> int:
     """List the training recipes and the networks."""
-    from ..training.checkpoints.choices import NETWORKS
-    from ..training.checkpoints.recipe import load_recipe, recipe_names
+    from .checkpoints.choices import NETWORKS
+    from .checkpoints.recipe import load_recipe, recipe_names
 
     recipes = [load_recipe(name) for name in recipe_names()]
     networks = [{"name": name, "title": kind.title} for name, kind in NETWORKS.entries().items()]
@@ -203,8 +221,8 @@ def audit_training_methods(
 ) -> int:
     """Check what each part of a training method's loss trains; exit code 1 where a check fails."""
     need("torch", "torch", where="unknown-eval audit-method")
-    from ..training import audit_method
-    from ..training.methods import get_method, list_methods
+    from . import audit_method
+    from .methods import get_method, list_methods
 
     shipped = [name for name in list_methods() if name not in NEED_A_FOLDER]
     names = dict.fromkeys(n for name in methods for n in (shipped if name == ALL_METHODS else [name]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -14,8 +15,10 @@ from wordnet_splits.base.terminal.output import DONE, print_lines, print_result,
 from wordnet_splits.metrics.registry import import_metric
 
 from ..plugins import split_list
-from ..results.table import Table, TableReport, tables_as_text
+from .table import Table, TableReport, tables_as_text
 
+STORE: Final = Path("build/activations")
+"""Default folder of activations."""
 Detectors = Annotated[
     str | None, typer.Option(help="Detectors as the results call them, joined by commas; all by default.")
 ]

@@ -8,13 +8,22 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.base.parquet import check_table_file, write_table_file
-from wordnet_splits.base.terminal.options import Json
+from wordnet_splits.base.terminal.options import Json, add_command
 from wordnet_splits.base.terminal.output import DONE, print_result, to_stderr, to_stdout
 from wordnet_splits.hierarchy import RULES
 
-from ..hierarchy.named_answers import FALSE_ALARMS, name_unknowns
-from .printing import Detectors, print_report, split_labels
-from .run import STORE
+from ..results.printing import STORE, Detectors, print_report, split_labels
+from .named_answers import FALSE_ALARMS, name_unknowns
+
+COMMANDS = ("hierarchy",)
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    named = "unknown-eval hierarchy results --rules threshold"
+    add_command(
+        app, "hierarchy", print_hierarchy, [named, f"{named} --tree --bootstrap 20 --out named.csv --json"]
+    )
 
 
 def print_hierarchy(

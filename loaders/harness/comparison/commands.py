@@ -1,0 +1,111 @@
+"""Commands that compare results: compare, nearness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.terminal.options import Json, add_command
+
+from ..results.printing import Detectors, metric_name, print_report, split_labels
+from . import class_nearness, side_by_side
+from .class_nearness import nearness
+from .side_by_side import compare
+
+ResultFolders = Annotated[list[Path], typer.Argument(help="Folders that `run` wrote, on one benchmark.")]
+
+
+COMMANDS = ("compare", "nearness")
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    detectors = "--detectors 'msp,knn[k=10]' --json"
+    compared = "unknown-eval compare results"
+    add_command(
+        app, "compare", compare_results, [compared, f"{compared} --metric auroc --on near {detectors}"]
+    )
+    near = "unknown-eval nearness results"
+    add_command(app, "nearness", correlate_nearness, [near, f"{near} {detectors}"])
+
+
+def compare_results(
+    results: ResultFolders,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="Metric to rank by, a user's as MODULE:NAME; by default the primary metric of the paper."
+        ),
+    ] = None,
+    on: Annotated[
+        str | None, typer.Option(help="pooled, id, near, far (means over sets), or the name of a set.")
+    ] = None,
+    detectors: Detectors = None,
+    bootstrap: Annotated[
+        int, typer.Option(min=0, help="Replicates of the paired bootstrap over images; 0 for none.")
+    ] = side_by_side.REPLICATES,
+    seed_boot: Annotated[int, typer.Option("--seed-boot", help="Seed of the bootstrap.")] = 0,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="Detector, or 'MODEL DETECTOR', that improvement is measured from; by default the best MCP."
+        ),
+    ] = None,
+    robustness: Annotated[
+        str | None, typer.Option(help="Abdelzad's tables to rebuild over the models, as in 4,5,10; 2 to 10.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Compare results: ranks, significance, robustness, improvement over MCP, agreement of draws."""
+    comparison = compare(
+        results,
+        metric=None if metric is None else metric_name(metric),
+        on=on,
+        detectors=split_labels(detectors),
+        bootstrap=bootstrap,
+        seed=seed_boot,
+        baseline=baseline,
+        robustness=None if robustness is None else _table_numbers(robustness),
+    )
+    return print_report(comparison, json=json)
+
+
+def _table_numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise SplitsError(
+            f"{text!r} is not a list of tables", where="--robustness", hint="as in 4,5,10"
+        ) from None
+
+
+def correlate_nearness(
+    results: ResultFolders,
+    detectors: Detectors = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(help="An OOD set to take classes of, all near and far by default; repeatable."),
+    ] = None,
+    bootstrap: Annotated[
+        int, typer.Option(min=0, help="Replicates of the bootstrap over OOD classes; 0 for none.")
+    ] = class_nearness.REPLICATES,
+    seed_boot: Annotated[int, typer.Option("--seed-boot", help="Seed of the bootstrap.")] = 0,
+    benchmark: Annotated[
+        str | None, typer.Option(help="Benchmark or its folder, by default the name in the results.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Correlate how near OOD classes are with how hard they are to detect, by detector and measure."""
+    labels = split_labels(detectors)
+    outcome = nearness(
+        results,
+        detectors=labels,
+        groups=group,
+        bootstrap=bootstrap,
+        seed=seed_boot,
+        benchmark=benchmark,
+    )
+    return print_report(outcome, json=json)

@@ -1,0 +1,101 @@
+"""The command that writes an entry of a leaderboard: submit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordnet_splits.base.progress import OnStderr
+from wordnet_splits.base.terminal.options import Json, add_command
+from wordnet_splits.base.terminal.output import (
+    DONE,
+    print_result,
+    to_stderr,
+    to_stdout,
+)
+from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.benchmark.manifest.places import shipped_data
+from wordnet_splits.hub.entries import read_entry
+
+if TYPE_CHECKING:
+    pass
+
+
+COMMANDS = ("submit",)
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    submit = "unknown-eval submit results --by me --name digits-linear --to entries"
+    add_command(app, "submit", submit_results, [submit, f"{submit} --note 'One layer.' --json"])
+
+
+def submit_results(
+    results: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")],
+    by: Annotated[str, typer.Option(help="Who submits them: a name, or an account.")],
+    name: Annotated[str | None, typer.Option(help="Name of the entry; by default the folder's.")] = None,
+    url: Annotated[str, typer.Option(help="Address of a paper or of code.")] = "",
+    note: Annotated[str, typer.Option(help="One sentence, shown beside the entry.")] = "",
+    outliers: Annotated[
+        str, typer.Option(help="Outlier images that the networks were trained on; shown beside the entry.")
+    ] = "",
+    commands: Annotated[
+        Path | None,
+        typer.Option(help="A file of the commands that were run, a line each; by default the recorded ones."),
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option(help="Folder of entries; by default manifests/results of this checkout.")
+    ] = None,
+    hub: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ORG/NAME", help="The benchmark's dataset repository on the Hub; see --model-repo."
+        ),
+    ] = None,
+    model_repo: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the model's repository, for .eval_results of the Hub."),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Check results and write them as an entry of a leaderboard."""
+    from .submit import submit
+
+    lines = [] if commands is None else [line for line in read_text(commands).splitlines() if line.strip()]
+    folder = submit(
+        results,
+        by=by,
+        name=name,
+        url=url,
+        note=note,
+        outliers=outliers,
+        commands=lines,
+        to=to,
+        hub=hub,
+        model_repo=model_repo,
+        progress=OnStderr(),
+    )
+    entry = read_entry(folder)
+    facts = entry.facts
+    summary = f"{entry.name}: {len(facts.detectors)} detectors on {facts.benchmark}, written to {folder}"
+    result = {"out": str(folder), **entry.model_dump(mode="json", by_alias=True)}
+    print_result(result, json, lambda: to_stdout(summary))
+    if facts.classes is None:
+        to_stderr(f"note: there is no {facts.benchmark} here, so its images were compared with nothing")
+    incomplete = [row.group for row in facts.sets if row.scored != row.expected]
+    if incomplete:
+        to_stderr(f"note: not every image was scored of {', '.join(incomplete)}")
+    to_stderr(f"next: {_next_step(facts.benchmark, folder)}")
+    return DONE
+
+
+def _next_step(benchmark: str, folder: Path) -> str:
+    """Return where an entry belongs: in this checkout, or beside a benchmark that is not shipped."""
+    if shipped_data(benchmark) is None:
+        return (
+            f"keep it as results/{folder.name} beside the folders of the benchmarks: "
+            "`wordnet-splits hub publish` sends it along, `unknown-eval check-results` recomputes it"
+        )
+    return "commit the folder and open a pull request; `make check-results` recomputes it"
