@@ -175,7 +175,7 @@ def _safetensors(path: Path) -> dict[str, Array]:
         return dict(numpy_format.load_file(path))
     except MemoryError:
         raise
-    except Exception as error:  # a library's own kind, or a type that NumPy lacks
+    except Exception as error:  # a library's own error, or a type that NumPy lacks
         message = f"is not a safetensors file that NumPy can hold: {reason_of(error)}"
         raise DataError(message, where=str(path), hint="save float32, float16 or float64") from None
 

@@ -127,7 +127,7 @@ class BenchmarkArrays:
                 _set_name(part): [
                     digest_of(row.tobytes())
                     for row, image in zip(of.arrays[name], of.table["digest"].to_pylist(), strict=True)
-                    if images[image] < 2  # images of two sets, as CIFAR-100's, have rows of both
+                    if images[image] < 2  # an image of two sets (CIFAR-100) has rows in both
                 ]
                 for part, of in outputs.items()
                 if name in of.arrays

@@ -88,7 +88,7 @@ class CustomImages:
 
     def __post_init__(self) -> None:
         for set_name in require_sets(self.sets):
-            parse_set_name(set_name)  # before hours of reading
+            parse_set_name(set_name)  # a bad name fails before hours of reading
         self.sets = {set_name: as_set(data, set_name) for set_name, data in self.sets.items()}
         check_class_names({name: class_names(data) for name, data in self.sets.items()}, self.classes)
 
@@ -241,7 +241,7 @@ class CustomImages:
                 "a loader's images are transformed already", where=set_name, hint="give its dataset"
             )
         if is_dataset(data):
-            workers = self.workers if is_indexed(data) else 0  # each would give all of an iterable dataset
+            workers = self.workers if is_indexed(data) else 0  # each worker would read a whole iterable
             collate = partial(self._collate, set_name)
             data = DataLoader(data, batch_size=self.batch_size, num_workers=workers, collate_fn=collate)
         try:

@@ -180,7 +180,7 @@ def evaluate(
         return _evaluate_sets(model, sets, options, classes, std, loading)
     assert benchmark is not None
     manifest = load_manifest(benchmark)
-    EvaluatedSets.of(manifest, groups)  # refuses an unknown name before a model is loaded
+    EvaluatedSets.of(manifest, groups)  # rejects an unknown name before models load
     models = _opened_models(model, loading)
     networks = [_references(run) for runs in models.values() for run in runs]
     results = evaluate_models(models, manifest, options)
@@ -416,7 +416,7 @@ def _opened_models(model: Any, loading: Mapping[str, Any]) -> Models:
         for number, item in enumerate(items):
             named = f"{name} {number}" if len(items) > 1 else name
             options = dict(loading)
-            if several and loading.get("model_id") is not None:  # an id for each model without a name
+            if several and loading.get("model_id") is not None:  # each model needs its own id
                 options["model_id"] = None if has_name(item) else f"{loading['model_id']} {named}"
             runs += _runs(item, options)
         if len(items) > 1 and len({run.name for run in runs}) < len(runs):

@@ -76,7 +76,7 @@ def rescoring_notes(fitted: Fitted, data: Mapping[str, Data], scores: Mapping[st
         scored_again += len(rows)
         try:
             again = confidence(fitted, _taken(of_group, rows), on=group)
-        except UnusableError:  # it needs all rows
+        except UnusableError:  # the detector needs all rows
             again = np.full(len(rows), np.nan)
         tolerance = SPREAD_TOLERANCE * first.std() + SIZE_TOLERANCE * np.abs(first).max(initial=0)
         count = int(np.count_nonzero(~(np.abs(again - first[rows]) <= tolerance)))

@@ -302,7 +302,7 @@ class _Evaluation:
         """
         scores = {group: confidence(fitted, data, on=group) for group, (_, data) in inputs.items()}
         notes = tie_notes(scores, key[0])
-        if not fitted.configured.spec.built_in:  # those are tested for it
+        if not fitted.configured.spec.built_in:  # tests cover built-in detectors
             self.of_users.add(key)
             data_by_group = {group: data for group, (_, data) in inputs.items()}
             notes += rescoring_notes(fitted, data_by_group, scores)

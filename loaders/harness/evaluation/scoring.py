@@ -151,7 +151,7 @@ def _confidences(
     def score_chunk(job: tuple[int, int, Data]) -> list[Array]:
         start, size, chunk = job
         _require_finite(configured.needs, chunk, wheres[0], start=start)
-        # the ignored warnings lead to NaN or infinity, which are refused below
+        # the ignored warnings lead to NaN or infinity, which raise an error below
         with errors_of(wheres[0]), np.errstate(all="ignore"):
             arrays = [to_numpy(scores) for scores in score(chunk)]
         return [_checked(scores, size, where) for scores, where in zip(arrays, wheres, strict=True)]
@@ -257,7 +257,7 @@ def _checked(scores: Array, size: int, where: str) -> Array:
         raise UnusableError(f"gave shape {scores.shape} for {size} images instead of ({size},)", where=where)
     if scores.dtype.kind not in "fiub":
         raise UnusableError(f"gave values of type {scores.dtype} instead of numbers", where=where)
-    with np.errstate(over="ignore"):  # infinity is refused
+    with np.errstate(over="ignore"):  # infinity raises an error later
         return scores.astype(np.float64)
 
 

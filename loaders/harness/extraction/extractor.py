@@ -173,7 +173,7 @@ class Extractor:
                 self._whole = None
 
     def require(self, split: str, name: str, needs: frozenset[Need] = frozenset()) -> None:
-        """Check that arrays of a set's images can be had.
+        """Check that the needed arrays of a set are available.
 
         Raises
         ------
@@ -221,7 +221,7 @@ class Extractor:
     def single_images(
         self, images: Tensor, names: Sequence[ImageName], transform: Transform, needs: frozenset[Need]
     ) -> Arrays:
-        """Return the arrays that detectors get of transformed images (n, 3, h, w), which are in no set.
+        """Return the arrays for detectors, computed from transformed images (n, 3, h, w) outside any set.
 
         Raises
         ------

@@ -51,7 +51,7 @@ class GroupOutputs:
 
     @property
     def labels(self) -> Array:
-        """The benchmark's label (n,) of each image, -1 where it has none."""
+        """The benchmark's label (n,) of each image, -1 for images without label."""
         return np.asarray(self.table["label"].to_numpy())
 
     @property
@@ -114,7 +114,7 @@ class GivenOutputs:
 
 
 def run_title(model: str, network: str) -> str:
-    """Return the title of a network for messages, with the model that it is a run of."""
+    """Return the title of a network for messages, with its model's name."""
     return network if network.startswith(model) else f"{model} ({network})"
 
 

@@ -65,7 +65,7 @@ class Store:
     permanent: bool = True
 
     def model(self, model_key: str, transform_key: str) -> StoredModel:
-        """Return the activations of a model whose inputs are made by one transform."""
+        """Return the activations of a model under a transform."""
         return StoredModel(self, model_key, transform_key)
 
     def list_at(self, model_key: str, transform_key: str, key: str, *, n: int | None = None) -> StoredList:

@@ -102,7 +102,7 @@ LARGEST_SHARD = 64 * GiB
 
 
 class StoreError(DataError):
-    """Stored activations are damaged, or belong to something else."""
+    """Stored activations are damaged, or belong to a different model, transform or list."""
 
     kind = "store"
 
@@ -215,7 +215,7 @@ class StoredList:
         return np.array(inputs), np.array(logits), record.rows
 
     def missing(self, unit: str, among: Collection[int] | None = None) -> list[int]:
-        """Return the missing shards of ``unit``, ascending, all or those ``among`` some."""
+        """Return the missing shards of ``unit``, ascending; ``among`` restricts the shards."""
         shards = range(len(self.shards)) if among is None else sorted(among)
         return [s for s in shards if not (self.path(_record_file(unit, s))).is_file()]
 

@@ -1,4 +1,4 @@
-"""A user's model: where it comes from, its head, its classes."""
+"""A user's model: its source, its head and its classes."""
 
 from __future__ import annotations
 

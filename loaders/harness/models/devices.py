@@ -61,7 +61,7 @@ class Ranks:
             try:
                 message = None if failed is None else f"{type(failed).__name__}: {failed}"
                 dist.all_gather_object(errors, message)
-            except RuntimeError as error:  # raised by gloo and NCCL where a peer has ended
+            except RuntimeError as error:  # gloo and NCCL raise it if a peer has ended
                 if failed is None:
                     raise SplitsError(
                         f"{step} ended on another rank, and so on this one",

@@ -1,4 +1,4 @@
-"""What identifies a model and its outputs: the key of its weights, and independence of batch and chance."""
+"""Identity of a model and its outputs: the key of its weights, and independence of batch and chance."""
 
 from __future__ import annotations
 

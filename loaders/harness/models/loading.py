@@ -116,7 +116,7 @@ def load_model(
 
 
 def has_name(spec: Any) -> bool:
-    """Return whether a specification names a model, as ``timm:resnet50`` does; others take ``model_id``."""
+    """Return whether a specification names a model (``timm:resnet50``); other models take ``model_id``."""
     prefix = str(spec).partition(":")[0]
     return isinstance(spec, str | Path) and prefix in SOURCES and prefix not in file_sources().values()
 

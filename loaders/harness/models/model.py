@@ -137,7 +137,7 @@ class Model:
         return features, logits
 
     def _compute_loops(self, x: Tensor, seconds: float) -> Any:
-        """Compute a batch of a program with loops, the first batch in another process before."""
+        """Compute a batch of a program with loops; another process tries the first batch before."""
         if self._refusal is not None:
             raise self._refusal
         trial, self._trial = self._trial, None
@@ -207,7 +207,7 @@ class Model:
 
     @property
     def head(self) -> Head | None:
-        """The linear head over all columns; None where it does not give the logits, or before `prepare`."""
+        """The linear head over all columns; None if it does not give the logits, or before `prepare`."""
         return None if self._head_differs else getattr(self.network, "matrix", None)
 
     @property

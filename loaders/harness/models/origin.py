@@ -29,7 +29,7 @@ class WeightsOrigin(BaseModel):
 
     @property
     def folder(self) -> str:
-        """The folder of a trained network, "" for others."""
+        """The folder of a trained network, "" for networks from other sources."""
         return self.spec.partition(":")[2] if self.kind == "trained" else ""
 
     def __str__(self) -> str:

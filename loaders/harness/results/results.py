@@ -125,7 +125,7 @@ class Results(ResultTables):
             files.clear_parts(folder)
             tables = {name: getattr(self, name.removesuffix(".parquet")) for name in TABLES}
             names = tuple(name for name, table in tables.items() if table.num_rows or name in ALWAYS)
-            with ExitStack() as stack:  # all are written before the first takes its place; last comes ABOUT
+            with ExitStack() as stack:  # write all files, then move them into place, ABOUT last
                 about_part = stack.enter_context(files.replacing(folder / ABOUT))
                 parts = {name: stack.enter_context(files.replacing(folder / name)) for name in names}
                 for name in names:

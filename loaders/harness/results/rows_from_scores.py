@@ -109,7 +109,7 @@ def _calibration(images: ScoredImages, options: MetricOptions) -> Iterator[Metri
     standard = [group for group in known if images.roles[group] == "id"]
     shifted = [group for group in known if images.roles[group] == "csid"]
     if len(standard) < sum(images.roles[group] == "id" for group in outputs):
-        return  # no pool without its whole
+        return  # a pool needs all of its sets
     pools = [(POOLED, "id", standard, "")] if standard else []
     if standard and shifted and len(known) == len(outputs):
         pools.append((POOLED, "id", standard + shifted, FULL_SPECTRUM))

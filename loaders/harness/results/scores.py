@@ -139,7 +139,7 @@ def check_scores(
         ):
             raise DataError(f"column {name!r} has empty cells, NaN or infinity", where=of_scores)
     keys_of_images = image_keys(scores)
-    if len({*keys_of_images}) < len(keys_of_images):  # one image's score could pass for another's
+    if len({*keys_of_images}) < len(keys_of_images):  # scores of two images could be confused
         raise DataError("an image occurs twice", where=of_scores)
 
 

@@ -291,7 +291,7 @@ def published_rows(
 def _is_same_detector(label: str, name: str) -> bool:
     try:
         return get_spec(label.partition("[")[0]) is get_spec(name)
-    except SplitsError:  # a user's own detector, of no paper
+    except SplitsError:  # a user's own detector has no paper
         return False
 
 

@@ -68,7 +68,7 @@ def huggingface_model(name: str, request: ModelRequest) -> LoadedModel:
 
 
 def class_facts(config: Any) -> dict[str, Any]:
-    """Return the class names of a configuration; nothing where they are Hugging Face's placeholders."""
+    """Return the class names of a configuration; empty for Hugging Face's placeholders."""
     count = len(config.id2label)
     if missing := [i for i in range(count) if i not in config.id2label]:
         raise DataError(
@@ -108,7 +108,7 @@ class _Processor:
 
 
 def processor_facts(transformers: Any, name: str) -> dict[str, Any]:
-    """Return a model's processor as a transform, and its normalisation; nothing where it has no processor."""
+    """Return a model's processor as a transform, and its normalisation; empty without a processor."""
     try:
         processor = transformers.AutoImageProcessor.from_pretrained(name, trust_remote_code=False)
     except USER_CODE_ERRORS:  # no processor, or a malformed one, or one that this version does not support

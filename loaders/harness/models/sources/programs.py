@@ -68,7 +68,7 @@ class BatchLimits:
         return (torch.cat(features) if features else None), torch.cat(logits)
 
     def padded(self, x: Tensor) -> Tensor:
-        """Return the first images of a batch, as many as the program takes, the last repeated."""
+        """Return the first images of a batch, as many as the program takes; the last is repeated."""
         part = x[: self.most]
         padding = self.least - len(part)
         return torch.cat([part, part[-1:].expand(padding, *part.shape[1:])]) if padding > 0 else part

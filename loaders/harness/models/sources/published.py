@@ -154,7 +154,7 @@ def torchvision_model(name: str, request: ModelRequest) -> LoadedModel:
 
 
 def _with_input_transform(loaded: LoadedModel, request: ModelRequest) -> LoadedModel:
-    """Return a network with the weights of a file, whose inputs it transforms as with the published weights.
+    """Return a network with a file's weights that transforms its inputs as with the published weights.
 
     Inception v3 and GoogLeNet were trained with other means than ImageNet's; their published weights set
     ``transform_input``, which a file does not record.
