@@ -70,7 +70,7 @@ def split_labels(text: str | None) -> list[str] | None:
 
 
 def print_tables(tables: Sequence[Table], notes: Sequence[str] = ()) -> None:
-    """Print tables, each below its title, and the notes below all of them; all of it fits a terminal."""
+    """Print tables, each below its title, then the notes, folded to the terminal's width."""
     print_lines(tables_as_text(tables, notes, terminal_width()).splitlines())
 
 
