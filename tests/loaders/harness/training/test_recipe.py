@@ -116,8 +116,8 @@ def test_unknown_recipes_and_files(tmp_path: Path) -> None:
             '"energy", m_inn = 3',
             "training recipe mine: energy",
         ),
-        ('"softmax"', '"energy", m_in = "x"', "training recipe mine: energy: m_in: "),
-        ('select = "last"', 'select = "gamma"', "needs a method with outliers"),
+        ('"softmax"', '"energy", m_in = "x"', "training recipe mine: energy: m_in"),
+        ('select = "last"', 'select = "gamma"', "training recipe mine"),
     ],
 )
 def test_mistakes_in_the_method_are_named_with_the_recipe(
