@@ -23,9 +23,10 @@ SAID = {
     "An operator": ["deep: leopard lies 14 edges below the root"],
     "A detector": ["halved"],
     "A metric": ["0.6666666666666666"],
+    "An accessor": ["gaussian"],
     "A training method": ["msp"],
 }
-NEEDS_TORCH = ("A detector", "A metric", "A training method")
+NEEDS_TORCH = ("A detector", "A metric", "An accessor", "A training method")
 
 
 def blocks(section):
