@@ -68,7 +68,7 @@ lint: $(VENV)/dev
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 # before a commit (a minute)
 quick: lint
-	$(PYTEST) tests/fix_resize/test_spec.py $(addprefix tests/wordnet_splits/,base catalog manifest metrics recipe rules) \
+	$(PYTEST) tests/fix_resize/test_spec.py $(addprefix tests/wordnet_splits/,base metrics benchmark/manifest benchmark/recipe benchmark/rules datasets/catalog) \
 	    --ignore tests/wordnet_splits/base/test_workers.py
 
 # what CI runs first (8 minutes on two quiet cores); left out are the tests of `make docs`, `make oracle`, `make faults`,

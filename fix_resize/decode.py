@@ -316,6 +316,8 @@ def _reading(data: bytes) -> Iterator[None]:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise UndecodableImageError("bomb") from error
     except Exception as error:  # Pillow's readers raise nearly anything on damaged files
+        if isinstance(error, OSError) and str(error).startswith("out of memory"):  # the image may be sound
+            raise MemoryError(str(error)) from error
         reason = "truncated" if "truncated" in str(error).lower() else "corrupt"
         raise UndecodableImageError(reason, str(error) or type(error).__name__) from error
 

@@ -8,7 +8,7 @@ pytest.importorskip("safetensors", reason="the network is stored by safetensors"
 
 from tests.raising import raises
 from tools.demo_network import FILE, trained
-from wordnet_splits.base.errors import UnknownNameError
+from wordnet_splits.base.errors import DataError, UnknownNameError
 
 
 def test_it_is_trained_to_the_same_bytes() -> None:
@@ -25,3 +25,11 @@ def test_it_is_evaluated_by_name() -> None:
     assert results.rows(metric="auroc", group="(mean)", role="near")[0]["value"] > 0.9
     with raises(UnknownNameError):
         evaluate("demo:numbers", "digits", "msp")
+
+
+def test_it_takes_no_other_weights() -> None:
+    pytest.importorskip("torch", reason="models need torch")
+    from loaders.harness import load_model
+
+    with raises(DataError, where="demo:digits"):
+        load_model("demo:digits", weights="no/such/file.pt")

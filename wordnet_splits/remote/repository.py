@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from wordnet_splits.base.errors import DataError, HubError, HubUnreachableError, SplitsError
+from wordnet_splits.base.errors import DataError, HubError, HubUnreachableError, OutputError, SplitsError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import check_file, open_untrusted, path_below, sha256_of
@@ -81,11 +83,14 @@ class Repository:
         """
         with self._asked():
             try:
-                return str(self._api.repo_info(self.name, revision=revision, repo_type="dataset").sha)
+                commit = str(self._api.repo_info(self.name, revision=revision, repo_type="dataset").sha)
             except self._utils.GatedRepoError:  # a RepositoryNotFoundError, too
                 raise
             except (self._utils.RepositoryNotFoundError, self._utils.RevisionNotFoundError):
                 return None
+        if not re.fullmatch("[0-9a-f]{40}", commit):  # it names a folder
+            raise self._strange(f"{printable(commit)!r} is not a commit", "")
+        return commit
 
     def tags(self) -> dict[str, str]:
         """Return the commit of each tag."""
@@ -116,7 +121,8 @@ class Repository:
             except DataError:
                 raise self._strange(f"the path {printable(path)!r} leaves its folder", commit) from None
             sha256 = str(entry.lfs.sha256) if entry.lfs else None
-            files_by_path[path] = RemoteFile(path, int(entry.size), sha256, str(entry.blob_id))
+            with self._asked():  # a size that is not a number
+                files_by_path[path] = RemoteFile(path, int(entry.size), sha256, str(entry.blob_id))
         return files_by_path
 
     def _strange(self, reason: str, commit: str) -> HubError:
@@ -142,15 +148,17 @@ class Repository:
         path = path_below(folder, file.path)
         if file.is_at(path):
             return path
-        self._download(file, commit, local_dir=folder)
-        if not file.is_at(path):
-            path.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as stage:
+            received = self._download(file, commit, local_dir=Path(stage))
+            if file.is_at(received):
+                received.replace(path)
+                return path
             raise HubError(
                 "what was received is not the file that the Hub describes",
                 where=self.where(file.path, commit=commit),
                 hint="it was removed: try again",
             )
-        return path
 
     def cached(self, file: RemoteFile, commit: str, *, check: bool = True) -> Path:
         """Return a file in the cache of `huggingface_hub`, downloaded unless it is there.
@@ -172,7 +180,15 @@ class Repository:
 
     def _download(self, file: RemoteFile, commit: str, **to: Path) -> Path:
         with self._asked():
-            path = self._api.hf_hub_download(self.name, file.path, repo_type="dataset", revision=commit, **to)
+            try:
+                path = self._api.hf_hub_download(
+                    self.name, file.path, repo_type="dataset", revision=commit, **to
+                )
+            except OSError as error:
+                if error.filename is None or error.errno is None:  # of the network
+                    raise
+                reason = f"cannot be written: {os.strerror(error.errno)}"
+                raise OutputError(reason, where=str(error.filename)) from error
         return Path(path)
 
     def create(self, *, private: bool) -> None:

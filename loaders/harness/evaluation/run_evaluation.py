@@ -34,7 +34,7 @@ from ..results.metadata import (
 from ..results.results import Results
 from ..results.rows_from_scores import compute_rows
 from ..results.schema import SWEEPS, table_of
-from ..results.scores import IMAGES, MODEL, DetectorRun, prediction_table, score_table
+from ..results.scores import IMAGES, MODEL, DetectorRun, check_scores, prediction_table, score_table
 from .command import command_line, python_call
 from .fitting import (
     SweepTrial,
@@ -337,6 +337,7 @@ class _Evaluation:
             raise DataError(NO_DETECTOR, hint="; ".join(self.notes) or None)
         scores = score_table(self.images, {key: self.scores[key] for key in keys})
         predictions = prediction_table(self.predictions)
+        check_scores(scores, predictions, keys, [facts.run for facts in self.facts])
         similarity = self.sets.similarity()
         computed = compute_rows(scores, predictions, similarity, options, self.facts, progress=self.progress)
         metrics = user_metrics()

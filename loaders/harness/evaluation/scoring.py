@@ -257,6 +257,11 @@ def _checked(scores: Array, size: int, where: str) -> Array:
         raise UnusableError(f"gave shape {scores.shape} for {size} images instead of ({size},)", where=where)
     if scores.dtype.kind not in "fiub":
         raise UnusableError(f"gave values of type {scores.dtype} instead of numbers", where=where)
+    if (
+        scores.dtype.kind in "iu"
+        and (scores.astype(np.float64).astype(object) != scores.astype(object)).any()
+    ):
+        raise UnusableError("gave integers beyond 2**53, which float64 rounds", where=where)
     with np.errstate(over="ignore"):  # infinity raises an error later
         return scores.astype(np.float64)
 

@@ -306,7 +306,8 @@ def _opened(task: _Task, table: pa.Table, notes: Sequence[str]) -> Activations:
         record for unit, lists in places.items() for stored in lists for record in stored.records(unit)
     ]
     shard_notes = [note for record in records for note in record.settings.notes]
-    if any([stored.n for stored in lists] != [len(task.images)] for lists in places.values()):
+    own = [list_key(task.images)]
+    if any([stored.keys["list_key"] for stored in lists] != own for lists in places.values()):
         shard_notes.append(OTHER_LISTS)
     return Activations(
         Arrays(arrays),

@@ -26,8 +26,8 @@ from ..probes import Probe
 from .forward import ModelShare, compute
 from .stored_list import FORWARD, StoredList, StoreError
 
-ROWS, PROBED = 16, 2
-"""Number of images for the model, and for each probe; some probes need dozens of passes per image."""
+ROWS = 16
+"""Number of images of the canary; a probe reads two of them, as some need dozens of passes per image."""
 RTOL, RTOL_FLOAT16, RTOL_PROBE = 1e-4, 2e-3, 1e-2
 """Tolerances relative to an array's greatest value; gradients and whitening amplify rounding."""
 ROUNDINGS = 8
@@ -86,8 +86,10 @@ def check_list(model: Model, stored: StoredList, probes: Mapping[str, Probe]) ->
         compare(FORWARD, arrays, {name: tensor[positions] for name, tensor in computed.items()}, rtol)
     for unit, probe in probes.items():
         names = stored.image_ids(rows) if probe.random else [()] * len(rows)
-        positions, arrays = stored.stored_rows(unit, rows[:PROBED])
-        if positions:
+        held, arrays = stored.stored_rows(unit, rows)
+        if held:
+            ends = sorted({0, len(held) - 1})  # of the last and of the first finished shard
+            positions, arrays = [held[e] for e in ends], {name: array[ends] for name, array in arrays.items()}
             few = {unit: probe}
             computed = compute(model, x[positions], few, [names[p] for p in positions], forward=False)[unit]
             compare(unit, arrays, computed, max(rounding, RTOL_PROBE))

@@ -17,6 +17,7 @@ benchmarks share them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ def image_names(table: pa.Table) -> list[str]:
     """Return the identity of each image as text: its (source, image_id, view) as JSON.
 
     It omits benchmark, role and label, so that benchmarks share images. For a user's dataset, whose name and
-    ids do not identify its images, it includes known digests.
+    ids do not identify its images, it includes known digests, and the digest of the whole list for others.
     """
     shipped = frozenset(catalog_names())
     columns = [table.column(name).to_pylist() for name in ("source", "image_id", "view")]
@@ -43,8 +44,10 @@ def image_names(table: pa.Table) -> list[str]:
         table.column("digest").to_pylist() if "digest" in table.column_names else [None] * table.num_rows
     )
     encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+    unknown = any(d is None and s not in shipped for s, d in zip(columns[0], digests, strict=True))
+    whole_list = hashlib.sha256(encode(columns).encode()).hexdigest() if unknown else ""
     return [
-        encode(row if digest is None or row[0] in shipped else (*row, digest.hex()))
+        encode(row if row[0] in shipped else (*row, whole_list if digest is None else digest.hex()))
         for row, digest in zip(zip(*columns, strict=True), digests, strict=True)
     ]
 

@@ -24,7 +24,7 @@ from .weights import LARGEST, archive_kind, split_key
 
 LONGEST = 1e6
 """Largest deadline in seconds (eleven days)."""
-WITHOUT_OPTIONS = ("exported", "onnx", "torchscript", "trained")
+WITHOUT_OPTIONS = ("demo", "exported", "onnx", "torchscript", "trained")
 """Model sources without options."""
 ARCHIVES = (".pt", ".pth", ".bin")
 """Suffixes of files of torch that hold a program, or weights alone."""

@@ -195,6 +195,12 @@ def _sweep_differences(stored: ResultTables) -> Iterator[Difference]:
             sides = (None, "values") if key in chosen else ("values", None)
             yield Difference("sweeps", row, "tried", *sides)
             continue
+        on = sorted({trial["on"] for trial in sweeps[key]})
+        sides = on[0].removeprefix("auroc of ").replace(" against ", " + ").split(" + ")
+        if len(on) > 1 or not all(side.endswith("/val") for side in sides):
+            yield Difference("sweeps", row, "on", ", ".join(on), "validation sets, the same for all")
+        elif not (chosen[key].chosen_on or "").startswith(on[0]):
+            yield Difference("sweeps", row, "chosen_on", chosen[key].chosen_on, on[0])
         best, params = best_of(sweeps[key]), chosen[key].params
         if best is None or params != params_of(best["params"]):
             yield Difference("sweeps", row, "params", params, None if best is None else best["params"])

@@ -235,7 +235,11 @@ class _Table:
 
     def _number(self, folder: Path, facts: RunFacts) -> int:
         """Return the number of a network, a new one for one that no earlier entry has."""
-        identity = (facts.model_key, *sorted(facts.transforms))
+        used = facts.class_map
+        columns = (
+            "" if used is None else used.model_dump_json(exclude={"mapping"} if used.order else {"order"})
+        )
+        identity = (facts.model_key, *sorted(facts.transforms), columns)
         network = self.networks.get(identity)
         if network is None:
             network = self.networks[identity] = Network(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from wordnet_splits.hub import publish as publishing
 from wordnet_splits.hub.publish import publish
 from wordnet_splits.hub.release import Release, collect_release
 from wordnet_splits.remote.address import Address
-from wordnet_splits.remote.repository import Repository
+from wordnet_splits.remote.repository import RemoteFile, Repository
 
 from .conftest import DIGITS
 
@@ -45,6 +46,21 @@ def test_a_path_that_is_listed_twice_is_refused(published: Hub, splits: Command)
     item = {"type": "file", "path": "a", "size": 1, "oid": "0" * 40}
     published.faults.append(Fault("GET", "/tree/", answer=lambda handler: handler.answer([item, item])))
     assert mentions(splits("hub", "pull", "org/set@v1", "--out", "here").error, "a")
+
+
+def test_a_file_stays_if_the_hub_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+    (tmp_path / "a.parquet").write_bytes(b"mine")
+    with pytest.raises(HubUnreachableError):
+        Repository("a/b").fetch(RemoteFile("a.parquet", 5, None, "0" * 40), "c" * 40, tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a.parquet": b"mine"}
+
+
+def test_a_commit_that_is_no_hash_names_no_folder(published: Hub) -> None:
+    answer = {"id": "org/set", "sha": "../../../evil"}
+    published.faults.append(Fault("GET", "/revision/", answer=lambda handler: handler.answer(answer)))
+    with raises(HubError):
+        Repository("org/set").resolve("v1")
 
 
 def test_three_causes_are_told_apart(published: Hub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,8 @@ from wordnet_splits.datasets.sources import Source, open_source, source_class
 from wordnet_splits.datasets.sources.stamps import stamps
 
 CHUNK = 128
+AT_ONCE = 8
+"""Images held in memory together: each may have 128 MiB."""
 _LINE = re.compile("(.+)\t([0-9a-f]{64})\t([0-9]{1,20})")
 ABSENT = (KeyError, FileNotFoundError, NotADirectoryError, type(None))
 """Exceptions that a source raises for an absent image."""
@@ -208,7 +210,10 @@ def _altered(source: Source, class_id: str, image_id: str) -> Problem:
 def digest_chunk(job: tuple[Source, list[str]]) -> list[ReadImage]:
     """Read, check and digest some images of a source; runs in a worker."""
     source, ids = job
-    return _read(source, ids) if source.rooted else _generated(source.name, tuple(ids))
+    parts = (ids[n : n + AT_ONCE] for n in range(0, len(ids), AT_ONCE))
+    if source.rooted:
+        return [outcome for part in parts for outcome in _read(source, part)]
+    return [outcome for part in parts for outcome in _generated(source.name, tuple(part))]
 
 
 def chunk_name(job: tuple[Source, list[str]]) -> str:

@@ -214,7 +214,9 @@ def use_frozen_images(
         table = frozen.parts[selection.part]()
         class_ids, ids, digests = (table[c].to_pylist() for c in ("class_id", "image_id", "digest"))
         is_awaited = selection.awaiting is not None
-        if is_awaited or (row.population is not None and selection.group.source not in sources):
+        is_local_draw = frozen.name.endswith("@local") and selection.group.noise is None
+        is_local_draw &= row.population is not None and selection.group.source not in sources
+        if is_awaited or is_local_draw:
             selection.images, selection.digests = {}, {}
             for class_id, image_id in zip(class_ids, ids, strict=True):
                 selection.images.setdefault(class_id, []).append(image_id)

@@ -65,9 +65,7 @@ class SourceInfo:
     hub: HubCopy | None = None
 
 
-SOURCES: Final[Registry[type[Source]]] = Registry(
-    "source", str(__package__), "wordnet_splits.datasets.sources"
-)
+SOURCES: Final[Registry[type[Source]]] = Registry("source", str(__package__), "wordnet_splits.sources")
 """Classes of sources by name."""
 
 

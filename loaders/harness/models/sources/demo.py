@@ -7,7 +7,7 @@ from importlib.resources import files
 from safetensors.torch import load
 from torch import nn
 
-from wordnet_splits.base.errors import unknown
+from wordnet_splits.base.errors import DataError, unknown
 
 from ..transforms import Normalise
 from .registry import LoadedModel, ModelRequest, register_model_source
@@ -24,8 +24,10 @@ def demo_network(name: str, request: ModelRequest) -> LoadedModel:
     Raises
     ------
     UnknownNameError : no demo network has this name.
+    DataError : weights are given in addition.
     """
-    del request
+    if request.weights is not None:
+        raise DataError("an embedded network has weights of its own", where=f"demo:{name}")
     if name not in NAMES:
         raise unknown("embedded network", name, NAMES)
     network = nn.Sequential(

@@ -338,6 +338,8 @@ class Bad:
         """Return something wrong for the third image."""
         scores = np.zeros(data.n)
         wrong: dict[str, Any] = {"nan": np.nan, "inf": np.inf}
+        if self.how == "integers":
+            return np.arange(data.n) + 2**57
         if self.how in wrong:
             scores[2] = wrong[self.how]
         return (
@@ -350,6 +352,7 @@ class Bad:
     [
         ("nan", ("bad[how=nan]", "svhn", "300")),
         ("inf", ()),
+        ("integers", ()),  # float64 rounds them to ties
         ("short", ("299", "300")),
         ("complex", "complex"),
     ],

@@ -117,6 +117,17 @@ def test_arrays_of_probes_that_changed_are_noticed(near: UnknownDetectionSet, tm
         extract(models[1], near, Store(tmp_path), probes=PROBES)
 
 
+def test_so_are_those_of_probes_whose_last_shard_was_never_written(
+    near: UnknownDetectionSet, tmp_path: Path
+) -> None:
+    models = [load_model(Detour(by), device="cpu", head="network.6") for by in (2.0, 4.0)]
+    extract(models[0], near, Store(tmp_path, 300), probes=PROBES)
+    of_probes = [p for p in tmp_path.rglob("*.json") if p.stem.isdigit() and p.parent.name != "forward"]
+    max(of_probes, key=lambda path: path.stem).unlink()
+    with pytest.raises(StoreError):
+        extract(models[1], near, Store(tmp_path, 300), probes=PROBES)
+
+
 def test_half_precision_is_compared_as_exactly_as_it_is_kept(
     near: UnknownDetectionSet, tmp_path: Path
 ) -> None:

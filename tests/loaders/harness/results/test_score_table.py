@@ -278,6 +278,15 @@ def test_scores_of_one_detector_and_network_twice_are_refused(
     assert not (tmp_path / "scores").exists()
 
 
+def test_a_network_with_two_maps_of_its_columns_is_two(tmp_path: Path) -> None:
+    for name, columns, detector in (("a", [0, 1, 2, 3, 4, 5], "msp"), ("b", [1, 0, 2, 3, 4, 5], "energy")):
+        evaluate(network(0), "digits", detector, mapping=columns).write(tmp_path / name)
+    exported = export_scores([tmp_path / "a", tmp_path / "b"], tmp_path / "scores")
+    assert exported.models == 2
+    values = [row["value"] for row in recompute(tmp_path / "scores", "aurc").rows()]
+    assert values == [row["value"] for name in "ab" for row in recompute(tmp_path / name, "aurc").rows()]
+
+
 def test_an_ensemble_is_exported_without_a_run_that_has_no_scores(
     entries: dict[str, Path], tmp_path: Path
 ) -> None:
