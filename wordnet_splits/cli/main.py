@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import typer
 
-from wordnet_splits.base.terminal.overview import make_overview
+from wordnet_splits.base.terminal.options import make_overview
 from wordnet_splits.base.terminal.runner import run, start
 
 __all__ = ["app", "main", "run"]

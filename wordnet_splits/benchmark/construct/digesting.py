@@ -29,7 +29,7 @@ from wordnet_splits.datasets.sources import Source, open_source, source_class
 from wordnet_splits.datasets.sources.stamps import stamps
 
 CHUNK = 128
-AT_ONCE = 8
+AT_ONCE = 32
 """Images held in memory together: each may have 128 MiB."""
 _LINE = re.compile("(.+)\t([0-9a-f]{64})\t([0-9]{1,20})")
 ABSENT = (KeyError, FileNotFoundError, NotADirectoryError, type(None))
