@@ -32,7 +32,7 @@ Text = Annotated[str, Field(max_length=2000)]
 class EntryPart(BaseModel):
     """Base of the parts of ``entry.json``."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
 class ScoredSet(EntryPart):

@@ -23,7 +23,7 @@ MAX_REPLICATES, MAX_PREVALENCES, MAX_BINS = 100_000, 100, 1000
 class MetadataPart(BaseModel):
     """Base of the parts of ``about.json``."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
 class MetricOptions(MetadataPart):
