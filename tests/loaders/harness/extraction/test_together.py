@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import torch
 from PIL import Image
@@ -14,6 +15,7 @@ from loaders import UnknownDetectionSet
 from loaders.harness import evaluate
 from loaders.harness.extraction import Store, extract, extract_together
 from loaders.harness.extraction.canary import ROWS
+from loaders.harness.extraction.store import image_names
 from loaders.harness.models import load_model
 from loaders.harness.models.transforms import as_transform, evaluation_transform
 from tests.raising import raises
@@ -123,3 +125,14 @@ def test_an_evaluation_of_several_models_decodes_once(decoded: Counter[Any]) -> 
         rows = results.to_pandas()
         rows = rows[rows["model"] == name].drop(columns="run").reset_index(drop=True)
         assert rows.equals(alone.drop(columns="run"))
+
+
+@pytest.mark.parametrize(("digest", "shared"), [(None, 0), (b"x" * 32, 1)])
+def test_images_of_a_users_dataset_are_shared_by_their_digests_only(
+    digest: bytes | None, shared: int
+) -> None:
+    def names(*ids: str) -> set[str]:
+        columns = {"source": ["animals"] * len(ids), "image_id": list(ids), "view": ["raw"] * len(ids)}
+        return set(image_names(pa.table({**columns, "digest": pa.array([digest] * len(ids), pa.binary())})))
+
+    assert len(names("dog/1", "cat/1") & names("dog/1", "cat/2")) == shared
