@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from pytorch_ood import detector as pytorch_ood
 
-from loaders.harness.arrays import Array, Arrays, Head
+from loaders.harness.data.arrays import Array, Arrays, Head
 from loaders.harness.detectors import ConfiguredDetector, get_detector
 from loaders.harness.evaluation.fitting import group_by_fit, sweep_grid
 from loaders.harness.evaluation.scoring import Fitted, confidences, fit

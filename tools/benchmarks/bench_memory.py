@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from loaders.harness.arrays import Arrays, ArrayView, Head
+from loaders.harness.data.arrays import Arrays, ArrayView, Head
 from loaders.harness.detectors import ConfiguredDetector, get_detector, list_detectors
 from loaders.harness.evaluation.scoring import confidence, fit
 from tools.benchmarks.rows import Row

@@ -15,7 +15,7 @@ import pyarrow as pa
 import torch
 import torchvision
 
-from loaders.harness.arrays import Array, Arrays, Head
+from loaders.harness.data.arrays import Array, Arrays, Head
 from loaders.harness.detectors import get_detector, list_detectors
 from loaders.harness.evaluation.scoring import confidence, fit
 from loaders.harness.extraction import Store, extract

@@ -22,12 +22,12 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics import bootstrap_indices, interval
 from wordnet_splits.metrics.counts import ratio
 
-from ..arrays import Array
+from ..data.arrays import Array
 from ..results.metric_rows import UNKNOWN_ROLES
 from ..results.table import Table, TableReport, interval_text, number_text, table_of_records
 from ..results.tables import ResultSets
-from ..semantics import ClassName, classes_of, similarities
 from .entries import BenchmarkResults, Entry, ResultsOrFolder, as_sequence, draws_of
+from .semantics import ClassName, classes_of, similarities
 
 MEASURES = ("path", "wup_wn", "wup", "wup_perl", "mean", "mean_nltk", "mean2")
 """Measures that can order classes differently; ``distance`` and every ``lch`` order them as ``path`` does."""

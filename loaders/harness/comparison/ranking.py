@@ -25,7 +25,7 @@ from wordnet_splits.metrics import (
     spread,
 )
 
-from ..arrays import Array
+from ..data.arrays import Array
 from ..results.metric_rows import FULL_SPECTRUM, MEAN, POOLED, UNKNOWN_ROLES
 from ..results.tables import ResultSets
 from .entries import BenchmarkResults, Entry

@@ -22,12 +22,12 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.schemas import BenchmarkName, Count, Sha256, StrictModel, read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, check_file, sha256_of
+from wordnet_splits.base.user_code import user_errors
 from wordnet_splits.metrics.conformal import Promise
 
-from .. import arrays
-from ..arrays import Array, ArrayView, Head
+from ..data import arrays
+from ..data.arrays import Array, ArrayView, Head
 from ..models.class_map import ClassMap, Mode
-from ..plugins import user_errors
 
 KIND = "kind"
 SCALARS = (bool, int, str, type(None))

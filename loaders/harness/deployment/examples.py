@@ -13,7 +13,7 @@ import numpy as np
 
 from wordnet_splits.base.errors import DataError
 
-from ..arrays import Array, Arrays
+from ..data.arrays import Array, Arrays
 from ..evaluation.scoring import Fitted, confidence
 
 MOST: Final = 64

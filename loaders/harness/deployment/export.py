@@ -22,8 +22,8 @@ from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.metrics.conformal import Promise
 
 from ...opening import PackedFolders
-from ..array_checks import tied_share
-from ..arrays import Array, Arrays
+from ..data.array_checks import tied_share
+from ..data.arrays import Array, Arrays
 from ..detectors import ConfiguredDetector
 from ..detectors.parsing import one_detector
 from ..evaluation.fitting import fit_on_benchmark, require_inputs

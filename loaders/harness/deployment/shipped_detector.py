@@ -18,10 +18,12 @@ from PIL import Image
 from fix_resize.decode import as_rgb, decode_bytes, image_as_rgb
 from wordnet_splits.base.errors import DataError, SourceError, SplitsError, UnsafeDataError
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, read_bytes
+from wordnet_splits.base.user_code import USER_CODE_ERRORS, describe_error, require_trusted_name
 from wordnet_splits.benchmark.images.raw_images import RAW_VIEW, spec_id
 from wordnet_splits.metrics.conformal import Promise, p_values
 
-from ..arrays import Array
+from ..data.arrays import Array
+from ..data.parameters import format_named, parse_named
 from ..detectors import ConfiguredDetector
 from ..detectors.registry import configure
 from ..evaluation.run_evaluation import resolve_detectors
@@ -31,13 +33,6 @@ from ..extraction.extractor import Extractor
 from ..models import Model, load_model
 from ..models.loading import names_code
 from ..models.transforms import Normalise, Transform, as_transform, evaluation_transform
-from ..plugins import (
-    USER_CODE_ERRORS,
-    describe_error,
-    format_named,
-    parse_named,
-    require_trusted_name,
-)
 from .detector_folder import (
     AGAIN,
     CALIBRATION,

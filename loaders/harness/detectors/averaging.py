@@ -12,8 +12,8 @@ from pydantic import PositiveInt
 
 from wordnet_splits.base.errors import DataError
 
-from ..arrays import Array, Arrays
-from ..plugins import parameters
+from ..data.arrays import Array, Arrays
+from ..data.parameters import parameters
 from .registry import PAPERS, register
 from .softmax import log_max_softmax, log_sum_exp, logits_of
 

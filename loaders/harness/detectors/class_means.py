@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 
 from wordnet_splits.base.errors import DataError
 
-from ..arrays import Array, ArrayView
+from ..data.arrays import Array, ArrayView
 
 
 def classes_of(labels: Array) -> tuple[Array, Array]:

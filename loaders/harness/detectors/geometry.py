@@ -11,8 +11,8 @@ from scipy.spatial.distance import cdist
 
 from wordnet_splits.base.errors import DataError
 
-from ..arrays import Array, Arrays, Head
-from ..plugins import parameters
+from ..data.arrays import Array, Arrays, Head
+from ..data.parameters import parameters
 from .class_means import class_means, mean_of
 from .registry import PAPERS, SharedScores, register
 from .softmax import at_least_single, energy, gaps, lengths, logits_of, products, sums

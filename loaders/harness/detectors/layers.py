@@ -16,8 +16,8 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.metrics import auroc
 
-from ..arrays import Array, Arrays, ArrayView, FittedArrays, Head
-from ..plugins import parameters
+from ..data.arrays import Array, Arrays, ArrayView, FittedArrays, Head
+from ..data.parameters import parameters
 from .class_means import canonical
 from .mahalanobis import Gaussians, moments
 from .registry import PAPERS, register

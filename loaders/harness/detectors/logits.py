@@ -10,8 +10,8 @@ from scipy.optimize import minimize_scalar
 
 from wordnet_splits.base.errors import DataError
 
-from ..arrays import Array, Arrays, Head
-from ..plugins import parameters
+from ..data.arrays import Array, Arrays, Head
+from ..data.parameters import parameters
 from .registry import PAPERS, SharedScores, register
 from .softmax import (
     energy,

@@ -9,8 +9,8 @@ from scipy.linalg import eigh
 
 from wordnet_splits.base.errors import DataError
 
-from ..arrays import Array, Arrays, ArrayView, Head
-from ..plugins import parameters
+from ..data.arrays import Array, Arrays, ArrayView, Head
+from ..data.parameters import parameters
 from .class_means import class_means, classes_of, labelled_chunks
 from .registry import PAPERS, register
 from .softmax import products

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, Arrays
-from ..plugins import parameters
+from ..data.arrays import Array, Arrays
+from ..data.parameters import parameters
 from .registry import register
 
 

@@ -13,8 +13,8 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.metrics import auroc
 
-from ..arrays import Array, Arrays, Head
-from ..plugins import parameters
+from ..data.arrays import Array, Arrays, Head
+from ..data.parameters import parameters
 from .class_means import canonical
 from .registry import PAPERS, register
 

@@ -9,8 +9,8 @@ from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from wordnet_splits.base.errors import DataError
 
-from ..arrays import Array, Arrays, Head
-from ..plugins import parameters
+from ..data.arrays import Array, Arrays, Head
+from ..data.parameters import parameters
 from .class_means import class_means
 from .registry import PAPERS, register
 from .softmax import log_sum_exp, logits_of

@@ -17,9 +17,10 @@ import numpy as np
 from wordnet_splits.base.errors import SplitsError, unknown
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.names import printable
+from wordnet_splits.base.user_code import import_object
 
-from ..arrays import Array
-from ..plugins import import_object, parse_named, split_list
+from ..data.arrays import Array
+from ..data.parameters import parse_named, split_list
 from .openood import openood_object
 from .pytorch_ood import pytorch_ood_object, pytorch_ood_spec
 from .registry import DETECTORS, ConfiguredDetector, DetectorSpec, configure, detector_spec, get_spec

@@ -10,9 +10,8 @@ from pydantic import PositiveFloat, PositiveInt
 
 from wordnet_splits.base.errors import DataError
 
-from ..arrays import Array, Arrays, Head
-from ..plugins import parameters
-from ..threads import map_in_order, thread_count
+from ..data.arrays import Array, Arrays, Head, map_in_order, thread_count
+from ..data.parameters import parameters
 from .registry import PAPERS, SharedScores, register
 from .softmax import (
     gaps,

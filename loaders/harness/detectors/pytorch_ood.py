@@ -19,8 +19,8 @@ import numpy as np
 
 from wordnet_splits.base.errors import DataError
 
-from ..arrays import Array, Arrays, Head
-from ..plugins import Value
+from ..data.arrays import Array, Arrays, Head
+from ..data.parameters import Value
 from .registry import ConfiguredDetector, Detector, DetectorSpec, Foreign, Paper, configure
 
 PACKAGE = "pytorch_ood"

@@ -42,8 +42,8 @@ from typing import Any, Final, Literal, Protocol, TypeVar, cast, runtime_checkab
 from wordnet_splits.base.errors import SplitsError, unknown
 from wordnet_splits.base.registry import Registry, defined_in
 
-from ..arrays import Array, Arrays
-from ..plugins import Value, convert_parameters, format_named
+from ..data.arrays import Array, Arrays
+from ..data.parameters import Value, convert_parameters, format_named
 
 FitOn = Literal["train", "val", "ood-val"]
 SPLITS = {"train": "ID train", "val": "ID val", "ood-val": "OOD validation"}

@@ -15,8 +15,8 @@ from pydantic import Field, NonNegativeFloat
 
 from wordnet_splits.base.errors import DataError, SplitsError
 
-from ..arrays import Array, Arrays, Head
-from ..plugins import parameters
+from ..data.arrays import Array, Arrays, Head
+from ..data.parameters import parameters
 from .class_means import mean_of
 from .registry import PAPERS, register
 from .softmax import energy, sums

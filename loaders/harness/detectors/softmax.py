@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from wordnet_splits.base.errors import DataError
 
-from ..arrays import Array, Arrays, ArrayView
+from ..data.arrays import Array, Arrays, ArrayView
 
 
 def at_least_single(values: npt.ArrayLike | ArrayView) -> Array:

@@ -10,8 +10,8 @@ from pydantic import PositiveFloat, PositiveInt
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.counts import to_numpy
 
-from ..arrays import COSINE_SCALE, Array, Arrays
-from ..plugins import parameters
+from ..data.arrays import COSINE_SCALE, Array, Arrays
+from ..data.parameters import parameters
 from .registry import PAPERS, register
 from .softmax import log_sum_exp, logits_of, scaled_odds, softplus
 

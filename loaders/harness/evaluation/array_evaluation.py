@@ -18,7 +18,7 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics.counts import to_numpy
 
-from ..array_checks import (
+from ..data.array_checks import (
     STANDARDISED,
     as_float32,
     gives_logits,
@@ -26,7 +26,7 @@ from ..array_checks import (
     logit_notes,
     refuse_probabilities,
 )
-from ..arrays import Array, Arrays, Head
+from ..data.arrays import Array, Arrays, Head
 from ..extraction.runs import GroupOutputs, ModelRun
 from ..models.class_map import ClassMapping, class_map
 from ..models.origin import IN_ARRAYS

@@ -20,7 +20,7 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.parquet import MAX_EXPANSION, SMALL_TABLE, read_table
 from wordnet_splits.base.untrusted import GiB, check_file, open_untrusted, read_text, reason_of
 
-from ..arrays import Array
+from ..data.arrays import Array
 
 SPLITS = ("test", "train", "val")
 HEAD = "head"

@@ -16,7 +16,7 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.benchmark.manifest import Manifest, Part
 from wordnet_splits.benchmark.resolve import load_manifest
 
-from ..arrays import Array, Arrays, Head
+from ..data.arrays import Array, Arrays, Head
 from ..extraction.runs import GroupOutputs
 from ..models.class_map import ClassMap, LabelSpace
 from ..results.evaluated_sets import EvaluatedSets

@@ -13,11 +13,11 @@ from wordnet_splits.base.errors import DataError, UnusableError
 from wordnet_splits.benchmark.manifest import Part
 from wordnet_splits.metrics import auroc
 
-from ..arrays import Array, Arrays, Head
+from ..data.arrays import Array, Arrays, Head
+from ..data.parameters import Value, format_named
 from ..detectors import ConfiguredDetector
 from ..detectors.registry import SPLITS, FitOn
 from ..extraction.runs import ModelRun, Need
-from ..plugins import Value, format_named
 from ..results.evaluated_sets import EvaluatedSets, sweep_criterion, validation_groups
 from .scoring import Fitted, confidences, detector_name, errors_of, fit, shares_work
 

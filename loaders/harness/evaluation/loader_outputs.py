@@ -15,9 +15,10 @@ from torch.utils.data import DataLoader, default_collate
 
 from wordnet_splits.base.errors import DataError, SplitsError, UnusableError
 from wordnet_splits.base.progress import PartOfTask, Progress, Task
+from wordnet_splits.base.user_code import describe_error, user_errors
 from wordnet_splits.benchmark.manifest import Manifest, Part
 
-from ..arrays import Array, Arrays
+from ..data.arrays import Array, Arrays
 from ..extraction.activations import Activations
 from ..extraction.extractor import Extractor
 from ..extraction.forward import ImageName, compute_in_memory
@@ -26,7 +27,6 @@ from ..models import Model
 from ..models.class_map import ClassMap, LabelSpace
 from ..models.loading import Models
 from ..models.transforms import Transform, as_transform
-from ..plugins import describe_error, user_errors
 from ..probes import Probe, probe_name
 from .loader_sets import (
     PixelRange,

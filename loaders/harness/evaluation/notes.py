@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays import Array
+from ..data.arrays import Array
 from ..results.metadata import MetricFacts
 from ..results.metric_rows import FULL_SPECTRUM, MetricRow
 from .sets import LABELLED, UserSet

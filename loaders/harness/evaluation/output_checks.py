@@ -12,8 +12,8 @@ import pyarrow as pa
 from wordnet_splits.base.errors import UnusableError
 from wordnet_splits.benchmark.manifest import Part
 
-from ..array_checks import logit_notes, refuse_probabilities
-from ..arrays import Array, Arrays
+from ..data.array_checks import logit_notes, refuse_probabilities
+from ..data.arrays import Array, Arrays
 from ..extraction.runs import GroupOutputs, ModelRun
 from .notes import accuracy_notes
 from .output_tables import predicted_table

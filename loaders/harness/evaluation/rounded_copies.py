@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from ..arrays import Array, Arrays
+from ..data.arrays import Array, Arrays
 from .sets import UserSet
 
 ROUNDED = 2.0**-8

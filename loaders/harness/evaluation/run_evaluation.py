@@ -17,7 +17,7 @@ from wordnet_splits.base.errors import DataError, UnusableError
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.benchmark.manifest import Manifest
 
-from ..arrays import Array
+from ..data.arrays import Array
 from ..detectors import ConfiguredDetector, detector_from_object, parse_detectors
 from ..detectors.parsing import without_duplicates
 from ..extraction.runs import GroupOutputs, ModelRun

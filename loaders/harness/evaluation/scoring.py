@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, SplitsError, UnusableError
+from wordnet_splits.base.user_code import USER_CODE_ERRORS, describe_error
 from wordnet_splits.metrics.counts import to_numpy
 
-from ..array_checks import tied_share
-from ..arrays import CHUNK, NEEDS_HEAD, Array, Arrays, ArrayView, Head
+from ..data.array_checks import tied_share
+from ..data.arrays import CHUNK, NEEDS_HEAD, Array, Arrays, ArrayView, Head, map_in_order, thread_count
 from ..detectors import ConfiguredDetector, Detector
 from ..detectors.registry import SPLITS
-from ..plugins import USER_CODE_ERRORS, describe_error
-from ..threads import map_in_order, thread_count
 
 Data = Arrays | Sequence[Arrays]
 """Arrays of a model, or of each of several models."""

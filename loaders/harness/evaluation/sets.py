@@ -26,7 +26,7 @@ from wordnet_splits.benchmark.manifest.metadata import SCHEMA, check_data
 from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 from wordnet_splits.metrics.counts import to_numpy
 
-from ..arrays import Array
+from ..data.arrays import Array
 from ..results.evaluated_sets import ORDER
 
 MAX_SHARED_SHARE = 0.5

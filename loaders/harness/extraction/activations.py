@@ -24,7 +24,7 @@ from torch import Tensor
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.progress import Progress, Silent
 
-from ..arrays import Array, Arrays, ArrayView, Head
+from ..data.arrays import Array, Arrays, ArrayView, Head
 from ..models import Model
 from ..models.class_map import ClassMap
 from ..models.devices import Ranks, current_ranks, deterministic_kernels

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.manifest.metadata import Declared
 
-from ..arrays import Array
+from ..data.arrays import Array
 from ..models import Model
 from ..models.transforms import (
     Normalise,

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from wordnet_splits.base.errors import DataError
 
-from ..array_checks import nearly_equal
-from ..arrays import Array, array_of
+from ..data.array_checks import nearly_equal
+from ..data.arrays import Array, array_of
 from ..models import Model
 from ..models.identity import depends_on_batch, is_deterministic, logits_in_other_batch
 from ..probes import Probe

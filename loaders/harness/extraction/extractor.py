@@ -20,7 +20,7 @@ from wordnet_splits.hub.entries import NAMES_TOLD
 
 from ...dataset import UnknownDetectionSet
 from ...opening import PackedFolders
-from ..arrays import Arrays
+from ..data.arrays import Arrays
 from ..models import Model
 from ..models.class_map import ClassMap, LabelSpace
 from ..models.transforms import Transform

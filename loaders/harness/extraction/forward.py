@@ -20,14 +20,14 @@ from torch import Tensor
 
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.progress import Progress, Task
+from wordnet_splits.base.user_code import USER_CODE_ERRORS, describe_error
 
-from ..array_checks import as_float32
-from ..arrays import Array, array_of
+from ..data.array_checks import as_float32
+from ..data.arrays import Array, array_of
 from ..models import Model
 from ..models.devices import Ranks, deterministic_kernels
 from ..models.identity import depends_on_batch, logits_in_other_batch
 from ..models.transforms import Transform
-from ..plugins import USER_CODE_ERRORS, describe_error
 from ..probes import Probe
 from .batches import BatchReader, ImageBatch, SharedReader
 from .stored_list import FORWARD, ShardRecord, StoredList

@@ -15,7 +15,7 @@ from wordnet_splits.base.names import check_name
 from wordnet_splits.base.untrusted import LONGEST_NAME
 from wordnet_splits.benchmark.manifest import Part
 
-from ..arrays import NEEDS_HEAD, Array, Arrays, Head
+from ..data.arrays import NEEDS_HEAD, Array, Arrays, Head
 from ..detectors.softmax import log_sum_exp, logits_of
 from ..models.class_map import ClassMap
 from ..models.origin import UNKNOWN_ORIGIN, WeightsOrigin

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from wordnet_splits.datasets.catalog import catalog_names
 
-from ..arrays import Array, ArrayView
+from ..data.arrays import Array, ArrayView
 from .stored_list import LIST, SHARD_ROWS, StoredList, StoreError, list_key
 
 

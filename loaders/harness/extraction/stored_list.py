@@ -23,7 +23,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.schemas import Count, Sha256, StrictModel, read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, path_below, read_bytes, sha256_of
 
-from ..arrays import Array, ArrayView
+from ..data.arrays import Array, ArrayView
 
 SCHEMA = 3
 

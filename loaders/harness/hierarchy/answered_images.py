@@ -22,7 +22,7 @@ from wordnet_splits.hierarchy import ClassHierarchy, Rule, balanced_means
 from wordnet_splits.metrics.conformal import Promise
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
-from ..arrays import Array
+from ..data.arrays import Array
 from ..models.class_map import LabelSpace
 from ..results.metadata import ResultsMetadata, RunFacts
 from ..results.schema import ResultTables

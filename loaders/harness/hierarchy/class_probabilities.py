@@ -16,7 +16,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics.counts import to_numpy
 
-from ..arrays import CHUNK, Array
+from ..data.arrays import CHUNK, Array
 from ..detectors.softmax import log_softmax
 from ..models.class_map import LabelSpace
 from ..results.metadata import RunFacts

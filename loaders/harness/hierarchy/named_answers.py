@@ -21,7 +21,7 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.hierarchy import RULES, Rule, balanced_means, compare_answers, parse_rule
 from wordnet_splits.metrics.uncertainty import interval, resample_counts
 
-from ..arrays import Array
+from ..data.arrays import Array
 from ..results.results import Results
 from ..results.schema import ResultTables
 from ..results.scores import MODEL

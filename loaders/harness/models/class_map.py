@@ -21,7 +21,7 @@ from wordnet_splits.datasets.catalog import Catalog, catalog_names, load_catalog
 from wordnet_splits.datasets.catalog.declarations import Declaration
 from wordnet_splits.datasets.catalog.table import load_declared_catalog
 
-from ..arrays import Array, Arrays, ArrayView
+from ..data.arrays import Array, Arrays, ArrayView
 from .column_names import GivenMapping, checked_mapping, match_names, read_mapping
 
 Mode = Literal["columns", "full"]

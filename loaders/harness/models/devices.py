@@ -14,8 +14,7 @@ import torch
 import torch.distributed as dist
 
 from wordnet_splits.base.errors import SplitsError
-
-from ..plugins import user_errors
+from wordnet_splits.base.user_code import user_errors
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.metrics.counts import to_numpy
 
-from ..array_checks import refuse_probabilities
-from ..arrays import Head, array_of
+from ..data.array_checks import refuse_probabilities
+from ..data.arrays import Head, array_of
 from .hooks import capture_features, capture_outputs, run_eagerly, submodule
 
 OUTPUTS = ("features", "logits")

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from wordnet_splits.base.errors import DataError
 
-from ..array_checks import nearly_equal
-from ..arrays import Array, array_of
+from ..data.array_checks import nearly_equal
+from ..data.arrays import Array, array_of
 
 if TYPE_CHECKING:
     from .model import Model

@@ -13,10 +13,10 @@ from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 
 from wordnet_splits.base.errors import DataError, UnusableError
+from wordnet_splits.base.user_code import USER_CODE_ERRORS, user_errors
 
-from ..array_checks import gives_logits, logit_notes
-from ..arrays import NEEDS_HEAD, Head, array_of
-from ..plugins import USER_CODE_ERRORS, user_errors
+from ..data.array_checks import gives_logits, logit_notes
+from ..data.arrays import NEEDS_HEAD, Head, array_of
 from .class_map import ClassMap, ClassMapping, LabelSpace, class_map
 from .head import HookedNetwork, check_logits, refuse_complex
 from .hooks import STAGES, capture_outputs, find_stages

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError
 
-from ..arrays import Arrays, Head
+from ..data.arrays import Arrays, Head
 
 HINT = "it needs the network itself: take ours of that name, or write it as a probe (register_probe)"
 

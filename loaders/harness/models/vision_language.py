@@ -23,7 +23,7 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.word_lists import read_words
 
-from ..arrays import COSINE_SCALE
+from ..data.arrays import COSINE_SCALE
 from .class_map import LabelSpace
 
 TEMPLATES = ("a photo of a {}.",)

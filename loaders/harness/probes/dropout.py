@@ -23,8 +23,8 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.errors import UnusableError
 
+from ..data.parameters import parameters
 from ..models.hooks import removing
-from ..plugins import parameters
 from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:

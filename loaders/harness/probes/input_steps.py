@@ -16,9 +16,9 @@ from torch import Tensor
 
 from wordnet_splits.base.errors import UnusableError
 
-from ..arrays import FittedArrays
+from ..data.arrays import FittedArrays
+from ..data.parameters import parameters
 from ..models.hooks import as_maps, capture_outputs
-from ..plugins import parameters
 from .registry import ProbeDefaults, register_probe
 from .stages import NO_LAYERS
 

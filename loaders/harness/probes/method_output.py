@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from wordnet_splits.base.errors import DataError, UnusableError
+from wordnet_splits.base.user_code import user_errors
 
-from ..plugins import parameters, user_errors
+from ..data.parameters import parameters
 from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:

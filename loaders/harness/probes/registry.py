@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.registry import Registry
 
-from ..plugins import convert_parameters, format_named, parse_named
+from ..data.parameters import convert_parameters, format_named, parse_named
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor

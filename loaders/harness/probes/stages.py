@@ -14,8 +14,8 @@ from torch import Tensor
 
 from wordnet_splits.base.errors import DataError, UnusableError
 
+from ..data.parameters import parameters
 from ..models.hooks import STAGES, as_maps, replace_maps
-from ..plugins import parameters
 from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from wordnet_splits.base.errors import UnusableError
 
-from ..arrays import COSINE_SCALE
-from ..plugins import parameters
+from ..data.arrays import COSINE_SCALE
+from ..data.parameters import parameters
 from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:

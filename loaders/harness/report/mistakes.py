@@ -20,9 +20,9 @@ from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 from ...opening import PackedFolders
 from ..comparison.entries import Entry
+from ..comparison.semantics import ClassName, classes_of, similarities
 from ..detectors.parsing import as_shown, is_log_probability
 from ..results.scores import MODEL, predicted_keys
-from ..semantics import ClassName, classes_of, similarities
 
 THUMBNAIL = 96
 """Pixels of the longer side."""

@@ -34,7 +34,7 @@ from wordnet_splits.metrics import (
 )
 from wordnet_splits.metrics.registry import GAMMAS
 
-from ..arrays import Array
+from ..data.arrays import Array
 from .metadata import MetricOptions
 
 MEAN, POOLED = "(mean)", "(pooled)"

@@ -14,7 +14,7 @@ from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.terminal.output import DONE, print_lines, print_result, to_stderr
 from wordnet_splits.metrics.registry import import_metric
 
-from ..plugins import split_list
+from ..data.parameters import split_list
 from .table import Table, TableReport, tables_as_text
 
 STORE: Final = Path("build/activations")

@@ -13,7 +13,7 @@ from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.base.tabular import Tabular
 
-from ..arrays import Array
+from ..data.arrays import Array
 from .labels import key_of_label
 from .metadata import ResultsMetadata
 from .scores import MODEL, confidences_of, predictions_of, score_schema

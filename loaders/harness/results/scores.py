@@ -19,7 +19,7 @@ from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.metrics import ScoreSet
 from wordnet_splits.metrics.calibration import Outputs
 
-from ..arrays import Array
+from ..data.arrays import Array
 from .metric_rows import Members
 
 DetectorRun = tuple[str, int]

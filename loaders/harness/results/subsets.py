@@ -20,8 +20,8 @@ from wordnet_splits.base.text_formats import csv_rows
 from wordnet_splits.metrics import get_metric
 from wordnet_splits.metrics.registry import OTHER_VALUES
 
-from ..arrays import Array
-from ..plugins import split_list
+from ..data.arrays import Array
+from ..data.parameters import split_list
 from .exported_scores import DESCRIPTION, read_scores
 from .metadata import MetricOptions
 from .metric_rows import metric_rows

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.tabular import Tabular
 
-from ..arrays import Array
+from ..data.arrays import Array
 from .audit_inputs import check_inputs
 from .audit_memory import check_kept, check_trained
 from .audit_trainer import ALL, LEAST_CHANGE, AuditedTrainer, Finding, recorded_outputs

@@ -17,13 +17,14 @@ from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.progress import Progress, Silent, choose_messages, choose_progress
+from wordnet_splits.base.user_code import import_object, user_errors
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.datasets.sources.roots import Roots
 
 from ...opening import PackedFolders
+from ..data.parameters import file_identity
 from ..models.devices import current_ranks, get_device
 from ..models.sources.trained import METADATA
-from ..plugins import file_identity, import_object, user_errors
 from .callbacks import Callback
 from .checkpoints.choices import named_code
 from .checkpoints.files import (

@@ -22,10 +22,10 @@ from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Task
+from wordnet_splits.base.user_code import user_errors
 from wordnet_splits.metrics import gamma_minus, gamma_plus
 
-from ..arrays import array_of
-from ..plugins import user_errors
+from ..data.arrays import array_of
 from .checkpoints.files import build_from, portable_state
 from .costs import Cost
 from .data import TrainingData, augmentation

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loaders.harness.arrays import Arrays, ArrayView
+from loaders.harness.data.arrays import Arrays, ArrayView
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loaders.harness.semantics import (
+from loaders.harness.comparison.semantics import (
     ClassName,
     Predicted,
     graphml,

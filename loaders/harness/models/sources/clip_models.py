@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.lazy import need
+from wordnet_splits.base.user_code import user_errors
 
-from ...plugins import user_errors
 from ..transforms import Normalise, Transform
 from ..vision_language import EncodeText, zero_shot
 from .huggingface import MOST_PARAMETERS, processor_facts, refuse_absurd

@@ -9,8 +9,8 @@ from PIL import Image
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
+from wordnet_splits.base.user_code import USER_CODE_ERRORS, user_errors
 
-from ...plugins import USER_CODE_ERRORS, user_errors
 from ..transforms import ONES, Normalise, Transform
 from ..weights import load_weights, read_state
 from .registry import LoadedModel, ModelRequest, register_model_source

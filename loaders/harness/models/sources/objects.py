@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.user_code import import_object, user_errors
 
-from ...plugins import file_identity, import_object, user_errors
+from ...data.parameters import file_identity
 from ..head import features_and_logits
 from ..vision_language import ZeroShot
 from ..weights import load_weights, read_state

@@ -16,8 +16,8 @@ from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.untrusted import GiB, path_below, read_bytes, sha256_of
+from wordnet_splits.base.user_code import user_errors
 
-from ...plugins import user_errors
 from ..head import OUTPUTS, features_and_logits
 from ..weights import LARGEST
 from .first_batch import FirstBatch, onnx_has_loops

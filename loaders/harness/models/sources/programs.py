@@ -16,8 +16,8 @@ from torch import Tensor
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.untrusted import open_untrusted, sha256_of
+from wordnet_splits.base.user_code import require_trust, user_errors
 
-from ...plugins import require_trust, user_errors
 from ..head import features_and_logits
 from ..weights import LARGEST, is_torchscript
 from .first_batch import FirstBatch, exported_has_loops, torchscript_loops

@@ -13,8 +13,8 @@ from wordnet_splits.base.plotting import Plot
 from wordnet_splits.base.shapes import Line, Lines
 from wordnet_splits.metrics import aurc_unknown, auroc, oscr, oscr_curve, pool, spread
 
-from ...arrays import Array
 from ...comparison.entries import Entry
+from ...data.arrays import Array
 from ...detectors.parsing import as_shown, is_log_probability
 from .selection import Network, Selection, Sets, classified_id, of_roles, plot_kind
 

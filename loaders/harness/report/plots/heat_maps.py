@@ -12,11 +12,7 @@ from wordnet_splits.base.plotting import Plot
 from wordnet_splits.base.shapes import Bar, Bars, HeatMap, Line, Lines
 from wordnet_splits.benchmark.manifest import Manifest
 
-from ...arrays import Array
-from ...hierarchy.class_probabilities import scored_images, stored_logits
-from ...hierarchy.named_answers import name_unknowns
-from ...models.class_map import LabelSpace
-from ...semantics import (
+from ...comparison.semantics import (
     ClassMean,
     Predicted,
     id_classes_of,
@@ -25,6 +21,10 @@ from ...semantics import (
     predictions_by_class,
     pruned,
 )
+from ...data.arrays import Array
+from ...hierarchy.class_probabilities import scored_images, stored_logits
+from ...hierarchy.named_answers import name_unknowns
+from ...models.class_map import LabelSpace
 from .selection import Selection, plot_kind
 
 MAX_NAMES = 120

@@ -57,7 +57,7 @@ def plot(
     if kind == GRAPH:
         if path.suffix != GRAPHML:
             raise OutputError(f"{GRAPH} is a graph, written as {GRAPHML}", where=str(path))
-        from ...semantics import graphml
+        from ...comparison.semantics import graphml
 
         options.pop("best", None)
         files.write_bytes(path, graphml(pruned_graph(Selection.of(results, **options))))

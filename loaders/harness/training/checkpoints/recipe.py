@@ -17,8 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from wordnet_splits.base.errors import RecipeError, unknown
 from wordnet_splits.base.text_formats import parse_toml, read_toml
+from wordnet_splits.base.user_code import require_trusted_name
 
-from ...plugins import parse_named, require_trusted_name
+from ...data.parameters import parse_named
 from .choices import AUGMENTATIONS, NETWORKS, UPDATE_RULES, named_code
 
 

@@ -22,7 +22,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from torch import Tensor
 from torch.nn import functional
 
-from ...plugins import parameters
+from ...data.parameters import parameters
 from .classification import Softmax
 from .image_operations import AUGMIX, RANDAUGMENT, Operation, apply_operations, to_uint8
 from .interface import Batch, Part, State, Term, Terms, View, cross_entropy, declare

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
 
-from ...plugins import parameters
+from ...data.parameters import parameters
 from .interface import OUTLIER, Batch, Data, Method, Part, State, Term, Terms, cross_entropy, declare
 from .network import Network
 from .registry import register_method

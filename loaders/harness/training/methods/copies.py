@@ -24,8 +24,8 @@ from fix_resize.decode import decode_bytes
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.untrusted import path_below, read_image
 
+from ...data.parameters import parameters
 from ...models.transforms import Normalise
-from ...plugins import parameters
 from .interface import Batch, Data, Method, State, Terms, cross_entropy
 from .network import Network
 from .registry import register_method

@@ -17,7 +17,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from ...plugins import parameters
+from ...data.parameters import parameters
 from .interface import HEAD, Batch, Method, State, Terms, cross_entropy
 from .network import Network
 from .registry import register_method

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from torch import Generator, Tensor, nn
 
+from ...data.parameters import parameters
 from ...models.transforms import Normalise
-from ...plugins import parameters
 
 if TYPE_CHECKING:
     from .network import Network

@@ -22,7 +22,7 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from ...plugins import parameters
+from ...data.parameters import parameters
 from .classification import uniform_cross_entropy
 from .interface import Batch, Method, Part, State, Term, Terms, cross_entropy, declare
 from .network import Network

@@ -8,8 +8,9 @@ from typing import Any, Final, TypeVar
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.registry import Registry
+from wordnet_splits.base.user_code import import_object
 
-from ...plugins import convert_parameters, import_object, parse_named
+from ...data.parameters import convert_parameters, parse_named
 from .interface import Method
 
 MethodClass = TypeVar("MethodClass", bound=type[Method])

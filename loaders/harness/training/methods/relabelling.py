@@ -16,7 +16,7 @@ from pydantic import Field, NonNegativeFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...plugins import parameters
+from ...data.parameters import parameters
 from .classification import uniform_cross_entropy
 from .interface import (
     BACKBONE,

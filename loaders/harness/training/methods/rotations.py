@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
 
-from ...plugins import parameters
+from ...data.parameters import parameters
 from .interface import BACKBONE, HEAD, Batch, Method, Part, State, Term, Terms, View, cross_entropy, declare
 from .network import Network, evaluation_mode
 from .registry import register_method

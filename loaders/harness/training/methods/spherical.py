@@ -17,7 +17,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...plugins import parameters
+from ...data.parameters import parameters
 from .interface import Batch, Data, Method, Part, State, Term, Terms, View, cross_entropy, declare
 from .network import Network
 from .registry import register_method

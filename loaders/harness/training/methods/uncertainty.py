@@ -18,7 +18,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...plugins import parameters
+from ...data.parameters import parameters
 from .interface import BACKBONE, HEAD, Batch, Data, Method, Part, State, Term, Terms, cross_entropy, declare
 from .network import Network
 from .registry import register_method

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from loaders.harness.arrays import Arrays
 from loaders.harness.cli.main import app
+from loaders.harness.data.arrays import Arrays
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.extraction.canary import ROWS

@@ -12,9 +12,9 @@ from scipy.stats import spearmanr
 
 from loaders.harness import Results, nearness, plot
 from loaders.harness.comparison.class_nearness import MEASURES, REFERENCE, TO
+from loaders.harness.comparison.semantics import classes_of
 from loaders.harness.report.plots import plot_data
 from loaders.harness.report.plots.selection import REPLICATES
-from loaders.harness.semantics import classes_of
 from tests.loaders.harness.comparison.test_compare import draw
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from loaders.harness.arrays import Array, Arrays, Head
+from loaders.harness.data.arrays import Array, Arrays, Head
 from tests.loaders.harness.detectors.separable import head_of, images
 
 

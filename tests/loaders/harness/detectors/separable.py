@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from scipy.special import log_softmax, logsumexp
 
-from loaders.harness.arrays import COSINE_SCALE, Array, Arrays, Head
+from loaders.harness.data.arrays import COSINE_SCALE, Array, Arrays, Head
 from loaders.harness.probes.stages import gram_rows
 
 CLASSES, WIDTH = 4, 40

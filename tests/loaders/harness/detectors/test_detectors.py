@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.covariance import EmpiricalCovariance
 
-from loaders.harness.arrays import Array, Arrays, Head
+from loaders.harness.data.arrays import Array, Arrays, Head
 from loaders.harness.detectors import (
     DETECTORS,
     ConfiguredDetector,

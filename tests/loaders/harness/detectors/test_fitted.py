@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp, softmax
 
-from loaders.harness.arrays import Array, Arrays
+from loaders.harness.data.arrays import Array, Arrays
 from loaders.harness.detectors import get_detector, get_spec, list_detectors, parse_detectors
 from loaders.harness.detectors.openmax import SHIFT, weibull
 from loaders.harness.detectors.shaping import Ranked

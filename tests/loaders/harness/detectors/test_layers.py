@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 from torch import nn
 
-from loaders.harness.arrays import Array, Arrays
+from loaders.harness.data.arrays import Array, Arrays
 from loaders.harness.detectors import ConfiguredDetector, get_detector, list_detectors, parse_detectors
 from loaders.harness.evaluation.fitting import fit_data, fit_on_benchmark
 from loaders.harness.evaluation.model_evaluation import evaluate

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import logsumexp
 from sklearn.neighbors import NearestNeighbors
 
-from loaders.harness.arrays import Arrays, ArrayView
+from loaders.harness.data.arrays import Arrays, ArrayView
 from loaders.harness.detectors import get_detector, neighbours
 from loaders.harness.evaluation.scoring import Fitted, confidence, confidences, fit
 from tests.loaders.harness.detectors.separable import WIDTH, images, reordered

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from loaders.harness.arrays import Array, Arrays
+from loaders.harness.data.arrays import Array, Arrays
 from loaders.harness.detectors import get_detector, list_detectors, parse_detectors
 from loaders.harness.evaluation.scoring import confidence, fit
 from tests.loaders.harness.detectors.openood_formulas import (

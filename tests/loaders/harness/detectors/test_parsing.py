@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loaders.harness.arrays import Array, Arrays
+from loaders.harness.data.arrays import Array, Arrays
 from loaders.harness.detectors import (
     DETECTORS,
     get_detector,

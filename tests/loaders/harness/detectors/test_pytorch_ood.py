@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy import stats
 
-from loaders.harness.arrays import Array, Arrays
+from loaders.harness.data.arrays import Array, Arrays
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.detectors.pytorch_ood import pytorch_ood_specs
 from loaders.harness.evaluation.scoring import confidence, fit

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_info
 
+from loaders.harness.data.arrays import map_in_order
 from loaders.harness.detectors.softmax import (
     at_least_single,
     lengths,
@@ -17,7 +18,6 @@ from loaders.harness.detectors.softmax import (
     scaled_odds,
     sums,
 )
-from loaders.harness.threads import map_in_order
 
 RNG = np.random.default_rng(0)
 

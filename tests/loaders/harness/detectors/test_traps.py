@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import loaders.harness
-from loaders.harness.arrays import Array, Arrays
+from loaders.harness.data.arrays import Array, Arrays, thread_count
 from loaders.harness.detectors import (
     DETECTORS,
     ConfiguredDetector,
@@ -37,7 +37,6 @@ from loaders.harness.evaluation.fitting import (
     sweep_grid,
 )
 from loaders.harness.evaluation.scoring import confidence, fit, shares_work
-from loaders.harness.threads import thread_count
 from tests.loaders.harness.detectors.separable import head_of, images, reordered
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError

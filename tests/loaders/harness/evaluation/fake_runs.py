@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from loaders.harness.arrays import Arrays
+from loaders.harness.data.arrays import Arrays
 from loaders.harness.extraction.runs import GroupOutputs, ModelRun
 from tests.made_manifests import made_manifest
 from wordnet_splits.benchmark.manifest import Manifest

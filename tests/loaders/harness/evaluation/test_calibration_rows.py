@@ -11,7 +11,7 @@ import pytest
 from scipy.special import softmax
 
 from loaders.harness import check_results, compare
-from loaders.harness.arrays import Arrays
+from loaders.harness.data.arrays import Arrays
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.results.metadata import MetricOptions
 from loaders.harness.results.results import Results

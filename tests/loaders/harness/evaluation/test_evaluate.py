@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from loaders.harness.arrays import Array, Arrays
+from loaders.harness.data.arrays import Array, Arrays
 from loaders.harness.detectors import detector_spec, get_detector
 from loaders.harness.detectors.mahalanobis import Mahalanobis
 from loaders.harness.detectors.neighbours import KNN

@@ -10,8 +10,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from loaders.harness import evaluate_arrays
-from loaders.harness.array_checks import as_float32
-from loaders.harness.arrays import Arrays
+from loaders.harness.data.array_checks import as_float32
+from loaders.harness.data.arrays import Arrays
 from loaders.harness.results.results import Results
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError

@@ -14,8 +14,8 @@ import pytest
 
 from loaders import evaluate_arrays
 from loaders.harness import check_results, image_ids
-from loaders.harness.array_checks import refuse_probabilities
-from loaders.harness.arrays import Array, Arrays
+from loaders.harness.data.array_checks import refuse_probabilities
+from loaders.harness.data.arrays import Array, Arrays
 from loaders.harness.results.results import Results
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.resolve import load_manifest

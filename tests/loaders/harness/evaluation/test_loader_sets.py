@@ -30,7 +30,7 @@ from torch.utils.data import (  # noqa: E402
 )
 
 from loaders import evaluate  # noqa: E402
-from loaders.harness.array_checks import SIGMOIDS  # noqa: E402
+from loaders.harness.data.array_checks import SIGMOIDS  # noqa: E402
 from loaders.harness.evaluation.loader_sets import PixelRange, class_names  # noqa: E402
 from loaders.harness.results.results import Results  # noqa: E402
 

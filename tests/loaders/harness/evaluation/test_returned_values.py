@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from loaders.harness import evaluate, evaluate_arrays, zero_shot_arrays
-from loaders.harness.arrays import Arrays
+from loaders.harness.data.arrays import Arrays
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.metrics import auroc_by_nearness, ece, mixture_moments, robustness, robustness_score
 from wordnet_splits.metrics.registry import pair_metric

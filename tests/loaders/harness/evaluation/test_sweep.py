@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
 
 from loaders.harness import check_results, compare, report
-from loaders.harness.arrays import Array, Arrays
+from loaders.harness.data.arrays import Array, Arrays
 from loaders.harness.detectors import detector_spec, get_detector
 from loaders.harness.detectors.registry import configure
 from loaders.harness.evaluation.fitting import sweep_grid

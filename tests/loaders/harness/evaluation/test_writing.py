@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from loaders.harness import evaluate_arrays
-from loaders.harness.arrays import Arrays, Head
+from loaders.harness.data.arrays import Arrays, Head
 
 K = 5
 

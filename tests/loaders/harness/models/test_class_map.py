@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loaders.harness.arrays import Arrays
+from loaders.harness.data.arrays import Arrays
 from loaders.harness.models.class_map import ClassMap, Label, LabelSpace, class_map, columns_key
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError

@@ -13,8 +13,8 @@ from torch import nn
 from torch.nn import functional
 
 from loaders.harness import evaluate
-from loaders.harness.array_checks import HEAD_ROWS, gives_logits
-from loaders.harness.arrays import NEEDS_HEAD, Head
+from loaders.harness.data.array_checks import HEAD_ROWS, gives_logits
+from loaders.harness.data.arrays import NEEDS_HEAD, Head
 from loaders.harness.models import load_model
 from loaders.harness.models.hooks import pooled
 from wordnet_splits.base.errors import DataError, UnusableError

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from loaders.harness.arrays import Head
+from loaders.harness.data.arrays import Head
 from loaders.harness.models import Model, load_model, open_models
 from loaders.harness.models.class_map import Label, LabelSpace
 from loaders.harness.models.sources import SOURCES

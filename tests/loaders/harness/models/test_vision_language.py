@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="pip install '.[torch]'")
 
 from loaders.harness import evaluate, load_model, zero_shot, zero_shot_arrays  # noqa: E402
-from loaders.harness.arrays import Arrays  # noqa: E402
+from loaders.harness.data.arrays import Arrays  # noqa: E402
 from loaders.harness.detectors import get_detector  # noqa: E402
 from loaders.harness.models.vision_language import id_classes  # noqa: E402
 from tests.raising import mentions, raises  # noqa: E402

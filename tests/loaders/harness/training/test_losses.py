@@ -12,7 +12,7 @@ from torch import Tensor
 
 from loaders.harness import audit_method
 from loaders.harness import train as train_models
-from loaders.harness.plugins import parameters
+from loaders.harness.data.parameters import parameters
 from loaders.harness.training.methods import Batch, Method, Network, Part, State, Term, declare
 from loaders.harness.training.methods.classification import Softmax
 from loaders.harness.training.methods.interface import Terms, cross_entropy

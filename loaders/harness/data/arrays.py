@@ -16,23 +16,28 @@ Detectors share them, so they are read-only; detectors of users get writable cop
 from __future__ import annotations
 
 import hashlib
+import os
+import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import ThreadpoolController
 
 from wordnet_splits.base.errors import DataError, unknown
 
 Array = npt.NDArray[Any]
+Job = TypeVar("Job")
+Result = TypeVar("Result")
 CHUNK = 4096
 COSINE_SCALE = 100.0
 """Factor of cosine similarities in logits of zero-shot models: the maximum of CLIP's learned factor."""
-
-
 NEEDS_HEAD = "needs the weights of a linear head, and this model has none"
 """Reason why a detector cannot be used, as a predicate."""
 
@@ -87,19 +92,17 @@ class ArrayView:
     @classmethod
     def concat(cls, views: Sequence[ArrayView]) -> ArrayView:
         """Join the rows of ``views``, without copying."""
-        columns = views[0]._columns if views else None
-        if any(not _same_columns(columns, v._columns) for v in views):
+        if len({v._columns if v._columns is None else tuple(v._columns.tolist()) for v in views}) > 1:
             raise DataError("arrays restricted to different columns cannot be joined")
         parts = [part for view in views for part in view._parts]
+        columns = views[0]._columns if views else None
         return cls(parts, columns, copied=any(view._copied for view in views))
 
     @property
     def shape(self) -> tuple[int, ...]:
         """(n, ...) as for a numpy array."""
         rest = self._parts[0].shape[1:]
-        if self._columns is not None:
-            rest = (*rest[:-1], len(self._columns))
-        return (self._offsets[-1], *rest)
+        return (len(self), *(rest if self._columns is None else (*rest[:-1], len(self._columns))))
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -318,11 +321,9 @@ class Head:
 
 @dataclass(frozen=True, eq=False)
 class FittedArrays(Mapping[str, Array]):
-    """Arrays fitted by a detector, for a probe that uses them; ``key`` is part of the probe's name.
+    """Arrays fitted by a detector, for a probe that uses them.
 
-    Attributes
-    ----------
-    arrays : name -> array. key : 16 hex digits of the SHA-256 of their names, types, shapes and bytes.
+    ``key``, a part of the probe's name, is 16 hex digits of the SHA-256 of names, types, shapes and bytes.
     """
 
     arrays: Mapping[str, Array]
@@ -351,5 +352,48 @@ class FittedArrays(Mapping[str, Array]):
         return hash(self.key)
 
 
-def _same_columns(a: Array | None, b: Array | None) -> bool:
-    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+def thread_count() -> int:
+    """Return how many threads to use: ``OMP_NUM_THREADS``, or the number of cores of this process.
+
+    NumPy's loops run on one core each and release the interpreter's lock.
+    """
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    if setting.isdecimal() and int(setting) > 0:
+        return int(setting)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def map_in_order(function: Callable[[Job], Result], jobs: Iterable[Job], threads: int) -> list[Result]:
+    """Return the result of each job, in order; results do not depend on the number of threads.
+
+    A matrix product runs on the thread that calls it: threads of BLAS would compete with these, and would
+    split a product differently on other machines.
+
+    Raises
+    ------
+    Exception : the error of the first job that fails; later jobs may not be started.
+    """
+    jobs = list(jobs)
+    threads = min(threads, len(jobs))
+    with _libraries().limit(limits=1, user_api="blas"):
+        if threads < 2 or getattr(_worker, "active", False):  # a job may itself map other jobs
+            return [function(job) for job in jobs]
+        return list(_pool(threads, os.getpid()).map(function, jobs))
+
+
+_worker = threading.local()
+
+
+def _mark_worker() -> None:
+    _worker.active = True
+
+
+@cache
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Return the threads of a process; a forked process needs its own."""
+    return ThreadPoolExecutor(threads, "harness", initializer=_mark_worker)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()

@@ -1,7 +1,4 @@
-"""Names with parameters, ``name[parameter=value,...]``; user code and its errors are in `base.user_code`.
-
-An error of a user's model, probe or detector is reported in one line; the original error is chained to it.
-"""
+"""Names with parameters, ``name[parameter=value,...]``, and classes whose fields are parameters."""
 
 from __future__ import annotations
 
@@ -20,12 +17,6 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import sha256_of
-from wordnet_splits.base.user_code import USER_CODE_ERRORS as USER_CODE_ERRORS
-from wordnet_splits.base.user_code import describe_error as describe_error
-from wordnet_splits.base.user_code import import_object as import_object
-from wordnet_splits.base.user_code import require_trust as require_trust
-from wordnet_splits.base.user_code import require_trusted_name as require_trusted_name
-from wordnet_splits.base.user_code import user_errors as user_errors
 
 LARGEST_MODULE = 1 << 28
 """Largest file of a module of code, in bytes."""

@@ -1,0 +1,1 @@
+"""Arrays of models and detectors, and names with parameters."""
