@@ -28,7 +28,7 @@ from .datasets.catalog import load_catalog as load_catalog
 from .datasets.catalog.check import check_catalogs as check_catalogs
 from .datasets.catalog.inventory import load_inventory as load_inventory
 from .datasets.catalog.inventory import load_list as load_list
-from .datasets.fetching.fetch import fetch_source as fetch_source
+from .datasets.fetching import fetch_source as fetch_source
 from .datasets.sources import open_source as open_source
 from .datasets.sources import source_info as source_info
 from .datasets.sources import source_names as source_names
@@ -48,6 +48,6 @@ from .studies.robust.roles import robust_roles as robust_roles
 from .wordnet.similarity import compare as compare
 from .wordnet.similarity import similarity_matrix as similarity_matrix
 from .wordnet.taxonomy import Taxonomy as Taxonomy
-from .wordnet.taxonomy.search import find_synsets as find_synsets
+from .wordnet.taxonomy.identifiers import find_synsets as find_synsets
 
 __version__: str

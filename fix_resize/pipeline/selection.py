@@ -29,8 +29,8 @@ from wordnet_splits.benchmark.recipe import Group, Recipe, load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources import Source, open_source, root_variable, source_class
 from wordnet_splits.datasets.sources.image_folder import ImageFolder
+from wordnet_splits.datasets.sources.image_set import Stamps, stamps
 from wordnet_splits.datasets.sources.roots import Roots
-from wordnet_splits.datasets.sources.stamps import Stamps, stamps
 
 SELECTION_SCHEMA: Final = schema_of("source image_id class_id group split label:int32 digest:sha256 path")
 """``digest`` identifies the source image, null if unknown before reading; ``path`` locates the output."""

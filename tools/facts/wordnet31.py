@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wordnet_splits.wordnet.taxonomy import wndb
-from wordnet_splits.wordnet.taxonomy.identifiers import OF_WORDNET31
-from wordnet_splits.wordnet.taxonomy.other_wordnets import sense_keys
+from wordnet_splits.wordnet.taxonomy.identifiers import OF_WORDNET31, sense_keys
 
 ABOUT = (
     "From the offsets of WordNet 3.1's nouns to those of 3.0: from each first offset on, up to that of the",

@@ -33,7 +33,7 @@ from wordnet_splits.benchmark.recipe.drafting import parse_group
 from wordnet_splits.benchmark.resolve import is_path, load_manifest
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog, read_catalog
 from wordnet_splits.datasets.catalog.declarations import (
-    BESIDE,
+    DECLARATION_FILE,
     LOCAL,
     Declaration,
     declare,
@@ -249,7 +249,7 @@ def _declare(folder: Path, name: str, out: Path, steps: _Steps) -> Path:
     """Return the file in ``out`` that declares the images of a folder; write it if it is absent."""
     if name in catalog_names():
         raise RecipeError(f"{name!r} is the name of a shipped source", where="--name", hint="give another")
-    file, earlier_name = out / BESIDE, declared_name(out)
+    file, earlier_name = out / DECLARATION_FILE, declared_name(out)
     if earlier_name is None:
         classes_below(folder)  # a folder without classes is refused before anything is written
         write_text(file, f'name = "{name}"\nlayout = "folders"\ncatalog = "{name}.tsv"\n')
@@ -263,7 +263,7 @@ def _declare(folder: Path, name: str, out: Path, steps: _Steps) -> Path:
 
 def _copy_declaration(declaration: Declaration, folder: Path, out: Path, steps: _Steps) -> Path:
     """Return the copy in ``out`` of a declaration, its catalog and its inventory; earlier copies stay."""
-    file = out / BESIDE
+    file = out / DECLARATION_FILE
     if declaration.file.absolute() == file.absolute():
         return file
     text = declaration.as_toml(f"{declaration.name}.tsv")

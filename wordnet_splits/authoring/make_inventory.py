@@ -100,7 +100,7 @@ def make_inventory(
             [digests[image_id] for _, image_id, _ in rows],
         ]
         if source.multilabel:
-            columns.append([source.also.get(image_id, ()) for _, image_id, _ in rows])
+            columns.append([source.extra_classes.get(image_id, ()) for _, image_id, _ in rows])
         table = pa.table(columns, schema=MULTILABEL_SCHEMA if source.multilabel else INVENTORY_SCHEMA)
         same = out.exists()
         if same and not read_table(out).equals(table):

@@ -124,7 +124,7 @@ def fetch_files(
     Ctrl-C loses nothing: the same command continues where it stopped.
     """
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.datasets.fetching.fetch import downloads, fetch_source
+    from wordnet_splits.datasets.fetching import downloads, fetch_source
 
     if dry_run:
         offers = [

@@ -51,7 +51,7 @@ def search_synsets(
     json: Json = False,
 ) -> int:
     """Search the synsets of a word, with their meanings and the number of synsets below each."""
-    from wordnet_splits.wordnet.taxonomy.search import find_synsets
+    from wordnet_splits.wordnet.taxonomy.identifiers import find_synsets
 
     rows = find_synsets(word, load(wordnet)).rows()
     print_result(

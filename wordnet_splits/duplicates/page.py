@@ -15,7 +15,7 @@ from PIL import Image
 from wordnet_splits.base import pages
 from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.base.names import printable
-from wordnet_splits.datasets.catalog.picture_pairs import COLUMNS, PAIR_VERDICTS, PairRow, tsv_line
+from wordnet_splits.datasets.catalog.image_pairs import COLUMNS, PAIR_VERDICTS, PairRow, tsv_line
 from wordnet_splits.datasets.sources.image_set import ImageSet
 
 SHOWN_PAIRS: Final = 300

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from wordnet_splits.datasets.catalog.picture_pairs import BITS as BITS
+from wordnet_splits.datasets.catalog.image_pairs import BITS as BITS
 
 NAME = "dct-128"
 BYTES = BITS // 8

@@ -12,7 +12,7 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.recipe import Group, is_shipped, load_recipe
 from wordnet_splits.benchmark.rules.phrases import rule_words
 from wordnet_splits.datasets.sources import source_class
-from wordnet_splits.datasets.sources.citation import paper_title
+from wordnet_splits.datasets.sources.info import paper_title
 from wordnet_splits.explorer.columns import SynsetNumbers, to_columns
 from wordnet_splits.explorer.sample_images import Samples
 from wordnet_splits.explorer.tree import class_tree

@@ -7,7 +7,7 @@ from pathlib import Path
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.recipe import Recipe
 from wordnet_splits.benchmark.resolve import find_recipe
-from wordnet_splits.datasets.sources.citation import Citation, citation_of
+from wordnet_splits.datasets.sources.info import Citation, citation_of
 
 
 def cite_benchmark(benchmark: Recipe | Manifest | str | Path, *, manifests: Path | None = None) -> Citation:

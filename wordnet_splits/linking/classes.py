@@ -17,9 +17,8 @@ from wordnet_splits.base.names import check_name, counted, listed, printable, sa
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.datasets.catalog.declarations import LOCAL, declared_name, register_declaration
 from wordnet_splits.datasets.sources.layouts import open_layout
-from wordnet_splits.datasets.sources.layouts.folder_tree import Parts
-from wordnet_splits.datasets.sources.layouts.folders import Folders, class_folders, picture_names
-from wordnet_splits.datasets.sources.layouts.labels import class_names, class_of
+from wordnet_splits.datasets.sources.layouts.conventions import class_names, class_of
+from wordnet_splits.datasets.sources.layouts.folders import Folders, Parts, class_folders, image_names
 from wordnet_splits.datasets.sources.layouts.walk import check_root
 from wordnet_splits.linking.gathering import INSIDE, OUTSIDE
 
@@ -186,7 +185,7 @@ def declared_classes(name: str, root: Path) -> DatasetClasses:
 
 
 def _pictures(folder: Path, root: Path) -> int:
-    return sum(map(bool, picture_names(folder, root).values()))
+    return sum(map(bool, image_names(folder, root).values()))
 
 
 def _notes(noun: str, empty: list[str]) -> list[str]:

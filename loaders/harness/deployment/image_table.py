@@ -15,7 +15,7 @@ from wordnet_splits.base.parquet import schema_of, write_table_file
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.untrusted import unreadable
-from wordnet_splits.datasets.sources.layouts.folders import is_picture
+from wordnet_splits.datasets.sources.layouts.folders import is_image
 
 from .shipped_detector import BATCH, ShippedDetector
 
@@ -93,7 +93,7 @@ def score_files(
             images.append(str(path))
             continue
         for file in _files(path):
-            (images if is_picture(file) else passed_over).append(file)
+            (images if is_image(file) else passed_over).append(file)
     if not images:
         names = f": {len(passed_over):,} files have other extensions" if passed_over else ""
         raise DataError(f"there are no images{names}", where=", ".join(map(str, paths)))

@@ -10,7 +10,7 @@ from pathlib import Path
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.datasets.sources import source_info
-from wordnet_splits.datasets.sources.citation import citation_of
+from wordnet_splits.datasets.sources.info import citation_of
 
 from ..comparison.entries import BenchmarkResults
 from ..detectors.openood import OPENOOD

@@ -16,7 +16,7 @@ from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.image_sets import open_images
 from wordnet_splits.benchmark.images.pack import pack
 from wordnet_splits.cli.main import app, run
-from wordnet_splits.datasets.catalog.picture_pairs import duplicate_pictures, read_pairs, write_pairs
+from wordnet_splits.datasets.catalog.image_pairs import duplicate_images, read_pairs, write_pairs
 from wordnet_splits.duplicates import hashing
 from wordnet_splits.duplicates.find import find_duplicates
 from wordnet_splits.duplicates.perceptual_hash import perceptual_hash
@@ -190,7 +190,7 @@ def test_verdicts_come_into_the_table_and_onto_the_page(folders, tmp_path):
     assert [row["verdict"] for row in judged] == ["", "different", "", "leave out"]
     assert judged[3] == note
     assert report.judged == 2
-    left_out = duplicate_pictures(judged)
+    left_out = duplicate_images(judged)
     assert ("a", "class-1/5") in left_out
     assert ("b", rows[1]["image_id_b"]) not in left_out
     assert len(left_out) == 5

@@ -18,7 +18,7 @@ from wordnet_splits.benchmark.checks.freeze import freeze
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.datasets.catalog.picture_pairs import read_pairs, write_pairs
+from wordnet_splits.datasets.catalog.image_pairs import read_pairs, write_pairs
 
 NAMED = """[[known_leak]]
 kind = "near-duplicate"

@@ -83,7 +83,7 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
         draw=recipe.draw,
         seed=seed,
         catalog=find_catalog,
-        published=partial(find_list, beside=recipe.folder),
+        published=partial(find_list, recipe_folder=recipe.folder),
     )
     membership.context = context
     taken_keys: set[Key] = set()

@@ -18,7 +18,7 @@ from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.benchmark.construct.leak_kinds import TRAINING_ROLES, Leak, trains
 from wordnet_splits.benchmark.construct.selection import Selection, read_table
 from wordnet_splits.benchmark.recipe import Recipe
-from wordnet_splits.datasets.catalog.picture_pairs import NO_DUPLICATE
+from wordnet_splits.datasets.catalog.image_pairs import NO_DUPLICATE
 
 Picture = tuple[str, str]
 """Source and image id."""

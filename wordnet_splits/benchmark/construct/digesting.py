@@ -26,7 +26,7 @@ from wordnet_splits.benchmark.construct.selection import Selection
 from wordnet_splits.benchmark.recipe import Group
 from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.sources import Source, open_source, source_class
-from wordnet_splits.datasets.sources.stamps import stamps
+from wordnet_splits.datasets.sources.image_set import stamps
 
 CHUNK = 128
 AT_ONCE = 32

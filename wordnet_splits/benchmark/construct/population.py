@@ -193,7 +193,7 @@ class Populations:
                     for image_id, class_id, split in zip(
                         *(c.to_pylist() for c in batch.columns), strict=True
                     ):
-                        if self._is_mixed(source, class_id, opened.also.get(image_id, ())):
+                        if self._is_mixed(source, class_id, opened.extra_classes.get(image_id, ())):
                             mixed[split][class_id] += 1
                         else:
                             batch_ids[split, class_id].append(image_id)

@@ -19,8 +19,8 @@ from wordnet_splits.benchmark.manifest.tables import CUT_ORDER
 from wordnet_splits.benchmark.recipe import Group, ImageRule, Recipe
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.declarations import Sources
+from wordnet_splits.datasets.catalog.image_pairs import PairRow, duplicate_images, read_pairs
 from wordnet_splits.datasets.catalog.inventory import find_list
-from wordnet_splits.datasets.catalog.picture_pairs import PairRow, duplicate_pictures, read_pairs
 from wordnet_splits.datasets.sources import Source, source_class
 from wordnet_splits.datasets.sources.noise import noise_ids
 
@@ -271,7 +271,7 @@ def _leave_out(selection: Selection, plan: SplitPlan, recipe: Recipe) -> None:
             where=plan.where,
             hint=f"it compares {', '.join(sorted(sources))}",
         )
-    duplicates = duplicate_pictures(rows)
+    duplicates = duplicate_images(rows)
     selection.leave_out({image_id for source, image_id in duplicates if source == plan.group.source})
 
 

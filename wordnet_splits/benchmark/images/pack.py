@@ -26,8 +26,8 @@ from wordnet_splits.benchmark.images.store import PackedStore, is_store, open_st
 from wordnet_splits.benchmark.manifest import Manifest, Part
 from wordnet_splits.benchmark.manifest.tables import SPLITS
 from wordnet_splits.datasets.sources import Source
+from wordnet_splits.datasets.sources.image_set import stamps
 from wordnet_splits.datasets.sources.roots import Roots
-from wordnet_splits.datasets.sources.stamps import stamps
 
 
 @dataclass

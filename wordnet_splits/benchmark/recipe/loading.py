@@ -22,7 +22,7 @@ from wordnet_splits.benchmark.recipe.schema import Origin, Recipe
 from wordnet_splits.benchmark.recipe.text import explain_validation, lines_below
 from wordnet_splits.benchmark.rules import lists_used
 from wordnet_splits.datasets.catalog import catalog_names
-from wordnet_splits.datasets.catalog.declarations import BESIDE, Declaration, read_declaration
+from wordnet_splits.datasets.catalog.declarations import DECLARATION_FILE, Declaration, read_declaration
 from wordnet_splits.datasets.catalog.inventory import available_lists
 
 BENCHMARKS, CLASS_SETS = "recipes", "class_sets"
@@ -98,7 +98,7 @@ def declared_by(recipe: Recipe | Manifest | str | Path | None) -> Mapping[str, D
     if isinstance(recipe, Recipe):
         return recipe.declarations
     if recipe is not None and str(recipe).endswith(".toml") and Path(recipe).exists():
-        if Path(recipe).name == BESIDE:
+        if Path(recipe).name == DECLARATION_FILE:
             declaration = read_declaration(Path(recipe))
             return {declaration.name: declaration}
         return _read(recipe).declarations
@@ -119,7 +119,7 @@ def _read(name: str | Path) -> Recipe:
     text, where = _recipe_text(name)
     raw = parse_toml(text, where=where, error=RecipeError)
     if "layout" in raw:
-        hint = f"rename it {BESIDE}, or write its keys below [[source]] of a recipe"
+        hint = f"rename it {DECLARATION_FILE}, or write its keys below [[source]] of a recipe"
         raise RecipeError("declares a dataset, and is not a recipe", where=where, hint=hint)
     lines: dict[str, str] = {}
     merged, inherited = _extended(raw, text, where, lines)

@@ -32,7 +32,7 @@ from wordnet_splits.base.schemas import NAME_PATTERN, Name, validate
 from wordnet_splits.base.text_formats import read_toml, toml_table
 from wordnet_splits.base.untrusted import path_below, sha256_of
 
-BESIDE: Final = "dataset.toml"
+DECLARATION_FILE: Final = "dataset.toml"
 INVENTORY: Final = ".inventory.parquet"
 
 DESCRIPTIVE_KEYS: Final = frozenset({"name", "title", "url", "licence", "bibtex", "about"})
@@ -211,7 +211,7 @@ def _check_same(a: Declaration, b: Declaration) -> None:
         carried = [declaration.file.parent.name == "sources" for declaration in (a, b)]
         if any(carried):
             other = b.file if carried[0] else a.file
-            hint += f"; for a benchmark as it was built, move {other} away, and give a root with its pictures"
+            hint += f"; for a benchmark as it was built, move {other} away, and give a root with its images"
         message = f"declares another dataset {a.name!r} than {a.file}: {difference}"
         raise DataError(message, where=str(b.file), hint=hint)
 
@@ -246,9 +246,9 @@ def register_declaration(root: Path, name: str, sources: Sources = LOCAL) -> Non
     Raises DataError if the file is malformed; it declares another dataset than ``name``, and nothing else
     declares that; or it differs from the dataset of that name in the benchmark in use.
     """
-    path = root / BESIDE
+    path = root / DECLARATION_FILE
     try:
-        declaration = _read_beside(file_id(path))
+        declaration = _read_declaration(file_id(path))
     except OSError:  # no such file or folder; opening the root will report a missing folder
         return
     if declaration.name == name:
@@ -261,13 +261,13 @@ def register_declaration(root: Path, name: str, sources: Sources = LOCAL) -> Non
 
 def read_declaration(path: Path) -> Declaration:
     """Return the declaration in a ``dataset.toml``; its paths must stay below the file's folder."""
-    return _read_beside(file_id(path))
+    return _read_declaration(file_id(path))
 
 
 def declared_name(root: Path) -> str | None:
     """Return the name of the dataset in a folder's ``dataset.toml``, None without such a file."""
     try:
-        return _read_beside(file_id(root / BESIDE)).name
+        return _read_declaration(file_id(root / DECLARATION_FILE)).name
     except OSError:
         return None
 
@@ -280,14 +280,14 @@ def unknown_source(
     if not re.match(NAME_PATTERN, name):
         return error
     folder = f"and --root {name}=ITS-FOLDER" if root is None else f"in {root}"
-    hint = f"a dataset of your own needs {BESIDE} {folder}, or [[source]] in the recipe"
+    hint = f"a dataset of your own needs {DECLARATION_FILE} {folder}, or [[source]] in the recipe"
     hint += "; see docs/custom-benchmarks.md"
     hint = hint if error.hint is None else f"{error.hint}; {hint}"
     return UnknownNameError(error.what, where=where, hint=hint, near=error.near)
 
 
 @lru_cache(maxsize=64)
-def _read_beside(file: FileId) -> Declaration:
+def _read_declaration(file: FileId) -> Declaration:
     path = Path(file[0])
     return parse_declaration(read_toml(path), str(path)).located(path)
 

@@ -189,28 +189,32 @@ def check_list(path: Path) -> pa.Table:
     return table
 
 
-def available_lists(beside: Path | None = None) -> tuple[str, ...]:
-    """Return the names of the lists that a recipe in the folder ``beside`` can use, sorted."""
-    names = (name for folder in _folders(beside) for name in _names_in(folder) if _NAME.fullmatch(name))
+def available_lists(recipe_folder: Path | None = None) -> tuple[str, ...]:
+    """Return the names of the lists that a recipe in a folder can use, sorted."""
+    names = (
+        name for folder in _folders(recipe_folder) for name in _names_in(folder) if _NAME.fullmatch(name)
+    )
     return tuple(sorted({*list_names(), *names}))
 
 
-def find_list(name: str, beside: Path | None = None) -> pa.Table:
-    """Return a list that a recipe in the folder ``beside`` names. Columns and errors as `load_list`."""
+def find_list(name: str, recipe_folder: Path | None = None) -> pa.Table:
+    """Return a list that a recipe in a folder names. Columns and errors as `load_list`."""
     if name in list_names():
         return load_list(name)
-    for folder in _folders(beside) if _NAME.fullmatch(name) else ():
+    for folder in _folders(recipe_folder) if _NAME.fullmatch(name) else ():
         if (path := folder / f"{name}.parquet").is_file():
             return check_list(path)
-    raise unknown_list(name, beside)
+    raise unknown_list(name, recipe_folder)
 
 
-def unknown_list(name: str, beside: Path | None = None, *, where: str | None = None) -> UnknownNameError:
+def unknown_list(
+    name: str, recipe_folder: Path | None = None, *, where: str | None = None
+) -> UnknownNameError:
     """Return the error for a list that is not available; its hint names the folders to put the list into."""
-    error = unknown("list", name, available_lists(beside), where=where)
+    error = unknown("list", name, available_lists(recipe_folder), where=where)
     if not _NAME.fullmatch(name):
         return error
-    folders = " or ".join(str(folder) for folder in _folders(beside)) or f"the folder of {ENVIRONMENT}"
+    folders = " or ".join(str(folder) for folder in _folders(recipe_folder)) or f"the folder of {ENVIRONMENT}"
     hint = f"this list is not shipped: put {name}.parquet into {folders}"
     return UnknownNameError(error.what, where=where, hint=hint, near=error.near)
 
@@ -220,8 +224,8 @@ def _names_in(folder: Path) -> Iterator[str]:
     return (f"{path.parent.name}/{path.stem}" for path in paths)
 
 
-def _folders(beside: Path | None) -> Iterator[Path]:
-    if beside is not None:
-        yield beside / FOLDER
+def _folders(recipe_folder: Path | None) -> Iterator[Path]:
+    if recipe_folder is not None:
+        yield recipe_folder / FOLDER
     if ENVIRONMENT in os.environ:
         yield Path(os.environ[ENVIRONMENT])

@@ -107,16 +107,16 @@ def open_source(name: str, root: Path | str | None = None, sources: Sources = LO
     folder = check_root(Path(root), name, hint=source_info(name, sources).how)
     layout = next(cls.layouts(folder), None)
     if layout is None or not cls.is_unambiguous(folder):
-        recognised = recognise(folder, besides=name)
+        recognised = recognise(folder, other_than=name)
         if recognised or layout is None:
             raise _not_this(cls, folder, recognised, source_info(name, sources).how)
     return cls.open(folder, layout, **params)
 
 
-def recognise(folder: Path, besides: str = "") -> str | None:
-    """Return a shipped source, ``besides`` excepted, whose layout a folder certainly has."""
+def recognise(folder: Path, other_than: str = "") -> str | None:
+    """Return a shipped source, whose layout a folder certainly has."""
     for name in registered_sources():
-        if name == besides or not source_class(name).rooted:
+        if name == other_than or not source_class(name).rooted:
             continue
         try:
             if source_class(name).is_unambiguous(folder):
@@ -129,7 +129,7 @@ def recognise(folder: Path, besides: str = "") -> str | None:
 def _not_this(cls: type[Source], folder: Path, recognised: str | None, hint: str) -> SourceError:
     looks_like = f"; it looks like {recognised}" if recognised else ""
     return SourceError(
-        f"this is not {cls.name}: looked for {cls.looks_for}{looks_like}",
+        f"this is not {cls.name}: looked for {cls.expected_files}{looks_like}",
         where=str(folder),
         hint=hint,
     )

@@ -64,7 +64,7 @@ class Digits(Source):
     splits: ClassVar[tuple[str, ...]] = (ALL,)
     lossless: ClassVar[bool] = True
     rooted: ClassVar[bool] = False
-    looks_for: ClassVar[str] = "nothing: it is part of this package"
+    expected_files: ClassVar[str] = "nothing: it is part of this package"
 
     @classmethod
     def layouts(cls, root: Path) -> Iterator[Layout]:

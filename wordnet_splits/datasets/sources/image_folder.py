@@ -124,7 +124,7 @@ class ImageFolder(Source):
 
     name: ClassVar[str] = "folder"
     splits: ClassVar[tuple[str, ...]] = (SPLIT,)
-    looks_for: ClassVar[str] = "image files, at any depth"
+    expected_files: ClassVar[str] = "image files, at any depth"
 
     @classmethod
     def layouts(cls, root: Path) -> Iterator[Layout]:

@@ -31,7 +31,7 @@ from wordnet_splits.datasets.sources.layouts.catalog_folders import (
     find_class_folders,
     find_flat_folder,
 )
-from wordnet_splits.datasets.sources.layouts.layout import JoinedLayouts, Layout, Location, Row
+from wordnet_splits.datasets.sources.layouts.layout import CompositeLayout, Layout, Location, Row
 from wordnet_splits.datasets.sources.layouts.named_files import NamedFiles, Naming
 from wordnet_splits.datasets.sources.layouts.parquet_files import find_named_rows
 from wordnet_splits.datasets.sources.layouts.walk import bases
@@ -77,7 +77,7 @@ class ImageNet1K(Source):
 
     name: ClassVar[str] = "imagenet1k"
     splits: ClassVar[tuple[str, ...]] = ("train", "val")
-    looks_for: ClassVar[str] = (
+    expected_files: ClassVar[str] = (
         "train/<wnid>/*.JPEG or val/<wnid>/*.JPEG (torchvision), ILSVRC/Data/CLS-LOC (Kaggle), "
         "train-*.parquet or validation-*.parquet (Hub), ILSVRC2012_img_train.tar or ILSVRC2012_img_val.tar, "
         "or ILSVRC2012_val_*.JPEG flat"
@@ -93,7 +93,7 @@ class ImageNet1K(Source):
             if not parts and (lone := _lone(base, root)):
                 parts = [lone]
             if parts:
-                yield JoinedLayouts(parts)
+                yield CompositeLayout(parts)
                 return
 
     @classmethod
@@ -102,7 +102,7 @@ class ImageNet1K(Source):
 
         Raises SourceError if the validation folder has resized images.
         """
-        for part in layout.layouts if isinstance(layout, JoinedLayouts) else ():
+        for part in layout.layouts if isinstance(layout, CompositeLayout) else ():
             if isinstance(part, FolderFiles) and part.naming == VAL and _made_small(part):
                 message = "the validation images are of 224 x 224 pixels, as ImageNet-C's and resized copies"
                 hint = "give the publisher's files; a folder of ImageNet-C is a root of imagenet-c"
@@ -182,7 +182,7 @@ class ImageNetC(Source):
 
     name: ClassVar[str] = "imagenet-c"
     splits: ClassVar[tuple[str, ...]] = ("standard", "extra")
-    looks_for: ClassVar[str] = "<corruption>/<1..5>/<wnid>/ILSVRC2012_val_*.JPEG with corruptions such as fog"
+    expected_files: ClassVar[str] = "<corruption>/<1..5>/<wnid>/ILSVRC2012_val_*.JPEG, as in fog/1"
 
     @classmethod
     def layouts(cls, root: Path) -> Iterator[Layout]:
@@ -190,7 +190,7 @@ class ImageNetC(Source):
         begins = ("imagenet-c", "ImageNet-C", "imagenet_c", "images_largescale/imagenet_c")
         for base in bases(root, *begins):
             if parts := list(_corrupted_parts(base, root)):
-                yield JoinedLayouts(parts)
+                yield CompositeLayout(parts)
                 return
 
     @classmethod
@@ -296,7 +296,7 @@ class ImageNet21K(SynsetFolders):
     """21,841 synsets in fall 2011; winter 2021 has fewer of its persons."""
 
     name: ClassVar[str] = "imagenet21k"
-    looks_for: ClassVar[str] = f"<wnid>/<wnid>_<number>.JPEG, {WHOLE_TARS[FALL]} or {WHOLE_TARS[WINTER]}"
+    expected_files: ClassVar[str] = f"<wnid>/<wnid>_<number>.JPEG, {WHOLE_TARS[FALL]} or {WHOLE_TARS[WINTER]}"
     begins: ClassVar[tuple[str, ...]] = (
         "imagenet21k",
         "fall11_whole",
@@ -315,7 +315,7 @@ class SSBHard(SynsetFolders):
     """
 
     name: ClassVar[str] = "ssb-hard"
-    looks_for: ClassVar[str] = "ssb_hard/<wnid>/<wnid>_<number>.JPEG with wnids such as n00470682"
+    expected_files: ClassVar[str] = "ssb_hard/<wnid>/<wnid>_<number>.JPEG with wnids such as n00470682"
     begins: ClassVar[tuple[str, ...]] = (
         "ssb_hard",
         "images_largescale/ssb_hard",

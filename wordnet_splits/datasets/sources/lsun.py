@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.untrusted import check_file, check_link, read_image
 from wordnet_splits.datasets.catalog import load_catalog
-from wordnet_splits.datasets.sources.layouts.layout import Image, JoinedLayouts, Layout, Location, Note
+from wordnet_splits.datasets.sources.layouts.layout import CompositeLayout, Image, Layout, Location, Note
 from wordnet_splits.datasets.sources.layouts.walk import bases, entries, folders, subfolder
 from wordnet_splits.datasets.sources.source import Source, register_source
 
@@ -222,7 +222,7 @@ class Lsun(Source):
 
     name: ClassVar[str] = "lsun"
     splits: ClassVar[tuple[str, ...]] = SPLITS
-    looks_for: ClassVar[str] = (
+    expected_files: ClassVar[str] = (
         "<category>_<split>_lmdb/data.mdb, or images in <split>/<category>/ or <category>_<split>/"
     )
 
@@ -233,7 +233,7 @@ class Lsun(Source):
             for base in bases(root, "lsun", "LSUN"):
                 parts, unexpected = find(base, root)
                 if parts:
-                    yield JoinedLayouts(parts, unexpected)
+                    yield CompositeLayout(parts, unexpected)
                     break
 
 

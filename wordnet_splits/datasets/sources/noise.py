@@ -76,7 +76,7 @@ class NoiseSource(Source):
     splits: ClassVar[tuple[str, ...]] = (ALL,)
     lossless: ClassVar[bool] = True
     rooted: ClassVar[bool] = False
-    looks_for: ClassVar[str] = "nothing: it is generated"
+    expected_files: ClassVar[str] = "nothing: it is generated"
 
     shape: tuple[int, int, int] | None = None
     seed: int = 0

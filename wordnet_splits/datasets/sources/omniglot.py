@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from wordnet_splits.datasets.sources.layouts.archives import ZipFolders, find_archive
 from wordnet_splits.datasets.sources.layouts.catalog_folders import find_class_folders
-from wordnet_splits.datasets.sources.layouts.layout import JoinedLayouts, Layout
+from wordnet_splits.datasets.sources.layouts.layout import CompositeLayout, Layout
 from wordnet_splits.datasets.sources.layouts.named_files import NamedFiles, Naming, OverlappingFiles
 from wordnet_splits.datasets.sources.layouts.walk import bases
 from wordnet_splits.datasets.sources.source import Source, register_source
@@ -30,7 +30,7 @@ class Omniglot(Source):
     name: ClassVar[str] = "omniglot"
     splits: ClassVar[tuple[str, ...]] = SPLITS
     lossless: ClassVar[bool] = True
-    looks_for: ClassVar[str] = (
+    expected_files: ClassVar[str] = (
         "images_background, images_background_small1, images_background_small2 or images_evaluation, "
         "zips or folders such as images_evaluation/Angelic/character01"
     )
@@ -46,7 +46,7 @@ class Omniglot(Source):
                 background = OverlappingFiles(tuple(small)) if len(small) > 1 else next(iter(small), None)
             evaluation = _part(base, "images_evaluation", root, EVALUATION)
             if parts := [part for part in (background, evaluation) if part is not None]:
-                yield JoinedLayouts(parts)
+                yield CompositeLayout(parts)
                 return
 
 

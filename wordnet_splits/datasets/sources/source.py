@@ -52,13 +52,13 @@ class Source(ABC):
     lossless : whether a digest is of pixels (True) or of the file's bytes (False).
     multilabel : whether an image may have several classes.
     rooted : whether the source needs a folder (False for embedded and generated ones).
-    looks_for : one clause: which entries make a root this dataset.
+    expected_files : one clause: which entries make a root this dataset.
     info : its publication and licence, if ``data/sources.toml`` has no entry for it.
     catalog_file : its catalog, of a source of another package.
     root : the dataset's folder, resolved; None where not ``rooted``.
     storage : how the images lie under the root.
     unexpected : names of entries in the last scan that are not images of this source -> number of times.
-    also : image_id -> further classes, of the images in the last scan that have several.
+    extra_classes : image_id -> additional classes, of the images in the last scan with several labels.
     """
 
     name: ClassVar[str]
@@ -66,7 +66,7 @@ class Source(ABC):
     lossless: ClassVar[bool] = False
     multilabel: ClassVar[bool] = False
     rooted: ClassVar[bool] = True
-    looks_for: ClassVar[str] = ""
+    expected_files: ClassVar[str] = ""
     info: ClassVar[SourceInfo | None] = None
     catalog_file: ClassVar[Path | None] = None
 
@@ -74,7 +74,7 @@ class Source(ABC):
         self.root = root
         self.storage = storage
         self.unexpected: dict[str, int] = {}
-        self.also: dict[str, tuple[str, ...]] = {}
+        self.extra_classes: dict[str, tuple[str, ...]] = {}
         self._token = uuid.uuid4().hex  # identifies the opened source in a process, is part of no result
 
     # -- of the dataset ---------------------------------------------------------------------------
@@ -152,12 +152,12 @@ class Source(ABC):
         SourceError : a folder that cannot be read, or two images with the same id.
         """
         checked = self._check_splits(splits)
-        self.unexpected, self.also = {}, {}
+        self.unexpected, self.extra_classes = {}, {}
         return _batches(self.rows(checked))
 
     def rows(self, splits: Collection[str]) -> Iterator[Row]:
         """Yield (image_id, class_id, split) of every image in ``splits``, in any order."""
-        for image in self.storage.images(self.note_unexpected, splits):
+        for image in self.storage.images(self.on_skipped, splits):
             if image.split in splits:
                 yield image.image_id, image.class_id, image.split
 
@@ -225,7 +225,7 @@ class Source(ABC):
         subject = self.name if image_id is None else f"{self.name}:{image_id}"
         return f"{subject} under {self.root}" if self.root else subject
 
-    def note_unexpected(self, name: str) -> None:
+    def on_skipped(self, name: str) -> None:
         """Count an entry that is not an image; beyond ``UNEXPECTED_NAMES`` names there is one count."""
         if name not in self.unexpected and len(self.unexpected) >= UNEXPECTED_NAMES:
             name = OTHER_NAMES
@@ -240,7 +240,7 @@ class Source(ABC):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "also": {}}
+        return {**self.__dict__, "extra_classes": {}}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return revive, (type(self), self._token, self.__getstate__())

@@ -23,7 +23,7 @@ from wordnet_splits.datasets.catalog import Catalog, CatalogClass, load_catalog
 from wordnet_splits.datasets.catalog.declarations import LOCAL, Sources
 from wordnet_splits.datasets.catalog.inventory import find_list
 from wordnet_splits.wordnet.taxonomy import Taxonomy
-from wordnet_splits.wordnet.taxonomy.other_wordnets import OtherWordNet
+from wordnet_splits.wordnet.taxonomy.identifiers import OtherWordNet
 
 EXCLUDED = "excluded"
 Rewrite = Callable[[Group, ClassRule, list[str], Context], ClassRule]
@@ -178,7 +178,7 @@ def without_draw(recipe: Recipe, group: Group) -> ClassRule:
 
 def context_of(recipe: Recipe, alternative: Alternative) -> Context:
     """Return the context of a recipe's rules under an alternative."""
-    published = partial(find_list, beside=recipe.folder)
+    published = partial(find_list, recipe_folder=recipe.folder)
     roles = {group.name: group.role for group in recipe.group}
     return Context(
         alternative.taxonomy,

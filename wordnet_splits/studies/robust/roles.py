@@ -27,7 +27,7 @@ from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.studies.robust import alternatives, readings
 from wordnet_splits.studies.robust.alternatives import EXCLUDED, Outcome
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
-from wordnet_splits.wordnet.taxonomy.other_wordnets import (
+from wordnet_splits.wordnet.taxonomy.identifiers import (
     OtherWordNet,
     installed_lexicons,
     load_other_wordnet,

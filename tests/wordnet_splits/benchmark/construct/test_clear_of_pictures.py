@@ -10,7 +10,7 @@ from tests.raising import raises
 from wordnet_splits.base.errors import DataError, RecipeError
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.recipe import load_recipe
-from wordnet_splits.datasets.catalog.picture_pairs import COLUMNS, write_pairs
+from wordnet_splits.datasets.catalog.image_pairs import COLUMNS, write_pairs
 
 RECIPE = """extends = "digits"
 name = "digits-apart"

@@ -18,7 +18,7 @@ from wordnet_splits.benchmark.construct.selection import Selection
 from wordnet_splits.benchmark.recipe import Group, load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.cli.main import app, run
-from wordnet_splits.datasets.catalog.picture_pairs import write_pairs
+from wordnet_splits.datasets.catalog.image_pairs import write_pairs
 
 RECIPE = """extends = "digits"
 name = "apart"

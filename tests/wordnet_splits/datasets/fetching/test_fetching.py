@@ -23,7 +23,7 @@ from tests.raising import raises
 from tests.wordnet_splits.command import environment
 from tests.wordnet_splits.datasets.fetching.server import Publisher, serving
 from wordnet_splits.base.errors import OutputError, SourceError, SplitsError, UnknownNameError
-from wordnet_splits.datasets.fetching import fetch as fetching
+from wordnet_splits.datasets import fetching
 from wordnet_splits.datasets.sources.info import Download, SourceInfo, source_info
 
 ARCHIVE = "dtd-r1.0.1.tar.gz"
@@ -116,12 +116,12 @@ def test_a_part_that_is_whole_is_not_received_again(known: Publisher, tmp_path: 
 FETCHING = """
 import dataclasses, sys
 from wordnet_splits.cli.main import app, run
-from wordnet_splits.datasets.fetching import fetch
+from wordnet_splits.datasets import fetching
 from wordnet_splits.datasets.sources.info import Download, source_info
 
 name, md5, url = sys.argv[1:4]
 info = dataclasses.replace(source_info("dtd"), files=(Download(name, md5=md5, url=url, unpack=True),))
-fetch.source_info = lambda _: info
+fetching.source_info = lambda _: info
 sys.exit(run(app, sys.argv[4:], "wordnet-splits"))
 """
 

@@ -97,7 +97,7 @@ def test_a_root_of_no_dataset_says_what_was_looked_for(tmp_path: Path) -> None:
     write_images(tmp_path, ["holidays/beach.jpg", "notes/a.jpg"])
     for name in (*IN_FILES, *OF_21K):
         message = refused(name, tmp_path)
-        assert mentions(message, name, source_class(name).looks_for)
+        assert mentions(message, name, source_class(name).expected_files)
         assert "it looks like" not in message
 
 
@@ -276,7 +276,7 @@ def test_every_source_can_be_found() -> None:
         cls = source_class(name)
         assert cls.name == name
         assert cls.splits
-        assert cls.looks_for or not cls.rooted
+        assert cls.expected_files or not cls.rooted
         assert set(cls.expected()) == set(cls.splits)
 
 

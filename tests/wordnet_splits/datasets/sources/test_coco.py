@@ -16,8 +16,8 @@ from wordnet_splits.base import errors
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import read_manifest
 from wordnet_splits.datasets.sources import open_source
-from wordnet_splits.datasets.sources.layouts import json_items as reader
-from wordnet_splits.datasets.sources.layouts.json_items import json_items
+from wordnet_splits.datasets.sources.layouts import coco
+from wordnet_splits.datasets.sources.layouts.coco import json_items
 from wordnet_splits.linking.classes import declared_classes
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten", "no_roots_of_this_machine")
@@ -106,7 +106,7 @@ def boxes(tmp_path: Path) -> Path:
 def test_an_image_has_the_class_of_the_largest_area(boxes: Path) -> None:
     source = open_source("boxes", boxes)
     assert rows(source) == sorted((f"{s}/{i}", c, s) for s in ("train", "val") for i, c in CLASSES.items())
-    assert source.also == {
+    assert source.extra_classes == {
         f"{split}/{image}": others
         for split in ("train", "val")
         for image, others in {
@@ -117,7 +117,7 @@ def test_an_image_has_the_class_of_the_largest_area(boxes: Path) -> None:
         }.items()
     }
     assert source.unexpected == {
-        f"instances_{split}2017.json: a picture without a category": 1 for split in ("train", "val")
+        f"instances_{split}2017.json: an image without a category": 1 for split in ("train", "val")
     }
     assert source.read(["val/zebra"]) == [(boxes / "val2017" / "zebra.png").read_bytes()]
     assert source.file("train/both") == boxes / "train2017" / "both.png"
@@ -256,7 +256,7 @@ def test_a_large_file_is_read_object_by_object(tmp_path: Path, monkeypatch: pyte
         for ascii_only in (True, False):
             path.write_text(json.dumps(held, indent=indent, ensure_ascii=ascii_only), "utf-8-sig")
             for piece in range(1, 40):
-                monkeypatch.setattr(reader, "PIECE", piece)
+                monkeypatch.setattr(coco, "PIECE", piece)
                 assert list(json_items(path)) == expected
 
 

@@ -20,9 +20,8 @@ from wordnet_splits.benchmark.recipe.drafting import draft_recipe, parse_group
 from wordnet_splits.datasets.catalog import read_catalog
 from wordnet_splits.datasets.catalog.declarations import register_declaration
 from wordnet_splits.datasets.sources import open_source
-from wordnet_splits.datasets.sources.layouts.folder_tree import Parts, read_tree
-from wordnet_splits.datasets.sources.layouts.labels import class_of
-from wordnet_splits.datasets.sources.layouts.split_words import splits_of
+from wordnet_splits.datasets.sources.layouts.conventions import class_of, splits_of
+from wordnet_splits.datasets.sources.layouts.folders import Parts, read_tree
 from wordnet_splits.explorer import Site
 from wordnet_splits.linking.classes import classes_below, declared_classes
 

@@ -21,9 +21,8 @@ from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDat
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.inventory import INVENTORY_SCHEMA
 from wordnet_splits.datasets.sources import open_source, source_info
-from wordnet_splits.datasets.sources.layouts import picture_arrays
-from wordnet_splits.datasets.sources.layouts import pictures as layout_pictures
-from wordnet_splits.datasets.sources.layouts.picture_arrays import read_idx
+from wordnet_splits.datasets.sources.layouts import image_arrays, matched_images
+from wordnet_splits.datasets.sources.layouts.image_arrays import read_idx
 
 from .cifar_copies import identity, png, scan, write_shards
 from .published_files import FASHION, LABELS, NAMES, Grey, grey, header, idx_bytes, write_idx
@@ -60,7 +59,7 @@ def test_positions_hold_for_files_packed_anew_but_for_no_others(
     info = source_info("fashion-mnist")
     files = (replace(f, unpacked_md5=said.get(f.file.removesuffix(".gz"), "")) for f in info.files)
     ours = replace(info, files=tuple(files))
-    monkeypatch.setattr(picture_arrays, "source_info", lambda name: ours)
+    monkeypatch.setattr(image_arrays, "source_info", lambda name: ours)
     assert open_source("fashion-mnist", tmp_path).order == "published"
     write_idx(tmp_path, "train")
     assert open_source("fashion-mnist", tmp_path).order == "unknown"
@@ -81,7 +80,7 @@ def inventory(monkeypatch: pytest.MonkeyPatch) -> Grey:
             digests,
         ]
         tables[split] = pa.table(columns, schema=INVENTORY_SCHEMA)
-    monkeypatch.setattr(layout_pictures, "load_inventory", lambda source, split: tables[split])
+    monkeypatch.setattr(matched_images, "load_inventory", lambda source, split: tables[split])
     return pictures
 
 

@@ -12,7 +12,7 @@ from tests.raising import raises
 from tests.wordnet_splits.datasets.sources.trees import IMAGENET_TRAIN, hub_shards, jpeg
 from wordnet_splits.base import errors
 from wordnet_splits.datasets.sources import open_source
-from wordnet_splits.datasets.sources.layouts.shards import find_shards
+from wordnet_splits.datasets.sources.layouts.conventions import find_shards
 
 
 @pytest.mark.parametrize(

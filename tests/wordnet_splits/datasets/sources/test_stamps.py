@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from wordnet_splits.datasets.sources.stamps import stamps
+from wordnet_splits.datasets.sources.image_set import stamps
 
 
 def test_an_image_hangs_on_its_file_or_on_every_file_that_is_no_picture(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from scipy.io import savemat
 from tests.raising import raises
 from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.datasets.sources import Source, open_source, source_info
-from wordnet_splits.datasets.sources.layouts import picture_arrays
+from wordnet_splits.datasets.sources.layouts import image_arrays
 
 from .cifar_copies import digests, scan, write_shards
 
@@ -69,7 +69,7 @@ def test_positions_hold_only_for_the_publishers_files(
     md5 = hashlib.md5((tmp_path / "test_32x32.mat").read_bytes()).hexdigest()
     info = source_info("svhn")
     files = tuple(replace(f, md5=md5) if f.file == "test_32x32.mat" else f for f in info.files)
-    monkeypatch.setattr(picture_arrays, "source_info", lambda name: replace(info, files=files))
+    monkeypatch.setattr(image_arrays, "source_info", lambda name: replace(info, files=files))
     assert open_source("svhn", tmp_path).order == "published"
     write(tmp_path / "train_32x32.mat", pictures)
     assert open_source("svhn", tmp_path).order == "unknown"
@@ -176,10 +176,10 @@ def test_a_bomb_is_refused_by_its_header(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: Any
 ) -> None:
     write(tmp_path / "test_32x32.mat", pictures)
-    monkeypatch.setattr(picture_arrays, "LARGEST_MAT_SPLIT", 5)
+    monkeypatch.setattr(image_arrays, "LARGEST_MAT_SPLIT", 5)
     with raises(SourceError, where="test_32x32.mat"):
         scan(open_source("svhn", tmp_path))
-    monkeypatch.setattr(picture_arrays, "LARGEST_MAT", 100)
+    monkeypatch.setattr(image_arrays, "LARGEST_MAT", 100)
     with raises(SourceError, where="test_32x32.mat", naming="100"):
         scan(open_source("svhn", tmp_path))
 

@@ -9,7 +9,7 @@ import pytest
 
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.wordnet.taxonomy import Taxonomy, wndb
-from wordnet_splits.wordnet.taxonomy.other_wordnets import load_other_wordnet, sense_keys
+from wordnet_splits.wordnet.taxonomy.identifiers import load_other_wordnet, sense_keys
 
 from ...small_lexicon import SYNSETS
 

@@ -11,7 +11,7 @@ import numpy as np
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.untrusted import LONGEST_NAME, check_link, open_untrusted
-from wordnet_splits.datasets.sources.layouts.pictures import Listing, Pictures
+from wordnet_splits.datasets.sources.layouts.matched_images import Listing, MatchedImages
 from wordnet_splits.datasets.sources.layouts.unpickle import LARGEST_FILE, load_pickle
 from wordnet_splits.datasets.sources.layouts.walk import bases
 
@@ -44,7 +44,7 @@ def find_pickles(source: str, root: Path, *, names: PickleNames) -> Pickles | No
     return next((layout for layout in layouts if layout.paths), None)
 
 
-class Pickles(Pictures):
+class Pickles(MatchedImages):
     """The pickles in a folder; ``paths`` maps file name -> path of the batches that are present."""
 
     name = "pickle"

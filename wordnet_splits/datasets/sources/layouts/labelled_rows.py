@@ -20,13 +20,15 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.text_formats import csv_rows
 from wordnet_splits.base.untrusted import LONGEST_NAME, path_below, read_image
 from wordnet_splits.datasets.catalog.declarations import Declaration
-from wordnet_splits.datasets.sources.layouts.labels import (
+from wordnet_splits.datasets.sources.layouts.conventions import (
     Names,
     TableColumns,
     class_column,
     class_names,
     class_of,
     distinct_names,
+    shards,
+    splits_of,
     table_columns,
 )
 from wordnet_splits.datasets.sources.layouts.layout import (
@@ -46,8 +48,6 @@ from wordnet_splits.datasets.sources.layouts.parquet_files import (
     label_names,
     open_table,
 )
-from wordnet_splits.datasets.sources.layouts.shards import shards
-from wordnet_splits.datasets.sources.layouts.split_words import splits_of
 from wordnet_splits.datasets.sources.layouts.walk import entries
 
 
@@ -135,8 +135,8 @@ class LabelledRows(DeclaredLayout):
         image, _, _ = self._columns(table, path)
         paths = _path_column(table.schema.field(image))
         if paths is not None and (image_path := _paths(table.read(group, [paths]), image)[row]):
-            message = f"the picture is not in the dataset, but the file {printable(image_path)}"
-            hint = "save_to_disk of `datasets` puts pictures into its files; to_parquet may leave them out"
+            message = f"the dataset holds no image, only the path {printable(image_path)}"
+            hint = "save_to_disk of `datasets` stores images; to_parquet may leave them out"
             raise SourceError(message, where=where, hint=hint)
         raise KeyError(row)
 

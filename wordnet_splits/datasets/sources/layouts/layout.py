@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from fix_resize.decode import EXTENSIONS
-from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.base.names import is_one_line, printable
 from wordnet_splits.base.registry import Registry
 from wordnet_splits.base.untrusted import check_link, read_image
@@ -54,14 +54,14 @@ class Image(NamedTuple):
 
     Attributes
     ----------
-    also : its further classes; it is taken only if all its classes have the same role.
+    extra_classes : its additional classes; it is taken only if all its classes have the same role.
     """
 
     image_id: str
     class_id: str
     split: str
     location: Location
-    also: tuple[str, ...] = ()
+    extra_classes: tuple[str, ...] = ()
 
 
 class Layout(ABC):
@@ -137,7 +137,7 @@ class Layout(ABC):
         return {name: value for name, value in self.__dict__.items() if name != "_cache"}
 
 
-class JoinedLayouts(Layout):
+class CompositeLayout(Layout):
     """Several layouts under one root, with different images.
 
     Parameters
@@ -158,8 +158,8 @@ class JoinedLayouts(Layout):
         for name in self._unexpected:
             note(name)
         for number, layout in enumerate(self.layouts):
-            for image_id, class_id, split, location, also in layout.images(note, splits):
-                yield Image(image_id, class_id, split, (number, *location), also)
+            for image_id, class_id, split, location, extra_classes in layout.images(note, splits):
+                yield Image(image_id, class_id, split, (number, *location), extra_classes)
 
     def locate(self, image_id: str) -> Location:
         """Return the number of the layout that may have an image, and the location in it."""
@@ -282,15 +282,24 @@ def layout_names() -> tuple[str, ...]:
     return LAYOUTS.names()
 
 
-def open_layout(root: Path, declaration: Declaration) -> DeclaredLayout:
-    """Return the images under ``root``.
+def layout_class(declaration: Declaration) -> type[DeclaredLayout]:
+    """Return the class of a declared layout.
 
     Raises
     ------
     UnknownNameError : the layout does not exist.
-    DataError : another package's layout cannot be loaded.
+    DataError : another package's layout cannot be loaded, or is not a subclass of `DeclaredLayout`.
     """
-    return LAYOUTS.find(declaration.layout, where=str(declaration.file))(root, declaration)
+    layout: object = LAYOUTS.find(declaration.layout, where=str(declaration.file))
+    if not (isinstance(layout, type) and issubclass(layout, DeclaredLayout)):
+        message = f"the layout {declaration.layout!r} must be a subclass of DeclaredLayout, got {layout!r}"
+        raise DataError(printable(message), where=str(declaration.file))
+    return layout
+
+
+def open_layout(root: Path, declaration: Declaration) -> DeclaredLayout:
+    """Return the images under ``root``. Raises as `layout_class`."""
+    return layout_class(declaration)(root, declaration)
 
 
 def without_extension(path: str) -> str | None:

@@ -19,6 +19,13 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.parquet import MAX_ROWS, open_parquet, parquet_errors
 from wordnet_splits.base.text_formats import parse_json
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, LONGEST_NAME, GiB, check_file
+from wordnet_splits.datasets.sources.layouts.conventions import find_shards
+from wordnet_splits.datasets.sources.layouts.matched_images import (
+    Listing,
+    MatchedImages,
+    Shape,
+    decode_pixels,
+)
 from wordnet_splits.datasets.sources.layouts.named_files import (
     Entry,
     IndexedFiles,
@@ -26,13 +33,11 @@ from wordnet_splits.datasets.sources.layouts.named_files import (
     Position,
     split_extension,
 )
-from wordnet_splits.datasets.sources.layouts.pictures import Listing, Pictures, Shape, decode_pixels
-from wordnet_splits.datasets.sources.layouts.shards import find_shards
 from wordnet_splits.datasets.sources.layouts.walk import bases
 
 OPEN_SHARDS = 16
 FETCH = "fetch this file again"
-SMALLEST_PICTURE = 16  # least bytes a row; a file that announces more rows repeats a few
+SMALLEST_IMAGE = 16  # least bytes a row; a file that announces more rows repeats a few
 PARQUET_FRAME = 1 << 16
 
 
@@ -156,15 +161,15 @@ class Shards:
     def _open(self, shard: int) -> ParquetTable:
         path = self.paths[shard]
         plain = ParquetTable(path)
-        if plain.rows * SMALLEST_PICTURE > path.stat().st_size + PARQUET_FRAME:
+        if plain.rows * SMALLEST_IMAGE > path.stat().st_size + PARQUET_FRAME:
             raise SourceError(f"announces {plain.rows:,} rows, more than it can hold", where=str(path))
         image = image_column(plain.schema, path)
         return ParquetTable(path, dictionaries=(f"{image}.bytes", f"{image}.path"))
 
 
-def bytes_at(pictures: pa.Array, row: int, where: str) -> bytes | None:
+def bytes_at(images: pa.Array, row: int, where: str) -> bytes | None:
     """Return an image file's bytes, None if the row has no bytes; SourceError if they are too many."""
-    scalar = pictures[row]
+    scalar = images[row]
     if isinstance(scalar, pa.DictionaryScalar):
         scalar = scalar.value
     buffer = None if scalar is None else scalar.as_buffer()
@@ -262,7 +267,7 @@ class _Row(NamedTuple):
     label: int | None
 
 
-class ParquetPictures(Pictures):
+class ParquetImages(MatchedImages):
     """Parquet files, whose images are identified by pixels or by position.
 
     Parameters
@@ -303,11 +308,11 @@ class ParquetPictures(Pictures):
     def pixels(self, split: str, index: int) -> Pixels:
         """Return an image, uint8 (h, w, 3)."""
         shard, group, row, _ = self._rows(split)[index]
-        pictures = self.cached(f"pictures {split}", lambda: self._load(split))
+        images = self.cached(f"images {split}", lambda: self._load(split))
         where = f"{self._paths[split][shard]}, row group {group}, row {row}"
-        data = bytes_at(pictures[shard, group], row, where)
+        data = bytes_at(images[shard, group], row, where)
         if data is None:
-            raise SourceError("the row has no picture", where=where)
+            raise SourceError("the row has no image", where=where)
         return decode_pixels(data, where=where, shape=self._shape)
 
     def _rows(self, split: str) -> list[_Row]:
@@ -333,7 +338,7 @@ class ParquetPictures(Pictures):
         return {(s, g): field(table, "bytes") for s, g, table in columns}
 
 
-def find_parquet_pictures(
+def find_parquet_images(
     source: str,
     root: Path,
     *,
@@ -344,7 +349,7 @@ def find_parquet_pictures(
     shape: Shape,
     misspelt: Mapping[str, str] = MappingProxyType({}),
     positional: bool = False,
-) -> ParquetPictures | None:
+) -> ParquetImages | None:
     """Return the Parquet files of a dataset, None if the root has no such files.
 
     Parameters
@@ -360,7 +365,7 @@ def find_parquet_pictures(
         if in_config and not set(base.parts) & set(configs):
             continue
         shards = find_shards(base, root)
-        layout = ParquetPictures(source, root, shards, label, shape, positional=positional)
+        layout = ParquetImages(source, root, shards, label, shape, positional=positional)
         paths = [path for split, paths in shards.items() if split in layout.splits for path in paths]
         if paths and _fits(paths, image, label, layout.class_ids, misspelt):
             return layout

@@ -26,9 +26,9 @@ from wordnet_splits.base.schemas import validate
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.untrusted import path_below
 from wordnet_splits.datasets.catalog.declarations import Declaration
+from wordnet_splits.datasets.sources.layouts.conventions import SPLIT_WORDS, splits_of
 from wordnet_splits.datasets.sources.layouts.labelled_rows import LabelledRows, Shard
 from wordnet_splits.datasets.sources.layouts.layout import ALL, Image, Note, register_layout
-from wordnet_splits.datasets.sources.layouts.split_words import SPLIT_WORDS, splits_of
 from wordnet_splits.remote.address import MAIN, Address, parse_address
 from wordnet_splits.remote.repository import RemoteFile, Repository, huggingface_home
 

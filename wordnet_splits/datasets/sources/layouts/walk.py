@@ -22,7 +22,7 @@ def check_root(root: Path, name: str | None, *, hint: str | None = None) -> Path
 
     Raises SourceError if the root is absent, a file, unreadable, empty, or holds a link to a folder above it.
     """
-    subject = f"the root of source {name}" if name else "the folder of pictures"
+    subject = f"the root of source {name}" if name else "the folder of images"
     try:
         folder = expand_home(root, where=subject).resolve(strict=True)
         if not folder.is_dir():

@@ -23,7 +23,13 @@ from wordnet_splits.base.text_formats import parse_json
 from wordnet_splits.base.untrusted import LARGEST_IMAGE
 from wordnet_splits.datasets.catalog.declarations import Declaration
 from wordnet_splits.datasets.sources.layouts.archives import Member, OpenTar
-from wordnet_splits.datasets.sources.layouts.labels import CLASSES, class_names, class_of
+from wordnet_splits.datasets.sources.layouts.conventions import (
+    CLASSES,
+    class_names,
+    class_of,
+    shards,
+    splits_of,
+)
 from wordnet_splits.datasets.sources.layouts.layout import (
     DeclaredLayout,
     Image,
@@ -32,8 +38,6 @@ from wordnet_splits.datasets.sources.layouts.layout import (
     register_layout,
 )
 from wordnet_splits.datasets.sources.layouts.parquet_files import OPEN_SHARDS
-from wordnet_splits.datasets.sources.layouts.shards import shards
-from wordnet_splits.datasets.sources.layouts.split_words import splits_of
 
 LARGEST_LABEL: Final = 2**20  # bytes of a .cls, .json or .txt
 
@@ -46,14 +50,14 @@ class _Sample(NamedTuple):
     split: str
     key: str
     class_id: str
-    picture: Member
+    image: Member
 
 
 @register_layout("webdataset")
 class WebDataset(DeclaredLayout):
     """Layout with an image in each sample of tar shards."""
 
-    about: ClassVar[str] = "tar shards of a picture and a .cls, .json or .txt a sample"
+    about: ClassVar[str] = "tar shards of an image and a .cls, .json or .txt a sample"
 
     def __init__(self, root: Path, declaration: Declaration) -> None:
         super().__init__(root, declaration)
@@ -65,11 +69,11 @@ class WebDataset(DeclaredLayout):
         samples = list(self._samples(note))
         if not samples:
             hint = 'as in 0001.jpg and 0001.cls; a field of .json: columns = { class = "..." }'
-            raise SourceError("no sample has a picture and a label", where=str(self.root), hint=hint)
+            raise SourceError("no sample has an image and a label", where=str(self.root), hint=hint)
         unique = len({(sample.split, sample.key) for sample in samples}) == len(samples)
-        for shard, split, key, class_id, picture in samples:
+        for shard, split, key, class_id, image in samples:
             above = split if unique else f"{split}/{self._shards()[shard].stem}"
-            yield Image(f"{above}/{key}", class_id, split, (shard, picture.offset, picture.size))
+            yield Image(f"{above}/{key}", class_id, split, (shard, image.offset, image.size))
 
     def read(self, location: Location) -> bytes:
         """Return an image's bytes."""
@@ -83,14 +87,14 @@ class WebDataset(DeclaredLayout):
         for number, (path, shard_split) in enumerate(zip(self._shards(), splits.values(), strict=True)):
             for key, group in groupby(self._file(path).members(), key=_key):
                 files = {member.name[len(key) + 1 :].lower(): member for member in group}
-                pictures = [files[extension] for extension in files if extension in extensions]
-                label = self._label(path, files) if len(pictures) == 1 else None
+                images = [files[extension] for extension in files if extension in extensions]
+                label = self._label(path, files) if len(images) == 1 else None
                 class_id = class_of(label, names, f"{path}: {key}")
                 split = self._split(path, files, shard_split)
                 if class_id is None or split is None or not is_one_line(key) or key.endswith("/") or not key:
                     note(f"{path.name}: {printable(key)}")
                 else:
-                    yield _Sample(number, split, key, class_id, pictures[0])
+                    yield _Sample(number, split, key, class_id, images[0])
 
     def _label(self, path: Path, files: Files) -> object:
         declared = self.declaration.columns.class_

@@ -97,7 +97,7 @@ def tsv_line(cells: Iterable[str]) -> str:
     return line.getvalue()
 
 
-def duplicate_pictures(rows: Iterable[Mapping[str, str]]) -> set[tuple[str, str]]:
+def duplicate_images(rows: Iterable[Mapping[str, str]]) -> set[tuple[str, str]]:
     """Return (source, image_id) of every image in a row that counts."""
     counting = [row for row in rows if row["verdict"] not in NO_DUPLICATE]
     return {

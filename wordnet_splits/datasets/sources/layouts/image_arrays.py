@@ -29,7 +29,7 @@ from wordnet_splits.base.untrusted import check_file, check_link, open_untrusted
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.inventory import load_inventory
 from wordnet_splits.datasets.sources.info import source_info
-from wordnet_splits.datasets.sources.layouts.pictures import Listing, Pictures
+from wordnet_splits.datasets.sources.layouts.matched_images import Listing, MatchedImages
 from wordnet_splits.datasets.sources.layouts.walk import bases
 
 IDX_SIDE = 28
@@ -54,7 +54,7 @@ SMALL = 64 << 20  # bytes; smaller arrays pass whatever their compression ratio
 _FETCH = "fetch this file again"
 
 
-class PictureArrays(Pictures):
+class ImageArrays(MatchedImages):
     """Files of arrays, whose ids are positions; they hold for files with the publisher's checksums.
 
     Parameters
@@ -101,7 +101,7 @@ class PictureArrays(Pictures):
         return self.cached(f"arrays {split}", lambda: self.load(split))
 
 
-class IdxFiles(PictureArrays):
+class IdxFiles(ImageArrays):
     """MNIST's idx files: two a split, images and labels."""
 
     name = "idx"
@@ -116,15 +116,15 @@ class IdxFiles(PictureArrays):
 
         Raises SourceError if a file is damaged or not of images and labels, or the lengths differ.
         """
-        pictures, labels = self._files[split].values()
-        images, numbers = read_idx(pictures, 3), read_idx(labels, 1)
+        image_file, label_file = self._files[split].values()
+        images, labels = read_idx(image_file, 3), read_idx(label_file, 1)
         if images.shape[1:] != (IDX_SIDE, IDX_SIDE):
             size = "{} x {}".format(*images.shape[1:])
-            raise SourceError(f"its pictures have {size} pixels, not 28 x 28", where=str(pictures))
-        if len(images) != len(numbers):
-            message = f"{len(images):,} pictures and {len(numbers):,} labels"
-            raise SourceError(message, where=str(pictures), hint="these two files do not belong together")
-        return images, numbers.tolist()
+            raise SourceError(f"images must have 28 x 28 pixels, got {size}", where=str(image_file))
+        if len(images) != len(labels):
+            message = f"{len(images):,} images and {len(labels):,} labels"
+            raise SourceError(message, where=str(image_file), hint="these two files do not belong together")
+        return images, labels.tolist()
 
 
 def find_idx_files(source: str, root: Path, *, folders: Sequence[str], similar: str) -> IdxFiles | None:
@@ -154,13 +154,13 @@ def _recognise(files: Mapping[str, Mapping[str, Path]], sources: Sequence[str]) 
     They differ in the number of images of each label, else in the digests of their first images.
     """
     for split, paths in files.items():
-        pictures, labels = paths.values()
+        image_file, label_file = paths.values()
         try:
-            counts = Counter(read_idx(labels, 1).tolist())
+            counts = Counter(read_idx(label_file, 1).tolist())
             for name in sources:
                 if counts == {item.index: item.counts[split] for item in load_catalog(name)}:
                     return name
-            digests = {digest_pixels(as_rgb(picture)) for picture in read_idx(pictures, 3)[:SAMPLE]}
+            digests = {digest_pixels(as_rgb(image)) for image in read_idx(image_file, 3)[:SAMPLE]}
             for name in sources:
                 if 2 * len(_digests(name, split) & digests) > len(digests):
                     return name
@@ -233,7 +233,7 @@ def _unpacked_md5(path: Path, largest: int) -> str | None:
     return total.hexdigest()
 
 
-class MatFiles(PictureArrays):
+class MatFiles(ImageArrays):
     """SVHN's MATLAB files: ``X`` (32, 32, 3, n) uint8 and ``y`` (n, 1), where 10 is the digit 0."""
 
     name = "mat"
@@ -242,8 +242,8 @@ class MatFiles(PictureArrays):
     def load(self, split: str) -> tuple[Pixels, Sequence[int]]:
         """Return the images and labels of a split."""
         (path,) = self._files[split].values()
-        pictures, labels = load_mat(path)
-        return np.moveaxis(pictures, -1, 0), labels
+        images, labels = load_mat(path)
+        return np.moveaxis(images, -1, 0), labels
 
     def class_of(self, label: int) -> str | None:
         """Return the digit of a label."""
@@ -277,7 +277,7 @@ def load_mat(path: Path) -> tuple[Pixels, list[int]]:
         shapes = {name: shape for name, shape, _ in whosmat(path)}
         count = _count(shapes, path)
         if count * math.prod(MAT_SHAPE) > max(DENSEST * size, SMALL):
-            raise SourceError(f"{count:,} pictures in {size:,} bytes, more than fit", where=str(path))
+            raise SourceError(f"{count:,} images in {size:,} bytes, more than fit", where=str(path))
         arrays = loadmat(path, variable_names=["X", "y"])
     except SourceError:
         raise
@@ -286,22 +286,22 @@ def load_mat(path: Path) -> tuple[Pixels, list[int]]:
     except Exception as error:  # scipy raises any exception for a broken file
         message = f"the MATLAB file is truncated or corrupt ({reason_of(error)})"
         raise SourceError(message, where=str(path), hint=_FETCH) from error
-    pictures, labels = arrays["X"], arrays["y"]
-    if pictures.dtype != np.uint8 or pictures.shape != (*MAT_SHAPE, count) or labels.dtype.kind not in "uif":
+    images, labels = arrays["X"], arrays["y"]
+    if images.dtype != np.uint8 or images.shape != (*MAT_SHAPE, count) or labels.dtype.kind not in "uif":
         raise SourceError("X is not an array of bytes, or y not one of numbers", where=str(path))
     with np.errstate(invalid="ignore"):  # NaN is refused below
         whole: npt.NDArray[np.int64] = labels.ravel().astype(np.int64)
     if not np.array_equal(whole, labels.ravel()):
         raise SourceError("a label is not a whole number", where=str(path))
-    return pictures, whole.tolist()
+    return images, whole.tolist()
 
 
 def _count(shapes: Mapping[str, tuple[int, ...]], path: Path) -> int:
-    pictures, labels = shapes.get("X", ()), shapes.get("y", ())
-    count = pictures[-1] if len(pictures) == 4 else 0
+    images, labels = shapes.get("X", ()), shapes.get("y", ())
+    count = images[-1] if len(images) == 4 else 0
     labelled = sorted(labels) == sorted((count, 1))
-    if pictures[:3] != MAT_SHAPE or not labelled or not 0 < count <= LARGEST_MAT_SPLIT:
-        message = f"X has the shape {pictures} and y {labels}, not (32, 32, 3, n) and (n, 1)"
+    if images[:3] != MAT_SHAPE or not labelled or not 0 < count <= LARGEST_MAT_SPLIT:
+        message = f"X has the shape {images} and y {labels}, not (32, 32, 3, n) and (n, 1)"
         hint = "these are not SVHN's cropped digits (format 2)"
         raise SourceError(message, where=str(path), hint=hint)
     return count

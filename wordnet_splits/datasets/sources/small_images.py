@@ -20,20 +20,19 @@ from typing import ClassVar
 
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.datasets.sources.layouts.cifar_pickles import PickleNames, find_pickles
+from wordnet_splits.datasets.sources.layouts.image_arrays import find_idx_files, find_mat_files
 from wordnet_splits.datasets.sources.layouts.layout import Layout
-from wordnet_splits.datasets.sources.layouts.parquet_files import find_parquet_pictures
-from wordnet_splits.datasets.sources.layouts.picture_arrays import find_idx_files, find_mat_files
-from wordnet_splits.datasets.sources.layouts.picture_folders import find_picture_folders
-from wordnet_splits.datasets.sources.layouts.pictures import Pictures
+from wordnet_splits.datasets.sources.layouts.matched_images import MatchedImages, find_image_folders
+from wordnet_splits.datasets.sources.layouts.parquet_files import find_parquet_images
 from wordnet_splits.datasets.sources.source import Source, register_source
 
-Finder = Callable[[str, Path], Pictures | None]
+Finder = Callable[[str, Path], MatchedImages | None]
 """Returns the layout of a dataset under a root, None where the root does not have it."""
 
 CIFAR, GREY = (32, 32, 3), (28, 28, 3)
 
 
-class SmallPictures(Source):
+class SmallImages(Source):
     """Small images stored without loss; ``finders`` find its layouts, the preferred layout first."""
 
     splits: ClassVar[tuple[str, ...]] = ("train", "test")
@@ -52,11 +51,11 @@ class SmallPictures(Source):
 
 
 @register_source
-class Cifar10(SmallPictures):
+class Cifar10(SmallImages):
     """CIFAR-10: 10 classes of 5,000 train and 1,000 test images."""
 
     name = "cifar10"
-    looks_for = (
+    expected_files = (
         "data_batch_1 to _5 and test_batch, train/<class>/<name>.png, or Parquet with columns img and label"
     )
     batches = PickleNames(
@@ -68,17 +67,17 @@ class Cifar10(SmallPictures):
     )
     finders = (
         partial(find_pickles, names=batches),
-        partial(find_picture_folders, shape=CIFAR),
-        partial(find_parquet_pictures, configs=("cifar10", "plain_text"), image="img", shape=CIFAR),
+        partial(find_image_folders, shape=CIFAR),
+        partial(find_parquet_images, configs=("cifar10", "plain_text"), image="img", shape=CIFAR),
     )
 
 
 @register_source
-class Cifar100(SmallPictures):
+class Cifar100(SmallImages):
     """CIFAR-100: 100 classes of 500 train and 100 test images."""
 
     name = "cifar100"
-    looks_for = (
+    expected_files = (
         "the files train, test and meta, train/<class>/<name>.png, or Parquet with columns img and fine_label"
     )
     batches = PickleNames(
@@ -91,9 +90,9 @@ class Cifar100(SmallPictures):
     misspelt = MappingProxyType({"cra": "crab"})  # a slip in the Hub's card
     finders = (
         partial(find_pickles, names=batches),
-        partial(find_picture_folders, shape=CIFAR, misspelt=misspelt),
+        partial(find_image_folders, shape=CIFAR, misspelt=misspelt),
         partial(
-            find_parquet_pictures,
+            find_parquet_images,
             configs=("cifar100",),
             image="img",
             label="fine_label",
@@ -103,11 +102,11 @@ class Cifar100(SmallPictures):
     )
 
 
-def _idx_files(pictures: str, folder: str) -> str:
+def _idx_files(content: str, folder: str) -> str:
     """Return the files of a dataset in MNIST's formats, in words."""
     return (
         "train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-..., plain or .gz, of "
-        f"{pictures}; or {folder}/*.parquet"
+        f"{content}; or {folder}/*.parquet"
     )
 
 
@@ -115,39 +114,39 @@ def _mnist_finders(source: str, folder: str, config: str, *, similar: str) -> tu
     idx = partial(find_idx_files, folders=(f"{folder}/raw", "raw", source), similar=similar)
     # the Hub's card of Fashion-MNIST has a name with blanks
     misspelt = {"T - shirt / top": "T-shirt/top"}
-    hub = partial(find_parquet_pictures, configs=(config,), in_config=True, shape=GREY, positional=True)
+    hub = partial(find_parquet_images, configs=(config,), in_config=True, shape=GREY, positional=True)
     return idx, partial(hub, misspelt=misspelt)
 
 
 @register_source
-class Mnist(SmallPictures):
+class Mnist(SmallImages):
     """60,000 train and 10,000 test images of handwritten digits, 28 x 28."""
 
     name = "mnist"
-    looks_for = _idx_files("digits", "mnist")
+    expected_files = _idx_files("digits", "mnist")
     finders = _mnist_finders("mnist", "MNIST", "mnist", similar="fashion-mnist")
 
 
 @register_source
-class FashionMnist(SmallPictures):
+class FashionMnist(SmallImages):
     """60,000 train and 10,000 test images of clothes, 28 x 28."""
 
     name = "fashion-mnist"
-    looks_for = _idx_files("clothes", "fashion_mnist")
+    expected_files = _idx_files("clothes", "fashion_mnist")
     finders = _mnist_finders("fashion-mnist", "FashionMNIST", "fashion_mnist", similar="mnist")
 
 
 @register_source
-class Svhn(SmallPictures):
+class Svhn(SmallImages):
     """SVHN format 2: 73,257 train, 26,032 test and 531,131 extra images of 32 x 32, classes 0 to 9."""
 
     name = "svhn"
     splits = ("train", "test", "extra")
-    looks_for = "train_32x32.mat, test_32x32.mat or extra_32x32.mat, or cropped_digits/*.parquet"
+    expected_files = "train_32x32.mat, test_32x32.mat or extra_32x32.mat, or cropped_digits/*.parquet"
     finders = (
         partial(find_mat_files, folders=("svhn", "SVHN")),
         partial(
-            find_parquet_pictures,
+            find_parquet_images,
             configs=("cropped_digits", "svhn"),
             in_config=True,
             shape=CIFAR,
