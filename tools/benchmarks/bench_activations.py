@@ -67,7 +67,7 @@ class _Images:
         self.table = pa.Table.from_pylist(rows, schema=IMAGE_SCHEMA)
 
     def __getitems__(self, rows: list[int]) -> Any:
-        return SimpleNamespace(images=self.pixels[rows[0] : rows[-1] + 1])
+        return SimpleNamespace(images=self.pixels[rows])
 
 
 def run() -> list[Row]:
