@@ -104,9 +104,10 @@ CLIP ?=
 gpu: $(VENV)/dev
 	$(BIN)/python -m tools.gpu --out $(OUT)/gpu --budget $(BUDGET) $(addprefix --packed ,$(PACKED)) $(addprefix --clip ,$(CLIP))
 
-# these pages as a site that asks for nothing from elsewhere, and every example of pages, README and help texts; a broken
-# link, a notebook or an example that does not run fails (five minutes)
+# the generated pages, the site, which asks for nothing from elsewhere, and every example of pages, README and help texts;
+# a broken link, a notebook or an example that does not run fails (five minutes)
 docs: $(VENV)/dev
+	cd docs && PYTHONPATH=.. $(abspath $(BIN))/python -m generating
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs $(OUT)/docs
 	BUILT_DOCS=$(abspath $(OUT))/docs $(PYTEST) -m docs
 	@echo "open $(OUT)/docs/index.html"

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 
 from generating.markdown import sections, spoken, table
+from generating.python import function
 from wordnet_splits.metrics import METRICS, Metric, calibration
 
 NEEDS = {
@@ -70,4 +71,4 @@ def section(module: str, functions: dict[str, list[Metric]]) -> Iterator[str]:
         needs = ", ".join(NEEDS[need] for need in variants[0].needs)
         yield f"{arrow(variants[0]).capitalize()} is better. Needs {needs}."
         yield ""
-        yield from ("```{eval-rst}", f".. autofunction:: {module}.{name}", "   :no-index:", "```", "")
+        yield from function(name, getattr(sys.modules[module], name))

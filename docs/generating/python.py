@@ -1,55 +1,115 @@
-"""Every public name of a package, with its docstring; and our docstrings' sections as Sphinx reads them."""
+"""Every public name of a package: signature, docstring and members."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
-from generating.markdown import entries, sections_of
+from generating.markdown import entries, sections, spoken
 
-FIELDS = {"Parameters": "param", "Attributes": "ivar", "Raises": "raises"}
+LISTS = ("Parameters", "Attributes", "Raises")
+"""Sections of our docstrings with entries ``name : meaning``; types are in the signature."""
+WIDTH = 100
+"""Columns of a signature; a longer one has a parameter a line."""
 
 
-PACKAGES = ("wordnet_splits", "fix_resize", "loaders", "loaders.harness")
+class Plain(str):
+    """An annotation that `inspect.Signature` prints without quotes."""
 
-
-def import_all() -> None:
-    """Import every public name before autodoc sets `typing.TYPE_CHECKING`, which breaks pydantic."""
-    for package in PACKAGES:
-        module = importlib.import_module(package)
-        for name in module.__all__:
-            getattr(module, name)
+    def __repr__(self) -> str:
+        """Return the text itself."""
+        return str(self)
 
 
 def lines(package: str) -> Iterator[str]:
-    """Yield a heading and an autodoc directive for each public name of a package."""
+    """Yield a section for each public name of a package."""
     module = importlib.import_module(package)
     for name in module.__all__:
-        yield f"### `{name}`"
-        yield ""
-        yield "```{eval-rst}"
-        if inspect.isclass(getattr(module, name)):
-            yield from (f".. autoclass:: {package}.{name}", "   :members:")
+        public = getattr(module, name)
+        yield from (f"### `{name}`", "")
+        if not inspect.isclass(public):
+            yield from function(name, public)
+            continue
+        yield from signature(name, public)
+        yield from documentation(public)
+        for member, value in vars(public).items():
+            if not member.startswith("_") and inspect.getdoc(value):
+                yield from described(f"{name}.{member}", getattr_static(value))
+
+
+def getattr_static(value: Any) -> Any:
+    """Return the function of a class method, static method or property; anything else as it is."""
+    if isinstance(value, property):
+        return value
+    return getattr(value, "__func__", value)
+
+
+def described(name: str, value: Any) -> Iterator[str]:
+    """Yield a member of a class: a method, or a property with its type."""
+    if inspect.isfunction(value):
+        yield from (f"#### `{name}`", "")
+        yield from function(name.rpartition(".")[2], value)
+    elif isinstance(value, property | cached_property):
+        getter = value.fget if isinstance(value, property) else value.func
+        returned = inspect.signature(getter).return_annotation  # type: ignore[arg-type]
+        yield from (f"#### `{name}`", "", "```python", f"{name.rpartition('.')[2]}: {returned}", "```", "")
+        yield from documentation(value)
+
+
+def function(name: str, called: Any) -> Iterator[str]:
+    """Yield a function's signature and documentation."""
+    yield from signature(name, called)
+    yield from documentation(called)
+
+
+def signature(name: str, called: Any) -> Iterator[str]:
+    """Yield a code block with the signature of a function or class."""
+    given = inspect.signature(called)
+    returned = "" if inspect.isclass(called) else given.return_annotation
+    parameters = [
+        parameter.replace(annotation=annotation(parameter.annotation))
+        for parameter in given.parameters.values()
+        if parameter.name not in ("self", "cls")
+    ]
+    bare = given.replace(parameters=parameters, return_annotation=given.empty)
+    arrow = f" -> {annotation(returned)}" if returned not in ("", given.empty) else ""
+    text = f"{name}{bare}{arrow}"
+    if len(text) > WIDTH:
+        each = str(bare)[1:-1]
+        parts = [str(bare.replace(parameters=[one]))[1:-1] for one in parameters]
+        text = f"{name}(\n" + "".join(f"    {part},\n" for part in marked(parts, each)) + f"){arrow}"
+    yield from ("```python", text, "```", "")
+
+
+def marked(parts: list[str], whole: str) -> Iterator[str]:
+    """Yield a signature's parameters with its ``*`` and ``/``, which a single parameter does not show."""
+    rest = whole
+    for part in parts:
+        part = part.removeprefix("*, ").removesuffix(", /")
+        before, _, rest = rest.partition(part)
+        if (mark := before.strip(" ,")) in ("*", "/"):
+            yield mark
+        yield part
+
+
+def annotation(value: Any) -> Any:
+    """Return an annotation without quotes."""
+    return Plain(value) if isinstance(value, str) else value
+
+
+def documentation(of: Any) -> Iterator[str]:
+    """Yield the sections of a docstring as Markdown."""
+    for title, text in sections(of).items():
+        if title == "":
+            yield from (spoken(text), "")
+        elif title in LISTS:
+            yield from (f"**{title}**", "")
+            yield from (f"- `{name}`: {spoken(meaning)}" for name, meaning in entries(text).items())
+            yield ""
+        elif ">>>" in text:
+            yield from (f"**{title}**", "", "```pycon", inspect.cleandoc(text), "```", "")
         else:
-            yield f".. autofunction:: {package}.{name}"
-        yield from ("```", "")
-
-
-def read_sections(app: Any, what: str, name: str, of: Any, options: Any, lines: list[str]) -> None:
-    """Turn the sections of a docstring, in place, into fields (a handler of autodoc-process-docstring).
-
-    Our docstrings have no types, which are in the signature: ``name : meaning``.
-    """
-    del app, what, name, of, options
-    before, *rest = sections_of("\n".join(lines)).items()
-    lines[:] = [*before[1].splitlines(), ""]
-    for title, text in rest:
-        if title in FIELDS:
-            lines += [f":{FIELDS[title]} {key}: {said}" for key, said in entries(text).items()]
-        elif title == "Returns":
-            lines += [f":returns: {' '.join(text.split())}"]
-        else:
-            lines += [f".. rubric:: {title}", "", *text.splitlines()]
-        lines += [""]
+            yield from (f"**{title}**: {spoken(text)}", "")

@@ -1,11 +1,10 @@
-"""The figure of the first page: ``python docs/generating/tree.py > docs/tree.svg``.
+"""The figure of the first page.
 
 The hoofed animals of unknown-imagenet in WordNet's tree, by role. Synsets with one branch are not drawn.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -88,7 +87,3 @@ def picture() -> str:
     )
     ground = f'<rect width="{width}" height="{height}" rx="8" fill="#fff"/>'
     return "\n".join([head, title, style, ground, *parts, "</svg>", ""])
-
-
-if __name__ == "__main__":
-    sys.stdout.write(picture())

@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,7 +58,7 @@ class Plot:
     """
 
     title: str
-    panels: tuple[Panel, ...]
+    panels: tuple[Panel, ...] = field(repr=False)
     notes: tuple[str, ...] = ()
     columns: int = 3
 
