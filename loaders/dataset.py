@@ -337,6 +337,11 @@ class UnknownDetectionSet(Dataset):
         groups = ", ".join(self.table["group"].unique().to_pylist())
         return f"{type(self).__name__}({self.manifest.name}: {groups}; {len(self):,} images)"
 
+    def __copy__(self) -> UnknownDetectionSet:
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if type(self) is UnknownDetectionSet:  # pickles must not name `loaders`: see wordnet_splits.torch
             return pickle_home.revive, (type(self).__name__, self.__dict__)

@@ -88,7 +88,7 @@ class Registry(Generic[T]):
         DataError : the name is malformed, or a shipped object has it.
         """
         if not shipped:
-            self._load_folder()  # whose names are taken
+            self.load()  # whose names are taken
         for text in (name, *aliases):
             if not self.pattern.fullmatch(text):
                 raise DataError(
@@ -112,7 +112,7 @@ class Registry(Generic[T]):
     @property
     def registered(self) -> Mapping[str, T]:
         """The shipped objects, and those that this process has registered, in order of registration."""
-        self._load_folder()
+        self.load()
         return MappingProxyType(self._entries)
 
     @property
@@ -122,7 +122,7 @@ class Registry(Generic[T]):
 
     def is_shipped(self, name: str) -> bool:
         """Return whether a shipped object has a name or alias."""
-        self._load_folder()
+        self.load()
         return self._aliases.get(name, name) in self._shipped
 
     def names(self, pattern: str = "*") -> tuple[str, ...]:
@@ -182,7 +182,8 @@ class Registry(Generic[T]):
                 _warn(f"left out: {error}")
         return entries
 
-    def _load_folder(self) -> None:
+    def load(self) -> None:
+        """Import the modules of the folder, which register the shipped objects, once."""
         if self.folder and not self._folder_is_loaded:
             for module in iter_modules(import_module(self.folder).__path__, f"{self.folder}."):
                 import_module(module.name)

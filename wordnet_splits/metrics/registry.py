@@ -64,12 +64,13 @@ class Metric:
 
     def computable(self, counts: RankCounts) -> bool:
         """Return whether ``counts`` have every required input."""
-        available = {
-            "id": bool(counts.n_id.all()),
-            "ood": bool(counts.n_ood.all()),
-            "correct": counts.cum_correct is not None,
-        }
-        return all(available[need] for need in self.needs)
+        return not {*self.needs}.difference(available_inputs(counts))
+
+
+def available_inputs(counts: RankCounts) -> tuple[str, ...]:
+    """Return which inputs of metrics ("id", "ood", "correct") counts have."""
+    available = (counts.n_id.all(), counts.n_ood.all(), counts.cum_correct is not None)
+    return tuple(need for need, present in zip(("id", "ood", "correct"), available, strict=True) if present)
 
 
 METRICS: Final = Registry[Metric](
@@ -307,13 +308,13 @@ def import_metric(path: str, *, where: str) -> tuple[str, ...]:
     return names
 
 
-def evaluate(counts: RankCounts, names: Iterable[str] | None = None) -> dict[str, float]:
+def evaluate(counts: RankCounts, names: Iterable[str | Metric] | None = None) -> dict[str, float]:
     """Compute metrics of a score pair from its counts.
 
     Parameters
     ----------
     counts : from `rank_counts`.
-    names : names of metrics; by default all that the counts allow.
+    names : metrics, or their names; by default all that the counts allow.
 
     Returns
     -------
@@ -325,7 +326,10 @@ def evaluate(counts: RankCounts, names: Iterable[str] | None = None) -> dict[str
     DataError : a metric requires an input that the counts lack.
     """
     if names is None:
-        metrics = [entry for entry in map(get_metric, list_metrics()) if entry.computable(counts)]
+        available = available_inputs(counts)
+        metrics = [entry for entry in METRICS.entries().values() if not {*entry.needs}.difference(available)]
     else:
-        metrics = [get_metric(name) for name in names]
-    return {entry.name: float(entry.kernel(counts.require(*entry.needs))) for entry in metrics}
+        metrics = [get_metric(name) if isinstance(name, str) else name for name in names]
+    for needs in dict.fromkeys(entry.needs for entry in metrics):
+        counts.require(*needs)
+    return {entry.name: float(entry.kernel(counts)) for entry in metrics}

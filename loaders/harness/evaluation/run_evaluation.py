@@ -16,9 +16,10 @@ import pyarrow as pa
 from wordnet_splits.base.errors import DataError, UnusableError
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.metrics import METRICS
 
 from ..data.arrays import Array
-from ..detectors import ConfiguredDetector, detector_from_object, parse_detectors
+from ..detectors import DETECTORS, ConfiguredDetector, detector_from_object, parse_detectors
 from ..detectors.parsing import without_duplicates
 from ..extraction.runs import GroupOutputs, ModelRun
 from ..results.evaluated_sets import EvaluatedSets
@@ -59,6 +60,8 @@ from .scoring import (
     tie_notes,
 )
 
+for registry in (DETECTORS, METRICS):
+    registry.load()  # with this module, not in the middle of the first evaluation
 NO_DETECTOR = "there is no detector to score"
 
 

@@ -216,8 +216,8 @@ class StoredList:
 
     def missing(self, unit: str, among: Collection[int] | None = None) -> list[int]:
         """Return the missing shards of ``unit``, ascending; ``among`` restricts the shards."""
-        shards = range(len(self.shards)) if among is None else sorted(among)
-        return [s for s in shards if not (self.path(_record_file(unit, s))).is_file()]
+        shards, folder = range(len(self.shards)) if among is None else sorted(among), self.path(unit)
+        return [shard for shard in shards if not (folder / _record_name(shard)).is_file()]
 
     def write(self, unit: str, shard: int, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> None:
         """Write one shard of a unit: every array, then the record that makes it exist.
@@ -351,4 +351,8 @@ def _array_file(unit: str, name: str, shard: int) -> str:
 
 
 def _record_file(unit: str, shard: int) -> str:
-    return f"{unit}/{shard:05}.json"
+    return f"{unit}/{_record_name(shard)}"
+
+
+def _record_name(shard: int) -> str:
+    return f"{shard:05}.json"

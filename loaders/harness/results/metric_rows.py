@@ -27,12 +27,10 @@ from wordnet_splits.metrics import (
     evaluate,
     get_metric,
     interval,
-    list_metrics,
     nearness_trend,
     pool,
-    role_means,
 )
-from wordnet_splits.metrics.registry import GAMMAS
+from wordnet_splits.metrics.registry import GAMMAS, METRICS, Metric, available_inputs
 
 from ..data.arrays import Array
 from .metadata import MetricOptions
@@ -65,51 +63,44 @@ def has_interval(metric: str) -> bool:
     return metric not in NO_INTERVAL and not metric.startswith("aurc_unknown[prevalence=")
 
 
-def metrics_on_id() -> tuple[str, ...]:
-    """Return the names of the metrics of ID samples alone, registered until now."""
-    return list_metrics(("id", "correct"))
-
-
-def metrics_with_ood() -> tuple[str, ...]:
-    """Return the names of the metrics that need OOD samples, registered until now."""
-    return tuple(name for name in list_metrics() if "ood" in get_metric(name).needs)
-
-
 def metric_rows(
     sets: Sequence[ScoreSet], options: MetricOptions, *, left_out: Collection[str] = ()
-) -> Iterator[MetricRow]:
-    """Yield every row of a detector on the sets of a benchmark.
+) -> list[MetricRow]:
+    """Return every row of a detector on the sets of a benchmark.
 
     Parameters
     ----------
     sets : confidences of the test split; the ID sets, and any number of near, far, external and csid sets.
     left_out : names of metrics that are not computed.
     """
-    on_id = [name for name in metrics_on_id() if name not in left_out]
-    with_ood = [name for name in metrics_with_ood() if name not in left_out]
-    yield from _id_rows(sets, on_id, options)
-    yield from _ood_rows(sets, with_ood, options, full_spectrum=False)
+    metrics = [metric for name, metric in METRICS.entries().items() if name not in left_out]
+    on_id = [metric for metric in metrics if "ood" not in metric.needs]
+    with_ood = [metric for metric in metrics if "ood" in metric.needs]
+    rows = [*_id_rows(sets, on_id, options), *_ood_rows(sets, with_ood, options, full_spectrum=False)]
     if any(score_set.role == "csid" for score_set in sets):
-        yield from _ood_rows(sets, with_ood, options, full_spectrum=True)
+        rows += _ood_rows(sets, with_ood, options, full_spectrum=True)
+    return rows
 
 
-def _id_rows(sets: Sequence[ScoreSet], names: Sequence[str], options: MetricOptions) -> Iterator[MetricRow]:
+def _id_rows(
+    sets: Sequence[ScoreSet], metrics: Sequence[Metric], options: MetricOptions
+) -> Iterator[MetricRow]:
     """Yield accuracy and misclassification detection: ID pooled, then each ID set if there are several."""
     labelled = [score_set for score_set in sets if score_set.is_id and score_set.correct is not None]
     standard = [score_set for score_set in labelled if score_set.role == "id"]
     shifted = [score_set for score_set in labelled if score_set.role == "csid"]
     if standard:
-        yield from _pooled_rows(standard, POOLED, "id", names, options)[0]
+        yield from _pooled_rows(standard, POOLED, "id", metrics, options)[0]
     if standard and shifted:
-        yield from _pooled_rows(standard + shifted, POOLED, "id", names, options, full_spectrum=True)[0]
+        yield from _pooled_rows(standard + shifted, POOLED, "id", metrics, options, full_spectrum=True)[0]
     for score_set in shifted + (standard if len(standard) > 1 else []):
         yield from _pooled_rows(
-            [replace(score_set, role="id")], score_set.name, score_set.role, names, options
+            [replace(score_set, role="id")], score_set.name, score_set.role, metrics, options
         )[0]
 
 
 def _ood_rows(
-    sets: Sequence[ScoreSet], names: Sequence[str], options: MetricOptions, *, full_spectrum: bool
+    sets: Sequence[ScoreSet], metrics: Sequence[Metric], options: MetricOptions, *, full_spectrum: bool
 ) -> Iterator[MetricRow]:
     """Yield ID against each OOD set, the means of near and of far sets, and near and far sets pooled."""
     id_sets = [score_set for score_set in sets if score_set.is_id]
@@ -121,7 +112,7 @@ def _ood_rows(
             [*id_sets, score_set],
             score_set.name,
             score_set.role,
-            names,
+            metrics,
             options,
             full_spectrum=full_spectrum,
         )
@@ -132,7 +123,7 @@ def _ood_rows(
     if roles:
         role = "+".join(r for r in UNKNOWN_ROLES if r in roles.values())
         pooled = [*id_sets, *(score_set for score_set in ood_sets if score_set.name in roles)]
-        yield from _pooled_rows(pooled, POOLED, role, names, options, full_spectrum=full_spectrum)[0]
+        yield from _pooled_rows(pooled, POOLED, role, metrics, options, full_spectrum=full_spectrum)[0]
         yield from _prevalence_rows(pooled, role, options, full_spectrum)
 
 
@@ -140,21 +131,23 @@ def _pooled_rows(
     sets: Sequence[ScoreSet],
     group: str,
     role: str,
-    names: Sequence[str],
+    metrics: Sequence[Metric],
     options: MetricOptions,
     *,
     full_spectrum: bool = False,
 ) -> tuple[list[MetricRow], dict[str, Array]]:
     """Return rows of the pool of ``sets``, and the bootstrap replicates of each metric."""
     counts = pool(sets, full_spectrum=full_spectrum)
-    computable = [name for name in names if get_metric(name).computable(counts)]
+    available = available_inputs(counts)
+    computable = [metric for metric in metrics if not {*metric.needs}.difference(available)]
     suffix = FULL_SPECTRUM if full_spectrum else ""
     replicates: dict[str, Array] = {}
     if options.replicates:
+        names = [metric.name for metric in computable]
         by_name = bootstrap_replicates(
-            sets, computable, replicates=options.replicates, seed=options.seed, full_spectrum=full_spectrum
+            sets, names, replicates=options.replicates, seed=options.seed, full_spectrum=full_spectrum
         )
-        replicates = {name + suffix: by_name[name] for name in computable}
+        replicates = {name + suffix: by_name[name] for name in names}
     sizes = int(counts.n_id), int(counts.n_ood)
     rows = []
     for name, value in evaluate(counts, computable).items():
@@ -186,7 +179,7 @@ def _mean_rows(
             continue
         for metric in metrics:
             rows = [table[group][metric] for group in groups]
-            value = role_means({row.group: row.value for row in rows}, roles)[role]
+            value = float(np.mean([row.value for row in sorted(rows)]))
             mean = None
             if options.replicates:
                 mean = np.mean([replicates[group][metric] for group in groups], axis=0)
