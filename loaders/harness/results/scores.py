@@ -29,6 +29,8 @@ ClassKey = tuple[str, str]
 MODEL = "(model)"
 """Detector of the rows and predictions of the network itself."""
 IMAGES = schema_of("source image_id class_id group role label:int32")
+SET = ("group", "role", "source")
+"""Columns that are the same for all images of a set."""
 CALIBRATION_COLUMNS = ("predicted_probability", "target_log_probability", "squared_probabilities")
 """Predictions for calibration: the softmax of the predicted class, the log softmax of the label, and the sum
 of squares of the softmax. Null for images without a label."""
@@ -141,6 +143,9 @@ def check_scores(
     keys_of_images = image_keys(scores)
     if len({*keys_of_images}) < len(keys_of_images):  # scores of two images could be confused
         raise DataError("an image occurs twice", where=of_scores)
+    sets = scores.select(SET).group_by(SET).aggregate([])["group"].to_pylist()
+    if repeated := [group for group in sets if sets.count(group) > 1]:
+        raise DataError(f"set {repeated[0]!r} has two roles or sources", where=of_scores)
 
 
 def image_keys(images: pa.Table) -> Array:

@@ -189,6 +189,19 @@ def test_a_record_that_does_not_agree_with_what_was_chosen_is_named(
     str(compare(tmp_path, bootstrap=0))
 
 
+def test_parameters_chosen_on_test_images_are_named_without_the_benchmark(
+    swept: Results, tmp_path: Path
+) -> None:
+    (chosen_on,) = {facts.chosen_on for facts in swept.about.detectors}
+    assert chosen_on is not None
+    on_test = chosen_on.replace("/val", "/test")
+    tried = swept.sweeps.set_column(3, "on", pa.array([on_test] * len(swept.sweeps)))
+    replace(stated(swept, chosen_on=on_test), sweeps=tried).write(tmp_path)
+    found = check_results(tmp_path)
+    assert found.benchmark.startswith("images not compared")
+    assert {(one.table, one.column, one.stored) for one in found.differences} == {("sweeps", "on", on_test)}
+
+
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_record_that_is_none_is_refused(what: str, swept: Results, tmp_path: Path) -> None:
     swept.write(tmp_path)

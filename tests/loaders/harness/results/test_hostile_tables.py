@@ -60,6 +60,8 @@ REFUSED: dict[str, tuple[str, Callable[[pa.Table], pa.Table]]] = {
     "no image id": (SCORES, first("image_id", None)),
     "no group": (SCORES, first("group", None)),
     "no role": (SCORES, first("role", None)),
+    "a set of two roles": (SCORES, first("role", "far")),
+    "a set of two sources": (SCORES, first("source", "cifar10")),
     "an image twice": (SCORES, lambda table: table.take([1, *range(1, len(table))])),
     "no rows": (SCORES, lambda table: table.slice(0, 0)),
     "a column less": (SCORES, lambda table: table.drop_columns(["msp/0"])),
@@ -70,8 +72,7 @@ REFUSED: dict[str, tuple[str, Callable[[pa.Table], pa.Table]]] = {
 }
 ODD = {
     "no confidence of an image": (SCORES, first("msp/0", None)),
-    "a role that is none": (SCORES, first("role", "friend")),
-    "a group of two roles": (SCORES, first("role", "far")),
+    "roles that are none": (SCORES, lambda table: table.set_column(4, "role", table["group"])),
     "a prediction beyond": (PREDICTIONS, first("prediction/(model)/0", 2**31 - 1)),
     "no prediction": (PREDICTIONS, first("prediction/(model)/0", None)),
 }

@@ -142,6 +142,10 @@ def test_a_row_twice_is_an_error(folder: Path) -> None:
 Change = Callable[[pa.Table], pa.Table]
 MALFORMED: dict[str, tuple[str, Change]] = {
     "an image in the place of another": ("scores", lambda t: t.take([1, *range(1, len(t))])),
+    "a set of two roles": (
+        "scores",
+        lambda t: t.set_column(4, "role", pa.array(["near", *t["role"].to_pylist()[1:]])),
+    ),
     "no confidence": ("scores", lambda t: t.set_column(6, t.schema.field(6), pa.nulls(len(t), pa.float64()))),
     "NaN": ("scores", lambda t: t.set_column(6, t.schema.field(6), pa.array([np.nan] * len(t)))),
     "a detector less": ("scores", lambda t: t.drop_columns(["msp/0"])),
