@@ -164,7 +164,7 @@ def remeasure_results(
 ) -> int:
     """Compute every metric of results again from their scores, with intervals; the model is not needed."""
     from ..leaderboard.submit import renew_entry
-    from ..results.remeasure import remeasure
+    from ..results.rows_from_scores import remeasure
 
     import_metrics(metric)
     recomputed = remeasure(results, bootstrap=bootstrap, seed_boot=seed_boot, progress=OnStderr())

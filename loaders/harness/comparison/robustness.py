@@ -23,7 +23,7 @@ from wordnet_splits.metrics import (
     spread,
 )
 
-from ..results.labels import label_of
+from ..results.metric_rows import label_of
 from ..results.table import NOTHING, Table
 from ..results.tables import ResultSets
 from .entries import BenchmarkResults

@@ -10,7 +10,7 @@ from typing import Any
 from wordnet_splits.base.jsonable import to_json
 from wordnet_splits.metrics.registry import CALIBRATION, GAMMAS
 
-from ..results.sweeps import sweep_summary
+from ..results.sentences import sweep_summary
 from ..results.table import NOTHING, Table, TableReport, interval_text, number_text, table_of_records
 from ..results.tables import ResultSets, layout_of
 from .draws import (

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from types import MethodType
 
-from ..results.accessors import register_accessor
-from ..results.results import Results
+from wordnet_splits.base.lazy import need
+
+from ..results.results import Results, register_accessor
 
 
 @register_accessor("export_detector")
 def exporter(results: Results) -> MethodType:
     """Return `deployment.export_detector`, bound to the results."""
-    from .export import export_detector  # needs torch
+    need("torch", "torch", where="results.export_detector")
+    from .export import export_detector
 
     return MethodType(export_detector, results)

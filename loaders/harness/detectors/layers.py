@@ -18,8 +18,7 @@ from wordnet_splits.metrics import auroc
 
 from ..data.arrays import Array, Arrays, ArrayView, FittedArrays, Head
 from ..data.parameters import parameters
-from .class_means import canonical
-from .mahalanobis import Gaussians, moments
+from .class_means import Gaussians, canonical, moments
 from .registry import PAPERS, register
 from .softmax import log_sum_exp, logits_of
 

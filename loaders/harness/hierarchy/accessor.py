@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MethodType
 
-from ..results.accessors import register_accessor
+from ..results.results import register_accessor
 from ..results.schema import ResultTables
 from .named_answers import name_unknowns
 

@@ -24,7 +24,7 @@ from wordnet_splits.hub.entries import ENTRY, HUB_METRIC, HUB_ROLES, Leaderboard
 from wordnet_splits.remote.address import Address, parse_address
 
 from ..comparison.entries import NamedResults
-from ..report.repeating import with_bootstrap
+from ..report.write_report import with_bootstrap
 from ..results.check import check_results
 from ..results.metadata import ResultsMetadata
 from ..results.results import ABOUT, TABLES, leave_out_scores

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .dropout import Dropout
 from .input_steps import MahalanobisStep, Odin
-from .method_output import MethodOutput
+from .model_outputs import Cosine, MethodOutput, Negatives
 from .registry import (
     PROBES,
     Probe,
@@ -16,7 +16,6 @@ from .registry import (
     restrict_to_columns,
 )
 from .stages import Gram, LayerStatistic, RankFeat, Stages
-from .text import Cosine, Negatives
 
 __all__ = [
     "PROBES",

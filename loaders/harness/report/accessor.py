@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..results.accessors import register_accessor
+from ..results.results import register_accessor
 from ..results.schema import ResultTables
 from .plots.plot_results import ResultPlots
 

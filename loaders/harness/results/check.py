@@ -22,12 +22,11 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from .evaluated_sets import NOT_CHOSEN, EvaluatedSets, sweep_criterion, validation_groups
 from .metadata import fingerprints_of
 from .metric_rows import has_interval
-from .remeasure import metrics_to_leave_out, without_metrics
 from .results import Results, read_folder
-from .rows_from_scores import compute_rows, similarities
+from .rows_from_scores import compute_rows, metrics_to_leave_out, similarities, without_metrics
 from .schema import ResultTables
 from .scores import IMAGES, ClassKey, DetectorRun, scored_keys
-from .sweeps import best_of, params_of, sweeps_of
+from .sentences import best_of, params_of, sweeps_of
 
 TOLERANCE = 1e-12
 """Relative and absolute tolerance: processors may add in another order, which changes the last digit."""

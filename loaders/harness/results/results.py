@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,16 +23,58 @@ from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, OutputError, SplitsError
 from wordnet_splits.base.files import as_path
 from wordnet_splits.base.parquet import FEW_ROWS, read_table, write_table
+from wordnet_splits.base.registry import Registry
 from wordnet_splits.base.schemas import read_sealed, write_sealed
 from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.untrusted import check_file, sha256_of
 
 from ..extraction.runs import run_title
-from .accessors import find_accessor, list_accessors
 from .metadata import FINGERPRINT_SUBJECTS, ChecksummedMetadata, ResultsMetadata
 from .schema import MAY_BE_EMPTY, SCHEMAS, SWEEPS, ResultTables, without_runs
 from .scores import check_scores, prediction_schema, score_schema
 from .tables import format_tables, html_of, text_of
+
+Accessor = TypeVar("Accessor", bound=Callable[[Any], Any])
+ACCESSORS: Final = Registry[Callable[[Any], Any]]("accessor of results", "", "wordnet_splits.accessors")
+
+
+def register_accessor(name: str) -> Callable[[Accessor], Accessor]:
+    """Register a class or function of results as their attribute ``name``.
+
+    It is called with the results and returns the attribute: an object with methods, or a bound function.
+
+    Examples
+    --------
+    >>> @register_accessor("doctest_count")
+    ... def count(results):
+    ...     return len(results)
+    >>> find_accessor("doctest_count", [1, 2])
+    2
+    >>> ACCESSORS.remove("doctest_count")
+    """
+    return ACCESSORS.register(name)
+
+
+def find_accessor(name: str, results: Any) -> Any:
+    """Return the attribute ``name`` of results; AttributeError if no extension registers it."""
+    if name.startswith("_") or name not in list_accessors():  # copying and notebooks look up private names
+        raise AttributeError(f"{type(results).__name__!r} object has no attribute {name!r}")
+    return ACCESSORS[name](results)
+
+
+def list_accessors() -> tuple[str, ...]:
+    """Return the names of all accessors."""
+    _import_extensions()
+    return ACCESSORS.names()
+
+
+@cache
+def _import_extensions() -> None:
+    """Import the module ``accessor`` of every folder next to this one that has it."""
+    harness = import_module(__package__.rpartition(".")[0])
+    for path in sorted(path for place in harness.__path__ for path in Path(place).glob("*/accessor.py")):
+        import_module(f"{harness.__name__}.{path.parent.name}.accessor")
+
 
 ABOUT = "about.json"
 SCORED = ("scores.parquet", "predictions.parquet")
@@ -49,7 +93,7 @@ MAX_TEXT_SIZE = 1 << 16
 class Results(ResultTables):
     """The results of an evaluation; `print` shows tables in the layout of the benchmark's paper.
 
-    Extensions add accessors, such as ``results.plot``: see `accessors.register_accessor`.
+    Extensions add accessors, such as ``results.plot``: see `register_accessor`.
 
     Attributes
     ----------

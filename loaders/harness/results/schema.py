@@ -14,8 +14,8 @@ from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.base.tabular import Tabular
 
 from ..data.arrays import Array
-from .labels import key_of_label
 from .metadata import ResultsMetadata
+from .metric_rows import key_of_label
 from .scores import MODEL, confidences_of, predictions_of, score_schema
 
 RESULTS = schema_of(

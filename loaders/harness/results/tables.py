@@ -15,9 +15,8 @@ import numpy as np
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 
 from ..detectors import get_spec
-from .labels import label_of
 from .metadata import ResultsMetadata
-from .metric_rows import MEAN, POOLED, UNKNOWN_ROLES
+from .metric_rows import MEAN, POOLED, UNKNOWN_ROLES, label_of
 from .schema import ResultTables
 from .scores import MODEL
 from .sentences import composition_lines, format_cell, lines_below

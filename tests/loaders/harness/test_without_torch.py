@@ -75,10 +75,13 @@ from loaders import evaluate_arrays
 
 logits = [[9.0, 0.0], [0.0, 9.0], [8.0, 1.0]]
 sets = {"id": {"logits": logits, "labels": [0, 1, 0]}, "near": {"logits": [[1.0, 2.0], [2.0, 2.5]]}}
-print(evaluate_arrays(sets, "preset:openood"))
+results = evaluate_arrays(sets, "preset:openood")
+print(results)
+print(len(results.plot.roc().panels), "export_detector" in dir(results), hasattr(results, "other"))
 """
     done = without_torch(code, tmp_path)
     assert "Note: arrays: knn is left out: it fits on ID train images" in done.stdout, done.stderr
+    assert done.stdout.endswith("\n1 True False\n"), done.stderr
 
 
 def test_arrays_on_a_benchmark_need_no_torch(tmp_path: Path) -> None:

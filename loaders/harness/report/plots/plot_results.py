@@ -13,7 +13,7 @@ from wordnet_splits.base.plotting import Plot
 
 from ...comparison.entries import ResultsOrFolder
 from ...results.schema import ResultTables
-from .heat_maps import pruned_graph
+from .charts import pruned_graph
 from .selection import Selection, get_plot, list_plots
 
 SALT = "unknown-eval"

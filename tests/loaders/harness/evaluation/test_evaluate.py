@@ -11,7 +11,7 @@ import pytest
 
 from loaders.harness.data.arrays import Array, Arrays
 from loaders.harness.detectors import detector_spec, get_detector
-from loaders.harness.detectors.mahalanobis import Mahalanobis
+from loaders.harness.detectors.class_means import Mahalanobis
 from loaders.harness.detectors.neighbours import KNN
 from loaders.harness.detectors.registry import configure
 from loaders.harness.evaluation.run_evaluation import evaluate_runs

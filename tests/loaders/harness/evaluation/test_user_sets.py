@@ -24,7 +24,7 @@ from loaders import UnknownDetectionSet, evaluate, evaluate_arrays  # noqa: E402
 from loaders.harness import check_results, report  # noqa: E402
 from loaders.harness.cli.main import app  # noqa: E402
 from loaders.harness.report.plots.selection import Selection  # noqa: E402
-from loaders.harness.report.repeating import commands  # noqa: E402
+from loaders.harness.report.write_report import commands  # noqa: E402
 from tests.raising import mentions, raises  # noqa: E402
 from wordnet_splits.base.terminal.runner import run  # noqa: E402
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.results.accessors import ACCESSORS, register_accessor
-from loaders.harness.results.results import Results
+from loaders.harness.results.results import ACCESSORS, Results, register_accessor
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 
 

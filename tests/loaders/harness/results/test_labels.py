@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.results.labels import LABELS, key_of_label, label_of
+from loaders.harness.results.metric_rows import LABELS, key_of_label, label_of
 from loaders.harness.results.tables import layouts, tables
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from wordnet_splits.metrics import list_metrics

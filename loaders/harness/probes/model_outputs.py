@@ -1,4 +1,4 @@
-"""Probes of zero-shot classifiers: the scale of their logits, and similarities to negative words."""
+"""Outputs that only some models have: of zero-shot classifiers, and of networks of a training method."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch.nn import functional
 
-from wordnet_splits.base.errors import UnusableError
+from wordnet_splits.base.errors import DataError, UnusableError
+from wordnet_splits.base.user_code import user_errors
 
 from ..data.arrays import COSINE_SCALE
 from ..data.parameters import parameters
@@ -73,3 +74,48 @@ def _require_zero_shot(model: Model) -> None:
 
     if not isinstance(model.module, ZeroShot):
         raise UnusableError("needs a zero-shot classifier, see loaders.harness.zero_shot", where=model.name)
+
+
+@register_probe("method")
+@parameters
+class MethodOutput(ProbeDefaults):
+    """One of `loaders.harness.training.methods.Method.outputs`, by default the first."""
+
+    output: str = ""
+
+    passes = 1
+    layers = ()
+
+    def require(self, model: Model, x: Any) -> None:
+        """Raise UnusableError for a model that no training method gives this output."""
+        trained = getattr(model.module, "trained_by", None)
+        if trained is None or not trained.method.outputs:
+            message = "needs an output of a training method, and the model has none"
+            raise UnusableError(message, where=model.name)
+        outputs = trained.method.outputs
+        if self.output and self.output not in outputs:
+            names = ", ".join(outputs)
+            message = f"needs an output {self.output!r}, and method {trained.method.name!r} gives {names}"
+            raise UnusableError(message, where=model.name)
+
+    def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
+        """Return ``value`` (n,).
+
+        Raises
+        ------
+        DataError : the model has no such output, or values of another shape.
+        """
+        self.require(model, x)
+        trained = model.require_module().trained_by
+        where = f"training method {trained.method.name!r}"
+        name = self.output or trained.method.outputs[0]
+        with user_errors(f"its output {name!r} failed", where=where):
+            values = trained.method.confidences(trained.model, x)
+        if name not in values or tuple(values[name].shape) != (len(x),):
+            shape = tuple(values[name].shape) if name in values else "missing"
+            raise DataError(f"its output {name!r} is {shape}, not one value per image", where=where)
+        if values[name].is_complex():
+            raise DataError(
+                f"its output {name!r} must be real numbers, got {values[name].dtype}", where=where
+            )
+        return {"value": values[name].detach()}
