@@ -198,7 +198,9 @@ def verify_benchmarks(
     all_: Annotated[bool, typer.Option("--all", help="Verify every frozen benchmark (the default).")] = False,
     root: RootOptions = None,
     manifests: Manifests = None,
-    out: Annotated[Path | None, typer.Option(help="Folder to keep the fresh builds in.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the fresh builds of benchmarks without problems.")
+    ] = None,
     workers: Workers = 1,
     summary: Annotated[
         bool, typer.Option("--summary", help="Print a row for each family of benchmarks, not for each group.")

@@ -13,11 +13,12 @@ from tests.raising import mentions, raises
 from tests.selection import cases
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
-from wordnet_splits.base.errors import DataError, ManifestError
+from wordnet_splits.base.errors import DataError, ManifestError, RecipeError
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.datasets.catalog.declarations import LOCAL
+from wordnet_splits.datasets.catalog.table import CATALOGS_OF_PACKAGES
 from wordnet_splits.datasets.sources.layouts import layout
 from wordnet_splits.explorer.benchmark_pages import index_entry
 
@@ -261,6 +262,19 @@ def test_two_benchmarks_may_not_mean_two_datasets_by_one_name(stranger: Command)
     assert "declares another dataset 'mypics'" in errors["yours"]["what"]
 
 
+def test_a_package_with_a_source_of_that_name_is_refused(
+    author: Command, stranger: Command, isolated: Callable[..., None]
+) -> None:
+    """Its catalog would be read in place of the carried one."""
+    recipe = Path("../author/mine.toml").absolute()
+    isolated(CATALOGS_OF_PACKAGES, [("mypics", "not_imported:Pictures")])
+    with raises(ManifestError, where="sources/mypics.toml", naming="mypics"):
+        load_manifest("./mine")
+    assert stranger("verify", "./mine", *ROOT).code == 2
+    with raises(RecipeError, where="source 'mypics'"):
+        load_recipe(recipe)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
@@ -275,7 +289,7 @@ def test_two_benchmarks_may_not_mean_two_datasets_by_one_name(stranger: Command)
         (
             'name = "mypics"\nlayout',
             'name = "digits"\nlayout',
-            "source 'digits': is the name of a shipped source",
+            "source 'digits': ",
         ),
         (
             "[[source]]",

@@ -46,7 +46,7 @@ def verify_benchmark(
     ----------
     manifest : a manifest read from a folder.
     roots : folder of each source whose pixels are compared.
-    out : folder to write the fresh build into, as ``<name>/``.
+    out : folder to write the fresh build into, as ``<name>/``, if there are no problems.
     workers : processes that read images.
 
     Raises
@@ -131,12 +131,12 @@ def _verify(
         taxonomy=taxonomy,
         progress=progress,
     )
-    if out is not None:
+    problems += differences(frozen, build.manifest)
+    problems += _located(build.problems, build.manifest)
+    if out is not None and not problems:
         with locked(out / build.manifest.name, busy="another build is writing here"):
             restore(out / build.manifest.name)
             write_manifest(build.manifest, out)
-    problems += differences(frozen, build.manifest)
-    problems += _located(build.problems, build.manifest)
     checks = count_checks(frozen, problems, build.drawn, build.pixels)
     return _verification(frozen, problems, checks, build.unexpected, build.unread)
 

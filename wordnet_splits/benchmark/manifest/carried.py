@@ -27,7 +27,8 @@ from wordnet_splits.base.untrusted import LARGEST_TEXT, path_below, read_text, s
 from wordnet_splits.benchmark.manifest.metadata import PairTableRow, SourceRow
 from wordnet_splits.datasets.catalog import inventory as inventories
 from wordnet_splits.datasets.catalog.declarations import INVENTORY, Declaration, parse_declaration
-from wordnet_splits.datasets.catalog.table import catalog_names, load_declared_catalog
+from wordnet_splits.datasets.catalog.table import load_declared_catalog
+from wordnet_splits.datasets.sources.info import is_installed
 
 FOLDER: Final = "sources"
 PAIRS: Final = "pairs"
@@ -102,7 +103,8 @@ def read_carried(folder: Path, names: Iterable[str]) -> dict[str, Declaration]:
 
     Raises
     ------
-    ManifestError : a declaration is absent, malformed, not as it is written, or of a shipped source.
+    ManifestError : a declaration is absent, malformed, not as it is written, or has the name of a source of
+        this program or of an installed package, whose classes and images may be others.
     """
     declarations = {}
     for name in names:
@@ -110,7 +112,13 @@ def read_carried(folder: Path, names: Iterable[str]) -> dict[str, Declaration]:
         text = read_text(path, largest=LARGEST_TOML, error=ManifestError)
         table = parse_toml(text, where=str(path), error=ManifestError)
         declared = parse_declaration(table, str(path)).located(path.absolute())
-        if declared.name != name or text != _text(declared) or name in catalog_names():
+        if is_installed(name):
+            raise ManifestError(
+                f"cannot use the carried dataset {printable(name)}: an installed source has the same name",
+                where=str(path),
+                hint="uninstall the package of that source, or rename the dataset and build again",
+            )
+        if declared.name != name or text != _text(declared):
             raise ManifestError(
                 f"is not the declaration of {printable(name)} as `build` writes it",
                 where=str(path),

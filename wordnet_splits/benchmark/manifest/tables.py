@@ -76,10 +76,9 @@ IMAGE_SCHEMA = pa.schema(
 def class_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     """Return class rows as a sorted table; each ``via`` is a tuple of the values of `VIA`."""
     ordered = sorted(rows, key=itemgetter(*CLASS_ORDER))
-    columns = {name: [row.get(name) for row in ordered] for name in CLASS_SCHEMA.names}
-    of_rows = [vias or () for vias in columns["via"]]
-    ends = pa.array(accumulate(map(len, of_rows), initial=0), pa.int32())
-    values = list(zip(*chain.from_iterable(of_rows), strict=True)) or [()] * VIA.num_fields
+    columns: dict[str, Any] = {name: list(map(itemgetter(name), ordered)) for name in CLASS_SCHEMA.names}
+    ends = pa.array(accumulate(map(len, columns["via"]), initial=0), pa.int32())
+    values = list(zip(*chain.from_iterable(columns["via"]), strict=True)) or [()] * VIA.num_fields
     arrays = [pa.array(column, field.type) for column, field in zip(values, VIA, strict=True)]
     vias = pa.ListArray.from_arrays(ends, pa.StructArray.from_arrays(arrays, fields=list(VIA)))
     return pa.table({**columns, "via": vias}, schema=CLASS_SCHEMA)

@@ -21,9 +21,9 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.recipe.schema import Origin, Recipe
 from wordnet_splits.benchmark.recipe.text import explain_validation, lines_below
 from wordnet_splits.benchmark.rules import lists_used
-from wordnet_splits.datasets.catalog import catalog_names
 from wordnet_splits.datasets.catalog.declarations import DECLARATION_FILE, Declaration, read_declaration
 from wordnet_splits.datasets.catalog.inventory import available_lists
+from wordnet_splits.datasets.sources.info import is_installed
 
 BENCHMARKS, CLASS_SETS = "recipes", "class_sets"
 """Folders of shipped recipes: benchmarks, and published lists of classes."""
@@ -138,10 +138,10 @@ def _read(name: str | Path) -> Recipe:
 
 
 def _check_declaration(declaration: Declaration, where: str) -> None:
-    """Raise RecipeError if a ``[[source]]`` has a shipped source's name, or files outside of its folder."""
+    """Raise RecipeError if a ``[[source]]`` has an installed source's name, or files outside its folder."""
     where = f"{where}: source {declaration.name!r}"
-    if declaration.name in catalog_names():
-        raise RecipeError("is the name of a shipped source", where=where, hint="choose another name")
+    if is_installed(declaration.name):
+        raise RecipeError("an installed source has the same name", where=where, hint="choose another name")
     try:
         _ = declaration.catalog_file, declaration.inventory_file
     except SplitsError as error:

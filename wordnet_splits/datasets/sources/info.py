@@ -18,6 +18,7 @@ from wordnet_splits.base.registry import Registry
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.datasets.catalog import catalog_names
 from wordnet_splits.datasets.catalog.declarations import LOCAL, Declaration, Sources, unknown_source
+from wordnet_splits.datasets.catalog.table import CATALOGS_OF_PACKAGES
 
 if TYPE_CHECKING:
     from wordnet_splits.datasets.sources.source import Source
@@ -79,6 +80,11 @@ SOURCES: Final[Registry[type[Source]]] = Registry("source", str(__package__), "w
 def is_registered(name: str) -> bool:
     """Return whether a source is shipped, or of another package."""
     return name in _table() or name in _not_in_table()
+
+
+def is_installed(name: str) -> bool:
+    """Return whether this program or another package has a source or a catalog of that name."""
+    return is_registered(name) or name in CATALOGS_OF_PACKAGES
 
 
 def registered_sources() -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import pytest
 from loaders.harness import evaluate_arrays, image_ids
 from loaders.harness.models.class_map import LabelSpace, class_map
 from wordnet_splits.base.errors import UnknownNameError
-from wordnet_splits.benchmark.manifest.tables import class_table
+from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, class_table
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog
 from wordnet_splits.datasets.catalog.declarations import read_declaration
@@ -29,6 +29,8 @@ def table_of(source: str, class_ids: list[str], wnids: Mapping[str, tuple[str, .
     """Return a class table in which the classes of a source, in an order, are the labels."""
     rows = [
         {
+            **dict.fromkeys(CLASS_SCHEMA.names),
+            "via": (),
             "source": source,
             "class_id": c,
             "name": c,

@@ -42,7 +42,8 @@ def manifest(
     images = pa.Table.from_pylist(rows, schema=IMAGE_SCHEMA)
     classes = [
         {
-            **dict.fromkeys(("wnids", "via")),
+            "wnids": None,
+            "via": (),
             "source": "pics",
             "class_id": name,
             "name": name,

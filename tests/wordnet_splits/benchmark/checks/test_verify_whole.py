@@ -114,15 +114,13 @@ def test_a_sound_manifest_holds(digits):
         *(pytest.param(n, marks=pytest.mark.faults) for n in ("rungs-cifar100", "optimizers-mnist-small")),
     ],
 )
-def test_with_the_fresh_build_kept_it_finds_the_same(name, tmp_path):
-    found = verify_benchmark(load_manifest(name), out=tmp_path)
-    assert found == verify_benchmark(load_manifest(name))
-    assert found.ok
+def test_the_fresh_build_of_a_sound_manifest_is_written(name, tmp_path):
+    assert verify_benchmark(load_manifest(name), out=tmp_path).ok
     assert load_manifest(tmp_path / name).fingerprint == load_manifest(name).fingerprint
 
 
 @pytest.mark.parametrize("stray", [True, False])
-def test_with_the_fresh_build_kept_an_altered_manifest_is_none_of_it(stray, tmp_path):
+def test_the_fresh_build_of_an_altered_manifest_is_not_written(stray, tmp_path):
     folder = Path(shutil.copytree(find_manifest("rungs-cifar100"), tmp_path / "frozen" / "rungs-cifar100"))
     data = json.loads((folder / "manifest.json").read_text())
     if stray:
@@ -130,9 +128,8 @@ def test_with_the_fresh_build_kept_an_altered_manifest_is_none_of_it(stray, tmp_
     else:
         data["groups"][0]["actual"] += 1
         (folder / "manifest.json").write_text(json.dumps(data))
-    found = verify_benchmark(read_manifest(folder), out=tmp_path / "built")
-    assert found == verify_benchmark(read_manifest(folder))
-    assert not found.ok
+    assert not verify_benchmark(read_manifest(folder), out=tmp_path / "built").ok
+    assert not (tmp_path / "built").exists()
 
 
 def test_provenance_may_differ(digits):
