@@ -20,7 +20,7 @@ from wordnet_splits.base.terminal.runner import run
 from wordnet_splits.benchmark.resolve import find_manifest
 from wordnet_splits.hub.publish import publish
 from wordnet_splits.hub.release import collect_release
-from wordnet_splits.remote.address import Address
+from wordnet_splits.remote import Address
 
 PROGRAMS = {
     "wordnet-splits": "wordnet_splits.cli.main",

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from wordnet_splits.benchmark.manifest import places as folders
+from wordnet_splits.benchmark.manifest import loading as folders
 from wordnet_splits.benchmark.manifest import read_manifest
+from wordnet_splits.benchmark.manifest.loading import manifest_names, whole_folder
 from wordnet_splits.benchmark.manifest.parts import manifest_files
-from wordnet_splits.benchmark.manifest.places import manifest_names, whole_folder
 from wordnet_splits.benchmark.resolve import load_manifest
 
 pytest.importorskip("hatchling", reason="hatchling, which builds the wheel, is not installed")

@@ -1,4 +1,4 @@
-"""Build hook of the wheel: benchmarks with each digest stored once (`benchmark.manifest.places`).
+"""Build hook of the wheel: benchmarks with each digest stored once (`benchmark.manifest.loading`).
 
 Image tables are written without digests; the digests that no shipped inventory has go into one
 ``digests.parquet``. The libraries that `wordnet_splits.benchmark.manifest` imports are build requirements.
@@ -42,7 +42,7 @@ def slim(files: dict[Path, Path], out: Path) -> dict[Path, Path]:
     import pyarrow.compute as pc
 
     from wordnet_splits.base.parquet import read_table, write_table
-    from wordnet_splits.benchmark.manifest.places import (
+    from wordnet_splits.benchmark.manifest.loading import (
         DIGEST_SCHEMA,
         DIGESTS,
         packaged_digests,

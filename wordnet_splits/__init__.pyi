@@ -16,7 +16,7 @@ from .benchmark.explain.explain import explain_benchmark as explain_benchmark
 from .benchmark.explain.explain import explain_class as explain_class
 from .benchmark.manifest import Manifest as Manifest
 from .benchmark.manifest.diff import diff_manifests as diff_manifests
-from .benchmark.manifest.places import manifest_names as manifest_names
+from .benchmark.manifest.loading import manifest_names as manifest_names
 from .benchmark.recipe import Recipe as Recipe
 from .benchmark.recipe import class_set_names as class_set_names
 from .benchmark.recipe import load_recipe as load_recipe
@@ -36,7 +36,7 @@ from .duplicates.find import find_duplicates as find_duplicates
 from .duplicates.near_duplicates import find_near_duplicates as find_near_duplicates
 from .exchange.exporter import export_benchmark as export_benchmark
 from .exchange.importer import import_benchmark as import_benchmark
-from .hub.cite import cite_benchmark as cite_benchmark
+from .hub.attribution import cite_benchmark as cite_benchmark
 from .linking import propose_synsets as propose_synsets
 from .linking.catalog_maker import make_catalog as make_catalog
 from .negatives.audit_negatives import audit_negatives as audit_negatives

@@ -13,8 +13,7 @@ from wordnet_splits.base.names import printable, same_spelling
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.construct.classes import decide_membership
 from wordnet_splits.benchmark.manifest import Manifest
-from wordnet_splits.benchmark.manifest.loading import Check
-from wordnet_splits.benchmark.manifest.places import frozen_folder, manifest_names
+from wordnet_splits.benchmark.manifest.loading import Check, frozen_folder, manifest_names
 from wordnet_splits.benchmark.recipe import class_set_names, load_recipe
 from wordnet_splits.benchmark.resolve import is_path, load_manifest
 from wordnet_splits.datasets.catalog import FIXED_COLUMNS, CatalogClass, load_catalog, read_catalog

@@ -25,7 +25,6 @@ from fix_resize.output import OUTPUT, Output, open_output
 from wordnet_splits.base.errors import SourceError, unknown
 from wordnet_splits.base.untrusted import expand_home
 from wordnet_splits.benchmark.images import open_store
-from wordnet_splits.benchmark.images.packed_part import PackedImages
 from wordnet_splits.benchmark.images.raw_images import (
     RAW_VIEW,
     RawImages,
@@ -35,9 +34,9 @@ from wordnet_splits.benchmark.images.raw_images import (
     no_root,
     open_sources,
 )
-from wordnet_splits.benchmark.images.store import is_store
+from wordnet_splits.benchmark.images.store import PackedImages, is_store
 from wordnet_splits.benchmark.manifest import Part
-from wordnet_splits.benchmark.manifest.places import manifest_names
+from wordnet_splits.benchmark.manifest.loading import manifest_names
 from wordnet_splits.benchmark.resolve import is_path, load_manifest, unknown_benchmark
 from wordnet_splits.datasets.catalog.declarations import declared_name, register_declaration
 from wordnet_splits.datasets.sources import Source, open_source, source_class, source_names

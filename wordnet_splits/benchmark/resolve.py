@@ -14,11 +14,12 @@ from pathlib import Path
 
 from wordnet_splits.base.errors import ManifestError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.benchmark.manifest import Manifest, read_manifest
-from wordnet_splits.benchmark.manifest.loading import Check, read_declarations
-from wordnet_splits.benchmark.manifest.places import (
+from wordnet_splits.benchmark.manifest.loading import (
+    Check,
     frozen_folder,
     frozen_folders,
     manifest_names,
+    read_declarations,
     shipped_data,
 )
 from wordnet_splits.benchmark.recipe import Recipe, class_set_names, declared_by, load_recipe, recipe_names
@@ -71,7 +72,7 @@ def _pulled_folder(text: str) -> Path:
     A benchmark pulled from a tag is read without a connection. A benchmark pulled from a branch keeps its
     commit until ``wordnet-splits hub pull`` is run again.
     """
-    from wordnet_splits.remote.address import SCHEME, parse_address
+    from wordnet_splits.remote import SCHEME, parse_address
 
     address = parse_address(text, where="benchmark")
     if address.benchmark is None:

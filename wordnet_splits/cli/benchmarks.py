@@ -34,7 +34,7 @@ from wordnet_splits.datasets.catalog.declarations import merge_declarations
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
-    from wordnet_splits.benchmark.checks.verification import CheckedGroup, Verification
+    from wordnet_splits.benchmark.checks.verify import CheckedGroup, Verification
     from wordnet_splits.benchmark.construct import Build
     from wordnet_splits.benchmark.manifest import Manifest
     from wordnet_splits.benchmark.recipe import Recipe
@@ -211,7 +211,7 @@ def verify_benchmarks(
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.benchmark.checks.verify import verify_benchmark
     from wordnet_splits.benchmark.construct import run_for_each
-    from wordnet_splits.benchmark.manifest.places import manifest_names
+    from wordnet_splits.benchmark.manifest.loading import manifest_names
     from wordnet_splits.benchmark.resolve import load_manifest
 
     where = f"frozen manifests in {manifests}" if manifests else "frozen manifests"
@@ -252,7 +252,7 @@ def diff_benchmarks(
     json: Json = False,
 ) -> int:
     """Show which classes, roles and images differ between two manifests."""
-    from wordnet_splits.benchmark.checks.diff_words import describe_diff
+    from wordnet_splits.benchmark.manifest.diff import describe_diff
     from wordnet_splits.benchmark.resolve import load_manifest
 
     difference = describe_diff(*(load_manifest(name, as_shipped=False, older=True) for name in (a, b)))

@@ -145,7 +145,7 @@ def cite_benchmark(
     json: Json = False,
 ) -> int:
     """Print BibTeX of a benchmark's paper, of WordNet, of every source and of this program."""
-    from wordnet_splits.hub.cite import cite_benchmark
+    from wordnet_splits.hub.attribution import cite_benchmark
 
     citations = cite_benchmark(benchmark, manifests=manifests)
     print_result(citations, json, lambda: print_lines(citations.bibtex.splitlines()))

@@ -115,12 +115,12 @@ def publish_benchmarks(
     The token is that of the Hub's own library: `hf auth login`, or the variable HF_TOKEN.
     """
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.benchmark.manifest.places import shipped_folder
+    from wordnet_splits.benchmark.manifest.loading import shipped_folder
     from wordnet_splits.benchmark.resolve import declarations_of
     from wordnet_splits.hub.card import card_of
-    from wordnet_splits.hub.publish import publish
+    from wordnet_splits.hub.publish import publish, publish_folder
     from wordnet_splits.hub.release import collect_release, folders_at
-    from wordnet_splits.remote.address import Address, parse_address
+    from wordnet_splits.remote import Address, parse_address
 
     if to is not None and repo is not None and (first := Path(repo)).is_dir():
         repo, folders = None, [first, *(folders or [])]
@@ -143,14 +143,19 @@ def publish_benchmarks(
         result = {"card": card, "benchmarks": release.names}
         print_result(result, json, lambda: print_lines(card.splitlines()))
         return DONE
-    publication = publish(address, release, to=to, tag=revision, private=private, dry_run=dry_run)
+    if to is None:
+        assert address is not None  # refused above
+        publication = publish(address, release, tag=revision, private=private, dry_run=dry_run)
+    else:
+        named = address and Address(address.repo, revision or address.revision)
+        publication = publish_folder(release, to, address=named, dry_run=dry_run)
     print_result(publication, json, lambda: _print_publication(publication, dry_run=dry_run))
     return DONE
 
 
 def _print_publication(publication: Publication, *, dry_run: bool) -> None:
     from wordnet_splits.base.names import counted
-    from wordnet_splits.hub.published_folder import SUMS
+    from wordnet_splits.benchmark.pulling import SUMS
 
     rows = [(row["path"], row["state"]) for row in publication.rows() if row["state"] != "same"]
     if rows:
@@ -194,16 +199,16 @@ def pull_benchmarks(
     """
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.benchmark.checks.verify import verify_received
-    from wordnet_splits.hub.published_folder import published_address, pull_published
+    from wordnet_splits.benchmark.pulling import published_address, pull
 
     address = published_address(repo, where="ORG/NAME")
-    pulled = pull_published(address, verify=verify_received, out=out, progress=OnStderr())
+    pulled = pull(address, verify=verify_received, out=out, progress=OnStderr())
     print_result(pulled, json, lambda: _print_pulled(pulled, out))
     return DONE
 
 
 def _print_pulled(pulled: Pulled, out: Path | None) -> None:
-    from wordnet_splits.remote.address import is_address
+    from wordnet_splits.remote import is_address
 
     rows = [
         (

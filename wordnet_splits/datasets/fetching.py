@@ -25,8 +25,7 @@ from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.untrusted import open_untrusted, path_below
 from wordnet_splits.datasets.sources import source_class
 from wordnet_splits.datasets.sources.info import Download, SourceInfo, source_info
-from wordnet_splits.remote.address import MAIN
-from wordnet_splits.remote.repository import Repository
+from wordnet_splits.remote import MAIN, Repository
 
 LARGEST: Final = 1 << 41
 """Largest size of a file in bytes; ImageNet's training set has 138 GB."""

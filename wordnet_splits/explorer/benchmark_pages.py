@@ -16,8 +16,7 @@ from wordnet_splits.datasets.sources.info import paper_title
 from wordnet_splits.explorer.columns import SynsetNumbers, to_columns
 from wordnet_splits.explorer.sample_images import Samples
 from wordnet_splits.explorer.tree import class_tree
-from wordnet_splits.hub.attribution import licence_address
-from wordnet_splits.hub.cite import cite_benchmark
+from wordnet_splits.hub.attribution import cite_benchmark, licence_address
 from wordnet_splits.wordnet.similarity import pairs as similarity
 
 ROLES = (*get_args(Role), "excluded")

@@ -21,8 +21,8 @@ from wordnet_splits.base.errors import OutputError, SplitsError
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.manifest.loading import manifest_names, shipped_folder
 from wordnet_splits.benchmark.manifest.parts import manifest_files
-from wordnet_splits.benchmark.manifest.places import manifest_names, shipped_folder
 from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources.roots import Roots

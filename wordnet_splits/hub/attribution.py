@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from wordnet_splits.base.about import ASKED_TO_PUBLISH, LICENCE_REF, About, Author, licences
 from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.benchmark.manifest import Manifest
-from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
+from wordnet_splits.benchmark.recipe import Recipe, is_shipped, load_recipe
+from wordnet_splits.benchmark.resolve import find_recipe
+from wordnet_splits.datasets.sources.info import Citation, citation_of
 
 CITATION: Final = "CITATION.cff"
 HOME: Final = "https://pypi.org/project/wordnet-splits"
@@ -124,3 +127,27 @@ def _cff_author(author: Author) -> dict[str, str]:
     if author.orcid:
         keys["orcid"] = f"https://orcid.org/{author.orcid}"
     return {key: value for key, value in keys.items() if value}
+
+
+def cite_benchmark(benchmark: Recipe | Manifest | str | Path, *, manifests: Path | None = None) -> Citation:
+    """Return the BibTeX entries of a benchmark's paper, WordNet, its sources and this program, each key once.
+
+    The benchmark itself, and the paper that describes it, come first where ``[about]`` names authors or has
+    the paper's BibTeX. The sources of its groups and the sources named in its rules follow, sorted by name.
+
+    Parameters
+    ----------
+    benchmark : a recipe or manifest, or its name, path or address.
+
+    Raises
+    ------
+    UnknownNameError : no such benchmark; similar names are suggested.
+    """
+    recipe = find_recipe(benchmark, manifests)
+    about = recipe.about
+    by_author = {"benchmark": about.bibtex(recipe.name, recipe.title or recipe.name, recipe.version)}
+    if about.paper and about.paper.startswith("@"):
+        by_author["paper"] = about.paper
+    return citation_of(
+        recipe.name, recipe.paper, recipe.sources_named, recipe.declarations, by_author=by_author
+    )

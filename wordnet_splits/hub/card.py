@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from wordnet_splits.base.about import About, Author
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.tabular import markdown_table, markdown_text
 from wordnet_splits.benchmark.checks.freeze import changes_of
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest
+from wordnet_splits.benchmark.pulling import SUMS
 from wordnet_splits.benchmark.recipe import load_recipe, recipe_names
 from wordnet_splits.benchmark.rules.phrases import rule_words
 from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.sources import source_class, source_info
-from wordnet_splits.hub.attribution import front_matter
-from wordnet_splits.hub.cite import cite_benchmark
-from wordnet_splits.hub.published_folder import SUMS
+from wordnet_splits.hub.attribution import cite_benchmark, front_matter
+from wordnet_splits.hub.entries import HUB_ROLES, hub_task
 from wordnet_splits.hub.release import FENCE, RESULTS, Release
-from wordnet_splits.remote.address import MAIN, Address
+from wordnet_splits.remote import MAIN, Address
 
 ABOUT = """# {name}
 
@@ -238,3 +238,31 @@ def _citations(release: Release) -> str:
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)  # no text of an entry ends the block
     return f"## Cite\n\n{fence}bibtex\n{text}\n{fence}"
+
+
+EVAL: Final = "eval.yaml"
+
+
+def eval_yaml(release: Release, name: str) -> str:
+    """Return the text of ``eval.yaml``: a task (a leaderboard) for near and for far of each benchmark.
+
+    Parameters
+    ----------
+    name : of the repository.
+    """
+    yaml = need("yaml", "hub", where=EVAL)
+    titles = [load_recipe(manifest).title or manifest.name for manifest in release.benchmarks]
+    tasks = [
+        {"id": hub_task(manifest.name, role), "config": manifest.name, "split": "test"}
+        for manifest in release.benchmarks
+        for role in HUB_ROLES
+        if any(row.role == role and row.split == "test" for row in manifest.groups)
+    ]
+    benchmark = {
+        "name": name,
+        "description": "AUROC of detecting unknown classes, the mean over the near or the far sets. "
+        + "; ".join(titles),
+        **({} if release.framework is None else {"evaluation_framework": release.framework}),
+        "tasks": tasks,
+    }
+    return str(yaml.safe_dump(benchmark, sort_keys=False, allow_unicode=True, width=1000))

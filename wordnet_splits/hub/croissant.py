@@ -18,14 +18,13 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.carried import carried_files
-from wordnet_splits.benchmark.manifest.places import whole_folder
+from wordnet_splits.benchmark.manifest.loading import whole_folder
 from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
 from wordnet_splits.benchmark.rules.phrases import rule_words
 from wordnet_splits.datasets.sources import source_class, source_info
 from wordnet_splits.datasets.sources.noise import NoiseSource
-from wordnet_splits.hub.attribution import HOME, KEYWORDS, about_of, licence_address
-from wordnet_splits.hub.cite import cite_benchmark
+from wordnet_splits.hub.attribution import HOME, KEYWORDS, about_of, cite_benchmark, licence_address
 
 FILE: Final = "croissant.json"
 CONFORMS_TO: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")

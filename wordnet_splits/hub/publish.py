@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.base.errors import HubError, HubUnreachableError, ManifestError, OutputError, SplitsError
+from wordnet_splits.base.errors import HubError, HubUnreachableError, ManifestError, OutputError
 from wordnet_splits.base.files import locked, replacing_folder, restore, write_text
 from wordnet_splits.base.names import listed
 from wordnet_splits.base.tabular import Tabular
@@ -18,15 +18,15 @@ from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.untrusted import LARGEST_TEXT
 from wordnet_splits.benchmark.manifest.diff import changed_values
 from wordnet_splits.benchmark.manifest.metadata import check_data
-from wordnet_splits.benchmark.pulling import Store
+from wordnet_splits.benchmark.pulling import SUMS, PublishedFolder, Store, sums_of
 from wordnet_splits.hub.attribution import CITATION, citation_cff
-from wordnet_splits.hub.card import card_of
+from wordnet_splits.hub.card import EVAL, card_of, eval_yaml
 from wordnet_splits.hub.croissant import FILE, croissant_of
-from wordnet_splits.hub.hub_benchmark import EVAL, eval_yaml
-from wordnet_splits.hub.published_folder import SUMS, ListedFile, PublishedFolder, sums_of
 from wordnet_splits.hub.release import CARD, Release
-from wordnet_splits.remote.address import MAIN, Address, FolderAddress
-from wordnet_splits.remote.repository import RemoteFile, Repository, benchmarks_among
+from wordnet_splits.remote import MAIN, Address, FolderAddress, Repository, benchmarks_among
+
+PublishedFiles = Mapping[str, Any]
+"""Each a `RemoteFile` or a `ListedFile`, by its path in the repository or folder."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,14 @@ class Publication(Tabular):
     changed: Sequence[str]
     removed: Sequence[str]
     same: Sequence[str]
-    tagged: bool
-    sent: bool
+    tagged: bool = False
+    sent: bool = False
     not_compared: str = ""
+
+    @property
+    def differs(self) -> bool:
+        """Whether any file differs from the published ones."""
+        return bool(self.added or self.changed or self.removed)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return path and state of each file."""
@@ -68,23 +73,20 @@ class Publication(Tabular):
 
 
 def publish(
-    address: Address | None,
+    address: Address,
     release: Release,
     *,
-    to: Path | None = None,
     tag: str | None = None,
     private: bool = False,
     dry_run: bool = False,
 ) -> Publication:
     """Publish a release in a repository; only differing files are sent, in one commit.
 
-    With ``to`` it is written as a folder instead, by `publish_folder`. Files of the release's benchmarks and
-    results that it no longer has are removed; other files of the repository stay.
-    Publishing the same release again changes nothing.
+    Files of the release's benchmarks and results that it no longer has are removed; other files of the
+    repository stay. Publishing the same release again changes nothing.
 
     Parameters
     ----------
-    address : the repository; None only with ``to``.
     tag : tag of the commit; None for a commit without a tag.
     private : if the repository does not exist, create it visible to its owners only.
     dry_run : only return what would be done.
@@ -96,46 +98,37 @@ def publish(
         other contents.
     ManifestError : a frozen value would change under its version.
     """
-    if to is not None:
-        named = None if address is None else Address(address.repo, tag or MAIN)
-        return publish_folder(release, to, address=named, dry_run=dry_run)
-    if address is None:
-        raise SplitsError("nothing says where to publish", hint="give a repository, ORG/NAME, or to=FOLDER")
     repository = Repository(address.repo)
-    tagged_address = Address(address.repo, tag or MAIN)
+    address = Address(address.repo, tag or MAIN)
     with tempfile.TemporaryDirectory() as folder:
-        local = {**release.files, **_described(release, tagged_address, Path(folder))}
+        local = {**release.files, **_described(release, address, Path(folder))}
         try:
             head = repository.resolve(MAIN)
             remote = repository.files(head) if head else {}
         except HubUnreachableError as error:
             if not dry_run:
                 raise
-            return replace(
-                _publication(tagged_address, release, None, local, local, []), not_compared=error.what
-            )
+            return replace(_compare(address, release, local, {}), not_compared=error.what)
         if head and tag and (tagged := repository.tags().get(tag)):
-            _check_tag(repository, tag, tagged, local, release)
-            return _publication(tagged_address, release, tagged, {}, local, [])
+            changes = _compare(address, release, local, repository.files(tagged))
+            _check_tag(changes, tag, repository)
+            return replace(changes, commit=tagged)
         _check_others(repository, remote, release)
-        differing = {p: file for p, file in local.items() if p not in remote or not remote[p].is_at(file)}
-        removed = sorted(p for p in remote if p not in local and _is_of_release(p, release))
+        changes = replace(_compare(address, release, local, remote), commit=head)
         if head:
-            _check_versions(repository, head, remote, differing, release, Path(folder))
-        if dry_run or not (differing or removed or tag):
-            return _publication(tagged_address, release, head, differing, local, removed, remote=remote)
+            _check_versions(repository, head, remote, changes, release, Path(folder))
+        if dry_run or not (changes.differs or tag):
+            return changes
         if head is None:
             repository.create(private=private)
             head = repository.resolve(MAIN)
-        commit = head
-        if differing or removed:
+        if changes.differs:
             message = f"{tag or 'update'}: {listed(release.names, 3)}"
-            commit = repository.commit(differing, removed, parent=head, message=message)
-        if tag and commit:
-            repository.tag(tag, commit)
-    return _publication(
-        tagged_address, release, commit, differing, local, removed, remote=remote, tagged=bool(tag), sent=True
-    )
+            sent = {path: local[path] for path in (*changes.added, *changes.changed)}
+            head = repository.commit(sent, changes.removed, parent=head, message=message)
+        if tag and head:
+            repository.tag(tag, head)
+    return replace(changes, commit=head, tagged=bool(tag), sent=True)
 
 
 def publish_folder(
@@ -156,41 +149,30 @@ def publish_folder(
     HubError : it has benchmarks that the release lacks.
     ManifestError : a frozen value would change under its version; ``SHA256SUMS`` is malformed.
     """
-    folder_address = FolderAddress(str(to.resolve()))
-    with tempfile.TemporaryDirectory() as temporary, _writing(to, dry_run=dry_run):
-        local = {**release.files, **_described(release, address, Path(temporary))}
+    with ExitStack() as stack:
+        temporary = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        if not dry_run:
+            stack.enter_context(locked(to, busy="another `hub publish` is writing here"))
+            restore(to)
+        local = {**release.files, **_described(release, address, temporary)}
         sums = sums_of(local)
-        remote: Mapping[str, ListedFile] = {}
+        remote: PublishedFiles = {}
         if _has_files(to):
-            store = PublishedFolder(folder_address)
+            store = PublishedFolder(str(to.resolve()))
             remote = store.files("")
             _check_unaltered(to, remote)
             _check_others(store, remote, release)
-        differing = {p: file for p, file in local.items() if p not in remote or not remote[p].is_at(file)}
-        removed = sorted(remote.keys() - local.keys())
+        changes = _compare(FolderAddress(str(to.resolve())), release, local, remote)
         if remote:
-            _check_versions(store, "", remote, differing, release, Path(temporary))
-        changes = bool(differing or removed) and not dry_run
-        if changes:
-            with replacing_folder(to) as part:
-                for path, file in local.items():
-                    (part / path).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(file, part / path)
-                write_text(part / SUMS, sums)
-        return _publication(
-            folder_address, release, None, differing, local, removed, remote=remote, sent=changes
-        )
-
-
-@contextmanager
-def _writing(to: Path, *, dry_run: bool) -> Iterator[None]:
-    """Lock a folder that is to be published, except in a dry run."""
-    if dry_run:
-        yield
-        return
-    with locked(to, busy="another `hub publish` is writing here"):
-        restore(to)
-        yield
+            _check_versions(store, "", remote, changes, release, temporary)
+        if dry_run or not changes.differs:
+            return changes
+        with replacing_folder(to) as part:
+            for path, file in local.items():
+                (part / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, part / path)
+            write_text(part / SUMS, sums)
+    return replace(changes, sent=True)
 
 
 def _has_files(to: Path) -> bool:
@@ -210,10 +192,10 @@ def _has_files(to: Path) -> bool:
     return True
 
 
-def _check_unaltered(to: Path, remote: Mapping[str, ListedFile]) -> None:
+def _check_unaltered(to: Path, remote: PublishedFiles) -> None:
     """Refuse to replace a folder with files that were not published, or that were altered since."""
     paths = {p.relative_to(to).as_posix() for p in to.rglob("*") if p.is_symlink() or not p.is_dir()}
-    hint = "move what is yours away, or give another folder"
+    hint = "move your files away, or give another folder"
     if foreign := sorted(paths - remote.keys() - {SUMS}):
         raise OutputError(f"holds {foreign[0]}, which was not published here", where=str(to), hint=hint)
     if altered := sorted(p for p in remote.keys() & paths if not remote[p].is_at(to / p)):
@@ -235,68 +217,49 @@ def _described(release: Release, address: Address | None, folder: Path) -> dict[
     return {path: folder / path for path in texts}
 
 
-def _publication(
-    address: Address | FolderAddress,
-    release: Release,
-    commit: str | None,
-    differing: Mapping[str, Path],
-    local: Mapping[str, Path],
-    removed: Sequence[str],
-    *,
-    remote: Mapping[str, RemoteFile | ListedFile] | None = None,
-    tagged: bool = False,
-    sent: bool = False,
+def _compare(
+    address: Address | FolderAddress, release: Release, local: Mapping[str, Path], remote: PublishedFiles
 ) -> Publication:
-    added = sorted(path for path in differing if path not in (remote or {}))
-    changed = sorted(path for path in differing if path in (remote or {}))
-    same = sorted(path for path in local if path not in differing)
-    return Publication(
-        address, release.names, commit, added, changed, list(removed), same, tagged=tagged, sent=sent
-    )
+    """Return the changes of the published files; other files of a repository are not removed."""
+    folders = {path.partition("/")[0] for path in release.files}
+    added, removed = local.keys() - remote.keys(), remote.keys() - local.keys()
+    if isinstance(address, Address):
+        removed = {path for path in removed if path.partition("/")[0] in folders}
+    same = {path for path in local.keys() - added if remote[path].is_at(local[path])}
+    changed = local.keys() - added - same
+    states = [sorted(paths) for paths in (added, changed, removed, same)]
+    return Publication(address, release.names, None, states[0], states[1], states[2], states[3])
 
 
-def _is_of_release(path: str, release: Release) -> bool:
-    return path.partition("/")[0] in {file.partition("/")[0] for file in release.files}
-
-
-def _check_tag(
-    repository: Repository, tag: str, commit: str, local: Mapping[str, Path], release: Release
-) -> None:
+def _check_tag(changes: Publication, tag: str, repository: Repository) -> None:
     """Refuse a tag with other contents: a tag never moves."""
-    remote = repository.files(commit)
-    differing = [path for path, file in local.items() if path not in remote or not remote[path].is_at(file)]
-    differing += [path for path in remote if path not in local and _is_of_release(path, release)]
+    differing = [*changes.added, *changes.changed, *changes.removed]
     if differing:
         raise HubError(
-            f"the tag {tag} is published and holds something else: {min(differing)}"
-            + (f" and {len(differing) - 1:,} more files" if len(differing) > 1 else ""),
+            f"the tag {tag} is published with other files: {min(differing)}"
+            + (f" and {len(differing) - 1:,} more" if len(differing) > 1 else ""),
             where=repository.where(),
             hint="a tag never moves: choose the next one",
         )
 
 
-def _check_others(store: Store, remote: Mapping[str, RemoteFile | ListedFile], release: Release) -> None:
+def _check_others(store: Store, remote: PublishedFiles, release: Release) -> None:
     """Refuse to leave benchmarks out that are published: the card would no longer name them."""
     if lost := sorted(set(benchmarks_among(remote)) - set(release.names)):
         raise HubError(
-            f"it holds {', '.join(lost)}, which you do not give",
+            f"it contains {', '.join(lost)}, which this release would drop",
             where=store.where(),
             hint="give their folders, too, or publish somewhere else",
         )
 
 
 def _check_versions(
-    store: Store,
-    head: str,
-    remote: Mapping[str, RemoteFile | ListedFile],
-    differing: Mapping[str, Path],
-    release: Release,
-    folder: Path,
+    store: Store, head: str, remote: PublishedFiles, changes: Publication, release: Release, folder: Path
 ) -> None:
     """Refuse to change a published value under its version."""
     for manifest in release.benchmarks:
         path = f"{manifest.name}/manifest.json"
-        if path not in remote or path not in differing:
+        if path not in changes.changed:
             continue
         file = store.fetch(remote[path], head, folder / "published", largest=LARGEST_TEXT)
         before = check_data(read_json(file, error=ManifestError), store.where(path, commit=head))

@@ -30,8 +30,8 @@ from wordnet_splits.audit.report import NAMESAKE
 from wordnet_splits.base.errors import DataError, ManifestError
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.manifest.loading import frozen_folders
 from wordnet_splits.benchmark.manifest.metadata import check_data
-from wordnet_splits.benchmark.manifest.places import frozen_folders
 from wordnet_splits.benchmark.resolve import has_manifest, load_manifest
 from wordnet_splits.benchmark.rules.keywords import folded_name
 from wordnet_splits.benchmark.rules.relations import Kin, KnownClasses

@@ -16,7 +16,7 @@ from wordnet_splits.base.terminal.output import (
     to_stdout,
 )
 from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.benchmark.manifest.places import shipped_data
+from wordnet_splits.benchmark.manifest.loading import shipped_data
 from wordnet_splits.hub.entries import read_entry
 
 if TYPE_CHECKING:

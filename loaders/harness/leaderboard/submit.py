@@ -19,9 +19,9 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.schemas import validate, write_sealed
 from wordnet_splits.base.untrusted import sha256_of
-from wordnet_splits.benchmark.manifest.places import shipped_folder
+from wordnet_splits.benchmark.manifest.loading import shipped_folder
 from wordnet_splits.hub.entries import ENTRY, HUB_METRIC, HUB_ROLES, LeaderboardEntry, hub_task, read_entry
-from wordnet_splits.remote.address import Address, parse_address
+from wordnet_splits.remote import Address, parse_address
 
 from ..comparison.entries import NamedResults
 from ..report.write_report import with_bootstrap

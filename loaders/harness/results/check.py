@@ -16,7 +16,7 @@ from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.progress import Progress, choose_progress
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.benchmark.manifest import Manifest
-from wordnet_splits.benchmark.manifest.places import shipped_data
+from wordnet_splits.benchmark.manifest.loading import shipped_data
 from wordnet_splits.benchmark.resolve import load_manifest
 
 from .evaluated_sets import NOT_CHOSEN, EvaluatedSets, sweep_criterion, validation_groups

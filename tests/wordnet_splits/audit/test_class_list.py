@@ -10,7 +10,7 @@ from tests.raising import raises
 from tests.wordnet_splits import own_pictures as own
 from wordnet_splits.audit.class_list import load_class_list
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.benchmark.manifest.places import shipped_folder
+from wordnet_splits.benchmark.manifest.loading import shipped_folder
 from wordnet_splits.datasets.sources import open_source
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 

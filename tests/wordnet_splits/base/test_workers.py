@@ -184,7 +184,7 @@ def test_packing_survives_a_killed_worker(tmp_path: Path) -> None:
 
     manifest = build_many(tmp_path / "a")
     pack(load_manifest(manifest), tmp_path / "undisturbed")
-    module, out = "wordnet_splits.benchmark.images.part_writer", tmp_path / "b"
+    module, out = "wordnet_splits.benchmark.images.pack", tmp_path / "b"
     done = run_killed_once(tmp_path, module, "_outcome", WORDNET_SPLITS, "pack", manifest, "--out", out)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr

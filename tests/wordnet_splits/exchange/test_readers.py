@@ -13,7 +13,7 @@ import pytest
 
 from tests.wordnet_splits.datasets.sources import trees
 from wordnet_splits.base.digests import digest_file, digest_pixels
-from wordnet_splits.benchmark.manifest.places import manifest_names
+from wordnet_splits.benchmark.manifest.loading import manifest_names
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.exchange import export_benchmark, import_benchmark
 

@@ -17,7 +17,7 @@ from tests.wordnet_splits.explorer.pages import read, rows
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.errors import OutputError
 from wordnet_splits.benchmark.explain.explain import explain_class
-from wordnet_splits.benchmark.manifest.places import manifest_names
+from wordnet_splits.benchmark.manifest.loading import manifest_names
 from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
 from wordnet_splits.explorer import make_site
 from wordnet_splits.explorer.leaderboard_page import fpr_metric, leaderboard_page

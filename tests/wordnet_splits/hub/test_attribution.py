@@ -16,12 +16,11 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog.declarations import parse_declaration
 from wordnet_splits.datasets.sources.info import _declared_info
 from wordnet_splits.explorer.benchmark_pages import index_entry
-from wordnet_splits.hub.attribution import citation_cff, front_matter
+from wordnet_splits.hub.attribution import citation_cff, cite_benchmark, front_matter
 from wordnet_splits.hub.card import card_of
-from wordnet_splits.hub.cite import cite_benchmark
 from wordnet_splits.hub.croissant import croissant_of
 from wordnet_splits.hub.release import collect_release
-from wordnet_splits.remote.address import Address
+from wordnet_splits.remote import Address
 
 yaml = pytest.importorskip("yaml")
 MORE = """doi = "10.5281/zenodo.1234567"

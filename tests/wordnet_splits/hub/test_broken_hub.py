@@ -14,8 +14,7 @@ from wordnet_splits.base.errors import HubError, HubUnreachableError
 from wordnet_splits.hub import publish as publishing
 from wordnet_splits.hub.publish import publish
 from wordnet_splits.hub.release import Release, collect_release
-from wordnet_splits.remote.address import Address
-from wordnet_splits.remote.repository import RemoteFile, Repository
+from wordnet_splits.remote import Address, RemoteFile, Repository
 
 from .conftest import DIGITS
 

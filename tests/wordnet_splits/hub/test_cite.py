@@ -13,7 +13,7 @@ from wordnet_splits.benchmark.manifest import write_manifest
 from wordnet_splits.benchmark.recipe import class_set_names, load_recipe, recipe_names
 from wordnet_splits.datasets.sources import source_info, source_names
 from wordnet_splits.datasets.sources.info import paper_bibtex, paper_names
-from wordnet_splits.hub.cite import cite_benchmark
+from wordnet_splits.hub.attribution import cite_benchmark
 
 ENTRY = re.compile(r"@(?P<type>[a-z]+)\{(?P<key>[^,\s]+),\n(?P<fields>.*)\n\}", re.DOTALL)
 FIELD = re.compile(r"  (?P<name>[a-z]+) += \{(?P<value>.*)\}")

@@ -13,7 +13,7 @@ import pytest
 from tests.imported import Imported
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.benchmark.manifest.places import manifest_names
+from wordnet_splits.benchmark.manifest.loading import manifest_names
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.hub.croissant import croissant_of
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.raising import mentions, raises
-from wordnet_splits.base.errors import ManifestError, SplitsError
+from wordnet_splits.base.errors import ManifestError
+from wordnet_splits.benchmark.pulling import SUMS, parse_sums
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.hub.publish import publish
-from wordnet_splits.hub.published_folder import SUMS, parse_sums
+from wordnet_splits.hub.publish import publish_folder
 from wordnet_splits.hub.release import collect_release
 
 from .conftest import DIGITS, OTHER
@@ -33,7 +33,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 def published_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A published folder of one benchmark; not to be changed."""
     folder = tmp_path_factory.mktemp("published") / "set"
-    publish(None, collect_release([DIGITS]), to=folder)
+    publish_folder(collect_release([DIGITS]), folder)
     return folder
 
 
@@ -183,6 +183,5 @@ def test_checksums_of_sha256sum_in_binary_mode_are_read() -> None:
         parse_sums(f"{'0' * 64}  a\n\n", "")
 
 
-def test_nothing_says_where_to_publish() -> None:
-    with pytest.raises(SplitsError):
-        publish(None, collect_release([DIGITS]))
+def test_without_a_place_nothing_is_published(splits) -> None:
+    assert splits("hub", "publish").code == 2

@@ -25,7 +25,7 @@ from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.hub.publish import publish
 from wordnet_splits.hub.release import collect_release
-from wordnet_splits.remote.address import Address
+from wordnet_splits.remote import Address
 
 from .conftest import DIGITS, OTHER
 

@@ -15,7 +15,7 @@ from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.manifest import Manifest, Part, altered, read_manifest, write_manifest
 from wordnet_splits.benchmark.manifest.diff import changed_values, diff_manifests
-from wordnet_splits.benchmark.manifest.places import CHANGELOG
+from wordnet_splits.benchmark.manifest.loading import CHANGELOG
 from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
 from wordnet_splits.datasets.catalog.declarations import LOCAL
 from wordnet_splits.datasets.catalog.table import CatalogClass, load_declared_catalog

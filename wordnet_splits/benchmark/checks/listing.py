@@ -9,7 +9,7 @@ from typing import Any
 from wordnet_splits.base.schemas import COUNTED
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest, read_manifest
-from wordnet_splits.benchmark.manifest.places import frozen_folders
+from wordnet_splits.benchmark.manifest.loading import frozen_folders
 from wordnet_splits.benchmark.recipe import Recipe, awaited_lists, load_recipe, recipe_names
 
 

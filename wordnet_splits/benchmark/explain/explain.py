@@ -14,7 +14,7 @@ from wordnet_splits.base.errors import SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.names import counted, same_spelling
 from wordnet_splits.base.tabular import Tabular, markdown_table, write_csv
 from wordnet_splits.benchmark.manifest import Manifest
-from wordnet_splits.benchmark.manifest.places import manifest_names
+from wordnet_splits.benchmark.manifest.loading import manifest_names
 from wordnet_splits.benchmark.manifest.tables import nearer_ood_classes
 from wordnet_splits.benchmark.recipe import Recipe, load_recipe
 from wordnet_splits.benchmark.resolve import find_recipe, load_manifest

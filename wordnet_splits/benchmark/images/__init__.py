@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from wordnet_splits.benchmark.images.packed_part import part_paths
-from wordnet_splits.benchmark.images.store import check_store, open_store
+from wordnet_splits.benchmark.images.store import check_store, open_store, part_paths
 
 __all__ = ["check_store", "open_store", "part_paths"]

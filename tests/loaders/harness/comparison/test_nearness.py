@@ -126,7 +126,7 @@ def test_a_benchmark_that_its_name_does_not_find_is_given(
     manifests = FOLDER.parents[1]
     shutil.copytree(manifests / held.about.benchmark, tmp_path / "build" / "mine")
     expected = nearness(held, detectors=["mcp"], bootstrap=0).rows()
-    monkeypatch.setattr("wordnet_splits.benchmark.manifest.places.shipped_folders", lambda: [tmp_path])
+    monkeypatch.setattr("wordnet_splits.benchmark.manifest.loading.shipped_folders", lambda: [tmp_path])
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError) as caught:
         nearness(held, bootstrap=0)

@@ -15,7 +15,7 @@ from wordnet_splits.base.terminal.runner import run
 from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
 from wordnet_splits.hub.publish import publish
 from wordnet_splits.hub.release import collect_release
-from wordnet_splits.remote.address import Address
+from wordnet_splits.remote import Address
 
 ADDRESS = "hf://datasets/org/set@v1/digits"
 

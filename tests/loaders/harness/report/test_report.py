@@ -42,7 +42,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.terminal.runner import run
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources import source_info
-from wordnet_splits.hub.cite import cite_benchmark
+from wordnet_splits.hub.attribution import cite_benchmark
 from wordnet_splits.wordnet.similarity import compare
 
 HOSTILE_NAME = "<script>window.hacked=1</script>\"'><img src=x onerror=window.hacked=1>"

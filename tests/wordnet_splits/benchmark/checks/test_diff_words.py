@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from tests.made_manifests import altered, made_manifest
-from wordnet_splits.benchmark.checks.diff_words import describe_diff
 from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.manifest.diff import describe_diff
 from wordnet_splits.benchmark.manifest.tables import IMAGE_SCHEMA, class_table
 
 Picture = tuple[str, int]

@@ -16,7 +16,7 @@ from wordnet_splits.benchmark.construct import leak_kinds as leaks
 from wordnet_splits.benchmark.construct.classes import decide_membership
 from wordnet_splits.benchmark.construct.leak_kinds import _remedy, class_leaks
 from wordnet_splits.benchmark.manifest import Manifest
-from wordnet_splits.benchmark.manifest.places import manifest_names
+from wordnet_splits.benchmark.manifest.loading import manifest_names
 from wordnet_splits.benchmark.manifest.tables import image_table
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest

@@ -17,7 +17,7 @@ from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import read_manifest
 from wordnet_splits.benchmark.manifest.diff import diff_manifests
 from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
-from wordnet_splits.hub.cite import cite_benchmark
+from wordnet_splits.hub.attribution import cite_benchmark
 
 
 @pytest.fixture(scope="module")

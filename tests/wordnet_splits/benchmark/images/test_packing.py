@@ -134,14 +134,14 @@ KILLED = """
 import sys, threading
 from pathlib import Path
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.benchmark.images import pack as packing, part_writer
-write = part_writer._write_index
+from wordnet_splits.benchmark.images import pack as packing
+write = packing._write_index
 def slow(path, task, columns):
     write(path, task, columns)
     if task.part[1] == "uniform":
         print("now", flush=True)
         threading.Event().wait()
-part_writer._write_index = slow
+packing._write_index = slow
 packing.pack(load_manifest(sys.argv[1]), Path(sys.argv[2]))
 """
 

@@ -17,8 +17,7 @@ from wordnet_splits.benchmark.checks import verify as verifying
 from wordnet_splits.benchmark.checks.verify import verify_benchmark
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest import loading as reading
-from wordnet_splits.benchmark.manifest.loading import Check
-from wordnet_splits.benchmark.manifest.places import shipped_folder
+from wordnet_splits.benchmark.manifest.loading import Check, shipped_folder
 from wordnet_splits.benchmark.resolve import load_manifest
 
 OLD, NEW = (shipped_folder() / name for name in ("digits", "unknown-cifar-tinyval"))

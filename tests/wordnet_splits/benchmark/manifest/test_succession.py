@@ -13,7 +13,7 @@ import pytest
 from tests.raising import raises
 from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.benchmark.manifest.fingerprint import of_evaluation
-from wordnet_splits.benchmark.manifest.places import manifest_names
+from wordnet_splits.benchmark.manifest.loading import manifest_names
 from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
 
 Change = Callable[[dict[str, Any]], None]

@@ -29,8 +29,7 @@ from wordnet_splits.datasets.catalog.declarations import Declaration
 from wordnet_splits.datasets.sources.layouts.conventions import SPLIT_WORDS, splits_of
 from wordnet_splits.datasets.sources.layouts.labelled_rows import LabelledRows, Shard
 from wordnet_splits.datasets.sources.layouts.layout import ALL, Image, Note, register_layout
-from wordnet_splits.remote.address import MAIN, Address, parse_address
-from wordnet_splits.remote.repository import RemoteFile, Repository, huggingface_home
+from wordnet_splits.remote import MAIN, Address, RemoteFile, Repository, huggingface_home, parse_address
 
 INFO: Final = "dataset_info.json"  # next to the files that it describes
 STATE: Final = "state.json"  # next to the files of a saved dataset

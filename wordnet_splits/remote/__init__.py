@@ -1,1 +1,0 @@
-"""The Hugging Face Hub as a client: addresses, requests, repositories."""
