@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from loaders.harness.detectors import DETECTORS
+from tests.pretend_source import CATALOG, SOURCE, write_images
 from wordnet_splits.benchmark.rules.registry import OPERATORS
 from wordnet_splits.datasets.sources.info import SOURCES
 from wordnet_splits.exchange.formats.registry import FORMATS
@@ -54,44 +54,6 @@ source = "cifar100"
 classes = { rest = true }
 images = { test = { from = "test", all = true } }
 """
-SOURCE = """
-from {package}.info import SourceInfo
-from {package}.layouts import Image, Layout
-from {package}.source import Source, register_source
-
-
-class Flat(Layout):
-    name = "flat"
-
-    def __init__(self, root):
-        self.root = root
-
-    def images(self, note, splits):
-        for path in sorted(self.root.glob("*.png")):
-            yield Image(path.stem, path.stem.partition("-")[0], "all", (path.name,))
-
-    def locate(self, image_id):
-        return (f"{{image_id}}.png",)
-
-    def read(self, location):
-        return (self.root / location[0]).read_bytes()
-
-
-@register_source
-class Pretend(Source):
-    name = "pretend"
-    splits = ("all",)
-    info = SourceInfo("pretend", title="Pretend animals", licence="CC0-1.0")
-
-    @classmethod
-    def layouts(cls, root):
-        if any(root.glob("zebra-*.png")):
-            yield Flat(root)
-"""
-CATALOG = """class_id index name superclass wnids mapped why count_all count_group
-zebra 0 zebra  n02391049 exact  2 
-teapot 1 teapot  n04398044 exact  1 
-""".replace(" ", "\t")
 FORMAT = """
 from {package}.registry import ExchangeFormat, register_format
 
@@ -206,9 +168,7 @@ def test_an_operator_is_one_file(copy: Copy) -> None:
 def test_a_source_is_one_file_and_its_catalog(copy: Copy) -> None:
     copy.add(SOURCES.folder, SOURCE)
     (copy.folder / "wordnet_splits" / "data" / "catalogs" / "pretend.tsv").write_text(CATALOG, "utf-8")
-    (copy.folder / "pics").mkdir()
-    for name in ("zebra-0", "zebra-1", "teapot-0"):
-        Image.new("RGB", (8, 8)).save(copy.folder / "pics" / f"{name}.png")
+    write_images(copy.folder / "pics")
     assert "pretend" in copy.run("wordnet_splits", "sources", "list")
     states = json.loads(copy.run("wordnet_splits", "sources", "check", "--root", "pretend=pics", "--json"))
     (state,) = (row for row in states["sources"] if row["name"] == "pretend")

@@ -112,8 +112,7 @@ def _nameless(folder: Path) -> None:
 
 
 def _lmdb(folder: Path) -> None:
-    from tests.wordnet_splits.datasets.sources.published_files import write_lmdb
-    from tests.wordnet_splits.datasets.sources.trees import jpeg
+    from tests.wordnet_splits.datasets.sources.trees import jpeg, write_lmdb
 
     write_lmdb(folder / "bedroom_val_lmdb", {f"{n:040x}": jpeg(n) for n in range(40)})
 
@@ -131,14 +130,14 @@ def _mat(folder: Path) -> None:
 
 
 def _idx(folder: Path) -> None:
-    from tests.wordnet_splits.datasets.sources.published_files import write_idx
+    from tests.wordnet_splits.datasets.sources.trees import write_idx
 
     write_idx(folder)
     write_idx(folder, "train", ending=".gz")
 
 
 def _zips(folder: Path) -> None:
-    from tests.wordnet_splits.datasets.sources.published_files import ANGELIC, OTHER, as_zip
+    from tests.wordnet_splits.datasets.sources.trees import ANGELIC, OTHER, as_zip
 
     as_zip(folder, "images_background", OTHER)
     as_zip(folder, "images_evaluation", ANGELIC)

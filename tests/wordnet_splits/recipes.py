@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.wordnet_splits.datasets.sources.trees import jpeg
 from wordnet_splits.datasets.catalog.inventory import load_inventory
-
-from .datasets.sources.trees import jpeg
 
 HEAD = 'schema = 1\nname = "mine"\n'
 EVERY = '{ test = { from = "all", all = true } }'

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.wordnet_splits.datasets.sources.trees import write_images
 from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.benchmark.checks import doctor as dr
@@ -16,8 +17,6 @@ from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import fingerprint, write_manifest
 from wordnet_splits.benchmark.recipe import recipe_names
 from wordnet_splits.datasets.sources import source_names
-
-from ...datasets.sources.trees import write_images
 
 TEXTURES = ["banded/banded_0002", "banded/banded_0004", "zigzagged/zigzagged_0008"]
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.wordnet_splits.datasets.sources.trees import png, write_shards
 from wordnet_splits.benchmark.checks.freeze import freeze
 from wordnet_splits.benchmark.checks.verify import verify_benchmark
 from wordnet_splits.benchmark.construct import build_benchmark
@@ -25,7 +26,6 @@ from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.sources import open_source
 
 from ...command import Finished, spawn
-from ...datasets.sources.cifar_copies import png, write_shards
 from ...recipes import FAR, KNOWN, group, write_dtd, write_recipe
 
 ANIMALS = '{ listed = ["bear", "beaver", "bee", "beetle"] }'

@@ -11,20 +11,26 @@ import pyarrow as pa
 import pytest
 from scipy.io import savemat
 
-from tests.wordnet_splits.datasets.sources.cifar_copies import png, write_pickle, write_shards
 from tests.wordnet_splits.datasets.sources.layout_table import LAYOUTS, OPENOOD, label
-from tests.wordnet_splits.datasets.sources.published_files import (
+from tests.wordnet_splits.datasets.sources.test_imagenet21k import FALL_ONLY, IN_BOTH, images
+from tests.wordnet_splits.datasets.sources.test_svhn import write_numbers
+from tests.wordnet_splits.datasets.sources.trees import (
     ANGELIC,
     OTHER,
+    Write,
     as_folder,
     as_zip,
+    in_class_folders,
+    png,
+    some,
+    train_tar,
     webp,
     write_idx,
+    write_images,
     write_lmdb,
+    write_pickle,
+    write_shards,
 )
-from tests.wordnet_splits.datasets.sources.test_imagenet21k import FALL_ONLY, IN_BOTH, images
-from tests.wordnet_splits.datasets.sources.test_svhn_full import write as write_numbers
-from tests.wordnet_splits.datasets.sources.trees import Write, in_class_folders, some, train_tar, write_images
 from wordnet_splits.datasets.catalog import load_catalog
 
 REPOSITORY = Path(__file__).resolve().parents[4]

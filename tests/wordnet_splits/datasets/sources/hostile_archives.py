@@ -79,10 +79,12 @@ TAR: Lies = {
     "a size of a TiB": _first(size=1 << 40),
     "a negative size": no(lambda data: _header(EVIL.encode())[:124] + b"\xff" * 12 + bytes(376) + data),
     "a header of a GiB": _first(kind=tarfile.XHDTYPE, size=GiB),
+    "a header of a GiB for all": _first(kind=tarfile.XGLTYPE, size=GiB),
+    "a name of a GiB": _first(kind=tarfile.GNUTYPE_LONGNAME, size=GiB),
     "one member twice": no(_once_more),
     "a name that is no UTF-8": (lambda data: _header(b"caf\xe9.JPEG") + data, Ends.NAMED),
     "a name that rewrites the terminal": (lambda data: _header(b"\x1b[2J\x07.JPEG") + data, Ends.NAMED),
-    "truncated": no(lambda data: data[: len(data.rstrip(b"\0")) - 700]),
+    **{f"cut by {n:,}": no(lambda data, n=n: data[: len(data.rstrip(b"\0")) - n]) for n in (1, 700, 4000)},
     "without its end": no(lambda data: data.rstrip(b"\0")),
     "packed by gzip": no(gzip.compress),
 }
@@ -96,7 +98,7 @@ def inside(change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
 INNER_TAR: Lies = {
     f"{how}, in an inner archive": (inside(change), ends)
     for how, (change, ends) in TAR.items()
-    if how not in ("truncated", "without its end")  # of so small an archive, its padding
+    if not how.startswith(("cut", "without its end"))  # of so small an archive, its padding
 }
 
 
@@ -165,6 +167,8 @@ ZIP: Lies = {
     "a name with backslashes": _with_entry(f"..\\{EVIL}"),
     "a link out of it": _with_entry(external_attr=(stat.S_IFLNK | 0o777) << 16),
     "a device": _with_entry(external_attr=(stat.S_IFCHR | 0o666) << 16),
+    "a pipe": _with_entry(external_attr=(stat.S_IFIFO | 0o666) << 16),
+    "a name of 2,000 letters": _with_entry("x" * 2000),
     "a picture that expands to 129 MiB": no(_bomb),
     "a size of 4 GiB": _patched({24: struct.pack("<I", 0xFFFFFFFE)}),
     "a size of a byte": _patched({24: struct.pack("<I", 1)}),
@@ -183,8 +187,7 @@ ZIP: Lies = {
         Ends.NAMED,
     ),
     "a name that rewrites the terminal": (_with_entry("images_evaluation/\x1b[2J.png")[0], Ends.NAMED),
-    "truncated": no(lambda data: data[: len(data) // 2]),
-    "without its end": no(lambda data: data[:-22]),
+    **{f"cut at {n}": no(lambda data, n=n: data[:n]) for n in (1, 100, -1, -22, -30)},
 }
 
 
@@ -199,6 +202,7 @@ IDX: Lies = {
     "four thousand million entries": no(_counted(0xFFFFFFFF)),
     "an entry more than there is": no(_counted(6)),
     "an entry less than there is": no(_counted(4)),
+    "sides of thousands of millions": no(lambda data: data[:8] + b"\xff" * 8 + data[16:]),
     "values of another type": no(lambda data: data[:2] + b"\x0d" + data[3:]),
     "another number of dimensions": no(lambda data: data[:3] + b"\xff" + data[4:]),
     "truncated": no(lambda data: data[:-1]),
@@ -255,6 +259,7 @@ PARQUET: Lies = {
     "numbers for pictures": no(_table(_no_pictures)),
     "no columns but one": no(_table(lambda table: table.select([1]))),
     "truncated": no(lambda data: data[: len(data) // 2]),
+    "cut near its end": no(lambda data: data[: int(0.99 * len(data))]),
     "without its end": no(lambda data: data[:-4]),
     "encrypted": no(lambda data: b"PARE" + data[4:-4] + b"PARE"),
     "a footer of 2 GiB": no(lambda data: data[:-8] + struct.pack("<I", 0x7FFFFFFF) + b"PAR1"),
@@ -281,11 +286,18 @@ MAT: Lies = {
     ),
     "objects for pictures": _mat(X=np.array([{"a": 1}] * 6, object), y=_Y),
     "no labels": _mat(X=_X),
+    "no images": _mat(Y=_X),
+    "images of floats": _mat(X=_X.astype(np.float32), y=_Y),
+    "images of other sides": _mat(X=_X[:28, :28], y=_Y),
+    "images without channels": _mat(X=_X[:, :, 0], y=_Y),
+    "labels of text": _mat(X=_X, y=np.array(list("123456"))[:, None]),
     "labels of half a digit": _mat(X=_X, y=_Y / 2),
     "labels that are no numbers": _mat(X=_X, y=_Y * np.nan),
     "fewer labels than pictures": _mat(X=_X, y=_Y[:5]),
     "MATLAB's own HDF5": no(lambda data: b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + bytes(512)),
     "truncated": no(lambda data: data[: len(data) // 2]),
+    "a head alone": no(lambda data: data[:100]),
+    "without its end": no(lambda data: data[:-20]),
 }
 
 
@@ -300,9 +312,18 @@ def _batch(change: Callable[[dict[str, object]], object]) -> Callable[[bytes], b
     return lambda data: pickle.dumps(change(pickle.loads(data)), protocol=2)
 
 
+def _label_keys(batch: dict[str, object]) -> list[str]:
+    return [key for key in batch if key.endswith("labels")]
+
+
+def _labelled(batch: dict[str, object], label: object) -> dict[str, object]:
+    """The batch with another label for its first image."""
+    return {**batch, **{key: [label, *batch[key][1:]] for key in _label_keys(batch)}}
+
+
 def _again(batch: dict[str, object]) -> dict[str, object]:
     names = list(batch["filenames"])
-    labels = next(key for key in batch if key.endswith("labels"))
+    (labels,) = _label_keys(batch)
     of_first = [batch[labels][0]] * 2
     return {**batch, "filenames": [names[0]] * 2 + names[2:], labels: of_first + list(batch[labels])[2:]}
 
@@ -313,7 +334,15 @@ PICKLES: Lies = {
     "fewer labels than pictures": no(_batch(lambda batch: {**batch, "data": batch["data"][:-1]})),
     "pictures that are numbers": no(_batch(lambda batch: {**batch, "data": 7})),
     "one name twice": no(_batch(_again)),
+    "rows that are too short": no(_batch(lambda batch: {**batch, "data": batch["data"][:, :100]})),
+    "pixels of four bytes": no(_batch(lambda batch: {**batch, "data": batch["data"].astype("i4")})),
+    "a list": no(_batch(lambda batch: list(batch.values()))),
+    "other keys": no(_batch(lambda batch: {key.upper(): value for key, value in batch.items()})),
+    "labels that are text": no(_batch(lambda batch: _labelled(batch, "x"))),
+    "labels that are a number": no(_batch(lambda batch: {**batch, **dict.fromkeys(_label_keys(batch), 1)})),
+    "fewer names than images": no(_batch(lambda batch: {**batch, "filenames": batch["filenames"][:1]})),
     "truncated": no(lambda data: data[: len(data) // 2]),
+    "without its end": no(lambda data: data[:-1]),
 }
 
 KINDS: Mapping[str, Lies] = {
@@ -324,7 +353,10 @@ KINDS: Mapping[str, Lies] = {
     ".parquet": PARQUET,
     ".mat": MAT,
     ".pickle": PICKLES,
-    ".mdb": {"truncated": no(lambda data: data[: len(data) // 2])},
+    ".mdb": {
+        **{f"cut at {n:,}": no(lambda data, n=n: data[:n]) for n in (100, 4096, 8192, 12_288, -4096, -1)},
+        "rubbish": no(lambda data: np.random.default_rng(0).bytes(len(data))),
+    },
 }
 
 

@@ -264,6 +264,8 @@ class Reversed(DeclaredLayout):
 
     def read(self, location):
         return (self.root / location[0]).read_bytes()
+
+register_layout("wrong")(str)
 """
 
 
@@ -273,7 +275,11 @@ def test_another_package_adds_a_layout(
     monkeypatch.syspath_prepend(tmp_path / "plugin")
     (tmp_path / "plugin").mkdir()
     (tmp_path / "plugin" / "reversed_layout.py").write_text(LAYOUT)
-    points = [("reversed", "reversed_layout:Reversed"), ("broken", "no_such_module:Layout")]
+    points = [
+        ("reversed", "reversed_layout:Reversed"),
+        ("broken", "no_such_module:Layout"),
+        ("wrong", "reversed_layout:str"),
+    ]
     isolated(layouts.LAYOUTS, points)
     own.picture(0).save(tmp_path / "arbez.png")
     own.catalog(tmp_path / "mine.tsv", ["zebra"], {"all": 1})
@@ -281,6 +287,9 @@ def test_another_package_adds_a_layout(
     assert rows(open_source("mine", tmp_path)) == [("arbez", "zebra", "all")]
     own.declare(tmp_path, "mine", "broken")
     with raises(errors.DataError, where="no_such_module:Layout", naming="broken"):
+        open_source("mine", tmp_path)
+    own.declare(tmp_path, "mine", "wrong")
+    with raises(errors.DataError, where="dataset.toml", naming=("wrong", "str")):
         open_source("mine", tmp_path)
 
 

@@ -1,16 +1,22 @@
+"""The embedded digits."""
+
 from __future__ import annotations
 
+import hashlib
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.raising import raises
-from wordnet_splits.base.errors import MissingImageError, SourceError
+from tests.wordnet_splits.datasets.sources.trees import digests, scan
+from tools.facts.inventories import write_digits
+from wordnet_splits.base.errors import DataError, MissingImageError, SourceError
+from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.inventory import load_inventory
-from wordnet_splits.datasets.sources import open_source
-
-from .cifar_copies import digests, scan
+from wordnet_splits.datasets.sources import digits, open_source
+from wordnet_splits.datasets.sources.digits import load_digits_pixels
 
 
 def test_the_embedded_digits_are_scikit_learns() -> None:
@@ -20,6 +26,8 @@ def test_the_embedded_digits_are_scikit_learns() -> None:
     assert (source.layout, source.lossless, source.root) == ("embedded", True, None)
     rows = scan(source)
     assert sorted(rows) == sorted((str(i), str(label), "all") for i, label in enumerate(theirs.target))
+    counts = {item.class_id: item.counts["all"] for item in load_catalog("digits")}
+    assert counts == {str(digit): (theirs.target == digit).sum() for digit in range(10)}
     expected = ((theirs.images.astype(int) * 255 + 8) // 16).astype(np.uint8)
     raws = source.read([str(i) for i in range(1797)])
     for raw, grey in zip(raws, expected, strict=True):
@@ -52,3 +60,25 @@ def test_what_is_read_is_the_callers_own() -> None:
     (first,) = source.read(["3"])
     first[:] = 0
     assert source.read(["3"])[0].any()
+
+
+def test_digits_name_their_licence_and_checksum() -> None:
+    text = digits.PATH.with_name("LICENSE.txt").read_text(encoding="utf-8")
+    assert digits.RAW_SHA256 in text
+    assert "BSD 3-Clause License" in text
+    assert "Attribution 4.0" in text
+
+
+def test_damaged_digits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digits, "PATH", tmp_path / "digits.xz")
+    with raises(DataError, where="digits.xz"):
+        load_digits_pixels.__wrapped__()
+    write_digits(tmp_path)
+    whole = (tmp_path / "digits" / "digits.xz").read_bytes()
+    (tmp_path / "digits.xz").write_bytes(whole[:5000])
+    with raises(DataError, where="digits.xz"):
+        load_digits_pixels.__wrapped__()
+    monkeypatch.setattr(digits, "RAW_SHA256", hashlib.sha256(b"other").hexdigest())
+    (tmp_path / "digits.xz").write_bytes(whole)
+    with raises(DataError, where="digits.xz"):
+        load_digits_pixels.__wrapped__()

@@ -68,26 +68,6 @@ def test_a_copy_without_names_is_refused(tmp_path: Path) -> None:
         open_source("imagenet1k", tmp_path)
 
 
-def test_other_columns_are_refused(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"text": ["a"], "label": [0]}), tmp_path / "train-00000-of-00001.parquet")
-    with raises(errors.SourceError, where="train-00000-of-00001.parquet"):
-        open_source("imagenet1k", tmp_path)
-
-
-@pytest.mark.parametrize("kept", [0.0, 0.5, 0.99])
-def test_a_truncated_shard_is_named(kept: float, tmp_path: Path) -> None:
-    rows: list[tuple[str | None, bytes]] = [
-        (f"{i}.JPEG", jpeg(n)) for n, (i, _, _) in enumerate(sorted(IMAGENET_TRAIN))
-    ]
-    hub_shards(tmp_path, "train", rows, shards=1)
-    (shard,) = tmp_path.glob("*.parquet")
-    whole = shard.read_bytes()
-    shard.write_bytes(whole[: int(kept * len(whole))])
-    with raises(errors.SourceError, where="train-00000-of-00001.parquet") as caught:
-        open_source("imagenet1k", tmp_path)
-    assert shard.name in str(caught.value)
-
-
 def test_a_row_without_bytes_is_a_missing_image(tmp_path: Path) -> None:
     image = pa.array(
         [{"bytes": None, "path": "n01440764_18.JPEG"}],

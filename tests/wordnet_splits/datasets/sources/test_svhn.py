@@ -1,12 +1,10 @@
+"""SVHN: cropped digits in MATLAB files and Parquet, and folders of whole numbers."""
+
 from __future__ import annotations
 
 import hashlib
 import io
-import pickle
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +15,10 @@ from PIL import Image
 from scipy.io import savemat
 
 from tests.raising import raises
-from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDataError
-from wordnet_splits.datasets.sources import Source, open_source, source_info
+from tests.wordnet_splits.datasets.sources.trees import png, scan, write_shards
+from wordnet_splits.base.errors import MissingImageError, SourceError
+from wordnet_splits.datasets.sources import open_source, source_info
 from wordnet_splits.datasets.sources.layouts import image_arrays
-
-from .cifar_copies import digests, scan, write_shards
 
 LABELS = [1, 9, 10, 5, 10, 2]
 
@@ -107,71 +104,6 @@ def test_labels_of_no_digit_are_counted(tmp_path: Path, pictures: Any) -> None:
     assert source.unexpected == {"test: label of no class": 2}
 
 
-def test_absent_images_are_named(tmp_path: Path, pictures: Any) -> None:
-    write(tmp_path / "test_32x32.mat", pictures)
-    source = open_source("svhn", tmp_path)
-    for image_id in (
-        "test/6",
-        "test/-1",
-        "test/01",
-        "test/٣",
-        "train/0",
-        "val/0",
-        "test/",
-        "test/" + "9" * 9999,
-    ):
-        with raises(MissingImageError, where=tmp_path):
-            source.read([image_id])
-
-
-def mat_bytes(pictures: Any) -> bytes:
-    buffer = io.BytesIO()
-    savemat(buffer, {"X": pictures, "y": np.array(LABELS)[:, None]}, do_compression=True)
-    return buffer.getvalue()
-
-
-def test_truncated_and_corrupt_files(tmp_path: Path, pictures: Any) -> None:
-    whole = mat_bytes(pictures)
-    path = tmp_path / "test_32x32.mat"
-    for data in (
-        b"",
-        whole[:100],
-        whole[: len(whole) // 2],
-        whole[:-20],
-        b"MATLAB 7.3 MAT-file" + bytes(600),
-    ):
-        path.write_bytes(data)
-        source = open_source("svhn", tmp_path)
-        with raises(SourceError, where="test_32x32.mat") as caught:
-            scan(source)
-        assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("shape", "labels", "named"),
-    [
-        ((28, 28, 3, 6), LABELS, "2"),
-        ((32, 32, 6), LABELS, "2"),
-        ((32, 32, 3, 6), LABELS[:5], "2"),
-        ((32, 32, 3, 6), [1.5, 1, 1, 1, 1, 1], ()),
-        ((32, 32, 3, 6), ["1", "2", "3", "4", "5", "6"], ()),
-    ],
-)
-def test_arrays_of_another_dataset(tmp_path: Path, shape: Sequence[int], labels: Any, named: object) -> None:
-    write(tmp_path / "test_32x32.mat", np.zeros(shape, np.uint8), np.array(labels)[:, None])
-    with raises(SourceError, where="test_32x32.mat", naming=named):
-        scan(open_source("svhn", tmp_path))
-
-
-def test_arrays_of_other_types(tmp_path: Path, pictures: Any) -> None:
-    write(tmp_path / "test_32x32.mat", pictures.astype(np.float32))
-    with raises(SourceError, where="test_32x32.mat"):
-        scan(open_source("svhn", tmp_path))
-    savemat(tmp_path / "test_32x32.mat", {"Y": pictures})
-    with raises(SourceError, where="test_32x32.mat", naming="2"):
-        scan(open_source("svhn", tmp_path))
-
-
 def test_a_bomb_is_refused_by_its_header(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: Any
 ) -> None:
@@ -184,23 +116,48 @@ def test_a_bomb_is_refused_by_its_header(
         scan(open_source("svhn", tmp_path))
 
 
-def test_links_out_of_the_root_are_refused(tmp_path: Path, pictures: Any) -> None:
-    write(tmp_path / "elsewhere.mat", pictures)
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root" / "test_32x32.mat").symlink_to(tmp_path / "elsewhere.mat")
-    with raises(UnsafeDataError, where="test_32x32.mat"):
-        open_source("svhn", tmp_path / "root")
+def number_png(number: int) -> bytes:
+    size = (20 + number % 7, 40 + number % 5, 3)
+    return png(np.random.default_rng(number).integers(0, 256, size, dtype=np.uint8))
 
 
-def worker(job: tuple[Source, list[str]]) -> list[bytes]:
-    return digests(*job)
+def write_numbers(root: Path, split: str, numbers: range) -> None:
+    (root / split).mkdir(parents=True)
+    for number in numbers:
+        (root / split / f"{number}.png").write_bytes(number_png(number))
+    (root / split / "digitStruct.mat").write_bytes(b"MATLAB 7.3 MAT-file")
+    (root / split / "see_bboxes.m").touch()
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn"])
-def test_workers_read_the_same(tmp_path: Path, pictures: Any, start: str) -> None:
-    write(tmp_path / "test_32x32.mat", pictures)
-    source = open_source("svhn", tmp_path)
-    ids = [row[0] for row in scan(source)]
-    with ProcessPoolExecutor(1, mp_context=get_context(start)) as pool:
-        assert list(pool.map(worker, [(source, ids)])) == [digests(source, ids)]
-    assert len(pickle.dumps(source)) < 1000
+@pytest.mark.parametrize("below", ["", "svhn-full", "svhn", "SVHN"])
+def test_folders_of_whole_numbers_are_read_by_number(tmp_path: Path, below: str) -> None:
+    write_numbers(tmp_path / below, "train", range(1, 12))
+    write_numbers(tmp_path / below, "test", range(1, 4))
+    source = open_source("svhn-full", tmp_path)
+    assert scan(source, ["test"]) == [(f"test/{n}", "all", "test") for n in (1, 2, 3)]
+    assert source.count() == {"train": 11, "test": 3, "extra": 0}
+    assert source.read(["train/10", "test/2"]) == [number_png(10), number_png(2)]
+    assert source.decode(number_png(3)).size == (43, 23)
+
+
+def test_what_is_no_whole_number(tmp_path: Path) -> None:
+    write_numbers(tmp_path, "test", range(1, 3))
+    for name in ("01.png", "13069.png", "a.png", "-1.png"):  # the publisher has 13,068
+        (tmp_path / "test" / name).write_bytes(number_png(1))
+    source = open_source("svhn-full", tmp_path)
+    assert [row[0] for row in scan(source)] == ["test/1", "test/2"]
+    assert {"01.png", "13069.png", "a.png", "-1.png"} <= set(source.unexpected)
+    for image_id in ("test/3", "test/01", "test/13069", "train/1", "val/1", "test/../1", "test/"):
+        with raises(MissingImageError, where=tmp_path, naming="svhn-full"):
+            source.read([image_id])
+
+
+def test_roots_without_whole_numbers_are_refused(tmp_path: Path) -> None:
+    with raises(SourceError, where=tmp_path):
+        open_source("svhn-full", tmp_path)
+    (tmp_path / "train.tar.gz").write_bytes(b"\x1f\x8b")
+    with raises(SourceError, where=tmp_path, naming="train/1.png"):
+        open_source("svhn-full", tmp_path)
+    write_numbers(tmp_path / "numbers", "train", range(1, 3))
+    with raises(SourceError, where="numbers", naming=("dtd", "svhn-full")):
+        open_source("dtd", tmp_path / "numbers")

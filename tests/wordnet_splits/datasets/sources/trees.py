@@ -1,19 +1,26 @@
-"""Small datasets in the publishers' layouts, made of tiny pictures, each of another content."""
+"""Small datasets in their publishers' formats, and the rows and digests that a source has of them."""
 
 from __future__ import annotations
 
+import gzip
 import io
+import pickle
+import struct
 import tarfile
+import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
 from wordnet_splits.datasets.catalog.inventory import load_inventory
+from wordnet_splits.datasets.sources import Source
 
 Rows = set[tuple[str, str, str]]
 Write = Callable[[Path], None]
@@ -112,3 +119,124 @@ def link(at: Path, target: str | Path) -> None:
 def shuffled(items: Iterable[str], seed: int = 0) -> list[str]:
     ordered = sorted(items)
     return [ordered[i] for i in np.random.default_rng(seed).permutation(len(ordered))]
+
+
+Grey = npt.NDArray[np.uint8]
+IDX_LABELS = [7, 0, 9, 3, 0]
+FASHION = ["Sneaker", "T-shirt/top", "Ankle boot", "Dress", "T-shirt/top"]
+IDX = {
+    "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+    "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+}
+
+
+def grey(count: int = len(IDX_LABELS), seed: int = 0) -> Grey:
+    return np.random.default_rng(seed).integers(0, 256, (count, 28, 28), dtype=np.uint8)
+
+
+def header(*shape: int) -> bytes:
+    return bytes((0, 0, 8, len(shape))) + struct.pack(f">{len(shape)}I", *shape)
+
+
+def idx_bytes(pictures: Grey, labels: list[int]) -> tuple[bytes, bytes]:
+    return header(*pictures.shape) + pictures.tobytes(), header(len(labels)) + bytes(labels)
+
+
+def write_idx(
+    folder: Path,
+    split: str = "test",
+    pictures: Grey | None = None,
+    labels: list[int] = IDX_LABELS,
+    ending: str = "",
+    name: Callable[[str], str] = str,
+) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for title, data in zip(
+        IDX[split], idx_bytes(grey() if pictures is None else pictures, labels), strict=True
+    ):
+        (folder / f"{name(title)}{ending}").write_bytes(gzip.compress(data) if ending else data)
+
+
+def webp(seed: int) -> bytes:
+    pixels = np.random.default_rng(seed).integers(0, 256, (20 + seed, 30, 3), dtype=np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "webp", lossless=True)
+    return buffer.getvalue()
+
+
+def write_lmdb(folder: Path, images: dict[str, bytes]) -> None:
+    import lmdb
+
+    folder.mkdir(parents=True)
+    with lmdb.open(str(folder), map_size=1 << 24) as env, env.begin(write=True) as transaction:
+        for key, value in images.items():
+            transaction.put(key.encode("utf-8"), value)
+
+
+OTHER = ["Futurama/character01/0266_05"]
+ANGELIC = ["Angelic/character01/0965_01", "Angelic/character02/0966_20"]
+
+
+def drawing(image_id: str) -> bytes:
+    """A drawing that no other id gives, as the publisher stores it: one bit a pixel."""
+    seed = sum(ord(c) * (n + 1) for n, c in enumerate(image_id))
+    pixels = np.random.default_rng(seed).integers(0, 2, (105, 105), dtype=np.uint8) * 255
+    file = io.BytesIO()
+    Image.fromarray(pixels).convert("1").save(file, "PNG")
+    return file.getvalue()
+
+
+def as_folder(root: Path, name: str, ids: Iterable[str]) -> None:
+    for image_id in ids:
+        path = root / name / f"{image_id}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(drawing(image_id))
+
+
+def as_zip(root: Path, name: str, ids: Iterable[str]) -> None:
+    root.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(root / f"{name}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.mkdir(f"{name}/")
+        for image_id in ids:
+            archive.writestr(f"{name}/{image_id}.png", drawing(image_id))
+
+
+ScanRows = list[tuple[str, str, str]]
+
+
+def scan(source: Source, splits: Sequence[str] | None = None) -> ScanRows:
+    found = [row for batch in source.scan(splits) for row in batch.to_pylist()]
+    return sorted((r["image_id"], r["class_id"], r["split"]) for r in found)
+
+
+def digests(source: Source, ids: Sequence[str]) -> list[bytes]:
+    return [source.digest(raw) for raw in source.read(ids)]
+
+
+def identity(source: Source) -> dict[str, tuple[str, bytes]]:
+    rows = scan(source)
+    found = digests(source, [row[0] for row in rows])
+    assert all(row[2] == row[0].split("/")[0] for row in rows)
+    return {row[0]: (row[1], digest) for row, digest in zip(rows, found, strict=True)}
+
+
+def pictures(batch: dict[str, Any]) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(batch["data"].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+
+
+def png(pixels: npt.NDArray[np.uint8]) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "png", compress_level=1)
+    return buffer.getvalue()
+
+
+def write_pickle(path: Path, value: Any, protocol: int = 2) -> None:
+    path.write_bytes(pickle.dumps(value, protocol))
+
+
+def write_shards(folder: Path, split: str, table: pa.Table, shards: int = 1) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    size = -(-len(table) // shards)
+    for number in range(shards):
+        path = folder / f"{split}-{number:05d}-of-{shards:05d}.parquet"
+        pq.write_table(table.slice(number * size, size), path, row_group_size=250)
