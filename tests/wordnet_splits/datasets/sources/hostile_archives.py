@@ -335,7 +335,7 @@ PICKLES: Lies = {
     "pictures that are numbers": no(_batch(lambda batch: {**batch, "data": 7})),
     "one name twice": no(_batch(_again)),
     "rows that are too short": no(_batch(lambda batch: {**batch, "data": batch["data"][:, :100]})),
-    "pixels of four bytes": no(_batch(lambda batch: {**batch, "data": np.asarray(batch["data"]).astype("i4")})),
+    "pixels of four bytes": no(_batch(lambda batch: {**batch, "data": np.array(batch["data"], "i4")})),
     "a list": no(_batch(lambda batch: list(batch.values()))),
     "other keys": no(_batch(lambda batch: {key.upper(): value for key, value in batch.items()})),
     "labels that are text": no(_batch(lambda batch: _labelled(batch, "x"))),
