@@ -30,7 +30,7 @@ from {package}.registry import NOTHING, Finding, register_operator
 
 
 def words(finding, names):
-    return f"{{names.it}} has a name of {{'more' if finding.holds else 'fewer'}} letters"
+    return f"{{names.subject}} has a name of {{'more' if finding.holds else 'fewer'}} letters"
 
 
 @register_operator("long_name", value=PositiveInt, meaning="a long name", reads=NOTHING, wording=words)

@@ -53,6 +53,9 @@ def explain_class(
     ] = False,
     format_: Annotated[str, typer.Option("--format", help="With --all: csv, md or latex.")] = "md",
     root: RootOptions = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Also print the hash that a draw sorts by.")
+    ] = False,
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
@@ -69,20 +72,20 @@ def explain_class(
         print_result(result, json, lambda: print_lines(table.to_text(format_).splitlines()))
     else:
         rows = explain_class(benchmark, class_name, manifests=manifests).classes
-        print_result({**rows[0], "also": rows[1:]}, json, lambda: _print_explanations(rows))
+        print_result({**rows[0], "also": rows[1:]}, json, lambda: _print_explanations(rows, verbose))
     return DONE
 
 
-def _print_explanations(rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_explanations(rows: Sequence[Mapping[str, Any]], verbose: bool) -> None:
     from wordnet_splits.benchmark.explain.explain import draw_tree
 
     for row in rows:
         to_stdout(f"{row['source']}:{row['class_id']}  {row['name']}")
-        print_fields(_explanation_fields(row))
+        print_fields(_explanation_fields(row, verbose))
         print_lines(f"    {line}" for line in draw_tree(row))
 
 
-def _explanation_fields(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _explanation_fields(row: Mapping[str, Any], verbose: bool) -> list[tuple[str, str]]:
     from wordnet_splits.base.names import counted
 
     fields = [
@@ -90,7 +93,7 @@ def _explanation_fields(row: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("evidence", row["evidence"]),
         ("rule", row["rule"]),
         ("margin", row["margin"]),
-        ("to change", row["change"]),
+        ("change", row["change"]),
         ("synsets", ", ".join(row["wnids"]) or "none"),
     ]
     if row["nearest_id"] is not None:
@@ -103,6 +106,8 @@ def _explanation_fields(row: Mapping[str, Any]) -> list[tuple[str, str]]:
             ("meaning", row["gloss"]),
             ("nearest's", row["nearest_gloss"]),
         ]
+    if verbose and row["draw_key"] is not None:
+        fields.append(("draw key", row["draw_key"]))
     for entry in row["elsewhere"]:
         group = f" (group {entry['group']})" if entry["group"] else ""
         fields.append(("elsewhere", f"{entry['benchmark']}: {entry['role']}{group}"))

@@ -165,7 +165,7 @@ def test_the_page_runs_as_pasted(capsys) -> None:
     first, second, third = capsys.readouterr().out.splitlines()
     assert first == "True 608"
     assert second == "train n01524359 n01530575 brambling"
-    assert "bulletproof vest lies below several, garment (n03419014)" in third
+    assert "bulletproof vest is below several of the synsets: garment (n03419014)" in third
 
 
 def test_the_command(capsys, monkeypatch, tmp_path, facts: Path) -> None:

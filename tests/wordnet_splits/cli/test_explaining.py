@@ -115,34 +115,59 @@ def test_explain_tells_glosses_margin_what_would_change_and_the_roles_elsewhere(
     assert row["gloss"].startswith("larval salamander")
     assert row["nearest_gloss"] == Taxonomy.embedded().gloss(row["nearest_wnid"])
     draw = next(v["value"] for v in row["via"] if v["relation"] == "draw")
-    assert row["margin"] == f"drawn with {200 - draw:.0f} places to spare"
-    assert row["change"] == f"a draw of fewer than {draw:.0f} classes"
+    assert row["margin"] == f"selected with {200 - draw:.0f} ranks to spare"
+    assert row["change"] == f"would not be near in a draw of fewer than {draw:.0f} classes"
     shark = command("explain", "unknown-cifar", "shark", "--json").json
-    assert shark["change"] == "another seed: it is drawn first"
+    assert shark["change"] == "would not be id with another seed (rank 1)"
     elsewhere = {o["benchmark"]: o["role"] for o in row["elsewhere"]}
     assert elsewhere["unknown-imagenet-placesval"] == "near"
     assert elsewhere["osc-p1"] == "excluded"
     assert "unknown-imagenet" not in elsewhere
     text = command("explain", "unknown-imagenet", "axolotl").out
-    for word in ("margin ", "to change ", "elsewhere ", row["gloss"], row["nearest_gloss"]):
+    for word in ("margin ", "change ", "elsewhere ", row["gloss"], row["nearest_gloss"]):
         assert f"  {word}" in text
 
 
 @pytest.mark.parametrize(
     ("benchmark", "name", "margin", "change"),
     [
-        ("digits", "7", "1 edge from digit (n13741022)", "the rule without digit (n13741022)"),
-        ("digits", "3", "named, so there is no margin", "its name off that list"),
-        ("osc-p2", "tench", "edges from ungulate", "its synset, or one above, named"),
-        ("osc-p2", "Airedale", "place 30 of the sorted classes below hunting dog", "more or fewer classes"),
-        ("unknown-imagenet", "caltech256:american-flag", "its keywords reach 32 synsets", "another name"),
-        ("unknown-imagenet", "tench", "missed the draw by 32 places", "a draw of 232 classes or more"),
-        ("unknown-cifar", "cifar100:mouse", "no earlier group takes it; 4 edges", "an earlier group that"),
+        (
+            "digits",
+            "7",
+            "1 edge from digit (n13741022)",
+            "would not be near without digit (n13741022) in the rule",
+        ),
+        ("digits", "3", "none: it is listed by name", "if removed from the list"),
+        ("osc-p2", "tench", "edges from ungulate", "if the rule named its synset, or one above"),
+        (
+            "osc-p2",
+            "Airedale",
+            "position 30 of the sorted classes below hunting dog",
+            "with more or fewer classes",
+        ),
+        (
+            "unknown-imagenet",
+            "caltech256:american-flag",
+            "its keywords match 32 related synsets",
+            "with another name",
+        ),
+        (
+            "unknown-imagenet",
+            "tench",
+            "not selected by 32 ranks",
+            "would not be excluded in a draw of 232 classes or more",
+        ),
+        (
+            "unknown-cifar",
+            "cifar100:mouse",
+            "no earlier group takes it; 4 edges",
+            "if an earlier group took it",
+        ),
         (
             "unknown-cifar",
             "lsun:bedroom",
-            "nothing of the rule touches it; 5 edges to ID",
-            "an earlier group",
+            "the rule does not match it; 5 edges to ID",
+            "with a rule that matches it",
         ),
     ],
 )
@@ -158,12 +183,12 @@ def test_the_margin_is_that_of_the_rule(command, benchmark, name, margin, change
         (
             {"similarity": {"to": "group:x", "measure": "path", "above": 0.5}},
             0.75,
-            "0.25 above the bound 0.5",
+            "0.25 above the threshold 0.5",
         ),
         (
             {"similarity": {"to": "group:x", "measure": "path", "below": 0.5}},
             0.25,
-            "0.25 below the bound 0.5",
+            "0.25 below the threshold 0.5",
         ),
         (
             {"not": {"all": [{"similarity": {"to": "group:x", "measure": "path", "below": 0.5}}]}},
@@ -177,12 +202,13 @@ def test_the_margin_of_a_bound_is_its_distance(rule, score, margin):
     row = {"via": via, "role": "near", "distance": 1}
     found, change = margin_of(row, [ClassRule.model_validate(rule)], Taxonomy.embedded())
     assert found.startswith(margin)
-    assert change == f"a bound on the other side of {score:g}"
+    side = "above" if " above" in margin else "of at most"
+    assert change == f"would not be near with a threshold {side} {score:g}"
 
 
 @pytest.mark.parametrize(
     ("kin_too", "change"),
-    [(False, "a bound on the other side of 0.9"), (True, "the rule without dog (n02084071)")],
+    [(False, "with a threshold above 0.9"), (True, "without dog (n02084071) in the rule")],
 )
 def test_no_bound_would_take_a_class_that_the_rule_refuses_as_kin(kin_too, change):
     bound = {"similarity": {"to": "group:x", "measure": "path", "below": 0.5}}
@@ -193,7 +219,7 @@ def test_no_bound_would_take_a_class_that_the_rule_refuses_as_kin(kin_too, chang
     ]
     row = {"via": via, "role": "excluded", "distance": 1}
     rule = ClassRule.model_validate({"all": [bound, kin]} if kin_too else bound)
-    assert margin_of(row, [rule], Taxonomy.embedded())[1] == change
+    assert margin_of(row, [rule], Taxonomy.embedded())[1] == f"would not be excluded {change}"
 
 
 @pytest.mark.parametrize("query", ["caf\u00e9 au lait", "cafe\u0301_au_lait", "CAFE\u0301 AU LAIT"])

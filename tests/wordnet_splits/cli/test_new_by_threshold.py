@@ -96,7 +96,7 @@ def test_it_says_what_the_thresholds_leave_out_and_the_margins(command: Command)
     assert more == f"{len(between) - 20} more"
     margins = {row["class_id"]: row["margin"] for row in made["evidence"]}
     (squirrel,) = [row["value"] for row in counts.rows() if row["class_id"] == "squirrel"]
-    assert margins["squirrel"] == f"{squirrel - 0.6:.4g} above the bound 0.6"
+    assert margins["squirrel"] == f"{squirrel - 0.6:.4g} above the threshold 0.6"
 
 
 def test_it_says_which_classes_are_kin_and_which_are_not_drawn(command: Command) -> None:
@@ -106,5 +106,5 @@ def test_it_says_which_classes_are_kin_and_which_are_not_drawn(command: Command)
         next(line for line in left_out if reason in line)
         for reason in ("not drawn", "equal to an ID class, or above or below one")
     )
-    assert "of which the first 2 are taken" in drawn
+    assert "; 2 taken)" in drawn
     assert "057.dolphin-101" in kin

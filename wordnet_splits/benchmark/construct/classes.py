@@ -221,7 +221,7 @@ def build_class_table(
     for row in rows:
         row |= nearest.get((row["source"], row["class_id"]), NO_DISTANCE)
     for row, clause in zip(rows, nearness_clauses(rows, taxonomy), strict=True):
-        row["evidence"] = f"{row['evidence']}; {clause}"
+        row["evidence"] = f"{clause}; {row['evidence']}"
         leak = leaks.get((row["source"], row["class_id"]))
         if leak is not None and row["role"] != "excluded":
             row["evidence"] = f"{row['evidence']}; {leak}"

@@ -224,12 +224,12 @@ def drop_leaking(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxono
             relation = _relation(kind, members[goes.name][dropped_id], members[keeps.name][kept_id], taxonomy)
             name = load_catalog(keeps.source, membership.recipe.datasets)[kept_id].name.replace("_", " ")
             role = "ID" if keeps.role == "id" else keeps.role
-            dropped[goes.name].setdefault(dropped_id, f"it {relation} the {role} class {name}")
+            dropped[goes.name].setdefault(dropped_id, f"{relation} the {role} class {name}")
     for group in membership.recipe.group:
         of_group = dropped[group.name]
         membership.groups[group.name] = [c for c in membership.groups[group.name] if c not in of_group]
         for class_id, leaking in of_group.items():
-            reason = f"not {group.name}: {leaking}, a leak, and the recipe says drop_leaks"
+            reason = f"not {group.name}: removed as a leak ({leaking})"
             membership.removed[group.source, class_id] = (group, reason)
 
 
@@ -378,18 +378,18 @@ def _clause(severity: str, relation: str, reason: str, kin: Sequence[tuple[Class
         for s, class_id in kin[:NAMED]
     ]
     remainder = [f"{len(kin) - NAMED:,} more"] if len(kin) > NAMED else []
-    return f"{kind}: it {relation} {join_names([*names, *remainder])}" + (
+    return f"{kind}: {relation} {join_names([*names, *remainder])}" + (
         f" ({reason.rstrip('.')})" if reason else ""
     )
 
 
 def _relation(kind: str, item: CatalogClass, related: CatalogClass, taxonomy: Taxonomy) -> str:
     if kind == "class":
-        return "has the synset of"
+        return "same synset as"
     if kind == "sibling":
-        return "lies below a parent of"
+        return "below a parent of"
     kin = KnownClasses({related.class_id: related}, taxonomy).kin(item)
-    return f"lies {kin[0].relation}"
+    return kin[0].relation
 
 
 def trains(a: Group, b: Group) -> bool:

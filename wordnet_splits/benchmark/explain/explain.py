@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.names import counted, same_spelling
+from wordnet_splits.base.sampling import sampling_key
 from wordnet_splits.base.tabular import Tabular, markdown_table, write_csv
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import manifest_names
@@ -74,7 +75,8 @@ def explain_class(benchmark: str | Path, class_name: str, *, manifests: Path | N
     Rows have the columns of the class table and: ``nearest_name``; ``gloss`` and ``nearest_gloss``; the
     number of ``ood_classes`` and how many are ``nearer_ood``; the path ``up`` to the least common subsumer
     and ``down`` to the nearest ID class; the ``margin`` of the rule's decision and the ``change`` that would
-    give another role; and the roles ``elsewhere``, in other benchmarks.
+    give another role; the roles ``elsewhere``, in other benchmarks; and the ``draw_key`` (hex) that the
+    seeded draw sorts by, None for a class that was not drawn from.
 
     Parameters
     ----------
@@ -104,6 +106,9 @@ def explain_class(benchmark: str | Path, class_name: str, *, manifests: Path | N
     for row in classes:
         row["margin"], row["change"] = margin(row, _rules_of(row, recipe), taxonomy)
         row["elsewhere"] = _elsewhere(row, others)
+        drawn = any(via["relation"] == "draw" for via in row["via"])
+        key = sampling_key(recipe.draw, manifest.data.seed, row["source"], row["class_id"])
+        row["draw_key"] = key.hex() if drawn else None
     return Explanation(manifest.name, classes)
 
 
@@ -279,35 +284,34 @@ FORMATS: dict[str, Callable[[Sequence[TableRow]], str]] = {"csv": _csv, "md": _m
 
 
 KIN = ("equal", "ancestor", "descendant")
-MarginAndChange = tuple[str, str]
-"""Margin, and what would change the role."""
 
 
-def margin(row: TableRow, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> MarginAndChange:
+def margin(row: TableRow, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> tuple[str, str]:
     """Return the margin of the decision about a row of a class table, and what would change its role.
 
     ``rules`` has the rule of the group that took the class, or the rules that refused it, in order.
     """
+    distance, condition = _margin_and_condition(row, rules, taxonomy)
+    return distance, f"would not be {row['role']} {condition}"
+
+
+def _margin_and_condition(row: TableRow, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> tuple[str, str]:
     via, rule = list(row["via"]), rules[-1] if rules else None
     draw_evidence = [v for v in via if v["relation"] == "draw"]
     if draw_evidence:
         return _of_draw(int(draw_evidence[-1]["value"]), [r.draw for r in rules if r.draw is not None][-1])
     if rule is not None and rule.operator == "slice" and via and via[0]["relation"] == "ancestor":
-        position = f"place {via[0]['value']:.0f} of the sorted classes below {_synset_name(via[0], taxonomy)}"
-        return position, "more or fewer classes before it in that order"
+        position = f"position {via[0]['value']:.0f} of the sorted classes below {_synset(via[0], taxonomy)}"
+        return position, "with more or fewer classes before it in that order"
     if not via:
         nearest = "no distance" if row["distance"] is None else counted(row["distance"], "edge")
         if rule is not None and rule.operator == "rest":
-            return f"no earlier group takes it; {nearest} to ID", "an earlier group that takes it"
-        return (
-            f"nothing of the rule touches it; {nearest} to ID",
-            "a rule that touches it, or an earlier group",
-        )
+            return f"no earlier group takes it; {nearest} to ID", "if an earlier group took it"
+        return f"the rule does not match it; {nearest} to ID", "with a rule that matches it"
     by_bound = row["role"] == "excluded" and via[-1]["relation"] == "threshold"
     if by_bound and rule is not None and _refuses_kin(rule):  # then no bound would take kin of an ID class
         by_bound = via[0]["relation"] not in KIN
-    decisive = via[-1] if by_bound else via[0]
-    return MARGINS[decisive["relation"]](via, rule, taxonomy)
+    return _of_relation(via, (via[-1] if by_bound else via[0])["relation"], rule, taxonomy)
 
 
 def _refuses_kin(rule: Expression) -> bool:
@@ -317,55 +321,51 @@ def _refuses_kin(rule: Expression) -> bool:
     )
 
 
-def _of_draw(position: int, count: int) -> MarginAndChange:
+def _of_draw(position: int, count: int) -> tuple[str, str]:
     if position <= count:
-        spare = counted(count - position, "place")
-        fewer = f"a draw of fewer than {counted(position, 'class')}"
-        return f"drawn with {spare} to spare", fewer if position > 1 else "another seed: it is drawn first"
-    missed = counted(position - count, "place")
-    return f"missed the draw by {missed}", f"a draw of {counted(position, 'class')} or more"
+        spare = counted(count - position, "rank")
+        fewer = f"in a draw of fewer than {counted(position, 'class')}"
+        return f"selected with {spare} to spare", fewer if position > 1 else "with another seed (rank 1)"
+    missed = counted(position - count, "rank")
+    return f"not selected by {missed}", f"in a draw of {counted(position, 'class')} or more"
 
 
-def _of_kin(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
-    kin = {v["wnid"] for v in via if v["relation"] == via[0]["relation"]}
-    edges = counted(int(via[0]["value"]), "edge")
-    others = f", and {counted(len(kin) - 1, 'other synset')} with it" if len(kin) > 1 else ""
-    return (
-        f"{edges} from {_synset_name(via[0], taxonomy)}",
-        f"the rule without {_synset_name(via[0], taxonomy)}{others}",
-    )
+def _of_relation(
+    via: list[TableRow], relation: str, rule: ClassRule | None, taxonomy: Taxonomy
+) -> tuple[str, str]:
+    """Return the margin and the condition of evidence whose decisive relation is given."""
+    alike = [v for v in via if v["relation"] == relation]
+    synset, edges = _synset(alike[0], taxonomy), counted(int(alike[0]["value"] or 0), "edge")
+    if relation == "keyword":
+        synsets = counted(len({v["wnid"] for v in alike}), "related synset")
+        return f"its keywords match {synsets}", "with another name, or a narrower keyword rule"
+    if relation in ("name", "gloss", "named-in-gloss"):
+        classes = counted(len({(v["other_source"], v["other_class"]) for v in alike}), "class")
+        kind = "names" if relation == "name" else "definitions"
+        return f"{kind} match {classes}", "with another name, or another synset"
+    if relation in ("part", "whole"):
+        return f"a pointer to {synset}, {edges} up", "without that pointer in WordNet"
+    if relation == "list":
+        return "none: it is listed by name", "if removed from the list"
+    if relation == "threshold":
+        return _of_bound(float(via[-1]["value"]), _bounds(rule))
+    if relation == "unrelated":
+        nearest = min(alike, key=lambda v: v["value"])
+        edges = counted(int(nearest["value"]), "edge")
+        where = f"{edges} from {_synset(nearest, taxonomy)}, the nearest synset in the rule"
+        return where, "if the rule named its synset, or one above"
+    others = len({v["wnid"] for v in alike}) - 1
+    more = f" and {counted(others, 'other synset')}" if others else ""
+    return f"{edges} from {synset}", f"without {synset}{more} in the rule"
 
 
-def _of_keywords(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
-    reached = len({v["wnid"] for v in via if v["relation"] == "keyword"})
-    return (
-        f"its keywords reach {counted(reached, 'synset')} of kin",
-        "another name, or a narrower keyword rule",
-    )
-
-
-def _of_words(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
-    others = len({(v["other_source"], v["other_class"]) for v in via if v["relation"] == via[0]["relation"]})
-    where = "its name" if via[0]["relation"] == "name" else "a definition"
-    return f"{where} reaches {counted(others, 'class')}", "other words, or another mapping"
-
-
-def _of_parts(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
-    edges = counted(int(via[0]["value"]), "edge")
-    return f"a pointer to {_synset_name(via[0], taxonomy)}, {edges} up", "WordNet without that pointer"
-
-
-def _of_list(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
-    return "named, so there is no margin", "its name off that list"
-
-
-def _of_bound(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
-    value, bounds = float(via[-1]["value"]), _bounds(rule)
+def _of_bound(value: float, bounds: Sequence[float]) -> tuple[str, str]:
     if not bounds:
-        return f"a score of {value:.4g}", "another bound"
+        return f"a score of {value:.4g}", "with another threshold"
     bound = min(bounds, key=lambda b: abs(b - value))
-    side = "above" if value >= bound else "below"
-    return f"{abs(value - bound):.4g} {side} the bound {bound:g}", f"a bound on the other side of {value:.4g}"
+    if value >= bound:
+        return f"{value - bound:.4g} above the threshold {bound:g}", f"with a threshold above {value:.4g}"
+    return f"{bound - value:.4g} below the threshold {bound:g}", f"with a threshold of at most {value:.4g}"
 
 
 def _bounds(rule: Any) -> list[float]:
@@ -376,25 +376,7 @@ def _bounds(rule: Any) -> list[float]:
     return _bounds(rule.value) if isinstance(getattr(rule, "operator", None), str) else []
 
 
-def _of_unrelated(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
-    nearest = min((v for v in via if v["relation"] == "unrelated"), key=lambda v: v["value"])
-    edges = counted(int(nearest["value"]), "edge")
-    return (
-        f"{edges} from {_synset_name(nearest, taxonomy)}, the nearest the rule names",
-        "its synset, or one above, named",
-    )
-
-
-def _synset_name(via: TableRow, taxonomy: Taxonomy) -> str:
+def _synset(via: TableRow, taxonomy: Taxonomy) -> str:
+    if via["wnid"] is None:
+        return "no synset"
     return f"{taxonomy.lemmas(via['wnid'])[0].replace('_', ' ')} ({via['wnid']})"
-
-
-MARGINS: dict[str, Callable[[list[TableRow], ClassRule | None, Taxonomy], MarginAndChange]] = {
-    **dict.fromkeys((*KIN, "sibling"), _of_kin),
-    "keyword": _of_keywords,
-    "list": _of_list,
-    **dict.fromkeys(("name", "gloss", "named-in-gloss"), _of_words),
-    **dict.fromkeys(("part", "whole"), _of_parts),
-    "threshold": _of_bound,
-    "unrelated": _of_unrelated,
-}

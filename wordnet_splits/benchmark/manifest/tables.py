@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -179,41 +179,27 @@ def nearer_ood_classes(rows: Sequence[TableRow]) -> tuple[list[int | None], int]
 
 
 def nearness_clauses(rows: Sequence[TableRow], taxonomy: Taxonomy) -> list[str]:
-    """Return a clause for each row about its nearest ID class and its rank among the OOD classes."""
+    """Return a clause for each row: its nearest ID class, and the share of OOD classes that are farther.
+
+    The share, rounded down, is of the other OOD classes that have a distance.
+    """
     names = {r["class_id"]: str(r["name"]).replace("_", " ") for r in rows if r["role"] == "id"}
-    nearer, ood = nearer_ood_classes(rows)
-    meeting_points: dict[str, str] = {}
+    ood = sorted(r[NEARNESS] for r in rows if r["role"] in OOD_ROLES and r[NEARNESS] is not None)
     clauses = []
-    for row, nearer_count in zip(rows, nearer, strict=True):
-        if nearer_count is None:
-            has_none = "no other ID class has a synset" if row["wnids"] else "it has no synset"
-            clauses.append(f"{has_none}, so that it has no distance to ID")
+    for row in rows:
+        if row[NEARNESS] is None:
+            lacking = "no other ID class has a synset" if row["wnids"] else "no synset"
+            clauses.append(f"{lacking}, so no distance to ID")
             continue
-        lcs = row["lcs"]
-        if lcs not in meeting_points:
-            meeting_points[lcs] = (
-                f"{taxonomy.lemmas(lcs)[0].replace('_', ' ')} ({lcs}{_quoted(lcs, taxonomy)})"
-            )
-        nearest = names[row["nearest_id"]]
-        qualifier = "other " if row["role"] == "id" else ""
-        clauses.append(
-            f"the nearest {qualifier}ID class is {nearest}, {counted(row['distance'], 'edge')} "
-            f"away through {meeting_points[lcs]}; {_rank(row['role'], nearer_count, ood)}"
+        clause = (
+            f"nearest {'other ' if row['role'] == 'id' else ''}ID class {names[row['nearest_id']]} "
+            f"({counted(row['distance'], 'edge')}, via {taxonomy.name(row['lcs'])})"
         )
+        if others := len(ood) - (row["role"] in OOD_ROLES):
+            farther = 100 * bisect_left(ood, row[NEARNESS]) // others
+            clause += f", nearer than {farther}% of OOD classes"
+        clauses.append(clause)
     return clauses
-
-
-def _rank(role: str, nearer_count: int, ood: int) -> str:
-    share = f"{nearer_count / ood:.0%}" if ood else "0%"
-    if role in OOD_ROLES:
-        return f"number {nearer_count + 1:,} of {counted(ood, 'OOD class')} by nearness, {share} are nearer"
-    verb = "is" if nearer_count == 1 else "are"
-    return f"{nearer_count:,} of {counted(ood, 'OOD class')} {verb} nearer ({share})"
-
-
-def _quoted(wnid: str, taxonomy: Taxonomy) -> str:
-    definition = taxonomy.first_definition(wnid)
-    return f": {definition}" if definition else ""
 
 
 @dataclass(frozen=True)

@@ -134,8 +134,7 @@ def _draw(rule: ClassRule, verdicts: Verdicts, candidates: Candidates) -> Verdic
             raise RecipeError(error.what, where=f"source {source!r}{within}", hint=error.hint) from None
         for position, c in enumerate(sampling.order_classes(context.draw, context.seed, source, members)):
             via = Via("draw", value=float(position + 1))
-            digest = sampling.sampling_key(context.draw, context.seed, source, c).hex()
-            finding = Finding(rule, position < len(drawn), (via,), (str(len(members)), stratum, digest))
+            finding = Finding(rule, position < len(drawn), (via,), (str(len(members)), stratum))
             drawn_verdicts[c] = Verdict(finding.holds, (*verdicts[c].findings, finding))
     return drawn_verdicts
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from wordnet_splits.base.names import counted
 from wordnet_splits.base.registry import Registry
 from wordnet_splits.benchmark.rules.context import WORDNET as WORDNET
 from wordnet_splits.benchmark.rules.context import Candidates, Context, Key, Operand
@@ -132,8 +131,6 @@ def register_operator(
 
 NAMED = 3
 """Most classes or synsets that a sentence names, the nearest; it gives the number of all."""
-SHOWN_HASH = 12
-"""Hexadecimal digits of a sampling key that a sentence shows."""
 
 
 def join_names(names: Sequence[str], last: str = "and") -> str:
@@ -145,17 +142,17 @@ def join_names(names: Sequence[str], last: str = "and") -> str:
 class Names:
     """Names of a benchmark's classes and synsets, as sentences use them.
 
-    ``subject`` is the class that is judged, ``subject_named`` whether the sentence has named it already.
+    ``key`` is the class that is judged, ``subject_named`` whether the sentence has named it already.
     """
 
-    subject: Key
+    key: Key
     context: Context
     subject_named: bool = False
 
     @property
-    def it(self) -> str:
+    def subject(self) -> str:
         """The class that is judged."""
-        return "it" if self.subject_named else self.of_class(self.subject)
+        return "it" if self.subject_named else self.of_class(self.key)
 
     def of_class(self, key: Key) -> str:
         """Return the name of a class, or the synset of a wnid that the rule names directly."""
@@ -208,8 +205,8 @@ class Names:
 
     def _of_id(self, text: str) -> str:
         """Return the name of an entry of an array, a class id or a synset."""
-        if text in self.context.catalog(self.subject[0]):
-            return self.of_class((self.subject[0], text))
+        if text in self.context.catalog(self.key[0]):
+            return self.of_class((self.key[0], text))
         return self.synset(self.context.taxonomy.find(text))
 
 
@@ -231,7 +228,6 @@ def sentence(verdict: Verdict, *, source: str, class_id: str, group: str, contex
     if verdict.findings and _is_draw(verdict.findings[-1]) and not verdict.findings[-1].holds:
         earlier = "; ".join(parts[:-1])
         reason = f"{parts[-1]} ({earlier})" if earlier else parts[-1]
-    reason = reason or f"every class of {source} on offer is taken"
     return f"{group}: {reason}" if verdict.accepted else f"not {group}: {reason}"
 
 
@@ -241,20 +237,15 @@ def _is_draw(finding: Finding) -> bool:
 
 def _word(finding: Finding, names: Names) -> str:
     if finding.undecided:
-        reason = "so that a rule that reads WordNet takes it only where it lists it by name"
-        return f"{names.it} has no synset, {reason}"
+        return f"{names.subject} has no synset, and the rule reads WordNet"
     if _is_draw(finding):
-        return _word_draw(finding, names.context)
+        return _word_draw(finding)
     return OPERATORS[finding.expression.operator].wording(finding, names)
 
 
-def _word_draw(finding: Finding, context: Context) -> str:
+def _word_draw(finding: Finding) -> str:
     rule = cast("ClassRule", finding.expression)
-    candidates, stratum, digest = finding.words
-    of = f" of {stratum.replace('_', ' ')}" if stratum else ""
-    place = f"number {finding.via[0].value:.0f} of {counted(int(candidates), 'candidate')}{of}"
-    return (
-        f"{'drawn' if finding.holds else 'not drawn'} as {place} in the order of their BLAKE2b keys "
-        f"(its own is {digest[:SHOWN_HASH]}..., of draw {context.draw!r} with seed {context.seed}), "
-        f"of which the first {rule.draw} {'is' if rule.draw == 1 else 'are'} taken"
-    )
+    candidates, stratum = finding.words
+    within = f" in {stratum.replace('_', ' ')}" if stratum else ""
+    rank = f"rank {finding.via[0].value:.0f} of {int(candidates):,}{within}; {rule.draw:,} taken"
+    return f"{'selected' if finding.holds else 'not selected'} by the seeded draw ({rank})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -23,28 +24,22 @@ def test_every_sentence_names_the_nearest_id_class_and_where_the_two_meet(rows):
     names = {r["class_id"]: r["name"].replace("_", " ") for r in rows if r["role"] == "id"}
     for row in rows:
         if row["mean"] is None:
-            assert row["evidence"].endswith("so that it has no distance to ID")
+            assert row["evidence"].partition("; ")[0].endswith("so no distance to ID")
             continue
         edges = "1 edge" if row["distance"] == 1 else f"{row['distance']} edges"
-        lcs = row["lcs"]
-        meet = f"{taxonomy.lemmas(lcs)[0].replace('_', ' ')} ({lcs}: {taxonomy.first_definition(lcs)})"
-        assert f"ID class is {names[row['nearest_id']]}, {edges} away through {meet}; " in row["evidence"]
+        pair = f"ID class {names[row['nearest_id']]} ({edges}, via {taxonomy.name(row['lcs'])}), nearer than "
+        assert row["evidence"].removeprefix("nearest ").removeprefix("other ").startswith(pair)
         assert not re.search(r"or \d+ more|\b1 (edges|classes|candidates)\b", row["evidence"])
 
 
-def test_rank_and_share_are_those_of_the_ood_classes(rows):
-    scores = [r["mean"] for r in rows if r["role"] in ("near", "far")]
+def test_the_share_is_that_of_the_other_ood_classes_that_are_farther(rows):
+    ood = [r for r in rows if r["role"] in ("near", "far") and r["mean"] is not None]
     for row in rows:
         if row["mean"] is None:
             continue
-        nearer = sum(s is not None and s > row["mean"] for s in scores)
-        share = f"{nearer / len(scores):.0%}"
-        if row["role"] in ("near", "far"):
-            said = f"number {nearer + 1} of {len(scores)} OOD classes by nearness, {share} are nearer"
-        else:
-            verb = "is" if nearer == 1 else "are"
-            said = f"{nearer} of {len(scores)} OOD classes {verb} nearer ({share})"
-        assert row["evidence"].endswith(said)
+        farther = [other["mean"] < row["mean"] for other in ood if other is not row]
+        share = math.floor(100 * sum(farther) / len(farther))
+        assert f"), nearer than {share}% of OOD classes; " in row["evidence"]
 
 
 def test_a_class_refused_by_several_groups_has_every_refusal(rows):

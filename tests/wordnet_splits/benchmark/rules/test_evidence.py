@@ -28,7 +28,7 @@ SENTENCES = [
     (
         {"below_parent_of": ["n00000012"]},
         "pug",
-        "near: pug lies below dog (n00000010), a parent of wolfhound (n00000012)",
+        "near: pug is below dog (n00000010), a parent of wolfhound (n00000012)",
     ),
     (
         {"below_parent_of": "group:id"},
@@ -40,7 +40,7 @@ SENTENCES = [
         "borzoi",
         "near: borzoi is not at or below a parent of an ID class",
     ),
-    ({"subtree": ["n00000010"]}, "pug", "near: pug lies below dog (n00000010)"),
+    ({"subtree": ["n00000010"]}, "pug", "near: pug is below dog (n00000010)"),
     ({"subtree": ["n00000101"]}, "pug", "near: pug is pug (n00000101)"),
     (
         {"subtree": ["n00000020", "n00000030"]},
@@ -56,37 +56,38 @@ SENTENCES = [
     (
         {"overlaps": "source:drawer"},
         "cleaver",
-        "near: cleaver lies below knife (n00000030), the synset of the drawer class knife",
+        "near: cleaver is below knife (n00000030), the synset of the drawer class knife",
     ),
     (
         {"overlaps": "source:drawer", "senses": "any", "relation": "ancestry"},
         "pug",
-        "not near: pug neither is nor lies above or below a sense of the name of a drawer class",
+        "not near: pug is not a sense of the name of a drawer class, nor a subclass or superclass of one",
     ),
-    ({"listed": "list:toys"}, "pug", "near: pug is named in the published list toys"),
-    ({"not": {"listed": "source:words"}}, "tabby", "near: tabby is not named in the source words"),
+    ({"listed": "list:toys"}, "pug", "near: pug is in the published list toys"),
+    ({"not": {"listed": "source:words"}}, "tabby", "near: tabby is not a class of words"),
     (
         {"slice": {"of": ["n00000002"], "half": "second"}},
         "tabby",
-        "near: tabby is number 3, from 0, of the 4 classes below animal (n00000002), in the second half",
+        "near: tabby has position 3 (from 0) of the 4 classes below animal (n00000002), in the second half",
     ),
     (
         {"slice": {"of": ["n00000002"], "every": 3, "at": [0, 2]}},
         "chihuahua",
-        "not near: chihuahua is number 1, from 0, of the 4 classes below animal (n00000002), "
-        "not in number 0, 2 of every 3",
+        "not near: chihuahua has position 1 (from 0) of the 4 classes below animal (n00000002), "
+        "not in positions 0, 2 of every 3",
     ),
     (
         {"similarity": {"to": "group:id", "measure": "path", "above": 0.5}},
         "chihuahua",
-        "not near: the path score of chihuahua and the nearest, the ID class pug, is 0.3333, less than 0.5",
+        "not near: chihuahua and the nearest class, the ID class pug, "
+        "have the path score 0.3333, less than 0.5",
     ),
     (
         {"similarity": {"to": "group:id", "measure": "path", "below": 0.5}},
         "chihuahua",
-        "near: the path score of chihuahua and the nearest, the ID class pug, is 0.3333, less than 0.5",
+        "near: chihuahua and the nearest class, the ID class pug, have the path score 0.3333, less than 0.5",
     ),
-    ({"rest": True}, "cloud", "near: cloud is in no earlier group of pets (group id)"),
+    ({"rest": True}, "cloud", "near: cloud is not in an earlier group of pets (group id)"),
     (
         {"all": [{"listed": ["pug", "tabby"]}, {"not": {"subtree": ["n00000010"]}}]},
         "tabby",
@@ -106,25 +107,25 @@ def test_evidence_reads_as_a_sentence(rule: dict[str, Any], class_id: str, text:
         (
             "group:id",
             "toys",
-            "near: the keyword 'toy', by plural, of toys reaches toy dog (n00000011) as 'toy dog', "
-            "below which lies the ID class pug",
+            "near: the keyword 'toy' (variant: plural) of toys matches toy dog (n00000011) as 'toy dog', "
+            "a superclass of the ID class pug",
         ),
         (
             "group:id",
             "chihuahuas/indoor",
-            "near: the keyword 'chihuahua', by plural, of chihuahuas/indoor reaches Chihuahua (n00000102), "
-            "whose sibling under toy dog (n00000011) is the ID class pug",
+            "near: the keyword 'chihuahua' (variant: plural) of chihuahuas/indoor matches "
+            "Chihuahua (n00000102), "
+            "a sibling of the ID class pug under toy dog (n00000011)",
         ),
         (
             "group:id",
             "pug",
-            "near: the keyword 'pug' of pug reaches pug (n00000101), which is the ID class pug",
+            "near: the keyword 'pug' of pug matches pug (n00000101), which is the ID class pug",
         ),
         (
             "group:id",
             "knife",
-            "not near: no keyword of knife reaches an ID class, a sibling, an ancestor "
-            "or a descendant of one",
+            "not near: no keyword of knife matches an ID class, or a sibling, superclass or subclass of one",
         ),
     ],
 )
@@ -132,19 +133,16 @@ def test_keyword_evidence_names_keyword_lemma_and_relation(with_: str, class_id:
     assert says({"keyword_overlap": {"with": with_}}, class_id, "words") == text
 
 
-def test_a_class_that_the_draw_leaves_out_is_called_a_candidate() -> None:
+def test_a_draw_is_told_by_rank_and_of_its_stratum() -> None:
     rule = {"subtree": ["n00000010"], "draw": 1}
     texts = sorted(says(rule, c) for c in ("pug", "chihuahua", "borzoi"))
-    assert "lies below dog (n00000010); drawn as number 1 of 3 candidates in the order of" in texts[0]
-    for place, text in enumerate(sorted(texts[1:], key=lambda text: text.partition("number ")[2]), 2):
-        assert text.startswith(f"not near: not drawn as number {place} of 3 candidates in the order of")
-        assert ", of which the first 1 is taken (" in text
-    within = {"draw": 1, "within": "superclass"}
-    texts = sorted(says(within, c) for c in PETS)
-    assert sum(t.startswith("not near: not drawn as number 2 of 3 candidates of dogs") for t in texts) == 1
-    (taken,) = [t for t in texts if t.startswith("near: drawn as number 1 of 3 candidates of others")]
-    (key,) = {sampling_key("toy", 0, "pets", c).hex()[:12] for c in PETS if says(within, c) == taken}
-    assert f"(its own is {key}..., of draw 'toy' with seed 0)" in taken
+    assert texts[0].endswith("is below dog (n00000010); selected by the seeded draw (rank 1 of 3; 1 taken)")
+    ranks = sorted(text.partition(" (rank ")[2][0] for text in texts[1:])
+    assert ranks == ["2", "3"]
+    assert all(text.startswith("not near: not selected by the seeded draw (rank ") for text in texts[1:])
+    within = [says({"draw": 1, "within": "superclass"}, c) for c in PETS]
+    assert "not near: not selected by the seeded draw (rank 2 of 3 in dogs; 1 taken)" in within
+    assert "near: selected by the seeded draw (rank 1 of 3 in others; 1 taken)" in within
 
 
 @pytest.mark.parametrize(

@@ -129,24 +129,23 @@ def test_the_toy_families() -> None:
         (
             {"siblings": {"half": "first"}},
             "pug",
-            "near: pug is number 0, from 0, of 2 classes with the parent toy dog (n00000011), "
+            "near: pug has position 0 (from 0) of 2 classes with the parent toy dog (n00000011), "
             "in the first half",
         ),
         (
             {"siblings": {"half": "first"}},
             "cloud",
-            "not near: cloud has no synset, so that a rule that reads WordNet takes it only where it "
-            "lists it by name",
+            "not near: cloud has no synset, and the rule reads WordNet",
         ),
         (
             {"below_one": ["n00000010", "n00000011"]},
             "pug",
-            "not near: pug lies below several, toy dog (n00000011) and dog (n00000010)",
+            "not near: pug is below several of the synsets: toy dog (n00000011) and dog (n00000010)",
         ),
         (
             {"below_one": ["n00000010", "n00000011"]},
             "borzoi",
-            "near: of all synsets named borzoi lies below dog (n00000010) alone",
+            "near: borzoi is below dog (n00000010) and no other of the synsets",
         ),
         (
             {"below_one": ["n00000020"]},
@@ -156,7 +155,8 @@ def test_the_toy_families() -> None:
         (
             {"slice": {"of": ["n00000010"], "first": 2}},
             "pug",
-            "not near: pug is number 2, from 0, of the 3 classes below dog (n00000010), not in the first 2",
+            "not near: pug has position 2 (from 0) of the 3 classes below dog (n00000010), "
+            "not in the first 2",
         ),
     ],
 )

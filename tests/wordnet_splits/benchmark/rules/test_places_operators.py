@@ -78,15 +78,17 @@ def test_the_evidence_says_what_was_found(decided: dict[str, dict[str, Verdict]]
         )
 
     barn, poster, goldfish = "n02793495", "n03388549", "n01443537"
-    assert (
-        said("shares_name_with", barn) == "g: the word 'barn' of barn is the name of the places365 class barn"
+    assert said("shares_name_with", barn) == (
+        "g: the lemma 'barn' of barn is the name of the places365 class barn"
     )
-    assert said("shares_name_with", goldfish) == "not g: no word of goldfish is the name of a places365 class"
+    assert (
+        said("shares_name_with", goldfish) == "not g: no lemma of goldfish is the name of a places365 class"
+    )
     whole = said("part_whole_with", poster)
-    assert whole.startswith("g: bed (n02818832), 1 edge above four-poster, is part, member or substance of")
+    assert whole.startswith("g: bed (n02818832), 1 edge above four-poster, is a part, member or substance of")
     assert "bedroom (n02821627), the synset of the places365 classes" in whole
     assert said("gloss_mentions", goldfish) == (
-        "g: the definition of goldfish names 'aquarium', the places365 class aquarium"
+        "g: the definition of goldfish mentions 'aquarium', the places365 class aquarium"
     )
     refused = next(c for c, verdict in decided["gloss_mentions"].items() if not verdict.accepted)
-    assert "nor the other way round" in said("gloss_mentions", refused)
+    assert "nor the reverse" in said("gloss_mentions", refused)

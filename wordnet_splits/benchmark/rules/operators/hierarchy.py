@@ -50,10 +50,10 @@ VIA_OF = {EQUAL: "equal", BELOW: "ancestor", ABOVE: "descendant"}
 
 def _subtree_wording(finding: Finding, names: Names) -> str:
     if not finding.holds:
-        return f"{names.it} is not at or below {names.any_of(finding.expression.value, finding.via)}"
+        return f"{names.subject} is not at or below {names.any_of(finding.expression.value, finding.via)}"
     via = finding.via[0]
-    verb = "is" if via.relation == "equal" else "lies below"
-    return f"{names.it} {verb} {names.synset(via.wnid)}"
+    verb = "is" if via.relation == "equal" else "is below"
+    return f"{names.subject} {verb} {names.synset(via.wnid)}"
 
 
 @register_operator(
@@ -79,12 +79,12 @@ def subtree(expression: Expression, candidates: Candidates) -> dict[str, Finding
 
 def _below_one_wording(finding: Finding, names: Names) -> str:
     if not finding.via or finding.via[0].relation == "unrelated":
-        return f"{names.it} is not at or below {names.any_of(finding.expression.value, finding.via)}"
+        return f"{names.subject} is not at or below {names.any_of(finding.expression.value, finding.via)}"
     synsets = join_names([names.synset(via.wnid) for via in finding.via])
     if len(finding.via) > 1:
-        return f"{names.it} lies below several, {synsets}"
-    verb = "is" if finding.via[0].relation == "equal" else "lies below"
-    return f"of all synsets named {names.it} {verb} {synsets} alone"
+        return f"{names.subject} is below several of the synsets: {synsets}"
+    verb = "is" if finding.via[0].relation == "equal" else "is below"
+    return f"{names.subject} {verb} {synsets} and no other of the synsets"
 
 
 @register_operator(
@@ -117,9 +117,9 @@ def below_one(expression: Expression, candidates: Candidates) -> dict[str, Findi
 def _shares_parent_with_wording(finding: Finding, names: Names) -> str:
     operand: Operand = finding.expression.value
     if not finding.holds:
-        return f"{names.it} shares no parent with {names.any_of(operand, finding.via)}"
+        return f"{names.subject} shares no parent with {names.any_of(operand, finding.via)}"
     classes, parent = _nearest(finding, operand, names)
-    return f"{names.it} and {classes} share the parent {parent}"
+    return f"{names.subject} and {classes} share the parent {parent}"
 
 
 @register_operator(
@@ -150,12 +150,12 @@ def shares_parent_with(expression: Expression, candidates: Candidates) -> dict[s
 def _below_parent_of_wording(finding: Finding, names: Names) -> str:
     operand: Operand = finding.expression.value
     if not finding.holds:
-        return f"{names.it} is not at or below a parent of {names.any_of(operand, finding.via)}"
+        return f"{names.subject} is not at or below a parent of {names.any_of(operand, finding.via)}"
     relation = finding.via[0].relation
     classes, parent = _nearest(finding, operand, names)
     if relation == "sibling":
-        return f"{names.it} and {classes} share the parent {parent}"
-    return f"{names.it} {'is' if relation == 'equal' else 'lies below'} {parent}, a parent of {classes}"
+        return f"{names.subject} and {classes} share the parent {parent}"
+    return f"{names.subject} {'is' if relation == 'equal' else 'is below'} {parent}, a parent of {classes}"
 
 
 @register_operator(
@@ -186,20 +186,19 @@ def below_parent_of(expression: Expression, candidates: Candidates) -> dict[str,
 
 def _overlaps_wording(finding: Finding, names: Names) -> str:
     operand: Operand = finding.expression.value
-    stands_for = "a sense of the name of" if finding.expression.senses == "any" else "the synset of"
     if not finding.holds:
-        where = {
-            "equal": "is not",
-            "self-or-above": "neither is nor lies above",
-            "ancestry": "neither is nor lies above or below",
-            "kin": "neither is nor lies above or below",
-        }.get(finding.expression.relation or "", "neither is nor lies below")
-        if finding.expression.relation == "kin":
-            return f"{names.it} {where} {names.any_of(operand, finding.via)}"
-        return f"{names.it} {where} {stands_for} {names.any_of(operand, finding.via)}"
+        relative = {
+            "equal": "",
+            "self-or-above": ", nor a superclass of one",
+            "ancestry": ", nor a subclass or superclass of one",
+            "kin": ", nor a subclass or superclass of one",
+        }.get(finding.expression.relation or "", ", nor a subclass of one")
+        sense = "a sense of the name of " if finding.expression.senses == "any" else ""
+        return f"{names.subject} is not {sense}{names.any_of(operand, finding.via)}{relative}"
     classes, synset = _nearest(finding, operand, names)
-    verb = {"equal": "is", "ancestor": "lies below", "descendant": "lies above"}[finding.via[0].relation]
-    return f"{names.it} {verb} {synset}, {stands_for} {classes}"
+    verb = {"equal": "is", "ancestor": "is below", "descendant": "is above"}[finding.via[0].relation]
+    stands_for = "a sense of the name of" if finding.expression.senses == "any" else "the synset of"
+    return f"{names.subject} {verb} {synset}, {stands_for} {classes}"
 
 
 @register_operator(
@@ -249,13 +248,14 @@ def _part_whole_with_wording(finding: Finding, names: Names) -> str:
     operand = finding.expression.value
     if not finding.holds:
         return (
-            f"neither {names.it} nor a synset above it is part of {names.any_of(operand)}, or has one as part"
+            f"neither {names.subject} nor a synset above it is a part, member or substance of "
+            f"{names.any_of(operand)}, or has one"
         )
     relation, edges = finding.via[0].relation, int(finding.via[0].value or 0)
-    above = f"{names.synset(finding.words[0])}, {counted(edges, 'edge')} above {names.it},"
-    verb = "is part, member or substance of" if relation == WHOLE else "has as part, member or substance"
+    above = f"{names.synset(finding.words[0])}, {counted(edges, 'edge')} above {names.subject},"
+    verb = "is a part, member or substance of" if relation == WHOLE else "has the part, member or substance"
     classes, synset = _nearest(finding, operand, names)
-    return f"{above if edges else names.it} {verb} {synset}, the synset of {classes}"
+    return f"{above if edges else names.subject} {verb} {synset}, the synset of {classes}"
 
 
 @register_operator(

@@ -41,24 +41,24 @@ LONGEST = 4
 def _keyword_overlap_wording(finding: Finding, names: Names) -> str:
     rule: KeywordOverlap = finding.expression.value
     if not finding.holds:
-        all_kin = ", a sibling, an ancestor or a descendant of one"
-        kin = all_kin if rule.nodes == "all" else " or an ancestor of one"
-        return f"no keyword of {names.it} reaches {names.a_kind(rule.with_)}{kin}"
+        all_kin = ", or a sibling, superclass or subclass of one"
+        kin = all_kin if rule.nodes == "all" else " or a superclass of one"
+        return f"no keyword of {names.subject} matches {names.a_kind(rule.with_)}{kin}"
     reached, relative = finding.via[:2]
     keyword, kind, lemma = finding.words
-    variant = "" if kind in ("name", "tokens") else f", by {kind},"
+    variant = "" if kind in ("name", "tokens") else f" (variant: {kind})"
     related = names.other(rule.with_, relative)
     relation = {
         "equal": f"which is {related}",
-        "sibling": f"whose sibling under {names.synset(relative.wnid)} is {related}",
-        "ancestor": f"which lies below {related}",
-        "descendant": f"below which lies {related}",
+        "sibling": f"a sibling of {related} under {names.synset(relative.wnid)}",
+        "ancestor": f"a subclass of {related}",
+        "descendant": f"a superclass of {related}",
     }[relative.relation]
     spelled = "" if lemma == keyword else f" as {lemma.replace('_', ' ')!r}"
     return (
-        f"the keyword {keyword.replace('_', ' ')!r}{variant} of {names.it} reaches "
+        f"the keyword {keyword.replace('_', ' ')!r}{variant} of {names.subject} matches "
         f"{names.synset(reached.wnid)}{spelled}, {relation}"
-        + (f" (the closest of {len(finding.via) // 2:,} such synsets)" if len(finding.via) > 2 else "")
+        + (f" (the closest of {len(finding.via) // 2:,} matches)" if len(finding.via) > 2 else "")
     )
 
 
@@ -172,9 +172,9 @@ def _keyword_finding(expression: Expression, hits: list[Match], near: Mapping[st
 def _shares_name_with_wording(finding: Finding, names: Names) -> str:
     operand = finding.expression.value
     if not finding.holds:
-        return f"no word of {names.it} is the name of {names.any_of(operand)}"
+        return f"no lemma of {names.subject} is the name of {names.any_of(operand)}"
     word = finding.words[0].replace("_", " ")
-    return f"the word {word!r} of {names.it} is the name of {names.others(operand, finding.via)}"
+    return f"the lemma {word!r} of {names.subject} is the name of {names.others(operand, finding.via)}"
 
 
 @register_operator(
@@ -218,12 +218,12 @@ def _comparable(lemma: str) -> str:
 def _gloss_mentions_wording(finding: Finding, names: Names) -> str:
     operand = finding.expression.value
     if not finding.holds:
-        return f"neither the definition of {names.it} names {names.any_of(operand)} nor the other way round"
+        return f"the definition of {names.subject} does not mention {names.any_of(operand)}, nor the reverse"
     via, word = finding.via[0], finding.words[0].replace("_", " ")
     if via.relation == "gloss":
-        return f"the definition of {names.it} names {word!r}, {names.other(operand, via)}"
+        return f"the definition of {names.subject} mentions {word!r}, {names.other(operand, via)}"
     classes = names.others(operand, [v for v in finding.via if v[:2] == via[:2]])
-    return f"the definition of {names.synset(via.wnid)}, {classes}, names {word!r}"
+    return f"the definition of {names.synset(via.wnid)}, {classes}, mentions {word!r}"
 
 
 @register_operator(

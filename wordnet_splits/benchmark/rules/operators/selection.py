@@ -81,13 +81,13 @@ class Siblings(RuleTable):
 def _listed_wording(finding: Finding, names: Names) -> str:
     operand: Operand = finding.expression.value
     place = {
-        "ids": "the rule",
-        "source": f"the source {operand.name}",
-        "split": f"the publisher's split {operand.name}",
-        "list": f"the published list {operand.name}",
-        "group": f"the group {operand.name}",
+        "ids": "named in the rule",
+        "source": f"a class of {operand.name}",
+        "split": f"in the publisher's split {operand.name}",
+        "list": f"in the published list {operand.name}",
+        "group": f"in the group {operand.name}",
     }[operand.kind]
-    return f"{names.it} is{'' if finding.holds else ' not'} named in {place}"
+    return f"{names.subject} is{'' if finding.holds else ' not'} {place}"
 
 
 @register_operator(
@@ -108,9 +108,11 @@ def listed(expression: Expression, candidates: Candidates) -> dict[str, Finding]
 
 def _rest_wording(finding: Finding, names: Names) -> str:
     if not finding.words:
-        return f"every class of {names.subject[0]} is taken, {names.it} too"
+        return f"all classes of {names.key[0]} are taken"
     group = "group" if len(finding.words) == 1 else "groups"
-    return f"{names.it} is in no earlier group of {names.subject[0]} ({group} {join_names(finding.words)})"
+    return (
+        f"{names.subject} is not in an earlier group of {names.key[0]} ({group} {join_names(finding.words)})"
+    )
 
 
 @register_operator(
@@ -131,17 +133,17 @@ def rest(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
 def _slice_wording(finding: Finding, names: Names) -> str:
     rule: Slice = finding.expression.value
     if not finding.words:
-        return f"{names.it} is not below {names.any_of(Operand('ids', ids=rule.of), finding.via)}"
+        return f"{names.subject} is not below {names.any_of(Operand('ids', ids=rule.of), finding.via)}"
     via = finding.via[0]
     classes = counted(int(finding.words[0]), "class")
-    place = f"{names.it} is number {via.value:.0f}, from 0, of the {classes} below"
+    place = f"{names.subject} has position {via.value:.0f} (from 0) of the {classes} below"
     if rule.half is not None:
         part = f"the {rule.half} half"
     elif rule.first is not None:
         part = f"the first {rule.first}"
     else:
         at = ", ".join(map(str, rule.at or ()))
-        part = f"number {at} of every {rule.every}"
+        part = f"position{'s' if len(rule.at or ()) > 1 else ''} {at} of every {rule.every}"
     return f"{place} {names.synset(via.wnid)}, {'in' if finding.holds else 'not in'} {part}"
 
 
@@ -213,11 +215,11 @@ class Member:
 
 def _siblings_wording(finding: Finding, names: Names) -> str:
     if not finding.via:
-        return f"{names.it} has no parent and so no siblings"
+        return f"{names.subject} has no parent and so no siblings"
     size, half, _ = finding.words
     parents = join_names([names.synset(via.wnid) for via in finding.via])
-    place = f"number {finding.via[0].value:.0f}, from 0, of {counted(int(size), 'class')} with the parent"
-    return f"{names.it} is {place}{'s' if len(finding.via) > 1 else ''} {parents}, in the {half} half"
+    place = f"position {finding.via[0].value:.0f} (from 0) of {counted(int(size), 'class')} with the parent"
+    return f"{names.subject} has {place}{'s' if len(finding.via) > 1 else ''} {parents}, in the {half} half"
 
 
 @register_operator(
@@ -290,13 +292,14 @@ class HeldOut(RuleTable):
 def _held_out_wording(finding: Finding, names: Names) -> str:
     rule: HeldOut = finding.expression.value
     if not finding.holds:
-        return f"{names.it} is not among the {rule.unit} held out of {names.a_kind(rule.of)}"
+        return f"{names.subject} is not in the {rule.unit} held out by the seeded draw"
     family, remaining = finding.words
     node = names.synset(finding.via[0].wnid)
-    unit = f"is {node}" if finding.via[0].relation == "equal" else f"lies below {node}"
+    unit = f"is {node}" if finding.via[0].relation == "equal" else f"is below {node}"
+    draw = f"the seeded draw of {rule.unit} (rank {finding.via[0].value:.0f})"
     return (
-        f"{names.it} {unit}, held out as number {finding.via[0].value:.0f} of the {rule.unit} drawn; "
-        f"{counted(int(remaining), 'class')} below {names.synset(family)} stay"
+        f"{names.subject} {unit}, held out by {draw}, "
+        f"which leaves {counted(int(remaining), 'class')} below {names.synset(family)}"
     )
 
 

@@ -41,14 +41,14 @@ class SimilarityBound(RuleTable):
 def _similarity_wording(finding: Finding, names: Names) -> str:
     bounds: SimilarityBound = finding.expression.value
     if not finding.via:
-        return f"{names.it} or {names.any_of(bounds.to)} has no synset, so that nothing can be measured"
+        return (
+            f"no similarity of {names.subject} to {names.any_of(bounds.to)} can be computed without synsets"
+        )
     via = finding.via[0]
     bound = bounds.above if bounds.above is not None else bounds.below
     side = "at least" if finding.holds == (bounds.above is not None) else "less than"
-    return (
-        f"the {bounds.measure} score of {names.it} and the nearest, {names.other(bounds.to, via)}, "
-        f"is {via.value:.4g}, {side} {bound:g}"
-    )
+    pair = f"{names.subject} and the nearest class, {names.other(bounds.to, via)},"
+    return f"{pair} have the {bounds.measure} score {via.value:.4g}, {side} {bound:g}"
 
 
 @register_operator(
