@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from fix_resize.broken import interpolate_neighbours
-from fix_resize.resize import apply
+from fix_resize.resize import apply, interpolate_neighbours
 from fix_resize.spec import CenterCrop, ResizeSpec
 from fix_resize.windows import Floats
 from wordnet_splits.base.digests import Pixels

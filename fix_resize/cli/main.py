@@ -35,8 +35,7 @@ from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
     from fix_resize.auditing.measurements import SkippedImage
-    from fix_resize.auditing.set_audit import Report
-    from fix_resize.auditing.verdict import PairedAudit
+    from fix_resize.auditing.set_audit import PairedAudit, Report
     from fix_resize.pipeline.building import BuildResult
     from fix_resize.pipeline.verify import Verification
 

@@ -7,6 +7,7 @@ selection is a table in a fixed order, so that shards are the same on every mach
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,14 +19,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fix_resize.pipeline.draws import GroupDraw, draw_group
-from wordnet_splits.base.errors import DataError, SourceError, SplitsError, unknown
+from wordnet_splits.base.errors import DataError, MissingImageError, SourceError, SplitsError, unknown
 from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.benchmark.construct.selection import Shortfall
+from wordnet_splits.benchmark.construct.population import expand
+from wordnet_splits.benchmark.construct.selection import Shortfall, select_images
 from wordnet_splits.benchmark.manifest import Manifest, fingerprint
 from wordnet_splits.benchmark.manifest.tables import SPLITS
-from wordnet_splits.benchmark.recipe import Group, Recipe, load_recipe
+from wordnet_splits.benchmark.recipe import Group, ImageRule, Recipe, load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources import Source, open_source, root_variable, source_class
 from wordnet_splits.datasets.sources.image_folder import ImageFolder
@@ -42,7 +43,6 @@ Identify = Literal["stat", "digest"]
 """How to notice a changed source image: by size and time of its file, or by reading it."""
 
 ORDER: Final = ("split", "group", "source", "class_id", "image_id")
-
 
 _UNSAFE_PATH: Final = r"(^|/)(\.|/|$)|\\|\x00"
 """Empty parts of a path, parts that begin with a dot, and separators of other systems."""
@@ -183,8 +183,6 @@ def select_manifest(
 
     Parameters
     ----------
-    benchmark : name or folder of a manifest.
-    roots : folder of each source.
     groups, splits : groups and splits to build; by default all groups with a resize view, and all splits.
     local : draw awaited images from a root even if it may be incomplete.
     per_class : number of awaited images to draw per class, instead of the recipe's.
@@ -211,17 +209,19 @@ def select_manifest(
         tables += [manifest.parts[s, group.name]() for s in group_splits if (s, group.name) in manifest.parts]
         awaited = [s for s in group_splits if (s, group.name) not in manifest.parts]
         if awaited:
-            draw = draw_group(
-                manifest,
-                group,
-                source,
-                splits=awaited,
-                local=local,
-                per_class=per_class,
-                allow_short=allow_missing,
+            tables.append(
+                _draw(
+                    selection,
+                    manifest,
+                    group,
+                    awaited,
+                    local=local,
+                    per_class=per_class,
+                    allow_short=allow_missing,
+                )
             )
-            tables.append(_drawn_table(manifest, group, draw))
-            _add_draw(selection, group, draw, whole_group=awaited == group_splits)
+            if awaited == group_splits:
+                selection.fully_drawn |= {group.name}
         selection.views |= {group.view}
         if source.unexpected:
             selection.unexpected[group.source] = dict(source.unexpected)
@@ -267,19 +267,78 @@ def _open(group: Group, roots: Roots) -> Source:
     return open_source(group.source, roots[group.source])
 
 
-def _add_draw(selection: Selection, group: Group, draw: GroupDraw, *, whole_group: bool) -> None:
-    if whole_group:
-        selection.fully_drawn |= {group.name}
-    selection.shortfalls += draw.shortfalls
-    if draw.local:
-        selection.population[group.name] = dict(draw.population)
+def _draw(
+    selection: Selection,
+    manifest: Manifest,
+    group: Group,
+    splits: Collection[str],
+    *,
+    local: bool,
+    per_class: int | None,
+    allow_short: bool,
+) -> pa.Table:
+    """Draw the images of a group from its root, as ``wordnet-splits build`` does, and note facts of the draw.
+
+    Parameters
+    ----------
+    per_class : number of images per class, instead of the recipe's; a smaller number draws a subset of a
+        larger draw.
+    allow_short : accept classes with too few images, and record them in ``selection.shortfalls``.
+
+    Raises
+    ------
+    SourceError : the root may be incomplete, and ``local`` is false.
+    MissingImageError : a class has too few images, and ``allow_short`` is false.
+    """
+    recipe, source = load_recipe(manifest), selection.sources[group.name]
+    rules = dict(group.images)
+    if per_class is not None:
+        count = {"per_class": per_class, "total": None}
+        counted = {s: r for s, r in rules.items() if r.per_class is not None or r.total is not None}
+        rules |= {s: rule.model_copy(update=count) for s, rule in counted.items()}
+    _check_drawable(recipe, group, rules, manifest.name)
+    pools = {rules[s].from_ for s in splits}
+    # earlier splits of the same pool come first in its order
+    drawn_group = group.model_copy(update={"images": {s: r for s, r in rules.items() if r.from_ in pools}})
+    group_recipe = recipe.model_copy(update={"group": (drawn_group,)})
+    rows = manifest.classes.select(["class_id", "group", "label"]).to_pylist()
+    labels = {row["class_id"]: row["label"] for row in rows if row["group"] == group.name}
+    all_shortfalls: list[Shortfall] = []
+    draws = select_images(
+        group_recipe,
+        manifest.data.seed,
+        {group.name: sorted(labels)},
+        {source.name: source},
+        local=local,
+        shortfalls=all_shortfalls,
+    )
+    for draw in draws:
+        if draw.awaiting is not None:
+            raise SourceError(
+                draw.awaiting.reason,
+                where=str(source.root),
+                hint="complete the root"
+                if local
+                else "--local draws from this root as it is; such a set is called @local and never frozen",
+            )
+    shortfalls = [s for s in all_shortfalls if s.split in splits]
+    if shortfalls and not allow_short:
+        required, available = sum(s.wanted for s in shortfalls), sum(s.taken for s in shortfalls)
+        example = shortfalls[0]
+        raise MissingImageError(
+            f"{len(shortfalls)} classes have {available:,} of {required:,} required images, such as "
+            f"{example.class_id!r} {example.taken:,} of {example.wanted:,} for {example.split}",
+            where=f"{source.name} under {source.root}",
+            hint="complete the root, ask for fewer with --per-class, or accept fewer with --allow-missing",
+        )
+    selection.shortfalls += shortfalls
+    if any(draw.local for draw in draws):
+        population: Counter[str] = Counter()
+        for counts in {rules[draw.split].from_: draw.drawn_from for draw in draws}.values():
+            population.update(counts)
+        selection.population[group.name] = dict(population)
         selection.name = selection.name.removesuffix("@local") + "@local"
-
-
-def _drawn_table(manifest: Manifest, group: Group, draw: GroupDraw) -> pa.Table:
-    classes = manifest.classes.select(["class_id", "group", "label"]).to_pylist()
-    labels = {c["class_id"]: c["label"] for c in classes if c["group"] == group.name}
-    parts = [(s, c, ids) for s, images in draw.images.items() for c, ids in images.items()]
+    parts = [(d.split, c, ids) for d in draws if d.split in splits for c, ids in d.images.items()]
     n = sum(len(ids) for _, _, ids in parts)
     columns = {
         "source": pa.repeat(pa.scalar(group.source), n),
@@ -291,6 +350,20 @@ def _drawn_table(manifest: Manifest, group: Group, draw: GroupDraw) -> pa.Table:
         "digest": pa.nulls(n, pa.binary(32)),
     }
     return pa.table(columns)
+
+
+def _check_drawable(recipe: Recipe, group: Group, rules: Mapping[str, ImageRule], name: str) -> None:
+    """Raise SourceError if the draw depends on lists, other groups or overlapping pools."""
+    pools = {rule.from_ for rule in rules.values()}
+    splits = [s for pool in pools for s in expand(group.source, pool or (), recipe.datasets)]
+    reused = any(g.reuse for g in recipe.group if g.source == group.source)
+    if None in pools or reused or len(splits) != len(set(splits)):
+        raise SourceError(
+            f"the images of group {group.name} depend on lists or on other groups",
+            where=name,
+            hint=f"run 'wordnet-splits build {recipe.name} --root {group.source}=DIR', "
+            f"then 'fix-resize build from-manifest build/{recipe.name}'",
+        )
 
 
 def _paths(folders: pa.ChunkedArray, rows: pa.Table) -> pa.ChunkedArray:
@@ -311,15 +384,17 @@ def _repeated(names: pa.ChunkedArray) -> pa.Array:
 
 
 def _sorted(columns: Mapping[str, Any]) -> pa.Table:
+    """Return the table of a selection.
+
+    Raises
+    ------
+    DataError : a path would leave the output folder, be hidden in it, or clash with another.
+    """
     table = pa.table({name: columns[name] for name in SELECTION_SCHEMA.names}, schema=SELECTION_SCHEMA)
-    _check_paths(table["path"])
-    return table.sort_by([(name, "ascending") for name in ORDER])
-
-
-def _check_paths(paths: pa.ChunkedArray) -> None:
-    """Raise DataError if a path would leave the output folder, be hidden in it, or clash with another."""
+    paths = table["path"]
     unsafe = paths.filter(pc.match_substring_regex(paths, _UNSAFE_PATH))
     if len(unsafe):
         raise DataError("an image's id or class cannot be a file name", where=repr(unsafe[0].as_py()))
     if len(repeated := _repeated(paths)):
         raise DataError("two images would be written to one file", where=repeated[0].as_py())
+    return table.sort_by([(name, "ascending") for name in ORDER])

@@ -7,9 +7,8 @@ import pytest
 from PIL import Image
 
 from fix_resize.auditing.aliasing import SAME_WITHIN, Original, Pair
-from fix_resize.auditing.set_audit import fix_at
-from fix_resize.auditing.smoothness import Scores
-from fix_resize.auditing.verdict import PairedAudit, audit_scores
+from fix_resize.auditing.measurements import Scores
+from fix_resize.auditing.set_audit import PairedAudit, audit_scores, fix_at
 from fix_resize.spec import get_spec
 from tests.fix_resize.auditing.treatments import MIXTURES, TREATMENTS, Photo
 from tests.fix_resize.made_photos import photo

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fix_resize.auditing.measurements import measure, sample_ids
+from fix_resize.auditing.measurements import measure, sample_ids, total_variation
 from fix_resize.auditing.report_files import save_grid, write_report
 from fix_resize.auditing.set_audit import audit_images, fix_at, match_names
-from fix_resize.auditing.smoothness import total_variation
 from fix_resize.pipeline.building import PipelineSettings, build
 from fix_resize.pipeline.selection import select_folder
 from fix_resize.resize import apply

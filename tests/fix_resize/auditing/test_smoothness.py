@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fix_resize.auditing.smoothness import Scores, score_images, smoothness, total_variation, whiteness
-from fix_resize.auditing.verdict import Audit, audit_scores
+from fix_resize.auditing.measurements import Scores, score_images, smoothness, total_variation, whiteness
+from fix_resize.auditing.set_audit import Audit, audit_scores
 from fix_resize.decode import decode
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec, spec_names
