@@ -10,10 +10,10 @@ from pathlib import Path
 
 from loaders.harness import evaluate, train
 from loaders.harness.detectors import parse_detectors
-from loaders.harness.training.checkpoints.recipe import TrainingRecipe, load_recipe
-from loaders.harness.training.data import load_training_data
-from loaders.harness.training.runs import choose_machine, plan_runs
-from loaders.harness.training.steps import DeviceData, reproducible
+from loaders.harness.training.data import DeviceData, load_training_data
+from loaders.harness.training.machine import choose_machine, reproducible
+from loaders.harness.training.recipe import TrainingRecipe, load_recipe
+from loaders.harness.training.runs import plan_runs
 from loaders.harness.training.trainer import Trainer
 from wordnet_splits.base import files
 from wordnet_splits.base.progress import Silent

@@ -9,12 +9,12 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from loaders.harness.models.transforms import Normalise
-from loaders.harness.training.checkpoints.recipe import load_recipe
-from loaders.harness.training.data import Images, TrainingData
+from loaders.harness.training.data import DeviceData, Images, TrainingData
+from loaders.harness.training.machine import choose_machine, reproducible
 from loaders.harness.training.methods import Batch, Network, State, Terms
 from loaders.harness.training.methods.classification import Softmax
-from loaders.harness.training.runs import choose_machine, plan_runs
-from loaders.harness.training.steps import DeviceData, reproducible
+from loaders.harness.training.recipe import load_recipe
+from loaders.harness.training.runs import plan_runs
 from loaders.harness.training.trainer import Trainer
 from wordnet_splits.base.progress import Silent
 

@@ -219,7 +219,7 @@ def trained_on_outliers(about: ResultsMetadata) -> str:
     for run in about.runs:
         if not run.weights.folder:
             continue
-        from ..training.checkpoints.files import read_metadata  # needs torch, which results of arrays do not
+        from ..training.checkpoint import read_metadata  # needs torch, which results of arrays do not
 
         with suppress(SplitsError):  # the folder is on another machine or was moved
             trained = read_metadata(run.weights.folder)

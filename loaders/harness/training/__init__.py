@@ -6,7 +6,7 @@ From Python::
     train("unknown-cifar-tinyval", "kim-cifar", "models", epochs=20, seeds=range(5), roots=roots)
     module = load_checkpoint("models/unknown-cifar-tinyval/kim-cifar-resnet20-e20-s0")
 
-`checkpoints` has the recipes and the trained networks. On the command line: ``unknown-eval train`` and
+On the command line: ``unknown-eval train`` and
 ``unknown-eval recipes``.
 """
 

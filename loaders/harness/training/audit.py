@@ -21,13 +21,12 @@ from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.tabular import Tabular
 
 from ..data.arrays import Array
-from .audit_inputs import check_inputs
-from .audit_memory import check_kept, check_trained
+from .audit_steps import check_inputs, check_kept, check_trained
 from .audit_trainer import ALL, LEAST_CHANGE, AuditedTrainer, Finding, recorded_outputs
+from .machine import choose_machine, reproducible
 from .methods import Batch, Method, get_method
 from .methods.interface import HEAD
-from .runs import choose_machine
-from .steps import copied, mean_terms, reproducible, sum_terms
+from .steps import copied, mean_terms, sum_terms
 
 DESCENT_STEPS, DESCENT_RATES = 15, (3e-3, 3e-5)
 LEARNING_STEPS = 30

@@ -14,12 +14,13 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.progress import Silent
 
-from .checkpoints.recipe import Constant, load_recipe
-from .data import Images, TrainingData, load_training_data
+from .choices import Constant
+from .data import DeviceData, Images, TrainingData, load_training_data
+from .machine import choose_machine
 from .methods import Batch, Method, Network, State, Term, get_method
 from .methods.interface import BACKBONE, HEAD, OUTLIER, Terms
-from .runs import choose_machine
-from .steps import DeviceData, Run, copied
+from .recipe import Run, load_recipe
+from .steps import copied
 from .trainer import Trainer
 
 LATE, EPOCHS, WARM_UP, MAX_WARM_UP = 900, 1000, 2, 90

@@ -37,8 +37,8 @@ from ..results.printing import TrustModel
 
 if TYPE_CHECKING:
     from .audit import MethodAudit
-    from .checkpoints.recipe import TrainingRecipe
-    from .runs import TrainedRun
+    from .fitting import TrainedRun
+    from .recipe import TrainingRecipe
 
 EXAMPLE = "unknown-eval train --benchmark digits --recipe digits-demo --epochs 1 --out models"
 MAX_SEEDS = 1000
@@ -106,9 +106,9 @@ def train(
     from wordnet_splits.base.progress import OnStderr
 
     from . import train as train_models
-    from .callbacks import parse_log
-    from .checkpoints import load_recipe
+    from .fitting import parse_log
     from .methods import get_method
+    from .recipe import load_recipe
 
     loaded = load_recipe(recipe, trust_model=trust_model)
     if method is not None:
@@ -200,8 +200,8 @@ def parse_seeds(text: str) -> list[int]:
 
 def show_recipes(json: Json = False) -> int:
     """List the training recipes and the networks."""
-    from .checkpoints.choices import NETWORKS
-    from .checkpoints.recipe import load_recipe, recipe_names
+    from .choices import NETWORKS
+    from .recipe import load_recipe, recipe_names
 
     recipes = [load_recipe(name) for name in recipe_names()]
     networks = [{"name": name, "title": kind.title} for name, kind in NETWORKS.entries().items()]

@@ -1,8 +1,7 @@
-"""The training data of a benchmark: uint8 tensors, labels and fingerprints; subsets and augmentation."""
+"""The training data of a benchmark: uint8 tensors, labels and fingerprints, and draws of a subset."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import counted
@@ -25,8 +23,7 @@ from wordnet_splits.datasets.sources.roots import Roots
 
 from ...dataset import UnknownDetectionSet
 from ..models.transforms import Normalise, geometry
-from .checkpoints.choices import AUGMENTATIONS
-from .methods.interface import View
+from .methods.interface import OUTLIER
 
 READ_ROWS = 1024
 LEAKS = {
@@ -80,11 +77,46 @@ class TrainingData:
         """(h, w) of the images."""
         return int(self.train.pixels.shape[2]), int(self.train.pixels.shape[3])
 
+    def describe_network(self, name: str, *, background: bool) -> dict[str, Any]:
+        """Return the record of a network for these classes and images (`checkpoint.NetworkRecord`)."""
+        classes, pixels = len(self.classes), self.train.pixels
+        grey = all(torch.equal(pixels[:, 0], pixels[:, channel]) for channel in (1, 2))
+        return {
+            "name": name,
+            "outputs": classes + background,
+            "background": classes if background else None,
+            "channels": 1 if grey else 3,
+            "size": list(self.size),
+        }
+
+
+@dataclass(frozen=True)
+class DeviceData:
+    """A benchmark's images on the device, knowns and negatives in one pool; shared by all runs."""
+
+    facts: TrainingData
+    pool: Images
+    n_known: int
+    val: Images | None
+    val_negatives: Images | None
+
+    @classmethod
+    def of(cls, data: TrainingData, device: Any) -> DeviceData:
+        """Move a benchmark's images to a device; negatives, labelled -1, follow the knowns."""
+        images = data.train
+        if data.negatives is not None:
+            if data.negatives.pixels.shape[1:] != images.pixels.shape[1:]:
+                raise DataError("negatives and knowns differ in size", hint="resize the negatives")
+            labels = torch.full_like(data.negatives.labels, OUTLIER)
+            pixels = torch.cat([images.pixels, data.negatives.pixels])
+            images = Images(pixels, torch.cat([images.labels, labels]))
+        val, negatives = (None if s is None else s.to(device) for s in (data.val, data.val_negatives))
+        return cls(data, images.to(device), len(data.train), val, negatives)
+
     @property
-    def grey(self) -> bool:
-        """Whether every training image has three equal channels."""
-        pixels = self.train.pixels
-        return all(torch.equal(pixels[:, 0], pixels[:, channel]) for channel in (1, 2))
+    def n_negatives(self) -> int:
+        """Number of negatives."""
+        return len(self.pool) - self.n_known
 
 
 def load_arrays(
@@ -325,55 +357,3 @@ def draw_rows(table: pa.Table, manifest: Manifest, images: int) -> npt.NDArray[n
             )
         selected += [rows[image_id] for image_id in order_images(draw, seed, source, class_id, rows)[:count]]
     return np.sort(np.asarray(selected, np.int64))
-
-
-def unchanged(images: Tensor, generator: Any) -> Tensor:
-    """Return the images unchanged."""
-    return images
-
-
-def crop_and_flip(images: Tensor, generator: Any, padding: int = 4) -> Tensor:
-    """Crop each zero-padded image at random, and mirror it with probability 1/2.
-
-    The standard CIFAR augmentation: torchvision's ``RandomCrop(h, padding=4)`` and
-    ``RandomHorizontalFlip()``, black padding included.
-
-    Parameters
-    ----------
-    images : (n, c, h, w) uint8. generator : a CPU generator. padding : pixels on each side.
-    """
-    n, _, h, w = images.shape
-    offsets = torch.randint(0, 2 * padding + 1, (2, n), generator=generator).to(images.device)
-    mirrored = torch.randint(0, 2, (n,), generator=generator).to(images.device).bool()
-    padded = functional.pad(images, (padding,) * 4)
-    windows = padded.unfold(2, h, 1).unfold(3, w, 1)  # (n, c, offset y, offset x, h, w), a view
-    crops = windows[torch.arange(n, device=images.device), :, offsets[0], offsets[1]]
-    return torch.where(mirrored[:, None, None, None], crops.flip(3), crops)
-
-
-def crop_resize_and_flip(images: Tensor, generator: Any) -> Tensor:
-    """Resize a random window of each image to the image's size, and mirror it with probability 1/2.
-
-    The ImageNet augmentation: windows of 8 to 100 % of the area and ratios from 3/4 to 4/3, as in
-    torchvision's ``RandomResizedCrop``; a side that would not fit is cut. Interpolation is bilinear.
-    """
-    n, _, h, w = images.shape
-    draws = torch.rand(5, n, generator=generator)
-    area, ratio = 0.08 + 0.92 * draws[0], torch.exp((2 * draws[1] - 1) * math.log(4 / 3))
-    heights = (h * (area / ratio).sqrt()).round().clamp(1, h).int()
-    widths = (w * (area * ratio).sqrt()).round().clamp(1, w).int()
-    tops, lefts = (draws[2] * (h - heights + 1)).int(), (draws[3] * (w - widths + 1)).int()
-    crops = torch.empty_like(images)
-    windows = torch.stack([tops, lefts, heights, widths], 1).tolist()
-    for row, (top, left, height, width) in enumerate(windows):
-        window = images[row : row + 1, :, top : top + height, left : left + width].float()
-        resized = functional.interpolate(window, (h, w), mode="bilinear", antialias=True)
-        crops[row] = resized[0].round().clamp(0, 255).to(torch.uint8)
-    mirrored = (draws[4] < 0.5).to(images.device)
-    return torch.where(mirrored[:, None, None, None], crops.flip(3), crops)
-
-
-def augmentation(name: str) -> View:
-    """Return the augmentation of a name in `choices.AUGMENTATIONS`."""
-    function: View = globals()[AUGMENTATIONS[name]]
-    return function

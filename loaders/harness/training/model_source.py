@@ -1,12 +1,27 @@
-"""Networks that ``unknown-eval train`` wrote: ``trained:FOLDER``."""
+"""Trained networks as models of `evaluate`: ``trained:FOLDER``, and `train`, which returns a network."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from copy import deepcopy
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import nn
+
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.benchmark.manifest import Manifest
 
 from ..models.sources.registry import LoadedModel, ModelRequest, register_model_source
 from ..models.sources.trained import PREFIX, training_facts
-from .checkpoints.files import load_checkpoint
+from .checkpoint import load_checkpoint
+from .choices import NETWORKS, NetworkKind
+from .networks import WrappedNetwork, check_outputs
+from .recipe import TrainingRecipe, load_recipe
+from .runs import train as train_models
 
 
 @register_model_source("trained")
@@ -28,3 +43,78 @@ def trained_network(name: str, request: ModelRequest) -> LoadedModel:
         series=f"{benchmark}/{module.metadata['series']}",
         **training_facts(module),
     )
+
+
+def train(
+    network: str | nn.Module,
+    benchmark: Manifest | str | Path,
+    *,
+    method: str = "softmax",
+    recipe: TrainingRecipe | str = "openood-short",
+    seed: int = 0,
+    out: str | Path | None = None,
+    **options: Any,
+) -> nn.Module:
+    """Train a network on a benchmark's ID classes and return it, ready for `evaluate`.
+
+    Parameters
+    ----------
+    network : a name as in `harness.train`, or a module with an output for each ID class, and an additional
+        output for outliers if the method has a background class. A copy of the module is trained, starting
+        from its weights.
+    method : ``NAME[parameter=value]`` or ``MODULE:NAME``. recipe : the other settings.
+    out : folder that keeps the model and resumes an interrupted training; by default nothing is kept.
+    options : of `harness.train`: ``epochs``, ``images``, ``roots``, ``device``, ``progress``, ...
+
+    Returns
+    -------
+    The network in evaluation mode, as of `load_checkpoint`.
+
+    Raises
+    ------
+    SplitsError : as of `harness.train`; or ``out`` for a module, which cannot be rebuilt from a folder.
+    """
+    if not isinstance(network, str | nn.Module):
+        raise DataError(f"a {type(network).__name__} is not a name or an nn.Module", where="network")
+    if out is not None and not isinstance(network, str):
+        raise DataError(
+            "a module cannot be rebuilt from the folder of its model",
+            where="out",
+            hint="name the network (MODULE:NAME), or leave out and keep the module that is returned",
+        )
+    trust = bool(options.get("trust_model", False))
+    recipe = load_recipe(recipe, trust_model=trust) if isinstance(recipe, str) else recipe
+    optimizer = next(iter(recipe.optimizer))
+    with (
+        _named(network) as name,
+        TemporaryDirectory() if out is None else nullcontext(str(out)) as folder,
+    ):
+        arguments: dict[str, Any] = {
+            "method": method,
+            "network": name,
+            "seeds": [seed],
+            "optimizers": [optimizer],
+        }
+        (run,) = train_models(benchmark, recipe, folder, **arguments, **options)
+        return load_checkpoint(run.folder, trust=True)
+
+
+@contextmanager
+def _named(network: str | nn.Module) -> Iterator[str]:
+    """Give a module a name as a network inside the block."""
+    if isinstance(network, str):
+        yield network
+        return
+    name = type(network).__name__.lower()
+    name = name if name not in NETWORKS else f"{name}-as-given"
+
+    def copy(outputs: int, channels: int, size: tuple[int, int]) -> nn.Module:
+        check_outputs(network, name, outputs, size)
+        module = deepcopy(network).to(torch.get_default_device())  # a checkpoint is loaded on "meta"
+        return WrappedNetwork(module) if isinstance(module, nn.Sequential) else module
+
+    NETWORKS.add(name, NetworkKind("a module as given in Python", 1, copy))
+    try:
+        yield name
+    finally:
+        NETWORKS.remove(name)

@@ -22,7 +22,7 @@ from torch.optim import Optimizer
 
 from wordnet_splits.base.errors import DataError, unknown
 
-from .checkpoints.choices import UPDATE_RULES
+from .choices import UPDATE_RULES
 
 
 class _KerasRule(Optimizer, ABC):

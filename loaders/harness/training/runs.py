@@ -2,58 +2,34 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.names import counted
 from wordnet_splits.base.progress import Progress, Silent, choose_messages, choose_progress
-from wordnet_splits.base.user_code import import_object, user_errors
+from wordnet_splits.base.user_code import import_object
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.datasets.sources.roots import Roots
 
 from ...opening import PackedFolders
 from ..data.parameters import file_identity
-from ..models.devices import current_ranks, get_device
 from ..models.sources.trained import METADATA
-from .callbacks import Callback
-from .checkpoints.choices import named_code
-from .checkpoints.files import (
-    delete_state,
+from .checkpoint import (
     load_checkpoint,
     portable_state,
     read_metadata,
-    save_checkpoint,
-    save_state,
 )
-from .checkpoints.recipe import TrainingRecipe, load_recipe
-from .costs import Cost, cost_table
-from .data import TrainingData, load_training_data
+from .choices import named_code
+from .data import DeviceData, TrainingData, load_training_data
+from .fitting import Callback, TrainedRun, announce_cost, fit, same_request
+from .machine import Machine, choose_machine, reproducible
 from .methods.interface import BACKBONE
-from .resuming import is_stopped, resume, same_request
-from .steps import DeviceData, Machine, Precision, Run, reproducible
-from .trainer import Trainer, describe_network
-
-SELECTION_COLUMNS: dict[str, tuple[str, int]] = {"val-loss": ("val_loss", -1), "gamma": ("gamma", 1)}
-"""Rule of selection -> column of the history and the sign that makes greater better."""
-
-
-@dataclass(frozen=True)
-class TrainedRun:
-    """A finished run: its folder, its ``model.json``, and the seconds spent by this call (0: skipped)."""
-
-    folder: Path
-    metadata: dict[str, Any]
-    seconds: float
+from .recipe import Run, TrainingRecipe, load_recipe
+from .trainer import Trainer
 
 
 def train(
@@ -156,26 +132,6 @@ def plan_runs(
     return [Run(recipe, network, name, seed) for name in names for seed in seeds]
 
 
-def choose_machine(device: str | None = None, precision: str = "auto") -> Machine:
-    """Return the device (by default CUDA, if available) and the precision.
-
-    ``auto`` is float32 on the CPU; on CUDA it is bf16 if the GPU supports bf16, else fp16.
-
-    Raises
-    ------
-    DataError : the device or the precision is not available.
-    """
-    ranks, torch_device = current_ranks(), get_device(device)
-    cuda = torch_device.type == "cuda"
-    precisions: dict[str, Precision] = {"float32": "float32", "bf16": "bf16", "fp16": "fp16"}
-    precisions["auto"] = ("bf16" if torch.cuda.is_bf16_supported() else "fp16") if cuda else "float32"
-    if precision not in precisions:
-        raise unknown("precision", precision, precisions)
-    if precision == "fp16" and not cuda:
-        raise DataError("fp16 trains on CUDA only", hint="on a CPU take --precision bf16 or float32")
-    return Machine(torch_device, precisions[precision], ranks)
-
-
 def train_runs(
     runs: Sequence[Run],
     data: TrainingData,
@@ -219,7 +175,7 @@ def train_runs(
                     files.clear_parts(folder)
             stack.enter_context(reproducible(machine.device))
             method = run.recipe.build_method()
-            network = describe_network(run, method, data)
+            network = data.describe_network(run.network, background=method.background)
             code = _user_code(run)  # imported before a model to start from may name it
             weights, origin = _start(run, network, runs_folder, start)
             request = {
@@ -244,8 +200,8 @@ def train_runs(
                 notify(f"{run.name}: {method.name} trains heads alone, and no --start is given")
             trainer = Trainer(run, on_device, machine, weights)
             if not any(t.seconds for t in trained):
-                trainer.announce = partial(_announce, trainer, runs[number:], runs_folder, notify)
-            trained.append(_fit(trainer, folder, request, command, callbacks, progress or Silent(), notify))
+                trainer.announce = partial(announce_cost, trainer, runs[number:], runs_folder, notify)
+            trained.append(fit(trainer, folder, request, command, callbacks, progress or Silent(), notify))
     return trained
 
 
@@ -259,88 +215,6 @@ def _user_code(run: Run) -> dict[str, list[str]]:
 
 def _ignore(text: str) -> None:
     """Ignore a message, because rank 0 shows the same messages."""
-
-
-def _announce(
-    trainer: Trainer, runs: Sequence[Run], folder: Path, notify: Callable[[str], None], cost: Cost
-) -> None:
-    """Announce the cost of the unfinished runs; ``trainer`` holds the first of these runs."""
-    unfinished = [run for run in runs if not (folder / run.name / METADATA).exists()]
-    epochs = [(run.name, run.recipe.epochs) for run in unfinished]
-    epochs[0] = (trainer.run.name, trainer.recipe.epochs - trainer.method_state.epoch)
-    size = sum(tensor.nbytes for tensor in trainer.module.state_dict().values())
-    for line in cost_table(cost, epochs, trainer.data.n_known, size, folder):
-        notify(line)
-
-
-def _fit(
-    trainer: Trainer,
-    folder: Path,
-    request: dict[str, Any],
-    command: str | None,
-    callbacks: Sequence[Callback],
-    progress: Progress,
-    notify: Callable[[str], None],
-) -> TrainedRun:
-    """Train one run to its end, saving its state after every epoch."""
-    recipe, began = trainer.recipe, time.monotonic()
-    history, best, earlier_machines = resume(trainer, folder, request, notify)
-    with progress.task(trainer.run.name, recipe.epochs * _samples(trainer)) as task:
-        task.skip(len(history) * _samples(trainer))
-        while len(history) < recipe.epochs and not is_stopped(recipe, history, best):
-            epoch = len(history)
-            history.append({"epoch": epoch + 1, **trainer.train_epoch(epoch, task), **trainer.validate()})
-            if _improves(recipe, history, best):
-                best = {"epoch": epoch + 1, "weights": trainer.kept_weights()}
-            state = {
-                "trainer": trainer.state(),
-                "history": history,
-                "best": best,
-                "earlier_machines": earlier_machines,
-                "request": json.dumps(request),
-            }
-            if trainer.ranks.first:
-                save_state(folder, state)
-            for callback in callbacks:
-                with user_errors("a callback failed", where=trainer.run.name):
-                    callback(trainer.run.name, history[-1])
-    trainer.release()
-    present = {name for row in history for name in row.get("parts", trainer.method.parts)}
-    if absent := [name for name in trainer.method.parts if name not in present]:
-        parts = f"the {'part' if len(absent) == 1 else 'parts'} {', '.join(absent)} of the loss"
-        notify(f"{trainer.run.name}: {parts} did not begin in {counted(len(history), 'epoch')}")
-    metadata = {
-        **request,
-        "run": trainer.run.name,
-        "series": trainer.run.series,
-        "epochs_trained": len(history),
-        "selected_epoch": best["epoch"],
-        "selected": history[best["epoch"] - 1],
-        "history": history,
-        "method": trainer.method_record(),
-        "command": command,
-        **({"earlier_machines": earlier_machines} if earlier_machines else {}),
-    }
-    with trainer.ranks.all_ranks("writing a model"):
-        if trainer.ranks.first:
-            save_checkpoint(folder, best["weights"], metadata)
-            delete_state(folder)
-    return TrainedRun(folder, read_metadata(folder), time.monotonic() - began)
-
-
-def _samples(trainer: Trainer) -> int:
-    """Return the number of images in one epoch."""
-    data = trainer.data
-    beside = trainer.recipe.negatives_per_known * data.n_known
-    return data.n_known + {"none": 0, "mixed": data.n_negatives, "beside": beside}[trainer.method.outliers]
-
-
-def _improves(recipe: TrainingRecipe, history: Sequence[Mapping[str, Any]], best: Mapping[str, Any]) -> bool:
-    """Return whether the last epoch replaces the best so far."""
-    if recipe.select == "last" or best["epoch"] == 0:
-        return True
-    column, sign = SELECTION_COLUMNS[recipe.select]
-    return bool(sign * history[-1][column] > sign * history[best["epoch"] - 1][column])
 
 
 def _check_selection(recipe: TrainingRecipe, data: DeviceData) -> None:

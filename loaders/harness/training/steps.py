@@ -1,117 +1,37 @@
-"""The components of a run: recipe and seed, machine, images on the device, batches and loss terms."""
+"""The steps of a training: their batches, the loss of a batch, and gradients replayed as CUDA graphs.
+
+A step of a small network on a GPU is mostly launches from Python: docs/computing.md has the rates of a
+ResNet-20 with and without replayed graphs.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
-import re
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from wordnet_splits.base.errors import DataError, unknown
 
-from ..models.devices import Ranks, deterministic_kernels
-from .checkpoints.recipe import TrainingRecipe
-from .data import Images, TrainingData
-from .methods.interface import OUTLIER, Method, Term
+from .methods.classification import Softmax
+from .methods.interface import Batch, Method, Term
+from .methods.uncertainty import Crl, Edl
 
-Precision = Literal["float32", "bf16", "fp16"]
-
-
-@dataclass(frozen=True)
-class Run:
-    """One model to train: recipe, network, one of the recipe's optimizers, seed."""
-
-    recipe: TrainingRecipe
-    network: str
-    optimizer: str
-    seed: int
-
-    @property
-    def series(self) -> str:
-        """Name that all seeds of a model share, e.g. ``kim-cifar-resnet20-e20-n5000``."""
-        recipe = self.recipe
-        optimizer = f"-{self.optimizer}" if len(recipe.optimizer) > 1 else ""
-        epochs = f"-e{recipe.epochs}" if recipe.shortened else ""
-        images = f"-n{recipe.images}" if recipe.images else ""
-        network = re.sub(r"[^\w.-]+", "-", self.network)
-        return f"{recipe.name}-{network}{optimizer}{epochs}{images}"
-
-    @property
-    def name(self) -> str:
-        """Name of the run and of its folder."""
-        return f"{self.series}-s{self.seed}"
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Device and precision of a run; equal machines give equal bytes."""
-
-    device: Any
-    precision: Precision
-    ranks: Ranks = field(default_factory=Ranks)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the record for the checkpoint."""
-        cuda = self.device.type == "cuda"
-        processes = {"ranks": self.ranks.world} if self.ranks.world > 1 else {}
-        return {
-            **processes,
-            "device": torch.cuda.get_device_name(self.device) if cuda else "cpu",
-            "precision": self.precision,
-            "threads": None if cuda else torch.get_num_threads(),
-            "torch": str(torch.__version__),
-        }
-
-
-@dataclass(frozen=True)
-class DeviceData:
-    """A benchmark's images on the device, knowns and negatives in one pool; shared by all runs."""
-
-    facts: TrainingData
-    pool: Images
-    n_known: int
-    val: Images | None
-    val_negatives: Images | None
-
-    @classmethod
-    def of(cls, data: TrainingData, device: Any) -> DeviceData:
-        """Move a benchmark's images to a device; negatives, labelled -1, follow the knowns."""
-        images = data.train
-        if data.negatives is not None:
-            if data.negatives.pixels.shape[1:] != images.pixels.shape[1:]:
-                raise DataError("negatives and knowns differ in size", hint="resize the negatives")
-            labels = torch.full_like(data.negatives.labels, OUTLIER)
-            pixels = torch.cat([images.pixels, data.negatives.pixels])
-            images = Images(pixels, torch.cat([images.labels, labels]))
-        val, negatives = (None if s is None else s.to(device) for s in (data.val, data.val_negatives))
-        return cls(data, images.to(device), len(data.train), val, negatives)
-
-    @property
-    def n_negatives(self) -> int:
-        """Number of negatives."""
-        return len(self.pool) - self.n_known
+REPLAYABLE = frozenset({Softmax.step, Crl.step, Edl.step})
+"""Steps of tensor arithmetic alone: no code reads a tensor's value, and state tensors change in place."""
+REPLAYED_NETWORKS = ("resnet18", "resnet20", "resnet20-dropout", "tiny-cnn")
+"""Networks that `make gpu` trains to compare a replayed graph with the plain steps."""
+WARM_UPS = 3
+"""Number of passes before the first capture, while libraries choose their kernels."""
 
 
 def derive_seed(seed: int, *purpose: object) -> int:
     """Return a 63-bit seed for one purpose, e.g. ``derive_seed(0, "epoch", 3)``."""
     text = "\x1f".join(str(part) for part in (seed, *purpose))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
-
-
-@contextmanager
-def reproducible(device: Any) -> Iterator[None]:
-    """Use deterministic kernels, and restore torch's settings and random state afterwards."""
-    with (
-        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
-        deterministic_kernels(),
-    ):
-        yield
 
 
 def epoch_batches(
@@ -228,3 +148,70 @@ def copied(value: Any, device: Any = None) -> Any:
     if isinstance(value, dict):
         return {key: copied(part, device) for key, part in value.items()}
     return [copied(part, device) for part in value] if isinstance(value, list) else value
+
+
+class GradientGraph:
+    """The gradients of a batch of fixed shapes, captured once and replayed with other images.
+
+    Parameters
+    ----------
+    gradients : batch -> the numbers of a step; leaves gradients in ``parameters``.
+    parameters : those with gradients. changed_tensors : tensors that a pass changes, as running means.
+    batch : of the shapes to capture. pool : of the memory, shared by the graphs of a training.
+    warm : whether batches of these shapes have been passed before.
+    """
+
+    def __init__(
+        self,
+        gradients: Callable[[Batch], Tensor],
+        parameters: Sequence[Tensor],
+        changed_tensors: Sequence[Tensor],
+        batch: Batch,
+        pool: Any,
+        *,
+        warm: bool,
+    ) -> None:
+        self._parameters, self._device = parameters, parameters[0].device
+        self._batch = Batch(tuple(map(torch.clone, batch.views)), batch.labels.clone(), batch.index.clone())
+        if not warm:
+            with torch.cuda.device(self._device), torch.random.fork_rng(devices=[self._device]):
+                _warm_up(lambda: gradients(self._batch), changed_tensors)
+        for parameter in parameters:
+            parameter.grad = None  # so that the graph's own memory receives the gradients
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.device(self._device), torch.cuda.graph(self._graph, pool=pool):
+            self._numbers = gradients(self._batch)
+        self._gradients = [parameter.grad for parameter in parameters]
+
+    def replay(self, batch: Batch) -> Tensor:
+        """Compute the gradients of a batch, and return the numbers of the step, valid until the next."""
+        for static, tensor in zip(_tensors(self._batch), _tensors(batch), strict=True):
+            static.copy_(tensor)
+        with torch.cuda.device(self._device):
+            self._graph.replay()
+        for parameter, gradient in zip(self._parameters, self._gradients, strict=True):
+            parameter.grad = gradient
+        return self._numbers
+
+
+def is_replayable(method: Method, network: str) -> bool:
+    """Return whether the step of a method on a network is one that a graph was seen to replay."""
+    return type(method).step in REPLAYABLE and network in REPLAYED_NETWORKS
+
+
+def _tensors(batch: Batch) -> tuple[Tensor, ...]:
+    return (*batch.views, batch.labels, batch.index)
+
+
+def _warm_up(gradients: Callable[[], Tensor], changed_tensors: Sequence[Tensor]) -> None:
+    """Compute the gradients a few times on a separate stream, then restore the tensors."""
+    before = [tensor.clone() for tensor in changed_tensors]
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(WARM_UPS):
+            gradients()
+    torch.cuda.current_stream().wait_stream(stream)
+    with torch.no_grad():
+        for tensor, value in zip(changed_tensors, before, strict=True):
+            tensor.copy_(value)

@@ -2,9 +2,6 @@
 
 Random numbers depend only on the seed and the epoch, so that an interrupted and resumed run, or runs in
 another order, give the same bytes.
-
-Several runs are a plain loop: five copies of the small CNN stacked with ``torch.func.vmap`` took twice as
-long on a CPU thread (4.3 s against 2.2 s for a step of 5 x 128 images).
 """
 
 from __future__ import annotations
@@ -14,10 +11,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
@@ -26,21 +23,21 @@ from wordnet_splits.base.user_code import user_errors
 from wordnet_splits.metrics import gamma_minus, gamma_plus
 
 from ..data.arrays import array_of
-from .checkpoints.files import build_from, portable_state
-from .costs import Cost
-from .data import TrainingData, augmentation
-from .graphs import GradientGraph, is_replayable
+from .checkpoint import build_from, load_start, portable_state
+from .choices import AUGMENTATIONS
+from .data import DeviceData
+from .machine import Machine, average_buffers, average_gradients, gathered, share_of, summed
+from .methods import image_operations
 from .methods.interface import Batch, Data, Method, State, Terms
-from .methods.network import HEADS, Network, evaluation_mode
+from .methods.network import Network, evaluation_mode
 from .optimizers import make_optimizer
-from .parallel import average_buffers, average_gradients, gathered, share_of, summed
+from .recipe import Run
 from .steps import (
-    DeviceData,
-    Machine,
-    Run,
+    GradientGraph,
     copied,
     derive_seed,
     epoch_batches,
+    is_replayable,
     known_probabilities,
     loss_of,
 )
@@ -74,7 +71,7 @@ class Trainer:
         self.run, self.recipe, self.data, self.machine = run, recipe, data, machine
         self.ranks = machine.ranks
         self.method = method = method or recipe.build_method()
-        self.network = describe_network(run, method, data.facts)
+        self.network = data.facts.describe_network(run.network, background=method.background)
         torch.manual_seed(derive_seed(run.seed, "initialisation"))
         self.module = build_from(self.network)
         self.model = Network(self.module, data.facts.size, autocast=AUTOCAST.get(machine.precision))
@@ -90,13 +87,13 @@ class Trainer:
             self.model.facts = method.facts(facts)
             self.model.add_heads(method, self.network["outputs"])
         if weights is not None:
-            _load_start(self.module, weights)
+            load_start(self.module, weights)
         self.module.to(machine.device, memory_format=torch.channels_last)
         choice = recipe.optimizer[run.optimizer]
         self.optimizer = make_optimizer(choice.rule, method.parameter_groups(self.model), choice.settings)
         self._trained = [p for group in self.optimizer.param_groups for p in group["params"]]
         self.scaler = torch.amp.GradScaler(machine.device.type, enabled=machine.precision == "fp16")
-        self.views = method.views(augmentation(recipe.augment))
+        self.views = method.views(getattr(image_operations, AUGMENTATIONS[recipe.augment]))
         self._timed, self._known, self._forwarded, self._differentiated = 0, 0, 0, 0
         self._sizes: set[int] = set()
         self._graph: GradientGraph | None = None
@@ -116,9 +113,8 @@ class Trainer:
     @property
     def replays(self) -> bool:
         """Whether the gradients of a step are recorded as a CUDA graph once an epoch, and replayed."""
-        machine = self.machine
-        one_pass_per_step = machine.ranks.world == 1 and self.accumulate == 1
-        on_gpu = machine.device.type == "cuda" and machine.precision == "float32"
+        on_gpu = self.machine.device.type == "cuda" and self.machine.precision == "float32"
+        one_pass_per_step = self.ranks.world == 1 and self.accumulate == 1
         return on_gpu and one_pass_per_step and is_replayable(self.method, self.run.network)
 
     def _begin_epoch(self, epoch: int, *rank: int) -> None:
@@ -234,10 +230,7 @@ class Trainer:
             self.announce(Cost(seconds, *(count / self._known for count in images)))
 
     def _step(self, rows: Tensor, generator: Any, weight: float) -> Tensor:
-        """Take one step and return the numbers of `_gradients`.
-
-        ``weight`` : weight of this rank's gradient in the mean over the ranks.
-        """
+        """Take a step, in which this rank's gradient has ``weight``; return the numbers of `_gradients`."""
         batch = self.make_batch(rows, generator)
         if self._pool is not None and len(batch) == self.batch:
             numbers = self._replayed(batch)
@@ -286,12 +279,9 @@ class Trainer:
 
     def _share_of_step(self) -> float:
         """Return the share of a step's images in the batch whose gradients are added up."""
-        first = self._number - self._number % self.accumulate
-
-        def images(start: int, steps: int) -> int:
-            return min(steps * self.batch, self.samples - start * self.batch)
-
-        return images(self._number, 1) / images(first, self.accumulate)
+        batch, first = self.batch, self._number - self._number % self.accumulate
+        images = min(batch, self.samples - self._number * batch)
+        return images / min(self.accumulate * batch, self.samples - first * batch)
 
     def _update_average(self) -> None:
         decay = self.recipe.ema
@@ -343,23 +333,22 @@ class Trainer:
 
         Without external val images, ``gamma_minus`` and ``gamma`` have the value None (Palechor eq. 7).
         """
-        val, metrics = self.data.val, {}
+        val, background = self.data.val, self.method.background
         if val is None:
             return {}
         with self.averaged():
             logits = self._evaluate(val.pixels)
-        background = self.method.background
         probabilities = known_probabilities(logits, background=background)
-        metrics["val_loss"] = float(functional.cross_entropy(logits, val.labels))
-        metrics["val_accuracy"] = float((probabilities.argmax(1) == val.labels).double().mean())
+        accuracy = float((probabilities.argmax(1) == val.labels).double().mean())
+        metrics = {"val_loss": float(functional.cross_entropy(logits, val.labels)), "val_accuracy": accuracy}
         if self.method.outliers == "none":
             return metrics
         plus = gamma_plus(array_of(probabilities.gather(1, val.labels[:, None])[:, 0]))
         minus = None
         if self.data.val_negatives is not None:
             with self.averaged():
-                outlier_logits = self._evaluate(self.data.val_negatives.pixels)
-            outliers = known_probabilities(outlier_logits, background=background)
+                logits = self._evaluate(self.data.val_negatives.pixels)
+            outliers = known_probabilities(logits, background=background)
             highest = array_of(outliers.max(1).values)
             minus = gamma_minus(highest, classes=outliers.shape[1], background=background)
         gamma = None if minus is None else (plus + minus) / 2
@@ -396,30 +385,14 @@ class Trainer:
 
     def method_record(self) -> dict[str, Any] | None:
         """Return the ``method`` of ``model.json``: None if evaluation needs the network alone."""
-        kinds = type(self.method)
-        if kinds.heads is Method.heads and not self.method.outputs:
+        if type(self.method).heads is Method.heads and not self.method.outputs:
             return None
         return {"head": self.model.head_name, "facts": self.model.facts}
 
 
-def describe_network(run: Run, method: Method, data: TrainingData) -> dict[str, Any]:
-    """Return the part of the metadata that `checkpoints.files.build_from` rebuilds the network from."""
-    background = method.background
-    classes = len(data.classes)
-    return {
-        "name": run.network,
-        "outputs": classes + background,
-        "background": classes if background else None,
-        "channels": 1 if data.grey else 3,
-        "size": list(data.size),
-    }
+class Cost(NamedTuple):
+    """The cost of a method: seconds per epoch, and images forward and backward for each ID image."""
 
-
-def _load_start(module: nn.Module, weights: Mapping[str, Any]) -> None:
-    """Load the weights to start from; heads that either network alone has are left as initialised."""
-    state = module.state_dict()
-    shared = {name: value for name, value in weights.items() if name in state}
-    fits = all(state[name].shape == value.shape for name, value in shared.items())
-    if not fits or any(not name.startswith(HEADS) for name in state.keys() - shared.keys()):
-        raise DataError("the weights to start from are of another network")
-    module.load_state_dict(shared, strict=False)
+    seconds: float
+    forward: float
+    backward: float

@@ -20,8 +20,8 @@ from loaders.harness.models.sources.trained import METADATA
 from loaders.harness.results.check import check_results
 from loaders.harness.results.scores import IMAGES
 from loaders.harness.training import train
-from loaders.harness.training.checkpoints.files import build_from, portable_state, save_checkpoint
-from loaders.harness.training.checkpoints.recipe import load_recipe
+from loaders.harness.training.checkpoint import build_from, portable_state, save_checkpoint
+from loaders.harness.training.recipe import load_recipe
 from tests.loaders.harness.altering import reseal
 from tests.loaders.harness.training.test_checkpoints import METADATA as TRAINED
 from tests.loaders.harness.training.test_checkpoints import NETWORK

@@ -11,8 +11,8 @@ from types import ModuleType
 import pytest
 import torch
 
-from loaders.harness.training import data, optimizers
-from loaders.harness.training.checkpoints import choices, networks
+from loaders.harness.training import choices, networks, optimizers
+from loaders.harness.training.methods import image_operations
 from tests.loaders.harness.absent_torch import BLOCKED
 from tests.raising import raises
 from tests.wordnet_splits.command import environment
@@ -134,7 +134,7 @@ def test_a_package_that_fails_to_load_is_not_called_absent(
 
 def test_every_name_that_a_recipe_may_use_has_its_function() -> None:
     assert all(hasattr(networks, kind.module) for kind in choices.NETWORKS.registered.values())
-    assert all(hasattr(data, name) for name in choices.AUGMENTATIONS.values())
+    assert all(hasattr(image_operations, name) for name in choices.AUGMENTATIONS.values())
     places = (optimizers, torch.optim)
     assert all(any(hasattr(place, name) for place in places) for name in choices.UPDATE_RULES.values())
 

@@ -15,14 +15,15 @@ from loaders.harness import evaluate  # noqa: E402 - they import torch
 from loaders.harness.extraction import Store, extract  # noqa: E402 - imports torch
 from loaders.harness.models import load_model  # noqa: E402 - imports torch
 from loaders.harness.probes.stages import without_first_rank  # noqa: E402 - imports torch
-from loaders.harness.training.checkpoints.choices import UPDATE_RULES  # noqa: E402 - imports torch
-from loaders.harness.training.checkpoints.networks import build_network  # noqa: E402 - imports torch
-from loaders.harness.training.checkpoints.recipe import load_recipe  # noqa: E402 - imports torch
-from loaders.harness.training.data import crop_and_flip, load_training_data  # noqa: E402 - imports torch
-from loaders.harness.training.graphs import NETWORKS  # noqa: E402 - imports torch
+from loaders.harness.training.choices import UPDATE_RULES  # noqa: E402 - imports torch
+from loaders.harness.training.data import DeviceData, load_training_data  # noqa: E402 - imports torch
+from loaders.harness.training.machine import choose_machine, reproducible  # noqa: E402 - imports torch
 from loaders.harness.training.methods import list_methods  # noqa: E402 - imports torch
-from loaders.harness.training.runs import choose_machine, plan_runs, train_runs  # noqa: E402 - imports torch
-from loaders.harness.training.steps import DeviceData, reproducible  # noqa: E402 - imports torch
+from loaders.harness.training.methods.image_operations import crop_and_flip  # noqa: E402 - imports torch
+from loaders.harness.training.networks import build_network  # noqa: E402 - imports torch
+from loaders.harness.training.recipe import load_recipe  # noqa: E402 - imports torch
+from loaders.harness.training.runs import plan_runs, train_runs  # noqa: E402 - imports torch
+from loaders.harness.training.steps import REPLAYED_NETWORKS  # noqa: E402 - imports torch
 from loaders.harness.training.trainer import Trainer  # noqa: E402 - imports torch
 from tests.imported import Imported  # noqa: E402 - imported with them
 from tests.loaders.harness.long_tables import long_scores  # noqa: E402
@@ -99,7 +100,7 @@ def test_every_training_method_trains_resumes_and_scores(device: str, name: str,
             assert bool(output.isfinite().all())
 
 
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("network", REPLAYED_NETWORKS)
 @pytest.mark.parametrize("name", ["softmax", "augmix", "crl", "edl"])
 def test_a_replayed_graph_gives_the_bytes_of_the_steps(
     device: str, name: str, network: str, monkeypatch: pytest.MonkeyPatch

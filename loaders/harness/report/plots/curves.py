@@ -146,7 +146,7 @@ def notes(selection: Selection) -> tuple[str, ...]:
 @plot_kind("palechor-3", "gamma+ and gamma- over the epochs of training", paper="Palechor, figure 3")
 def gammas_over_epochs(selection: Selection) -> Plot:
     """Return a line for each run, from the ``model.json`` in the folder where it was trained."""
-    from ...training.checkpoints.files import read_metadata
+    from ...training.checkpoint import read_metadata
 
     histories = {}
     for network in selection.networks():

@@ -1,4 +1,4 @@
-"""AutoAugment's operations on batches, with a magnitude for each image.
+"""Operations on batches of images: the augmentations of recipes, and AutoAugment's with magnitudes.
 
 Images are uint8 (n, 3, h, w). Magnitudes (n,) are in -1..1, shares of AutoAugment's greatest: rotation by 30
 degrees, shear by .3, translation by 150 / 331 of the side, factors 1 +- .9 of the enhancements, 4 of 8 bits,
@@ -27,9 +27,50 @@ ROTATION, SHEAR, TRANSLATION, ENHANCEMENT, LOST_BITS = math.pi / 6, 0.3, 150 / 3
 GREY = (0.299, 0.587, 0.114)
 
 
-def identity(images: Tensor, magnitudes: Tensor) -> Tensor:
+def identity(images: Tensor, unused: Any) -> Tensor:
     """Return the images unchanged."""
     return images
+
+
+def crop_and_flip(images: Tensor, generator: Any, padding: int = 4) -> Tensor:
+    """Crop each zero-padded image at random, and mirror it with probability 1/2.
+
+    The standard CIFAR augmentation: torchvision's ``RandomCrop(h, padding=4)`` and
+    ``RandomHorizontalFlip()``, black padding included.
+
+    Parameters
+    ----------
+    images : (n, c, h, w) uint8. generator : a CPU generator. padding : pixels on each side.
+    """
+    n, _, h, w = images.shape
+    offsets = torch.randint(0, 2 * padding + 1, (2, n), generator=generator).to(images.device)
+    mirrored = torch.randint(0, 2, (n,), generator=generator).to(images.device).bool()
+    padded = functional.pad(images, (padding,) * 4)
+    windows = padded.unfold(2, h, 1).unfold(3, w, 1)  # (n, c, offset y, offset x, h, w), a view
+    crops = windows[torch.arange(n, device=images.device), :, offsets[0], offsets[1]]
+    return torch.where(mirrored[:, None, None, None], crops.flip(3), crops)
+
+
+def crop_resize_and_flip(images: Tensor, generator: Any) -> Tensor:
+    """Resize a random window of each image to the image's size, and mirror it with probability 1/2.
+
+    The ImageNet augmentation: windows of 8 to 100 % of the area and ratios from 3/4 to 4/3, as in
+    torchvision's ``RandomResizedCrop``; a side that would not fit is cut. Interpolation is bilinear.
+    """
+    n, _, h, w = images.shape
+    draws = torch.rand(5, n, generator=generator)
+    area, ratio = 0.08 + 0.92 * draws[0], torch.exp((2 * draws[1] - 1) * math.log(4 / 3))
+    heights = (h * (area / ratio).sqrt()).round().clamp(1, h).int()
+    widths = (w * (area * ratio).sqrt()).round().clamp(1, w).int()
+    tops, lefts = (draws[2] * (h - heights + 1)).int(), (draws[3] * (w - widths + 1)).int()
+    crops = torch.empty_like(images)
+    windows = torch.stack([tops, lefts, heights, widths], 1).tolist()
+    for row, (top, left, height, width) in enumerate(windows):
+        window = images[row : row + 1, :, top : top + height, left : left + width].float()
+        resized = functional.interpolate(window, (h, w), mode="bilinear", antialias=True)
+        crops[row] = resized[0].round().clamp(0, 255).to(torch.uint8)
+    mirrored = (draws[4] < 0.5).to(images.device)
+    return torch.where(mirrored[:, None, None, None], crops.flip(3), crops)
 
 
 def rotate(images: Tensor, magnitudes: Tensor) -> Tensor:

@@ -14,8 +14,8 @@ import pytest
 from loaders.harness import list_detectors, register
 from loaders.harness.cli.main import app
 from loaders.harness.detectors import get_detector, get_spec, registry
-from loaders.harness.training.checkpoints import choices
-from loaders.harness.training.checkpoints.networks import build_network
+from loaders.harness.training import choices
+from loaders.harness.training.networks import build_network
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 
@@ -70,7 +70,7 @@ def of_package(data, *, scale=2.0):
 """
 NETWORK = """
 from torch import nn
-from loaders.harness.training.checkpoints.choices import register_network
+from loaders.harness.training.choices import register_network
 
 @register_network("flat", "two layers", smallest=4, width=5)
 def build(outputs, channels, size, width):

@@ -215,7 +215,7 @@ def test_outliers_are_stated_or_found_in_the_record_of_training(
     for use, found in (("beside", "external training images of digits"), ("none", "")):
         record = {"outliers": use, "benchmark": {"name": "digits"}}
         monkeypatch.setattr(
-            "loaders.harness.training.checkpoints.files.read_metadata", lambda path, record=record: record
+            "loaders.harness.training.checkpoint.read_metadata", lambda path, record=record: record
         )
         assert trained_on_outliers(trained) == found
     learning = {name for name, spec in DETECTORS.registered.items() if "ood-val" in spec.splits}

@@ -14,7 +14,7 @@ from loaders.harness.extraction.forward import image_generator
 from loaders.harness.models import load_model
 from loaders.harness.probes import Dropout, dropout
 from loaders.harness.probes.dropout import Replay
-from loaders.harness.training.checkpoints.networks import build_network
+from loaders.harness.training.networks import build_network
 from tests.imported import Imported
 
 models_vgg = Imported("torchvision.models.vgg")

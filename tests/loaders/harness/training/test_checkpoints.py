@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from loaders.harness.training.checkpoints.files import (
+from loaders.harness.training.checkpoint import (
     build_from,
     load_checkpoint,
     load_state,
@@ -18,7 +18,7 @@ from loaders.harness.training.checkpoints.files import (
     save_checkpoint,
     save_state,
 )
-from loaders.harness.training.checkpoints.recipe import load_recipe
+from loaders.harness.training.recipe import load_recipe
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError, UnsafeDataError
 

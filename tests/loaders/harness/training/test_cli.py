@@ -13,7 +13,7 @@ import pytest
 
 from loaders.harness import evaluate
 from loaders.harness.cli.main import app
-from loaders.harness.training.checkpoints.files import load_checkpoint, load_state
+from loaders.harness.training.checkpoint import load_checkpoint, load_state
 from loaders.harness.training.commands import parse_seeds
 from loaders.harness.training.data import load_training_data
 from tests.raising import mentions, raises
@@ -71,15 +71,15 @@ def test_on_some_of_the_images(tmp_path: Path, capsys: pytest.CaptureFixture[str
 KILLED = """
 import sys, threading
 from loaders.harness.cli.main import app
-from loaders.harness.training import runs
+from loaders.harness.training import fitting
 from wordnet_splits.cli.main import run
 
-kept = runs.save_state
+kept = fitting.save_state
 def halting(*arguments):
     kept(*arguments)
     print("kept", flush=True)
     threading.Event().wait()
-runs.save_state = halting
+fitting.save_state = halting
 sys.exit(run(app, sys.argv[1:], "unknown-eval"))
 """
 

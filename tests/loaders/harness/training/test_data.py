@@ -35,7 +35,9 @@ def test_training_data_of_a_benchmark() -> None:
     data = load_training_data("digits")
     assert data.val is not None
     assert (len(data.train), len(data.val), data.classes) == (603, 120, CLASSES)
-    assert (data.size, data.grey, data.negatives) == ((8, 8), True, None)
+    record = data.describe_network("tiny-cnn", background=True)
+    assert (record["size"], record["channels"], record["outputs"], record["background"]) == ([8, 8], 1, 7, 6)
+    assert data.negatives is None
     assert (data.normalise.mean, data.normalise.std) == (ZEROS, ONES)
     manifest = load_manifest("digits")
     used = [p.model_dump() for p in manifest.data.fingerprints.images if p.split in ("train", "val")]

@@ -13,12 +13,13 @@ from torch import Tensor
 from loaders.harness import audit_method
 from loaders.harness import train as train_models
 from loaders.harness.data.parameters import parameters
+from loaders.harness.training.data import DeviceData
+from loaders.harness.training.machine import choose_machine, reproducible
 from loaders.harness.training.methods import Batch, Method, Network, Part, State, Term, declare
 from loaders.harness.training.methods.classification import Softmax
 from loaders.harness.training.methods.interface import Terms, cross_entropy
 from loaders.harness.training.methods.registry import register_method
-from loaders.harness.training.runs import choose_machine, plan_runs
-from loaders.harness.training.steps import DeviceData, reproducible
+from loaders.harness.training.runs import plan_runs
 from loaders.harness.training.trainer import Trainer
 from tests.loaders.harness.training.methods.stand_ins import recipe_of, small_data
 from wordnet_splits.base.errors import DataError, UnknownNameError

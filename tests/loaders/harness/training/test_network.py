@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 import loaders
-from loaders.harness.training import costs
-from loaders.harness.training.checkpoints.choices import NETWORKS
+from loaders.harness.training import fitting
+from loaders.harness.training.choices import NETWORKS
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, RecipeError, UnknownNameError
 
@@ -42,7 +42,7 @@ def test_a_module_is_copied_trained_from_its_weights_and_evaluated() -> None:
 def test_progress_shows_the_recipe_and_the_costs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(costs, "MIN_ANNOUNCED_SECONDS", 0.0)
+    monkeypatch.setattr(fitting, "MIN_ANNOUNCED_SECONDS", 0.0)
     for progress in (None, True):
         loaders.train("tiny-cnn", "digits", **{**SMALL, "epochs": 12}, progress=progress)
         lines = capsys.readouterr().err.splitlines()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from loaders.harness.training.checkpoints.recipe import load_recipe
 from loaders.harness.training.optimizers import make_optimizer
+from loaders.harness.training.recipe import load_recipe
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 

@@ -17,14 +17,13 @@ from torch import Tensor, nn
 
 from loaders.harness.cli.main import app
 from loaders.harness.models.devices import Ranks
-from loaders.harness.training.checkpoints.files import load_checkpoint
-from loaders.harness.training.checkpoints.recipe import load_recipe
-from loaders.harness.training.data import TrainingData
+from loaders.harness.training.checkpoint import load_checkpoint
+from loaders.harness.training.data import DeviceData, TrainingData
+from loaders.harness.training.machine import average_buffers, average_gradients, choose_machine, share_of
 from loaders.harness.training.methods import Batch, Method, Network, State, get_method
 from loaders.harness.training.methods.interface import Data, Terms, cross_entropy
-from loaders.harness.training.parallel import average_buffers, average_gradients, share_of
-from loaders.harness.training.runs import choose_machine, plan_runs
-from loaders.harness.training.steps import DeviceData
+from loaders.harness.training.recipe import load_recipe
+from loaders.harness.training.runs import plan_runs
 from loaders.harness.training.trainer import Trainer
 from tests.wordnet_splits.command import REPOSITORY
 from wordnet_splits.base.progress import Silent

@@ -9,10 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from loaders.harness.training.checkpoints.choices import list_networks
-from loaders.harness.training.checkpoints.networks import build_network
-from loaders.harness.training.checkpoints.recipe import Constant, Cosine, OneCycle, Steps
-from loaders.harness.training.data import crop_and_flip, crop_resize_and_flip
+from loaders.harness.training.choices import Constant, Cosine, OneCycle, Steps, list_networks
+from loaders.harness.training.methods.image_operations import crop_and_flip, crop_resize_and_flip
+from loaders.harness.training.networks import build_network
 from loaders.harness.training.steps import derive_seed, epoch_batches
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from loaders.harness.training.checkpoints.recipe import load_recipe, recipe_names
-from loaders.harness.training.steps import Run
+from loaders.harness.training.recipe import Run, load_recipe, recipe_names
 from tests.raising import raises
 from wordnet_splits.base.errors import RecipeError, SplitsError, UnknownNameError
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from loaders.harness.training import callbacks, costs, trainer
+from loaders.harness.training import fitting, trainer
 from loaders.harness.training.data import TrainingData
 from loaders.harness.training.runs import plan_runs, train_runs
 from tests.raising import raises
@@ -75,7 +75,7 @@ def test_the_cost_of_the_unfinished_runs_is_a_table_after_the_first_steps(
     data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(costs, "MIN_ANNOUNCED_SECONDS", 0.0)
+    monkeypatch.setattr(fitting, "MIN_ANNOUNCED_SECONDS", 0.0)
     planned = plan_runs(recipe(method={"name": "outlier-exposure"}, epochs=6), seeds=(0, 1, 2))
     train_runs(planned[:1], data, tmp_path, CPU)
     train_runs(planned, data, tmp_path, CPU, notify=said.append)
@@ -99,7 +99,7 @@ def test_the_cost_of_the_unfinished_runs_is_a_table_after_the_first_steps(
 def test_a_resumed_training_announces_the_epochs_that_are_left(
     data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(costs, "MIN_ANNOUNCED_SECONDS", 0.0)
+    monkeypatch.setattr(fitting, "MIN_ANNOUNCED_SECONDS", 0.0)
     planned, said = plan_runs(recipe(epochs=12)), []
     interrupt = Interrupting()
     interrupt.left = 72 * 6 + 40
@@ -111,14 +111,14 @@ def test_a_resumed_training_announces_the_epochs_that_are_left(
 
 
 def test_the_table_of_a_long_training_fits_80_columns() -> None:
-    cost, folder = costs.Cost(3600.0, 2.0, 1.25), Path("out")
-    assert costs.cost_table(costs.Cost(1.0, 1.0, 1.0), [("run", 59)], 100, 1, folder) == []
+    cost, folder = trainer.Cost(3600.0, 2.0, 1.25), Path("out")
+    assert fitting.cost_table(trainer.Cost(1.0, 1.0, 1.0), [("run", 59)], 100, 1, folder) == []
     name = "openood-cifar100-resnet18-32x32-e100-n50000-s{}"
-    lines = costs.cost_table(cost, [(name.format(n), 100) for n in range(30)], 50_000, 10**6, folder)
+    lines = fitting.cost_table(cost, [(name.format(n), 100) for n in range(30)], 50_000, 10**6, folder)
     assert max(map(len, lines)) <= 80
     assert lines[2].split()[1:] == ["100", "50,000", "2", "1.25", "100"]
     assert lines[-3:-1] == ["and 10 more runs", "together 3,000 hours, 30.0 MB in out"]
-    (short,) = costs.cost_table(costs.Cost(60.0, 1, 1), [("run", 1)], 100, 1, folder)[2:3]
+    (short,) = fitting.cost_table(trainer.Cost(60.0, 1, 1), [("run", 1)], 100, 1, folder)[2:3]
     assert short.split() == ["run", "1", "100", "1", "1", "0.017"]
 
 
@@ -153,16 +153,16 @@ def test_tensorboard_and_wandb_get_the_numbers(monkeypatch: pytest.MonkeyPatch, 
     def log(numbers: dict[str, float], step: int) -> None:
         written.append((numbers, step))
 
-    monkeypatch.setattr(callbacks, "need", fake)
+    monkeypatch.setattr(fitting, "need", fake)
     row = {"epoch": 3, "loss": 0.5, "parts": {"task": 0.25}, "val_loss": None}
-    callbacks.parse_log(f"tensorboard:{tmp_path}")("run", row)
+    fitting.parse_log(f"tensorboard:{tmp_path}")("run", row)
     assert written == [
         ("folder", str(tmp_path / "run")),
         ("epoch", 3, 3),
         ("loss", 0.5, 3),
         ("parts/task", 0.25, 3),
     ]
-    callbacks.parse_log("wandb:project")("run", row)
+    fitting.parse_log("wandb:project")("run", row)
     assert written[-1] == ({"epoch": 3, "loss": 0.5, "parts/task": 0.25}, 3)
     with raises(UnknownNameError, where="--log", near="wandb"):
-        callbacks.parse_log("wandbb:x")
+        fitting.parse_log("wandbb:x")

@@ -13,11 +13,12 @@ import pytest
 import torch
 from filelock import FileLock
 
-from loaders.harness.training import steps, trainer
-from loaders.harness.training.checkpoints.files import load_checkpoint, load_state
-from loaders.harness.training.data import TrainingData
-from loaders.harness.training.runs import TrainedRun, choose_machine, plan_runs, train_runs
-from loaders.harness.training.steps import Machine
+from loaders.harness.training import trainer
+from loaders.harness.training.checkpoint import load_checkpoint, load_state
+from loaders.harness.training.data import DeviceData, TrainingData
+from loaders.harness.training.fitting import TrainedRun
+from loaders.harness.training.machine import Machine, choose_machine, reproducible
+from loaders.harness.training.runs import plan_runs, train_runs
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError
 from wordnet_splits.base.progress import Silent
@@ -114,7 +115,7 @@ def test_a_machine_that_trains_no_epoch_is_not_named(
 ) -> None:
     planned = plan_runs(recipe(epochs=1))
     with monkeypatch.context() as patch:
-        patch.setattr("loaders.harness.training.runs.save_checkpoint", interrupt)
+        patch.setattr("loaders.harness.training.fitting.save_checkpoint", interrupt)
         with pytest.raises(KeyboardInterrupt):
             train_runs(planned, data, tmp_path, CPU)
     original = Machine.as_dict
@@ -183,8 +184,8 @@ def test_the_moving_average_is_kept_and_resumed(data: TrainingData, tmp_path: Pa
     (whole,) = train(data, tmp_path / "whole", epochs=2, ema=0.9)
     assert weights(whole) != weights(plain[0])
     (run,) = plan_runs(recipe(epochs=2, ema=0.9))
-    with steps.reproducible(CPU.device):
-        by_hand = trainer.Trainer(run, steps.DeviceData.of(data, CPU.device), CPU)
+    with reproducible(CPU.device):
+        by_hand = trainer.Trainer(run, DeviceData.of(data, CPU.device), CPU)
         average = by_hand.module.state_dict()["head.weight"].double().clone()
         original = by_hand.optimizer.step
 

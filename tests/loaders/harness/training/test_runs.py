@@ -12,10 +12,11 @@ import pytest
 import torch
 
 from loaders.harness.training import runs as module
-from loaders.harness.training import steps, trainer
-from loaders.harness.training.checkpoints.files import load_checkpoint
-from loaders.harness.training.data import TrainingData
-from loaders.harness.training.runs import choose_machine, plan_runs, train_runs
+from loaders.harness.training import trainer
+from loaders.harness.training.checkpoint import load_checkpoint
+from loaders.harness.training.data import DeviceData, TrainingData
+from loaders.harness.training.machine import choose_machine, reproducible
+from loaders.harness.training.runs import plan_runs, train_runs
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.progress import Silent
@@ -219,8 +220,8 @@ def test_accumulated_gradients_are_those_of_the_whole_batch(data: TrainingData, 
     trained = []
     for name, accumulate in (("whole", None), ("parts", 4)):
         planned = plan_runs(recipe(epochs=1, accumulate=accumulate, name=name, batch=20, **changes))
-        with steps.reproducible(CPU.device):
-            run = trainer.Trainer(planned[0], steps.DeviceData.of(data, CPU.device), CPU)
+        with reproducible(CPU.device):
+            run = trainer.Trainer(planned[0], DeviceData.of(data, CPU.device), CPU)
             for layer in run.module.modules():
                 if isinstance(layer, torch.nn.Dropout):
                     layer.p = 0.0

@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from loaders.harness.training.checkpoints.recipe import TrainingRecipe
 from loaders.harness.training.data import TrainingData
-from loaders.harness.training.runs import TrainedRun, choose_machine, plan_runs, train_runs
+from loaders.harness.training.fitting import TrainedRun
+from loaders.harness.training.machine import choose_machine
+from loaders.harness.training.recipe import TrainingRecipe
+from loaders.harness.training.runs import plan_runs, train_runs
 from wordnet_splits.base.progress import Silent
 
 CPU = choose_machine("cpu")

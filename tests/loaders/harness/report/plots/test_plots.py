@@ -245,7 +245,7 @@ def test_bars_are_those_of_the_comparison(results: Results) -> None:
 
 
 def test_gammas_are_those_of_the_record(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
-    from loaders.harness.training.checkpoints import files
+    from loaders.harness.training import checkpoint as files
 
     with raises(DataError, where="digits", naming="gamma"):
         plot_data(results, "palechor-3")

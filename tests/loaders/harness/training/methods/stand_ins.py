@@ -11,9 +11,9 @@ from PIL import Image
 from torch import Tensor, nn
 
 from loaders.harness.models.transforms import Normalise
-from loaders.harness.training.checkpoints.recipe import load_recipe
 from loaders.harness.training.data import Images, TrainingData
 from loaders.harness.training.methods import Batch, Method, State
+from loaders.harness.training.recipe import load_recipe
 from loaders.harness.training.steps import mean_terms, sum_terms
 
 

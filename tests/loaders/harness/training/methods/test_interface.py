@@ -17,9 +17,10 @@ from torch.nn import functional
 from loaders.harness import evaluate
 from loaders.harness import train as train_models
 from loaders.harness.training import trainer as trainer_module
-from loaders.harness.training.checkpoints.files import load_checkpoint
-from loaders.harness.training.costs import Cost
-from loaders.harness.training.data import TrainingData
+from loaders.harness.training.checkpoint import load_checkpoint
+from loaders.harness.training.data import DeviceData, TrainingData
+from loaders.harness.training.fitting import TrainedRun
+from loaders.harness.training.machine import Machine, choose_machine, reproducible
 from loaders.harness.training.methods import (
     Batch,
     Method,
@@ -33,16 +34,9 @@ from loaders.harness.training.methods import (
 )
 from loaders.harness.training.methods.classification import Softmax
 from loaders.harness.training.methods.interface import Terms
-from loaders.harness.training.runs import TrainedRun, choose_machine, plan_runs, train_runs
-from loaders.harness.training.steps import (
-    DeviceData,
-    Machine,
-    copied,
-    derive_seed,
-    epoch_batches,
-    reproducible,
-)
-from loaders.harness.training.trainer import Trainer
+from loaders.harness.training.runs import plan_runs, train_runs
+from loaders.harness.training.steps import copied, derive_seed, epoch_batches
+from loaders.harness.training.trainer import Cost, Trainer
 from tests.raising import raises
 from wordnet_splits.base import user_code
 from wordnet_splits.base.errors import DataError, UnknownNameError, UnsafeDataError

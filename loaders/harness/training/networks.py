@@ -15,8 +15,8 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.user_code import import_object, user_errors
 
-from ..methods.network import evaluation_mode
 from .choices import NETWORKS, list_networks
+from .methods.network import evaluation_mode
 
 
 def build_network(name: str, num_classes: int, *, channels: int = 3, size: Size = (32, 32)) -> nn.Module:

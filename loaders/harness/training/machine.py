@@ -1,18 +1,75 @@
-"""Several processes of ``torchrun``: each takes a share of every batch, and gradients are averaged."""
+"""The machine of a run: its device and precision, and the processes of ``torchrun``.
+
+Each process takes a share of every batch, and gradients are averaged.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError, unknown
 
-from ..models.devices import Ranks
+from ..models.devices import Ranks, current_ranks, deterministic_kernels, get_device
+
+Precision = Literal["float32", "bf16", "fp16"]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Device and precision of a run; equal machines give equal bytes."""
+
+    device: Any
+    precision: Precision
+    ranks: Ranks = field(default_factory=Ranks)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record for the checkpoint."""
+        cuda = self.device.type == "cuda"
+        processes = {"ranks": self.ranks.world} if self.ranks.world > 1 else {}
+        return {
+            **processes,
+            "device": torch.cuda.get_device_name(self.device) if cuda else "cpu",
+            "precision": self.precision,
+            "threads": None if cuda else torch.get_num_threads(),
+            "torch": str(torch.__version__),
+        }
+
+
+@contextmanager
+def reproducible(device: Any) -> Iterator[None]:
+    """Use deterministic kernels, and restore torch's settings and random state afterwards."""
+    with (
+        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
+        deterministic_kernels(),
+    ):
+        yield
+
+
+def choose_machine(device: str | None = None, precision: str = "auto") -> Machine:
+    """Return the device (by default CUDA, if available) and the precision.
+
+    ``auto`` is float32 on the CPU; on CUDA it is bf16 if the GPU supports bf16, else fp16.
+
+    Raises
+    ------
+    DataError : the device or the precision is not available.
+    """
+    ranks, torch_device = current_ranks(), get_device(device)
+    cuda = torch_device.type == "cuda"
+    precisions: dict[str, Precision] = {"float32": "float32", "bf16": "bf16", "fp16": "fp16"}
+    precisions["auto"] = ("bf16" if torch.cuda.is_bf16_supported() else "fp16") if cuda else "float32"
+    if precision not in precisions:
+        raise unknown("precision", precision, precisions)
+    if precision == "fp16" and not cuda:
+        raise DataError("fp16 trains on CUDA only", hint="on a CPU take --precision bf16 or float32")
+    return Machine(torch_device, precisions[precision], ranks)
 
 
 def share_of(rows: Tensor, n_known: int, ranks: Ranks) -> tuple[Tensor, float]:

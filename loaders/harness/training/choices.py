@@ -1,4 +1,4 @@
-"""Networks, augmentations and update rules that a training recipe may name.
+"""Networks, augmentations, update rules and schedules of the rate that a training recipe may name.
 
 Each table is the only place where its names are declared. It holds names of functions and classes, not the
 objects, so that recipes are read, checked and listed without torch.
@@ -6,9 +6,12 @@ objects, so that recipes are read, checked and listed without torch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from wordnet_splits.base.registry import Registry
 
@@ -79,11 +82,11 @@ for _name, _kind in _SHIPPED.items():
     NETWORKS.add(_name, _kind, shipped=True)
 
 AUGMENTATIONS: Final = {
-    "none": "unchanged",
+    "none": "identity",
     "crop4-flip": "crop_and_flip",
     "crop-resize-flip": "crop_resize_and_flip",
 }
-"""Augmentation -> name of a function in `training.data`."""
+"""Augmentation -> name of a function in `methods.image_operations`."""
 
 UPDATE_RULES: Final = {
     "sgd": "SGD",
@@ -111,3 +114,68 @@ def list_networks(pattern: str = "*") -> tuple[str, ...]:
     ('resnet18', 'resnet20', 'resnet20-dropout')
     """
     return NETWORKS.names(pattern)
+
+
+class _Schedule(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Constant(_Schedule):
+    """The same rate throughout."""
+
+    kind: Literal["constant"]
+
+    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """Return 1."""
+        return 1.0
+
+
+class Steps(_Schedule):
+    """x factor from each milestone epoch on (counted from 0: ``120`` is after 120 epochs)."""
+
+    kind: Literal["steps"]
+    milestones: tuple[int, ...]
+    by: float = Field(gt=0, lt=1, alias="factor")
+
+    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """Return ``by`` to the number of milestones passed."""
+        epoch = step // steps_per_epoch
+        return float(self.by ** sum(epoch >= milestone for milestone in self.milestones))
+
+    def scaled(self, old: int, new: int) -> Steps:
+        """Return the milestones at the same fractions of ``new`` epochs as they have of ``old``."""
+        milestones = tuple(round(m * new / old) for m in self.milestones)
+        return Steps(kind="steps", milestones=milestones, factor=self.by)
+
+
+class Cosine(_Schedule):
+    """Half a cosine from 1 to ``end`` over all steps."""
+
+    kind: Literal["cosine"]
+    end: float = Field(default=0.0, ge=0, lt=1)
+
+    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """Return the factor of a step, counted from 0."""
+        return self.end + (1 - self.end) * _half_cosine(step / (steps_per_epoch * epochs))
+
+
+class OneCycle(_Schedule):
+    """Linear from near 0 to 1 over the first ``warmup`` of all steps, then half a cosine down to 0."""
+
+    kind: Literal["one-cycle"]
+    warmup: float = Field(default=0.25, gt=0, lt=1)
+
+    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """Return the factor of a step, counted from 0."""
+        total = steps_per_epoch * epochs
+        rise = max(1, round(self.warmup * total))
+        if step < rise:
+            return (step + 1) / rise
+        return _half_cosine((step - rise) / max(1, total - rise))
+
+
+def _half_cosine(progress: float) -> float:
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+
+
+Schedule = Annotated[Constant | Steps | Cosine | OneCycle, Field(discriminator="kind")]

@@ -7,11 +7,11 @@ whose keys are replaced one by one; that one may extend another.
 from __future__ import annotations
 
 import difflib
-import math
 import re
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -19,77 +19,11 @@ from wordnet_splits.base.errors import RecipeError, unknown
 from wordnet_splits.base.text_formats import parse_toml, read_toml
 from wordnet_splits.base.user_code import require_trusted_name
 
-from ...data.parameters import parse_named
-from .choices import AUGMENTATIONS, NETWORKS, UPDATE_RULES, named_code
-
-
-class _Schedule(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Constant(_Schedule):
-    """The same rate throughout."""
-
-    kind: Literal["constant"]
-
-    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        """Return 1."""
-        return 1.0
-
-
-class Steps(_Schedule):
-    """x factor from each milestone epoch on (counted from 0: ``120`` is after 120 epochs)."""
-
-    kind: Literal["steps"]
-    milestones: tuple[int, ...]
-    by: float = Field(gt=0, lt=1, alias="factor")
-
-    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        """Return ``by`` to the number of milestones passed."""
-        epoch = step // steps_per_epoch
-        return float(self.by ** sum(epoch >= milestone for milestone in self.milestones))
-
-    def scaled(self, old: int, new: int) -> Steps:
-        """Return the milestones at the same fractions of ``new`` epochs as they have of ``old``."""
-        milestones = tuple(round(m * new / old) for m in self.milestones)
-        return Steps(kind="steps", milestones=milestones, factor=self.by)
-
-
-class Cosine(_Schedule):
-    """Half a cosine from 1 to ``end`` over all steps."""
-
-    kind: Literal["cosine"]
-    end: float = Field(default=0.0, ge=0, lt=1)
-
-    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        """Return the factor of a step, counted from 0."""
-        return self.end + (1 - self.end) * _half_cosine(step / (steps_per_epoch * epochs))
-
-
-class OneCycle(_Schedule):
-    """Linear from near 0 to 1 over the first ``warmup`` of all steps, then half a cosine down to 0."""
-
-    kind: Literal["one-cycle"]
-    warmup: float = Field(default=0.25, gt=0, lt=1)
-
-    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        """Return the factor of a step, counted from 0."""
-        total = steps_per_epoch * epochs
-        rise = max(1, round(self.warmup * total))
-        if step < rise:
-            return (step + 1) / rise
-        return _half_cosine((step - rise) / max(1, total - rise))
-
-
-def _half_cosine(progress: float) -> float:
-    return 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
-
-
-Schedule = Annotated[Constant | Steps | Cosine | OneCycle, Field(discriminator="kind")]
+from ..data.parameters import parse_named
+from .choices import AUGMENTATIONS, NETWORKS, UPDATE_RULES, Schedule, Steps, named_code
 
 if TYPE_CHECKING:
-    from ..methods import Method
-
+    from .methods import Method
 
 VARIANTS = ("short", "imagenet")
 """Recipes ``openood-VARIANT`` that every method can be trained with."""
@@ -196,7 +130,7 @@ class TrainingRecipe(BaseModel):
         UnknownNameError : no such method or parameter. DataError : a value of the wrong type.
         RecipeError : ``select = 'gamma'`` for a method without outliers.
         """
-        from ..methods.registry import get_method
+        from .methods.registry import get_method
 
         where = f"training recipe {self.name}"
         method = get_method(self.method.name, self.method.parameters, where=where)
@@ -344,3 +278,28 @@ def _explain(error: ValidationError, where: str) -> RecipeError:
         return RecipeError(f"the key {key!r} is missing", where=where, hint="add it to the training recipe")
     message = problem["msg"].removeprefix("Value error, ")
     return RecipeError(f"{key}: {message}" if key else message, where=where, hint="correct the recipe")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One model to train: recipe, network, one of the recipe's optimizers, seed."""
+
+    recipe: TrainingRecipe
+    network: str
+    optimizer: str
+    seed: int
+
+    @property
+    def series(self) -> str:
+        """Name that all seeds of a model share, e.g. ``kim-cifar-resnet20-e20-n5000``."""
+        recipe = self.recipe
+        optimizer = f"-{self.optimizer}" if len(recipe.optimizer) > 1 else ""
+        epochs = f"-e{recipe.epochs}" if recipe.shortened else ""
+        images = f"-n{recipe.images}" if recipe.images else ""
+        network = re.sub(r"[^\w.-]+", "-", self.network)
+        return f"{recipe.name}-{network}{optimizer}{epochs}{images}"
+
+    @property
+    def name(self) -> str:
+        """Name of the run and of its folder."""
+        return f"{self.series}-s{self.seed}"

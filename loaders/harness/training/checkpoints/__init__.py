@@ -1,7 +1,0 @@
-"""Trained networks: training recipe, architecture, and the folder of weights and metadata."""
-
-from __future__ import annotations
-
-from wordnet_splits.base.lazy import attach_stub
-
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
