@@ -31,6 +31,7 @@ from wordnet_splits.base.registry import Registry
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+pytest_plugins = ["tests.extensions"]
 # a command line is built anew by each call of its application, which takes 20 ms; tests call thousands
 typer.main.get_command = functools.cache(typer.main.get_command)
 # taxonomies and tables are millions of objects, which the collector would look through again and again

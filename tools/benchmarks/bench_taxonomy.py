@@ -118,12 +118,12 @@ def _imagenet_21k() -> Row:
     code = f"""
 import time
 from pathlib import Path
-from wordnet_splits import similarity
+import wordnet_splits as ws
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 wnids = Path({str(synsets)!r}).read_text().split()
 Taxonomy.embedded().indices(wnids)
 start = time.perf_counter()
-distances = similarity.similarity_matrix("distance", wnids)
+distances = ws.similarity_matrix("distance", wnids)
 seconds = time.perf_counter() - start
 status = Path("/proc/self/status").read_text()  # getrusage would count the parent's memory at the fork
 peak = int(status.partition("VmHWM:")[2].split()[0])
