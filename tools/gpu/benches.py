@@ -20,7 +20,7 @@ from loaders.harness.detectors import get_detector, list_detectors
 from loaders.harness.evaluation.scoring import confidence, fit
 from loaders.harness.extraction import Store, extract
 from loaders.harness.models import load_model
-from loaders.harness.models.devices import deterministic_kernels
+from loaders.harness.models.reproducibility import deterministic_kernels
 from loaders.harness.models.transforms import evaluation_transform
 from tools.benchmarks import bench_activations, bench_resize
 from tools.benchmarks.rows import fastest

@@ -224,7 +224,7 @@ def run_evaluation(
     from ..evaluation.model_evaluation import EvaluationOptions, evaluate_models, extract_share
     from ..extraction.store import Store
     from ..models import open_models
-    from ..models.devices import current_ranks
+    from ..models.reproducibility import current_ranks
 
     job = None if shard is None else parse_share(shard)
     models = open_models(

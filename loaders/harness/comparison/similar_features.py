@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wordnet_splits.base.errors import DataError, SplitsError
 
-from ..models.devices import deterministic_kernels, get_device
+from ..models.reproducibility import deterministic_kernels, get_device
 
 MAX_PAIRS = 5_000_000
 TILE = 8192

@@ -27,7 +27,7 @@ from wordnet_splits.base.progress import Progress, Silent
 from ..data.arrays import Array, Arrays, ArrayView, Head
 from ..models import Model
 from ..models.class_map import ClassMap
-from ..models.devices import Ranks, current_ranks, deterministic_kernels
+from ..models.reproducibility import Ranks, current_ranks, deterministic_kernels
 from ..probes import Probe, parse_probe, probe_name
 from .batches import BatchReader, ImageSet, SharedReader, choose_transform
 from .canary import FEATURES_DTYPES, ROWS, check_list, create_list, features_note, note_batch_statistics

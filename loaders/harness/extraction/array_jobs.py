@@ -20,7 +20,7 @@ from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.progress import Progress, Relabelled, Silent
 from wordnet_splits.base.schemas import Sha256, StrictModel, read_sealed, write_sealed
 
-from ..models.devices import current_ranks
+from ..models.reproducibility import current_ranks
 from ..probes import probe_name
 from .activations import extract_shards
 from .batches import choose_transform

@@ -21,7 +21,7 @@ from wordnet_splits.base.errors import DataError
 from ..data.array_checks import nearly_equal
 from ..data.arrays import Array, array_of
 from ..models import Model
-from ..models.identity import depends_on_batch, is_deterministic, logits_in_other_batch
+from ..models.reproducibility import depends_on_batch, is_deterministic, logits_in_other_batch
 from ..probes import Probe
 from .forward import ModelShare, compute
 from .stored_list import FORWARD, StoredList, StoreError

@@ -25,8 +25,7 @@ from wordnet_splits.base.user_code import USER_CODE_ERRORS, describe_error
 from ..data.array_checks import as_float32
 from ..data.arrays import Array, array_of
 from ..models import Model
-from ..models.devices import Ranks, deterministic_kernels
-from ..models.identity import depends_on_batch, logits_in_other_batch
+from ..models.reproducibility import Ranks, depends_on_batch, deterministic_kernels, logits_in_other_batch
 from ..models.transforms import Transform
 from ..probes import Probe
 from .batches import BatchReader, ImageBatch, SharedReader

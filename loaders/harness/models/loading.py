@@ -11,9 +11,9 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import open_untrusted
 
 from .class_map import ClassMapping
-from .devices import get_device
 from .model import ClassChoice, Model
 from .origin import IN_PYTHON, OriginKind, WeightsOrigin
+from .reproducibility import get_device
 from .sources import LoadedModel, ModelRequest
 from .sources.objects import from_import, from_object
 from .sources.registry import SOURCES, file_sources

@@ -20,8 +20,8 @@ from ..data.arrays import NEEDS_HEAD, Head, array_of
 from .class_map import ClassMap, ClassMapping, LabelSpace, class_map
 from .head import HookedNetwork, check_logits, refuse_complex
 from .hooks import STAGES, capture_outputs, find_stages
-from .identity import content_stamp, is_quantised, model_key
 from .origin import IN_PYTHON
+from .reproducibility import content_stamp, is_quantised, model_key
 from .sources.first_batch import DeadlineError, compute_within
 from .sources.registry import LoadedModel
 from .transforms import Normalise, Transform

@@ -21,7 +21,7 @@ from ...opening import PackedFolders
 from ..comparison.entries import BenchmarkResults, ResultsOrFolder
 from ..comparison.side_by_side import Comparison, ComparisonOptions, compare_draws_of
 from ..detectors.openood import OPENOOD
-from ..evaluation.command import has_path
+from ..evaluation.provenance import has_path
 from ..hierarchy.named_answers import name_unknowns
 from ..results.evaluated_sets import NOT_CHOSEN
 from ..results.metadata import MissingSet, ResultsMetadata

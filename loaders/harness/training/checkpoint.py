@@ -25,7 +25,7 @@ from wordnet_splits.base.schemas import BenchmarkName, Count, Sha256, StrictMode
 from wordnet_splits.base.untrusted import GiB, read_bytes
 from wordnet_splits.base.user_code import require_trusted_name
 
-from ..models.sources.trained import METADATA
+from ..models.sources.registry import METADATA
 from ..models.weights import check_state, load_tensors, load_weights
 from .choices import NETWORKS, named_code
 from .methods import Method, Network, get_method

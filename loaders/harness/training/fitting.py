@@ -16,7 +16,7 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.tabular import terminal_width, text_table
 from wordnet_splits.base.user_code import user_errors
 
-from ..models.sources.trained import METADATA
+from ..models.sources.registry import METADATA
 from .checkpoint import (
     delete_state,
     load_state,

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 
-from ..models.devices import Ranks, current_ranks, deterministic_kernels, get_device
+from ..models.reproducibility import Ranks, current_ranks, deterministic_kernels, get_device
 
 Precision = Literal["float32", "bf16", "fp16"]
 

@@ -16,7 +16,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.manifest import Manifest
 
 from ..models.sources.registry import LoadedModel, ModelRequest, register_model_source
-from ..models.sources.trained import PREFIX, training_facts
+from ..models.sources.registry import PREFIX, training_facts
 from .checkpoint import load_checkpoint
 from .choices import NETWORKS, NetworkKind
 from .networks import WrappedNetwork, check_outputs

@@ -17,7 +17,7 @@ from wordnet_splits.datasets.sources.roots import Roots
 
 from ...opening import PackedFolders
 from ..data.parameters import file_identity
-from ..models.sources.trained import METADATA
+from ..models.sources.registry import METADATA
 from .checkpoint import (
     load_checkpoint,
     portable_state,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from loaders.harness.models.devices import deterministic_kernels
+from loaders.harness.models.reproducibility import deterministic_kernels
 from tests.loaders.harness.ranks import run_two_ranks
 from wordnet_splits.base.terminal.entry import INTERRUPTED, INTERRUPTION
 
@@ -19,7 +19,7 @@ from wordnet_splits.base.terminal.runner import run
 
 def extract() -> int:
     "Share a step."
-    from loaders.harness.models.devices import current_ranks
+    from loaders.harness.models.reproducibility import current_ranks
     ranks = current_ranks()
     with ranks.all_ranks("the extraction"):
         if ranks.rank == 1:

@@ -16,7 +16,7 @@ from torch import nn
 from loaders.harness import Results, evaluate, load_detector, load_model
 from loaders.harness.deployment.detector_folder import DESCRIPTION
 from loaders.harness.deployment.export import export_detector
-from loaders.harness.models.sources.trained import METADATA
+from loaders.harness.models.sources.registry import METADATA
 from loaders.harness.results.check import check_results
 from loaders.harness.results.scores import IMAGES
 from loaders.harness.training import train

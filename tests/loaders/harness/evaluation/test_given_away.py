@@ -298,7 +298,7 @@ def test_shipped_detectors_are_scored_once(monkeypatch: pytest.MonkeyPatch) -> N
     def never(*arguments: Any) -> Any:
         raise AssertionError
 
-    monkeypatch.setattr("loaders.harness.evaluation.output_checks._taken", never)
+    monkeypatch.setattr("loaders.harness.evaluation.notes._taken", never)
     assert evaluate_arrays(sets(), "preset:simple")
 
 

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from loaders import evaluate, evaluate_arrays  # noqa: E402
 from loaders.harness import report  # noqa: E402
-from loaders.harness.models.identity import NOT_COMPARED, RANDOM  # noqa: E402
+from loaders.harness.models.reproducibility import NOT_COMPARED, RANDOM  # noqa: E402
 from loaders.harness.results.results import Results  # noqa: E402
 from tests.loaders.harness.long_tables import long_predictions  # noqa: E402
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from loaders.harness import evaluate
-from loaders.harness.extraction.canary import ROWS
+from loaders.harness.extraction.shards import ROWS
 from wordnet_splits import build_benchmark
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest

@@ -18,7 +18,7 @@ from PIL import Image
 
 from loaders import UnknownDetectionSet
 from loaders.harness.extraction import Store, choose_transform, extract
-from loaders.harness.extraction.canary import ROWS
+from loaders.harness.extraction.shards import ROWS
 from loaders.harness.extraction.store import image_names
 from loaders.harness.extraction.stored_list import StoreError
 from loaders.harness.models import load_model

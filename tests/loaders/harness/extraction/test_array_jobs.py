@@ -14,7 +14,7 @@ import pytest
 from loaders.harness.evaluation.model_evaluation import EvaluationOptions, evaluate_models, extract_share
 from loaders.harness.extraction import Store
 from loaders.harness.extraction.array_jobs import PartRecord, PlannedGroup, merge_parts
-from loaders.harness.extraction.canary import ROWS
+from loaders.harness.extraction.shards import ROWS
 from loaders.harness.extraction.stored_list import StoreError
 from loaders.harness.models import load_model
 from loaders.harness.models.loading import Models

@@ -14,7 +14,7 @@ from PIL import Image
 from loaders import UnknownDetectionSet
 from loaders.harness import evaluate
 from loaders.harness.extraction import Store, extract, extract_together
-from loaders.harness.extraction.canary import ROWS
+from loaders.harness.extraction.shards import ROWS
 from loaders.harness.extraction.store import image_names
 from loaders.harness.models import load_model
 from loaders.harness.models.transforms import as_transform, evaluation_transform

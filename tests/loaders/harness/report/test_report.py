@@ -26,7 +26,7 @@ from loaders.harness import plot, report
 from loaders.harness.cli.main import app
 from loaders.harness.comparison.entries import draws_of
 from loaders.harness.detectors import parse_detectors
-from loaders.harness.evaluation.command import command_line
+from loaders.harness.evaluation.provenance import command_line
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.models.origin import WeightsOrigin
 from loaders.harness.models.transforms import evaluation_transform, to_uint8

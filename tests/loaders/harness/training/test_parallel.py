@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from loaders.harness.cli.main import app
-from loaders.harness.models.devices import Ranks
+from loaders.harness.models.reproducibility import Ranks
 from loaders.harness.training.checkpoint import load_checkpoint
 from loaders.harness.training.data import DeviceData, TrainingData
 from loaders.harness.training.machine import average_buffers, average_gradients, choose_machine, share_of
