@@ -34,8 +34,7 @@ from ..results.metadata import metric_options
 from ..results.results import Results
 from .array_files import read_sets
 from .benchmark_arrays import BenchmarkArrays
-from .notes import run_notes, user_set_notes
-from .rounded_copies import rounding_notes
+from .notes import rounding_notes, run_notes, user_set_notes
 from .run_evaluation import evaluate_runs
 from .sets import (
     UserSet,

@@ -1,18 +1,27 @@
-"""Sentences on conditions that may make the figures of an evaluation misleading."""
+"""Checks of sets and outputs, and sentences on conditions that may make figures misleading."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data.arrays import Array
+from wordnet_splits.base.errors import UnusableError
+from wordnet_splits.benchmark.manifest import Part
+
+from ..data.array_checks import logit_notes, refuse_probabilities
+from ..data.arrays import CHUNK, Array, Arrays
+from ..extraction.runs import GroupOutputs, ModelRun, predict
 from ..results.metadata import MetricFacts
 from ..results.metric_rows import FULL_SPECTRUM, MetricRow
+from ..results.scores import CALIBRATION_COLUMNS, PREDICTED
+from .scoring import Data, Fitted, confidence
 from .sets import LABELLED, UserSet
 
 MIN_REPEATED_SHARE = 0.01
@@ -186,3 +195,145 @@ def undefined_notes(
             (detector, _), row = undefined[0]
             counts = f"{len(undefined):,} of {len(of_metric):,} values"
             yield f"{facts.name} ({facts.origin}) is NaN in {counts}, first for {detector} on {row.group}"
+
+
+CHECKED_ROWS = 10_000
+"""Largest number of images of a set whose outputs are checked, evenly spread."""
+
+
+def checked_outputs(outputs: GroupOutputs, run: ModelRun) -> list[str]:
+    """Return the notes on a network's outputs on a set; outputs given as arrays were checked before.
+
+    Raises
+    ------
+    DataError : its logits are probabilities or percentages, which eight images may leave open.
+    """
+    if not run.device or "logits" not in outputs.arrays:
+        return list(outputs.notes)
+    logits = np.asarray(_some(outputs).arrays["logits"])
+    refuse_probabilities(logits, where=run.title, hint="leave out the model's final softmax")
+    return list(dict.fromkeys([*outputs.notes, *logit_notes(logits)]))
+
+
+def training_accuracy_notes(fitted_on: Mapping[Part, GroupOutputs], title: str) -> Iterator[str]:
+    """Yield a note for every ID set whose labels detectors fit on and the model does not predict."""
+    for (split, group), outputs in fitted_on.items():
+        few = _some(outputs)
+        if few.arrays.n and "logits" in few.arrays and few.table["role"][0].as_py() == "id":
+            predictions = predicted_table(few, title)["prediction"]
+            rows = {"role": few.table["role"], "label": few.table["label"], "prediction": predictions}
+            yield from accuracy_notes(pa.table(rows), f"{group}/{split}")
+
+
+def _some(outputs: GroupOutputs) -> GroupOutputs:
+    """Return at most `CHECKED_ROWS` images and their logits."""
+    rows = np.arange(outputs.arrays.n)[:: max(1, -(-outputs.arrays.n // CHECKED_ROWS))]
+    logits = {name: outputs.arrays[name][rows] for name in ("logits",) if name in outputs.arrays}
+    arrays = logits or {"none": np.empty((len(rows), 0))}
+    return replace(outputs, table=outputs.table.take(rows), arrays=Arrays(arrays))
+
+
+MAX_ROWS = 1000
+"""Largest number of images of a set that are scored again: half of a small set, fewer of a large one."""
+SPREAD_TOLERANCE, SIZE_TOLERANCE = 1e-3, 1e-5
+"""Largest change of a confidence by arithmetic, in standard deviations and in the greatest absolute value."""
+
+
+def rescoring_notes(fitted: Fitted, data: Mapping[str, Data], scores: Mapping[str, Array]) -> Iterator[str]:
+    """Score some images of each set again, in reverse order, and yield a note if confidences differ.
+
+    Parameters
+    ----------
+    data, scores : set -> the arrays of all its images, and the confidences of these images.
+    """
+    changed: dict[str, int] = {}
+    scored_again = 0
+    for group, of_group in data.items():
+        first = np.asarray(scores[group], np.float64)
+        rows = np.arange(len(first))[::-1][:: max(2, -(-len(first) // MAX_ROWS))]
+        scored_again += len(rows)
+        try:
+            again = confidence(fitted, _taken(of_group, rows), on=group)
+        except UnusableError:  # the detector needs all rows
+            again = np.full(len(rows), np.nan)
+        tolerance = SPREAD_TOLERANCE * first.std() + SIZE_TOLERANCE * np.abs(first).max(initial=0)
+        count = int(np.count_nonzero(~(np.abs(again - first[rows]) <= tolerance)))
+        changed |= {group: count} if count else {}
+    if changed:
+        yield (
+            f"{fitted.configured.label}: {sum(changed.values()):,} of {scored_again:,} images get another "
+            f"confidence when they are scored again among fewer (in {', '.join(changed)}): it depends on the "
+            "other images of a set, on their order or on chance, and so do its figures"
+        )
+
+
+def _taken(data: Data, rows: Array) -> Any:
+    if isinstance(data, Arrays):
+        return Arrays({name: view[rows] for name, view in data.items()})
+    return [_taken(of_model, rows) for of_model in data]
+
+
+def predicted_table(outputs: GroupOutputs, name: str) -> pa.Table:
+    """Return the columns `PREDICTED` of a set, filled with nulls if the model lacks logits.
+
+    Parameters
+    ----------
+    name : the network's, for errors.
+    """
+    predictions = predict(outputs, name)
+    if predictions is None:
+        return pa.table({field.name: pa.nulls(outputs.arrays.n, field.type) for field in PREDICTED})
+    of_label = (predictions.of_predicted, predictions.log_target, predictions.squared_norm)
+    columns = {
+        "prediction": pa.array(predictions.label, pa.int32()),
+        "target_probability": pa.array(predictions.of_target, mask=np.isnan(predictions.of_target)),
+        "max_probability": pa.array(predictions.greatest, mask=np.isnan(predictions.greatest)),
+    }
+    for column, values in zip(CALIBRATION_COLUMNS, of_label, strict=True):
+        columns[column] = pa.array(values, mask=np.isnan(predictions.of_target) | np.isnan(values))
+    return pa.table(columns, schema=PREDICTED)
+
+
+ROUNDED = 2.0**-8
+"""Largest difference of a row and its copy, as a share of the row's length: bfloat16's rounding."""
+TRIED_ROWS = 64
+"""Number of rows of an OOD set that are compared with all rows of the ID sets."""
+MIN_COLUMNS = 8
+"""Smallest number of columns that makes equal rows of different images unlikely by chance."""
+MIN_SHARE = 0.5
+
+
+def rounding_notes(sets: Mapping[str, UserSet], data: Mapping[str, Arrays]) -> Iterator[str]:
+    """Yield a note for every OOD set whose first rows mostly repeat rows of an ID set, up to rounding.
+
+    Other checks note rows that are equal bit for bit.
+    """
+    tests = {name: user_set for name, user_set in sets.items() if user_set.split == "test"}
+    for id_name in (name for name, user_set in tests.items() if user_set.role == "id"):
+        known = set(sets[id_name].digests)
+        for name in (name for name, user_set in tests.items() if user_set.role != "id"):
+            kind = next(
+                (kind for kind in ("features", "logits") if kind in data[name] and kind in data[id_name]), ""
+            )
+            tried = sets[name].digests[:TRIED_ROWS]
+            rows = [row for row, digest in enumerate(tried) if digest not in known]
+            if not kind or data[name][kind].shape[1] < MIN_COLUMNS or not rows:
+                continue
+            copies = count_copies(np.asarray(data[name][kind])[rows], np.asarray(data[id_name][kind]))
+            if copies >= MIN_SHARE * len(tried):
+                yield (
+                    f"{copies} of the first {len(tried)} rows of {name} are rows of {id_name} up to rounding "
+                    "(a copy in another precision?)"
+                )
+
+
+def count_copies(values: Array, others: Array) -> int:
+    """Return the number of rows of values (n, D) that a row of others (m, D) equals up to rounding."""
+    wide = values.astype(np.float64)
+    squares = np.square(wide).sum(axis=1)[:, None]
+    copied = np.zeros(len(wide), bool)
+    for start in range(0, len(others), CHUNK):
+        part = others[start : start + CHUNK].astype(np.float64)
+        distances = squares + np.square(part).sum(axis=1) - 2 * wide @ part.T
+        copied |= (distances <= ROUNDED**2 * squares).any(axis=1)
+    return int((copied & (squares[:, 0] > 0)).sum())

@@ -36,7 +36,6 @@ from ..results.results import Results
 from ..results.rows_from_scores import compute_rows
 from ..results.schema import SWEEPS, table_of
 from ..results.scores import IMAGES, MODEL, DetectorRun, check_scores, prediction_table, score_table
-from .command import command_line, python_call
 from .fitting import (
     SweepTrial,
     choose_on_validation,
@@ -47,9 +46,18 @@ from .fitting import (
     left_out_note,
     usable_detectors,
 )
-from .notes import accuracy_notes, run_notes, sign_notes, size_notes, undefined_notes
-from .output_checks import checked_outputs, rescoring_notes, training_accuracy_notes
-from .output_tables import predicted_table, run_facts, software
+from .notes import (
+    accuracy_notes,
+    checked_outputs,
+    predicted_table,
+    rescoring_notes,
+    run_notes,
+    sign_notes,
+    size_notes,
+    training_accuracy_notes,
+    undefined_notes,
+)
+from .provenance import command_line, python_call, run_facts, software
 from .scoring import (
     Data,
     Fitted,

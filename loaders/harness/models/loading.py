@@ -16,8 +16,7 @@ from .origin import IN_PYTHON, OriginKind, WeightsOrigin
 from .reproducibility import get_device
 from .sources import LoadedModel, ModelRequest
 from .sources.objects import from_import, from_object
-from .sources.registry import SOURCES, file_sources
-from .sources.trained import PREFIX, trained_folders
+from .sources.registry import PREFIX, SOURCES, file_sources, trained_folders
 from .transforms import Normalise, Transform
 from .trial import DEADLINE
 from .weights import LARGEST, archive_kind, split_key

@@ -19,8 +19,7 @@ from ..vision_language import ZeroShot
 from ..weights import load_weights, read_state
 from .huggingface import class_facts
 from .published import timm_facts
-from .registry import LoadedModel, ModelRequest
-from .trained import training_facts
+from .registry import LoadedModel, ModelRequest, training_facts
 
 
 def from_object(model: Any, request: ModelRequest, name: str | None = None) -> LoadedModel:

@@ -1,13 +1,15 @@
-"""Model sources by name: ``PREFIX:NAME`` -> a loaded network."""
+"""Model sources by name, ``PREFIX:NAME`` -> a loaded network, and folders of trained networks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from torch import Tensor, nn
 
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.registry import Registry
 
 from ..transforms import Normalise, Transform
@@ -101,3 +103,41 @@ def file_sources() -> Mapping[str, str]:
     """Return the suffix of a file -> prefix of the source that loads it, for all sources."""
     SOURCES.names()  # imports the source modules
     return _suffixes
+
+
+PREFIX = "trained:"
+METADATA = "model.json"
+"""File of a folder that `unknown-eval train` has finished."""
+
+
+def training_facts(module: Any) -> dict[str, Any]:
+    """Return the classes, background column, normalisation and head of a network of `load_checkpoint`."""
+    inputs = module.metadata["input"]
+    return {
+        "classes": module.classes,
+        "background": module.background,
+        "normalise": Normalise.of(inputs["mean"], inputs["std"]),
+        "head": (module.metadata.get("method") or {}).get("head"),
+    }
+
+
+def trained_folders(name: str) -> list[Path]:
+    """Return the sorted folders of models at a path: a model's folder, a folder of models, or a pattern.
+
+    Raises
+    ------
+    DataError : the path has no models.
+    """
+    path = Path(name)
+    if any(c in name for c in "*?["):
+        candidates = sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
+    elif (path / METADATA).exists() or not path.is_dir():
+        candidates = [path]
+    else:
+        candidates = sorted(path.iterdir())
+    folders = [folder for folder in candidates if (folder / METADATA).is_file()]
+    if not folders:
+        raise DataError(
+            "no trained model here", where=name, hint="give a folder that `unknown-eval train` has written"
+        )
+    return folders
