@@ -29,12 +29,17 @@ from ..detectors.parsing import one_detector
 from ..evaluation.fitting import fit_on_benchmark, require_inputs
 from ..evaluation.scoring import Fitted, confidence, detector_name, errors_of
 from ..extraction.activations import BATCH
-from ..extraction.batches import choose_transform, with_transform
 from ..extraction.extractor import BenchmarkImages, Extractor
 from ..extraction.runs import GroupOutputs, ModelRun, Need, OutputSource
 from ..extraction.store import Store
 from ..models import Model
-from ..models.transforms import Transform, as_transform, stated_normalisation
+from ..models.transforms import (
+    Transform,
+    as_transform,
+    choose_transform,
+    stated_normalisation,
+    with_transform,
+)
 from ..results.evaluated_sets import EvaluatedSets
 from ..results.metadata import RunFacts, fingerprints_of
 from ..results.results import Results

@@ -28,11 +28,11 @@ from ..detectors import ConfiguredDetector
 from ..detectors.registry import configure
 from ..evaluation.run_evaluation import resolve_detectors
 from ..evaluation.scoring import Fitted, confidence
-from ..extraction.batches import input_transform, refuse_unscaled
 from ..extraction.extractor import Extractor
+from ..extraction.forward import refuse_unscaled
 from ..models import Model, load_model
 from ..models.loading import names_code
-from ..models.transforms import Normalise, Transform, as_transform, evaluation_transform
+from ..models.transforms import Normalise, Transform, as_transform, evaluation_transform, input_transform
 from .detector_folder import (
     AGAIN,
     CALIBRATION,

@@ -15,7 +15,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.user_code import USER_CODE_ERRORS, user_errors
 from wordnet_splits.metrics.counts import to_numpy
 
-from ..extraction.batches import refuse_unscaled
+from ..extraction.forward import refuse_unscaled
 
 IMAGE_KEYS, LABEL_KEYS = ("pixel_values", "images", "image"), ("labels", "label")
 """Keys of items and batches that are mappings, as in Hugging Face's datasets."""

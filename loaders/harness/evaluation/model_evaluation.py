@@ -22,13 +22,12 @@ from wordnet_splits.datasets.sources.roots import Roots
 
 from ...opening import PackedFolders
 from ..extraction.array_jobs import ComputedPart, extract_part
-from ..extraction.batches import input_transform, with_transform
 from ..extraction.extractor import BenchmarkImages, Extractor, Plan, read_together
 from ..extraction.runs import ModelRun
 from ..extraction.store import Store
-from ..models import Model, load_model, open_models
-from ..models.loading import Models, has_name
-from ..models.transforms import Normalise, Transform, as_transform
+from ..models import Model, load_model
+from ..models.loading import Models, open_runs
+from ..models.transforms import Normalise, Transform, as_transform, input_transform, with_transform
 from ..results.evaluated_sets import EvaluatedSets
 from ..results.metadata import MetricOptions, metric_options
 from ..results.results import Results
@@ -181,7 +180,7 @@ def evaluate(
     assert benchmark is not None
     manifest = load_manifest(benchmark)
     EvaluatedSets.of(manifest, groups)  # rejects an unknown name before models load
-    models = _opened_models(model, loading)
+    models = open_runs(model, loading)
     networks = [_references(run) for runs in models.values() for run in runs]
     results = evaluate_models(models, manifest, options)
     return replace(results, reopen=partial(_arguments, networks, manifest, options, loading))
@@ -349,7 +348,7 @@ def _evaluate_sets(
     normalise = None
     if isinstance(transform, str):
         normalise, std = Normalise.of_options(loading.pop("mean", None), loading.pop("std", None)), None
-    models = _opened_models(model, loading)
+    models = open_runs(model, loading)
     inputs = _inputs(models, transform)
     if isinstance(transform, str):
         transform = _common_transform(models, transform, normalise)
@@ -390,56 +389,3 @@ def _common_transform(models: Models, name: str, normalise: Normalise | None) ->
             hint="evaluate one at a time, or give mean and std",
         )
     return next(iter(transforms.values()))
-
-
-def _opened_models(model: Any, loading: Mapping[str, Any]) -> Models:
-    """Return the runs of each model, opened."""
-    if not isinstance(model, Mapping):
-        if isinstance(model, Sequence) and not isinstance(model, str):
-            raise DataError(
-                "a list could mean several models, or runs of one",
-                where="model",
-                hint="give {name: model, ...}, or {name: [run, ...]} for seeds or optimizers of one model",
-            )
-        if isinstance(model, str | Path):
-            return open_models([model], **loading)
-        loaded = _loaded(model, loading)
-        return Models({loaded.name: [loaded]})
-    models = Models({}, user_named=model.user_named if isinstance(model, Models) else True)
-    items_by_name = {
-        str(name): [value] if isinstance(value, str) or not isinstance(value, Sequence) else list(value)
-        for name, value in model.items()
-    }
-    several = sum(map(len, items_by_name.values())) > 1
-    for name, items in items_by_name.items():
-        runs = []
-        for number, item in enumerate(items):
-            named = f"{name} {number}" if len(items) > 1 else name
-            options = dict(loading)
-            if several and loading.get("model_id") is not None:  # each model needs its own id
-                options["model_id"] = None if has_name(item) else f"{loading['model_id']} {named}"
-            runs += _runs(item, options)
-        if len(items) > 1 and len({run.name for run in runs}) < len(runs):
-            runs = [copy(run) for run in runs]  # the caller's own models keep their names
-            for number, run in enumerate(runs):
-                run.name = f"{name} {number}"
-        models[name] = runs
-    return models
-
-
-def _runs(item: Any, loading: Mapping[str, Any]) -> list[Model]:
-    if isinstance(item, str | Path):
-        return [run for runs in open_models([item], **loading).values() for run in runs]
-    return [_loaded(item, loading)]
-
-
-def _loaded(item: Any, loading: Mapping[str, Any]) -> Model:
-    if not isinstance(item, Model):
-        return load_model(item, **loading)
-    if loading:
-        raise DataError(
-            f"{', '.join(loading)}: {item.name} is loaded already",
-            where="evaluate",
-            hint="load_model takes them",
-        )
-    return item

@@ -28,10 +28,20 @@ from ..data.arrays import Array, Arrays, ArrayView, Head
 from ..models import Model
 from ..models.class_map import ClassMap
 from ..models.reproducibility import Ranks, current_ranks, deterministic_kernels
+from ..models.transforms import choose_transform
 from ..probes import Probe, parse_probe, probe_name
-from .batches import BatchReader, ImageSet, SharedReader, choose_transform
-from .canary import FEATURES_DTYPES, ROWS, check_list, create_list, features_note, note_batch_statistics
-from .forward import Extraction, ModelShare, differences
+from .filling import (
+    FEATURES_DTYPES,
+    ROWS,
+    Extraction,
+    ModelShare,
+    check_list,
+    create_list,
+    differences,
+    features_note,
+    note_batch_statistics,
+)
+from .forward import BatchReader, ImageSet, SharedReader
 from .store import Store, StoredModel, image_names
 from .stored_list import FORWARD, SHARD_ROWS, StoredList, list_key
 

@@ -21,9 +21,9 @@ from wordnet_splits.base.progress import Progress, Relabelled, Silent
 from wordnet_splits.base.schemas import Sha256, StrictModel, read_sealed, write_sealed
 
 from ..models.reproducibility import current_ranks
+from ..models.transforms import choose_transform
 from ..probes import probe_name
 from .activations import extract_shards
-from .batches import choose_transform
 from .extractor import BenchmarkImages, Extractor, Plan
 from .store import Store, image_names
 from .stored_list import FORWARD, StoredList, StoreError, list_key

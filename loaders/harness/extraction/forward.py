@@ -1,42 +1,232 @@
-"""The forward path: a model and probes on batches of images, in memory or shard by shard into a store.
-
-Batches are halved where memory runs out.
-"""
+"""The forward path: images as batches, and a model and probes on them."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
-import platform
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-import numpy
 import numpy as np
 import pyarrow as pa
 import torch
+from PIL import Image
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from wordnet_splits.base.errors import DataError, SplitsError
-from wordnet_splits.base.progress import Progress, Task
 from wordnet_splits.base.user_code import USER_CODE_ERRORS, describe_error
 
 from ..data.array_checks import as_float32
 from ..data.arrays import Array, array_of
 from ..models import Model
-from ..models.reproducibility import Ranks, depends_on_batch, deterministic_kernels, logits_in_other_batch
-from ..models.transforms import Transform
+from ..models.reproducibility import depends_on_batch, deterministic_kernels, logits_in_other_batch
+from ..models.transforms import (
+    Transform,
+    to_uint8,
+)
 from ..probes import Probe
-from .batches import BatchReader, ImageBatch, SharedReader
-from .stored_list import FORWARD, ShardRecord, StoredList
+from .stored_list import FORWARD
 
-Outputs = dict[str, dict[str, list[Any]]]
-"""unit -> array -> the tensors of each batch of a shard."""
+ImageSet = Any
+"""An `UnknownDetectionSet`, or an object with its ``table``, both transforms and ``__getitems__``."""
+
+
+class ImageBatch(NamedTuple):
+    """One batch: its shard, its rows of the list, and its images on the host, by image step."""
+
+    shard: int
+    rows: range
+    images: Sequence[Tensor]
+
+
+class BatchReader:
+    """Reads images of a dataset as inputs of a model.
+
+    Parameters
+    ----------
+    dataset : the images; its own transforms are not used.
+    transform : applied here; its batch step on the device.
+    """
+
+    def __init__(self, dataset: ImageSet, transform: Transform, *, device: Any, dtype: Any) -> None:
+        self.transform = transform
+        self.device, self.dtype = torch.device(device), dtype
+        self.dataset = _with_steps(dataset, [image_step(transform)])
+
+    def rows(self, rows: Sequence[int]) -> Tensor:
+        """Return the images of some rows as input of the model."""
+        (images,) = _stacked(self.dataset.__getitems__(list(rows)))
+        return self.finish(images)
+
+    def finish(self, images: Tensor) -> Tensor:
+        """Bring a batch to the device and apply the transform's batch step."""
+        if self.device.type == "cuda":
+            images = images.pin_memory().to(self.device, non_blocking=True)
+        else:
+            images = images.to(self.device)
+        if self.transform.batch is not None:
+            images = self.transform.batch(images)
+        refuse_unscaled(images, "transform")
+        return images.to(self.dtype)
+
+
+class SharedReader:
+    """Reads the batches of some shards in order for several models; every image is decoded once.
+
+    While the models compute a batch, the next batch is read.
+
+    Parameters
+    ----------
+    readers : the reader of each model, all of the same images.
+    workers : processes that read and transform; 0: a thread of this process reads one batch ahead.
+    """
+
+    def __init__(self, readers: Sequence[BatchReader], *, workers: int) -> None:
+        self.readers, self.workers = readers, workers
+        steps = [image_step(reader.transform) for reader in readers]
+        keys = [(id(step.image), step.to_pixels) for step in steps]  # a function may not be hashable
+        distinct = dict(zip(keys, steps, strict=True))
+        self._step_of = [list(distinct).index(key) for key in keys]
+        self.dataset = _with_steps(readers[0].dataset, list(distinct.values()))
+
+    def batches(
+        self, shards: Sequence[tuple[int, range]], batch_size: int, rows_of: Array
+    ) -> Iterator[ImageBatch]:
+        """Yield the batches of ``shards`` (number, rows): of ``batch_size`` rows, fewer at a shard's end.
+
+        Parameters
+        ----------
+        rows_of : the row of the dataset for each row of the list.
+        """
+        plan = [
+            (shard, rows[start : start + batch_size])
+            for shard, rows in shards
+            for start in range(0, len(rows), batch_size)
+        ]
+        read_images = self._by_workers if self.workers else self._by_thread
+        read = read_images([rows_of[rows].tolist() for _, rows in plan])
+        for (shard, rows), images in zip(plan, read, strict=True):
+            yield ImageBatch(shard, rows, images)
+
+    def model_input(self, number: int, batch: ImageBatch) -> Tensor:
+        """Return a batch as input of model ``number``."""
+        step = self._step_of[number]
+        images = batch.images[step]
+        shared = self._step_of.count(step) > 1
+        return self.readers[number].finish(images.clone() if shared else images)  # models may write into them
+
+    def _by_thread(self, plan: list[list[int]]) -> Iterator[list[Tensor]]:
+        def load(rows: list[int]) -> list[Tensor]:
+            return _stacked(self.dataset.__getitems__(rows))
+
+        with ThreadPoolExecutor(1, thread_name_prefix="read") as pool:
+            pending = deque(pool.submit(load, rows) for rows in plan[:1])
+            for rows in [*plan[1:], []]:
+                if not pending:
+                    return
+                images = pending.popleft().result()
+                if rows:
+                    pending.append(pool.submit(load, rows))
+                yield images
+
+    def _by_workers(self, plan: list[list[int]]) -> Iterator[list[Tensor]]:
+        loader = iter(DataLoader(self.dataset, batch_sampler=plan, num_workers=self.workers))
+        for rows in plan:
+            try:
+                images, _ = next(loader)
+            except Exception:  # a worker's error arrives as text: raise the original one here
+                _stacked(self.dataset.__getitems__(rows))
+                raise
+            yield images if isinstance(images, list) else [images]
+
+
+class ImageStep(NamedTuple):
+    """The part of a transform that is applied to each image on the host.
+
+    Attributes
+    ----------
+    image : function of a PIL image, None for the image as it is.
+    to_pixels : whether the result is brought to uint8 pixels, for a batch step.
+    """
+
+    image: Callable[[Image.Image], Any] | None
+    to_pixels: bool
+
+    def __call__(self, image: Image.Image) -> Any:
+        """Return an image as a tensor (3, h, w), if the transform makes one."""
+        transformed = image if self.image is None else self.image(image)
+        return (
+            to_uint8(transformed) if self.to_pixels and isinstance(transformed, Image.Image) else transformed
+        )
+
+
+def image_step(transform: Transform) -> ImageStep:
+    """Return the part of a transform that is applied to each image on the host."""
+    return ImageStep(transform.image, transform.batch is not None)
+
+
+@dataclass(frozen=True)
+class EachStep:
+    """Several image steps on the same decoded image, which they must not change; picklable for workers."""
+
+    steps: Sequence[ImageStep]
+
+    def __call__(self, image: Image.Image) -> tuple[Any, ...]:
+        """Return the result of every step."""
+        return tuple(step(image) for step in self.steps)
+
+
+def _with_steps(dataset: ImageSet, steps: Sequence[ImageStep]) -> ImageSet:
+    """Return a copy of a dataset whose items are images after one step, or tuples after several."""
+    copied = copy.copy(dataset)
+    if len(steps) == 1:
+        copied.transform = steps[0].image
+        copied.batch_transform = torch.nn.Identity() if steps[0].to_pixels else None  # uint8 (n, 3, h, w)
+    else:
+        copied.transform, copied.batch_transform = EachStep(steps), None
+    return copied
+
+
+def refuse_unscaled(images: Tensor, where: str) -> None:
+    """Raise DataError for integer images, 0 to 255, which a model does not take."""
+    if not images.is_floating_point():
+        raise DataError(
+            f"images of {str(images.dtype).removeprefix('torch.')} values: a model takes scaled floats",
+            where=where,
+            hint="let the transform scale them, or end it with .float() where the model does",
+        )
+
+
+def _stacked(items: Any) -> list[Tensor]:
+    """Return the images of (image, label) pairs, or of a batch that already is one tensor, by image step."""
+    images = getattr(items, "images", None)
+    if images is not None:
+        return [images]
+    results = [image for image, _ in items]
+    by_step = zip(*results, strict=True) if isinstance(results[0], tuple) else [results]
+    return [_one_tensor(list(images)) for images in by_step]
+
+
+def _one_tensor(images: Sequence[Any]) -> Tensor:
+    if not all(isinstance(image, torch.Tensor) for image in images):
+        raise DataError(
+            f"the transform returns {type(images[0]).__name__}, not a tensor", hint="end it with ToTensor"
+        )
+    shapes = sorted({tuple(image.shape) for image in images})
+    if len(shapes) > 1:
+        raise DataError(
+            f"the transform makes images of different sizes: {shapes[0]} and {shapes[1]}",
+            hint="end it with a crop or a resize to one size",
+        )
+    return torch.stack(list(images))
+
+
 ImageName = tuple[str, ...]
 """Source, id and view of an image."""
-WORKER: Final = "DataLoader worker (pid"
-"""Start of PyTorch's message about a terminated reader process."""
 
 
 def compute(
@@ -114,185 +304,6 @@ def compute_in_memory(
     return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
 
-@dataclass
-class ModelShare:
-    """One model of an extraction: the list that it fills, its reader and its probes.
-
-    Attributes
-    ----------
-    rows : of the dataset, for each image of the list.
-    only : shards to compute, all by default.
-    """
-
-    model: Model
-    stored: StoredList
-    reader: BatchReader
-    probes: Mapping[str, Probe]
-    rows: Array
-    forward: bool = True
-    only: Collection[int] | None = None
-    missing: dict[str, set[int]] = field(default_factory=dict)
-
-    def find_missing(self) -> set[int]:
-        """Return the shards that are missing for the forward pass or a probe."""
-        units = ((FORWARD,) if self.forward else ()) + tuple(self.probes)
-        self.missing = {unit: set(self.stored.missing(unit, self.only)) for unit in units}
-        return set().union(*self.missing.values())
-
-    def computes(self, shard: int) -> bool:
-        """Return whether a shard was missing."""
-        return any(shard in shards for shards in self.missing.values())
-
-    def compute(self, batch: ImageBatch, inputs: Tensor, table: pa.Table, outputs: Outputs) -> None:
-        """Apply the model and the probes that lack the shard of a batch."""
-        probes = {unit: probe for unit, probe in self.probes.items() if batch.shard in self.missing[unit]}
-        forward = batch.shard in self.missing.get(FORWARD, ())
-        names = image_ids(table.slice(batch.rows.start, len(batch.rows)))
-        for unit, arrays in compute(self.model, inputs, probes, names, forward=forward).items():
-            for name, tensor in arrays.items():
-                outputs.setdefault(unit, {}).setdefault(name, []).append(tensor.detach())
-
-
-@dataclass
-class Extraction:
-    """One call's missing shards of a list of images, for one model or several: images are decoded once.
-
-    The lists of all models are of the same images, in shards of the same size; ``table`` has their rows.
-    """
-
-    shares: Sequence[ModelShare]
-    reader: SharedReader
-    table: pa.Table
-    ranks: Ranks
-    batch_size: int
-    progress: Progress
-
-    def __post_init__(self) -> None:
-        self.shards = self.shares[0].stored.shards
-        self._current = self.shares[0]  # the computing model, named in errors
-
-    def run(self) -> None:
-        """Compute and write the missing shards of this rank."""
-        todo = sorted(set().union(*(share.find_missing() for share in self.shares)))
-        own_shards = [s for s in todo if s % self.ranks.world == self.ranks.rank]
-        notes: list[str] = []
-        total = sum(len(self.shards[s]) * len(self._computing(s)) for s in own_shards)
-        with (
-            ThreadPoolExecutor(1, thread_name_prefix="write") as writer,
-            self.progress.task("images", total) as task,
-        ):
-            writes: list[Future[None]] = []
-            while own_shards:
-                memory_full = False
-                try:
-                    for shard, outputs in self._shards(own_shards, task):
-                        # at most one shard of every model is being written while the next one is filled
-                        _finish(writes, keep=len(self.shares))
-                        for share, share_outputs in zip(self.shares, outputs, strict=True):
-                            self._current = share
-                            writes += self._submit(writer, share, shard, share_outputs, notes)
-                        notes = []
-                        own_shards = own_shards[1:]
-                except (SplitsError, OSError):
-                    raise
-                except USER_CODE_ERRORS as error:  # the model or a probe may be a user's code
-                    if WORKER in str(error):
-                        raise DataError(
-                            f"a process that reads images ended: {describe_error(error)}",
-                            where=self._current.model.name,
-                            hint="killed processes mostly lacked memory: give fewer --workers",
-                        ) from error
-                    if not out_of_memory(error):
-                        raise DataError(
-                            f"the forward pass failed in shard {own_shards[0]}: {describe_error(error)}",
-                            where=self._current.model.name,
-                            hint="images of another size? check the transform",
-                        ) from error
-                    memory_full = True  # handled below, once the error no longer keeps the batch in memory
-                if memory_full:
-                    notes.append(self._halve(own_shards[0]))
-            _finish(writes, keep=0)
-
-    def _computing(self, shard: int) -> list[ModelShare]:
-        """Return the models that compute a shard."""
-        return [share for share in self.shares if share.computes(shard)]
-
-    def _shards(self, shards: Sequence[int], task: Task) -> Iterator[tuple[int, list[Outputs]]]:
-        """Yield each shard after its last batch, with the outputs of every model."""
-        rows = [(s, self.shards[s]) for s in shards]
-        outputs: list[Outputs] = [{} for _ in self.shares]
-        done = 0
-        for batch in self.reader.batches(rows, self.batch_size, self.shares[0].rows):
-            try:
-                for number, share in enumerate(self.shares):
-                    if share.computes(batch.shard):
-                        self._current = share
-                        inputs = self.reader.model_input(number, batch)
-                        share.compute(batch, inputs, self.table, outputs[number])
-                        done += len(batch.rows)
-                        task.advance(len(batch.rows))
-            except BaseException:  # the shard begins again
-                task.advance(-done)
-                raise
-            if batch.rows.stop == self.shards[batch.shard].stop:
-                yield batch.shard, outputs
-                outputs, done = [{} for _ in self.shares], 0
-
-    def _submit(
-        self, writer: ThreadPoolExecutor, share: ModelShare, shard: int, outputs: Outputs, notes: list[str]
-    ) -> list[Future[None]]:
-        """Copy a model's shard to the host, check it, and submit its writing."""
-        shard_settings = settings(share.model.device, share.model.dtype, self.batch_size)
-        if notes:
-            shard_settings["notes"] = notes
-        arrays = {
-            unit: {k: self._host(share, unit, k, v, shard) for k, v in unit_arrays.items()}
-            for unit, unit_arrays in outputs.items()
-        }
-        outputs.clear()
-        return [
-            writer.submit(share.stored.write, unit, shard, unit_arrays, shard_settings)
-            for unit, unit_arrays in arrays.items()
-        ]
-
-    def _host(self, share: ModelShare, unit: str, name: str, tensors: list[Any], shard: int) -> Array:
-        """Concatenate the batches of an array, in its stored type.
-
-        Raises
-        ------
-        DataError : a value is NaN or infinite; the message has the first image.
-        """
-        joined = torch.cat([t.detach() for t in tensors])
-        dtype = getattr(torch, share.stored.about.features_dtype) if name == "features" else torch.float32
-        array: Array = joined.to(dtype).cpu().numpy()
-        finite = np.isfinite(array).reshape(len(array), -1).all(axis=1)
-        if finite.all():
-            return array
-        row = self.shards[shard].start + int(np.flatnonzero(~finite)[0])
-        overflow = bool(torch.isfinite(joined).all())
-        raise DataError(
-            f"{name} of {int((~finite).sum())} images are NaN or infinite, the first of "
-            f"{self.table['source'][row]} {self.table['image_id'][row]}",
-            where=f"{share.model.name} on {self.table['group'][row]}, {unit}",
-            hint="they exceed float16: store float32"
-            if overflow
-            else "check the model's weights and its transform",
-        )
-
-    def _halve(self, shard: int) -> str:
-        """Halve the batch and return the note that is stored."""
-        if self.batch_size == 1:
-            raise SplitsError(
-                "out of memory with a batch of one image",
-                where=self._current.model.name,
-                hint="use a larger device",
-            )
-        if self._current.model.device.type == "cuda":
-            torch.cuda.empty_cache()
-        before, self.batch_size = self.batch_size, self.batch_size // 2
-        return f"out of memory at batch {before}: shard {shard} restarted at {self.batch_size}"
-
-
 def forward_arrays(result: tuple[Any, Any], where: str) -> dict[str, Any]:
     """Return the arrays of a forward pass, at most in single precision; features may be missing.
 
@@ -315,11 +326,6 @@ def _single(values: torch.Tensor, name: str, where: str) -> torch.Tensor:
     return torch.from_numpy(rounded).to(values.device)
 
 
-def out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that the device or the host ran out of memory."""
-    return isinstance(error, torch.cuda.OutOfMemoryError | MemoryError)
-
-
 def image_ids(rows: pa.Table) -> list[ImageName]:
     """Return the (source, image_id, view) of images."""
     return list(zip(*(rows[name].to_pylist() for name in ("source", "image_id", "view")), strict=True))
@@ -329,40 +335,3 @@ def image_generator(*names: str) -> torch.Generator:
     """Return a generator seeded by the names of a probe and an image, equal in any batch on any device."""
     digest = hashlib.blake2b("\x1f".join(names).encode(), digest_size=8).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest, "big") >> 1)
-
-
-def _finish(writes: list[Future[None]], *, keep: int) -> None:
-    """Wait for writes until ``keep`` are left; their errors are raised here."""
-    while len(writes) > keep:
-        writes.pop(0).result()
-
-
-def settings(device: Any, dtype: Any, batch_size: int) -> dict[str, Any]:
-    """Return the settings, beyond model and images, that the bytes of a shard depend on."""
-    device = torch.device(device)
-    libraries = {"torch": torch.__version__, "numpy": numpy.__version__}
-    if device.type == "cuda":
-        kind = torch.cuda.get_device_name(device)
-        libraries["cuda"] = str(torch.version.cuda)
-        libraries["cudnn"] = str(torch.backends.cudnn.version())
-        threads = 0  # GPU kernels do not depend on the host's threads
-    else:
-        kind = f"{device.type} {platform.machine()}"
-        threads = torch.get_num_threads()
-    return {
-        "batch_size": batch_size,
-        "device": kind,
-        "dtype": str(dtype).removeprefix("torch."),
-        "libraries": libraries,
-        "threads": threads,
-    }
-
-
-def differences(records: Sequence[ShardRecord]) -> list[str]:
-    """Return a sentence for every setting that differs between shards (then equality is rtol 1e-4)."""
-    sentences = []
-    for key in ("batch_size", "device", "dtype", "libraries", "threads"):
-        values = {str(getattr(record.settings, key)) for record in records}
-        if len(values) > 1:
-            sentences.append(f"shards differ in {key}: {', '.join(sorted(values))}; equality is rtol 1e-4")
-    return sentences

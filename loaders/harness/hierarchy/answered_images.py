@@ -132,10 +132,10 @@ def _network_logits(arguments: Mapping[str, Any], images: Mapping[str, pa.Table]
     ----------
     arguments : of the evaluation, see `Results.reopen`.
     """
-    from ..extraction.batches import with_transform
     from ..extraction.extractor import BenchmarkImages, Extractor
     from ..extraction.store import Store
     from ..models import load_model
+    from ..models.transforms import with_transform
 
     loading = dict(arguments)
     manifest, transform = loading.pop("benchmark"), loading.pop("transform")

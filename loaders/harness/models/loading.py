@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -265,3 +266,56 @@ def _pairs(specs: list[str], weights: list[str]) -> list[tuple[str, str | None]]
             hint="give one file for each model, or one model for all files",
         )
     return list(zip(specs, weights, strict=True))
+
+
+def open_runs(model: Any, loading: Mapping[str, Any]) -> Models:
+    """Return the runs of each model, opened."""
+    if not isinstance(model, Mapping):
+        if isinstance(model, Sequence) and not isinstance(model, str):
+            raise DataError(
+                "a list could mean several models, or runs of one",
+                where="model",
+                hint="give {name: model, ...}, or {name: [run, ...]} for seeds or optimizers of one model",
+            )
+        if isinstance(model, str | Path):
+            return open_models([model], **loading)
+        loaded = _loaded(model, loading)
+        return Models({loaded.name: [loaded]})
+    models = Models({}, user_named=model.user_named if isinstance(model, Models) else True)
+    items_by_name = {
+        str(name): [value] if isinstance(value, str) or not isinstance(value, Sequence) else list(value)
+        for name, value in model.items()
+    }
+    several = sum(map(len, items_by_name.values())) > 1
+    for name, items in items_by_name.items():
+        runs = []
+        for number, item in enumerate(items):
+            named = f"{name} {number}" if len(items) > 1 else name
+            options = dict(loading)
+            if several and loading.get("model_id") is not None:  # each model needs its own id
+                options["model_id"] = None if has_name(item) else f"{loading['model_id']} {named}"
+            runs += _runs(item, options)
+        if len(items) > 1 and len({run.name for run in runs}) < len(runs):
+            runs = [copy(run) for run in runs]  # the caller's own models keep their names
+            for number, run in enumerate(runs):
+                run.name = f"{name} {number}"
+        models[name] = runs
+    return models
+
+
+def _runs(item: Any, loading: Mapping[str, Any]) -> list[Model]:
+    if isinstance(item, str | Path):
+        return [run for runs in open_models([item], **loading).values() for run in runs]
+    return [_loaded(item, loading)]
+
+
+def _loaded(item: Any, loading: Mapping[str, Any]) -> Model:
+    if not isinstance(item, Model):
+        return load_model(item, **loading)
+    if loading:
+        raise DataError(
+            f"{', '.join(loading)}: {item.name} is loaded already",
+            where="evaluate",
+            hint="load_model takes them",
+        )
+    return item

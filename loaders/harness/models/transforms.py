@@ -6,11 +6,12 @@ specification, not the code, is part of the key of stored activations.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -26,6 +27,9 @@ from wordnet_splits.benchmark.manifest.metadata import Declared
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..data.parameters import file_identity
+
+if TYPE_CHECKING:
+    from .model import Model
 
 Triple = tuple[float, float, float]
 ZEROS: Triple = (0.0, 0.0, 0.0)
@@ -268,3 +272,77 @@ def _std_within(function: Any) -> Triple | None:
         if std is not None and len(std) == 3:
             return cast(Triple, tuple(float(v) for v in std))
     return None
+
+
+def choose_transform(
+    model: Model, dataset: Any, transform: Any = None, transform_id: str | None = None
+) -> Transform:
+    """Return the given transform, else the dataset's, the model's, or the benchmark's for the source.
+
+    Raises
+    ------
+    DataError : a plain function without ``transform_id``, or groups whose sources have different transforms.
+    """
+    if transform is not None:
+        return as_transform(transform, transform_id=transform_id)
+    image, batch = getattr(dataset, "transform", None), getattr(dataset, "batch_transform", None)
+    if image is not None or batch is not None:
+        return as_transform(image, batch, transform_id)
+    if model.preprocess is not None:
+        if model.normalise is not None:
+            raise DataError(
+                "mean and std change nothing: the model brings its preprocessing",
+                where=model.name,
+                hint="replace that too: --transform resize-224 (transform='resize-224')",
+            )
+        return model.preprocess
+    manifest = getattr(dataset, "manifest", None)
+    recipe = None if manifest is None else manifest.data.recipe
+    named = {} if recipe is None else recipe.transforms
+    names = {named.get(source, "none") for source in dataset.table["source"].unique().to_pylist()}
+    if len(names) > 1:
+        raise DataError(
+            "the sources of these images have different evaluation transforms",
+            where=model.name,
+            hint="extract one group at a time: UnknownDetectionSet.parts(...)",
+        )
+    return input_transform(model, names.pop(), recipe)
+
+
+def with_transform(model: Model, transform: Transform | str, recipe: Declared) -> Model:
+    """Return a copy of a model whose images go through a transform, or through a named one."""
+    if isinstance(transform, str):
+        transform = input_transform(model, transform, recipe)
+    copied = copy.copy(model)
+    copied.preprocess, copied.normalise = transform, None
+    return copied
+
+
+def input_transform(model: Model, name: str, recipe: Declared | None = None) -> Transform:
+    """Return a named transform with the normalisation of the user, else the model, else the benchmark.
+
+    Where none is stated, an object given in Python gets pixels in [0, 1], and its results a note.
+
+    Parameters
+    ----------
+    name : as of `evaluation_transform`, or ``MODULE:NAME``, a function of a PIL image.
+    recipe : the benchmark's, None for other images.
+
+    Raises
+    ------
+    DataError : no normalisation is stated for a model that is a file or a name.
+    """
+    if ":" in name:
+        return imported_transform(name, model.normalise)
+    declared = None if recipe is None else recipe_normalisation(recipe)
+    normalise = model.normalise or model.own_normalise or declared
+    stated = normalise or Normalise()
+    transform = evaluation_transform(name, stated.mean, stated.std)
+    if normalise is None and not model.in_python:
+        benchmark = "" if recipe is None else f" or {recipe.name}"
+        raise DataError(
+            f"no normalisation of its inputs is stated by the model{benchmark}",
+            where=model.name,
+            hint="give --mean and --std (mean=, std=): 0 and 1 for pixels in [0, 1]",
+        )
+    return replace(transform, assumed=normalise is None)

@@ -13,12 +13,16 @@ from torch import nn
 
 from loaders import UnknownDetectionSet
 from loaders.harness import evaluate
-from loaders.harness.extraction.batches import choose_transform, input_transform
 from loaders.harness.models import load_model
 from loaders.harness.models.class_map import Label, LabelSpace
 from loaders.harness.models.model import ASSUMED_PIXELS, CHECK_TRANSFORM, ONE_CHANNEL, Model
 from loaders.harness.models.sources.published import TRANSFORM_INPUT
-from loaders.harness.models.transforms import Normalise, evaluation_transform
+from loaders.harness.models.transforms import (
+    Normalise,
+    choose_transform,
+    evaluation_transform,
+    input_transform,
+)
 from tests.selection import cases
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.manifest.metadata import Channels, Declared
