@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,8 @@ from ..models.class_map import ClassMap
 from ..models.reproducibility import Ranks, current_ranks, deterministic_kernels
 from ..models.transforms import choose_transform
 from ..probes import Probe, parse_probe, probe_name
-from .filling import (
+from .forward import BatchReader, ImageSet, SharedReader
+from .shards import (
     FEATURES_DTYPES,
     ROWS,
     Extraction,
@@ -38,10 +38,9 @@ from .filling import (
     check_list,
     create_list,
     differences,
-    features_note,
+    features_notes,
     note_batch_statistics,
 )
-from .forward import BatchReader, ImageSet, SharedReader
 from .store import Store, StoredModel, image_names
 from .stored_list import FORWARD, SHARD_ROWS, StoredList, list_key
 
@@ -197,7 +196,7 @@ class _Task:
     images: Sequence[str]
     stored: StoredModel
     shares: list[ModelShare] = field(default_factory=list)
-    read: dict[Path, StoredList] = field(default_factory=dict)
+    read: dict[str, Sequence[StoredList]] = field(default_factory=dict)
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -207,8 +206,15 @@ class _Task:
     @property
     def lists(self) -> list[StoredList]:
         """The lists that are read or filled, in the same order in every process."""
-        lists = {**self.read, **{share.stored.folder: share.stored for share in self.shares}}
+        read = (stored for of_unit in self.read.values() for stored in of_unit)
+        lists = {stored.folder: stored for stored in (*read, *(share.stored for share in self.shares))}
         return [lists[folder] for folder in sorted(lists)]
+
+    @property
+    def features_lists(self) -> list[StoredList]:
+        """The lists whose features are read or computed."""
+        computed = (share.stored for share in self.shares if share.forward)
+        return [*self.read.get(FORWARD, ()), *computed]
 
 
 def _tasks(
@@ -247,7 +253,7 @@ def _tasks(
             missing = np.arange(len(images))
             if shards is None:
                 places = stored.places(images, unit)
-                task.read.update({used.folder: used for used in places.used})
+                task.read[unit] = places.used
                 missing = places.missing
             if len(missing):
                 gaps.setdefault(missing.tobytes(), (missing, []))[1].append(unit)
@@ -274,7 +280,7 @@ def _compute(
                 stack.enter_context(share.stored.locked())
         with ranks.all_ranks("opening the store"):
             for task in tasks if ranks.first else ():
-                held = [stored for stored in task.stored.lists if stored.begun]
+                held = [*task.read.get(FORWARD, ()), *task.stored.lists]
                 features_dtype = held[0].about.features_dtype if held else options.features_dtype
                 for share in task.shares:
                     rows = table.take(pa.array(share.rows))
@@ -282,9 +288,7 @@ def _compute(
                     create_list(share, rows, images, features_dtype)
         with ranks.all_ranks("the check of the stored activations"):
             for task in tasks:
-                first = task.lists[0]
-                where = str(first.folder)
-                notes.append(features_note(first.about.features_dtype, options.features_dtype, where))
+                notes.append(features_notes(task.features_lists, options.features_dtype))
                 for stored in task.lists:
                     check_list(task.model, stored, task.probes)
         with ranks.all_ranks("the extraction"):

@@ -371,19 +371,18 @@ def _alike(expected: Array | None, computed: Any, rtol: float) -> bool:
     return nearly_equal(values, others[: len(values)], rtol)
 
 
-def features_note(stored_dtype: str, features_dtype: str, where: str) -> list[str]:
-    """Return a note on features that are stored in another type than requested.
+def features_notes(lists: Sequence[StoredList], requested: str) -> list[str]:
+    """Return a note on lists whose features are stored in another type than requested.
 
     Raises
     ------
     StoreError : they are stored in half precision and requested in single.
     """
-    if stored_dtype == features_dtype:
-        return []
-    if stored_dtype == "float16":
+    other = [stored for stored in lists if stored.about.features_dtype != requested]
+    if other and requested == "float32":
         raise StoreError(
             "features are stored as float16 here, not as float32",
-            where=where,
+            where=str(other[0].folder),
             hint="take float16, delete that folder, or use another store",
         )
-    return [f"features are {stored_dtype}, as the first ones of this model"]
+    return ["features are float32, as the first ones of this model"] if other else []
