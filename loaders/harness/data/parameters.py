@@ -47,10 +47,6 @@ def split_list(text: str) -> list[str]:
 def parse_named(text: Any, *, where: str | None = None) -> tuple[str, dict[str, str]]:
     """Return the name and the parameters, as text, of ``name[parameter=value,...]``.
 
-    Raises
-    ------
-    DataError : the text does not have that form, or gives a parameter twice.
-
     >>> parse_named("odin[T=10,eps=0.002]")
     ('odin', {'T': '10', 'eps': '0.002'})
     """

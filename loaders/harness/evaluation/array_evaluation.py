@@ -271,12 +271,7 @@ def refuse_options(owner: str, **options: Any) -> None:
 
 
 def with_ids(sets: Mapping[str, Any], ids: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return sets with the ids that were given separately from their arrays.
-
-    Raises
-    ------
-    DataError : ids of a set that is not there, or that has ids.
-    """
+    """Return sets with the ids that were given separately from their arrays."""
     merged = dict(sets)
     for set_name, of_set in ids.items():
         if not isinstance(merged.get(set_name), Mapping):
@@ -288,12 +283,7 @@ def with_ids(sets: Mapping[str, Any], ids: Mapping[str, Sequence[str]]) -> dict[
 
 
 def checked_arrays(name: str, values: Any) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Return the matrices of a set, checked, and its labels and ids as they were given (None if absent).
-
-    Raises
-    ------
-    DataError : arrays of another shape or type, NaN, or of different numbers of rows.
-    """
+    """Return the matrices of a set, checked, and its labels and ids as they were given (None if absent)."""
     if not isinstance(values, Mapping):
         message = f"{type(values).__name__} is given in place of its arrays by name"
         raise DataError(message, where=name, hint='as in {"logits": ..., "labels": ...}')
@@ -343,12 +333,7 @@ def _digests(arrays: Sequence[Array]) -> list[str]:
 
 
 def _ids(values: Any, n: int, where: str) -> list[str]:
-    """Return the ids of n images.
-
-    Raises
-    ------
-    DataError : not n different texts or whole numbers, or an id that no table can hold.
-    """
+    """Return the ids of n images."""
     items = list(values) if isinstance(values, list | tuple | range) else _numpy(values, where).tolist()
     if not isinstance(items, list) or not all(isinstance(item, str | int | np.integer) for item in items):
         raise DataError("ids are not texts or whole numbers", where=where)

@@ -111,12 +111,7 @@ class BenchmarkArrays:
 
     @staticmethod
     def repetitions(outputs: Mapping[Part, GroupOutputs]) -> list[str]:
-        """Return notes on rows that sets repeat or have in common, though the benchmark's images differ.
-
-        Raises
-        ------
-        DataError : an ID and an OOD set are mostly the same rows.
-        """
+        """Return notes on rows that sets repeat or have in common, though the benchmark's images differ."""
         images = Counter(
             digest for of in outputs.values() for digest in set(of.table["digest"].to_pylist()) - {None}
         )

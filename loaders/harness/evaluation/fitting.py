@@ -91,12 +91,7 @@ def _require_images(configured: ConfiguredDetector, sets: EvaluatedSets, run: Mo
 def fit_data(
     configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun
 ) -> Arrays | dict[str, Arrays] | None:
-    """Return the arrays and labels that a detector fits on, by split if it has several; None without a fit.
-
-    Raises
-    ------
-    DataError : the benchmark lacks the images to fit on.
-    """
+    """Return the arrays and labels that a detector fits on, by split if it has several; None without a fit."""
     by_split: dict[str, Arrays] = {}
     for fit_split in configured.spec.splits:
         split, groups = groups_of(fit_split, sets)
@@ -178,12 +173,7 @@ def fit_on_benchmark(
 
 
 def validation_sets(sets: EvaluatedSets, run: ModelRun | None = None) -> tuple[list[str], list[str]]:
-    """Return the ID and the OOD validation groups; the OOD groups are the external ones, if there are any.
-
-    Raises
-    ------
-    DataError : the benchmark, or the run, has no validation images, so nothing may be chosen.
-    """
+    """Return the ID and the OOD validation groups; the OOD groups are the external ones, if there are any."""
     id_groups, ood_groups = validation_groups(sets)
     absent = False
     for group in (*id_groups, *ood_groups):

@@ -101,12 +101,7 @@ class CustomImages:
         forward: bool = True,
         progress: Progress | None = None,
     ) -> Outputs:
-        """Put a set through a model and its probes.
-
-        Raises
-        ------
-        DataError : invalid batches, a model that fails on them, or other images than the first time.
-        """
+        """Put a set through a model and its probes."""
         labels: list[Any] = []
         ids: list[str] = []
         digests: list[str] = []

@@ -22,12 +22,7 @@ IMAGE_KEYS, LABEL_KEYS = ("pixel_values", "images", "image"), ("labels", "label"
 
 
 def as_set(data: Any, where: str = "sets") -> Any:
-    """Return images, or a pair of images and labels, as a dataset; anything else unchanged.
-
-    Raises
-    ------
-    DataError : labels are not numbers, or the first item cannot be read.
-    """
+    """Return images, or a pair of images and labels, as a dataset; anything else unchanged."""
     if _is_array(data):
         return TensorDataset(_tensor(data))
     if isinstance(data, tuple) and len(data) == 2 and _is_array(data[0]) and data[0].ndim > 1:
@@ -145,12 +140,7 @@ def class_names(data: Any) -> tuple[str, ...]:
 
 
 def pair_of(item: Any, where: str) -> tuple[Any, ...]:
-    """Return the image and, if present, the label of an item, or the images and labels of a batch.
-
-    Raises
-    ------
-    DataError : a mapping without images.
-    """
+    """Return the image and, if present, the label of an item, or the images and labels of a batch."""
     if not isinstance(item, Mapping):
         return tuple(item[:2]) if isinstance(item, tuple | list) else (item,)
     found = [[item[key] for key in keys if key in item][:1] for keys in (IMAGE_KEYS, LABEL_KEYS)]

@@ -189,12 +189,7 @@ def has_predictions(fitted: Fitted) -> bool:
 
 
 def predicted(fitted: Fitted, data: Data, *, rows: int = CHUNK) -> Arrays:
-    """Return the logits (and background) of a detector's own predictions, computed chunk by chunk.
-
-    Raises
-    ------
-    UnusableError : the detector raises, or its logits are not finite or not of shape (n, K).
-    """
+    """Return the logits (and background) of a detector's own predictions, computed chunk by chunk."""
     detector: Any = fitted.detector
     parts = []
     for size, chunk in _chunks(_guarded(fitted.configured, data), rows):

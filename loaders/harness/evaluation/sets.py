@@ -102,12 +102,7 @@ def content_id(number: int, digest: str) -> str:
 
 
 def checked_labels(labels: Any, n: int, *, role: str, where: str) -> Array:
-    """Return the labels of a set's n images, -1 for none.
-
-    Raises
-    ------
-    DataError : an ID set without labels, or labels of another number or kind.
-    """
+    """Return the labels of a set's n images, -1 for none."""
     if labels is None:
         if role in LABELLED:
             raise DataError("an ID set needs the label of each image", where=where)
@@ -133,10 +128,6 @@ def check_class_names(class_names: Mapping[str, Sequence[str]], classes: int | N
     ----------
     class_names : set -> names of its classes in label order, () where its dataset has none.
     classes : the user's K, None to take it from labels and names.
-
-    Raises
-    ------
-    DataError : a class has different labels in two sets, or fewer than ``classes`` are named.
     """
     named = {
         name: of_set for name, of_set in class_names.items() if of_set and parse_set_name(name)[0] == "id"
@@ -167,10 +158,6 @@ def refuse_equal_sets(digests: Mapping[str, Sequence[str]], roles: Mapping[str, 
     Parameters
     ----------
     digests : set -> digests of its items. roles : set -> its role. noun : for an item: "image".
-
-    Raises
-    ------
-    DataError : more than half of the smaller set is also in the other.
     """
     distinct = {name: set(of_set) for name, of_set in digests.items()}
     for a, b in combinations(digests, 2):
@@ -191,10 +178,6 @@ def manifest_of_sets(sets: Sequence[UserSet], *, name: str, classes: int | None 
     ----------
     classes : K, the number of ID classes; by default the number of class names, or one more than the greatest
         ID label.
-
-    Raises
-    ------
-    DataError : two sets with the same name, a group with two roles, or a label beyond ``classes``.
     """
     roles: dict[str, str] = {}
     for user_set in sets:

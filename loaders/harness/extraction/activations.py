@@ -338,12 +338,7 @@ def _opened(task: _Task, table: pa.Table, notes: Sequence[str]) -> Activations:
 
 
 def output_width(model: Model, dataset: ImageSet) -> int:
-    """Return the columns of a model's output, by a forward pass of a few images of ``dataset``.
-
-    Raises
-    ------
-    DataError : the model fails for them, or returns no logits, see `Model.prepare`.
-    """
+    """Return the columns of a model's output, by a forward pass of a few images of ``dataset``."""
     if model.width is None:
         with sample_images(model, dataset):
             pass
@@ -352,12 +347,7 @@ def output_width(model: Model, dataset: ImageSet) -> int:
 
 @contextmanager
 def sample_images(model: Model, dataset: ImageSet) -> Iterator[Tensor]:
-    """Yield a few inputs from ``dataset``, with the model prepared and in evaluation mode.
-
-    Raises
-    ------
-    DataError : the model fails for them, or returns no logits, see `Model.prepare`.
-    """
+    """Yield a few inputs from ``dataset``, with the model prepared and in evaluation mode."""
     transform = choose_transform(model, dataset)
     reader = BatchReader(dataset, transform, device=model.device, dtype=model.dtype)
     with model.evaluating(transform):

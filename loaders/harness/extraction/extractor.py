@@ -222,12 +222,7 @@ class Extractor:
     def single_images(
         self, images: Tensor, names: Sequence[ImageName], transform: Transform, needs: frozenset[Need]
     ) -> Arrays:
-        """Return the arrays for detectors, computed from transformed images (n, 3, h, w) outside any set.
-
-        Raises
-        ------
-        DataError : the network fails for them, or has another number of columns.
-        """
+        """Return the arrays for detectors, computed from transformed images (n, 3, h, w) outside any set."""
         probes = {probe_name(probe): probe for probe in self.probes("", "", needs)}
         where = self.model.name
         outputs = compute_in_memory(self.model, transform, [(images, names)], probes, where=where)

@@ -243,10 +243,6 @@ def compute(
     ----------
     x : (n, 3, h, w), on the model's device. probes : unit -> probe.
     names : of the images, which seed random probes. forward : whether features and logits are computed.
-
-    Raises
-    ------
-    DataError : an array has another number of rows than the batch.
     """
     layers = sorted({layer for probe in probes.values() for layer in probe.layers})
     outputs: dict[str, dict[str, Tensor]] = {}
@@ -274,12 +270,7 @@ def compute_in_memory(
     where: str,
     hint: str | None = None,
 ) -> dict[str, Array]:
-    """Apply a model and probes to all batches of transformed images, and return the arrays by name.
-
-    Raises
-    ------
-    DataError : the model fails for a batch.
-    """
+    """Apply a model and probes to all batches of transformed images, and return the arrays by name."""
     parts: dict[str, list[Array]] = {}
     with deterministic_kernels(full_float32=True), model.evaluating(transform):
         for images, names in batches:
@@ -305,12 +296,7 @@ def compute_in_memory(
 
 
 def forward_arrays(result: tuple[Any, Any], where: str) -> dict[str, Any]:
-    """Return the arrays of a forward pass, at most in single precision; features may be missing.
-
-    Raises
-    ------
-    DataError : float32 would make different values of double precision equal.
-    """
+    """Return the arrays of a forward pass, at most in single precision; features may be missing."""
     features, logits = result
     arrays = {"logits": _single(logits, "logits", where).float()}
     return arrays if features is None else {"features": _single(features, "features", where), **arrays}

@@ -189,12 +189,7 @@ class Prediction(NamedTuple):
 
 
 def predict(group: GroupOutputs, name: str = "") -> Prediction | None:
-    """Return the predictions of a model on a group; None without logits.
-
-    Raises
-    ------
-    DataError : an image's label is beyond the model's classes.
-    """
+    """Return the predictions of a model on a group; None without logits."""
     class_map = group.classes
     if class_map is None:
         return None

@@ -190,12 +190,7 @@ class Extraction:
         ]
 
     def _host(self, share: ModelShare, unit: str, name: str, tensors: list[Any], shard: int) -> Array:
-        """Concatenate the batches of an array, in its stored type.
-
-        Raises
-        ------
-        DataError : a value is NaN or infinite; the message has the first image.
-        """
+        """Concatenate the batches of an array, in its stored type."""
         joined = torch.cat([t.detach() for t in tensors])
         dtype = getattr(torch, share.stored.about.features_dtype) if name == "features" else torch.float32
         array: Array = joined.to(dtype).cpu().numpy()

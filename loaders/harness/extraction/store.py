@@ -138,12 +138,7 @@ class StoredModel:
         return Places(lists, owner, row)
 
     def open(self, images: Sequence[str], unit: str) -> dict[str, ArrayView]:
-        """Open the arrays of a unit for images that are all stored, memory-mapped and checked.
-
-        Raises
-        ------
-        StoreError : an image is not stored; a file is absent, altered, or of another shape.
-        """
+        """Open the arrays of a unit for images that are all stored, memory-mapped and checked."""
         places = self.places(images, unit)
         if len(places.missing):
             image, folder = images[places.missing[0]], Path(self._store.root).joinpath(*self._keys)

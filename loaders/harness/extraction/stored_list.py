@@ -220,12 +220,7 @@ class StoredList:
         return [shard for shard in shards if not (folder / _record_name(shard)).is_file()]
 
     def write(self, unit: str, shard: int, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> None:
-        """Write one shard of a unit: every array, then the record that makes it exist.
-
-        Raises
-        ------
-        OutputError : the folder cannot be written to, or has no space left.
-        """
+        """Write one shard of a unit: every array, then the record that makes it exist."""
         array_records = {
             name: self._write_array(_array_file(unit, name, shard), value) for name, value in arrays.items()
         }
@@ -298,12 +293,7 @@ class StoredList:
         return positions, {name: np.stack(values) for name, values in parts.items()}
 
     def open(self, unit: str) -> dict[str, ArrayView]:
-        """Open the arrays of a complete unit, memory-mapped, after comparing every file with its checksum.
-
-        Raises
-        ------
-        StoreError : a file is absent, altered, or of another shape.
-        """
+        """Open the arrays of a complete unit, memory-mapped, after comparing every file with its checksum."""
         records = self.records(unit)
         return {
             name: ArrayView(

@@ -35,11 +35,6 @@ def read_mapping(path: Path, names: Iterable[str]) -> GivenMapping:
     Parameters
     ----------
     names : mappings that are not files, for the error message.
-
-    Raises
-    ------
-    UnknownNameError : no mapping or file has this name. DataError : no file at a path, malformed, or readable
-        in two ways.
     """
     where = str(path)
     if not os.path.isfile(path):  # noqa: PTH113 (Path.is_file raises for a name that is too long)
@@ -69,12 +64,7 @@ def _classes_of_lines(text: str, where: str) -> list[str]:
 
 
 def checked_mapping(mapping: Any, *, where: str) -> GivenMapping:
-    """Return a mapping in one of three forms; a dictionary from column to class becomes a list of classes.
-
-    Raises
-    ------
-    DataError : of other types, or a dictionary of numbers as text: its keys or its values may be the columns.
-    """
+    """Return a mapping in one of three forms; a dictionary from column to class becomes a list of classes."""
     value = mapping.tolist() if hasattr(mapping, "tolist") else mapping
     if isinstance(value, Mapping):
         return _checked_dictionary(dict(value), where)

@@ -60,12 +60,7 @@ def as_tensors(output: Any, where: str) -> Any:
 
 
 def features_and_logits(output: Any, where: str) -> tuple[Tensor | None, Tensor]:
-    """Return the features (n, D), None if absent, and logits (n, K) from a function's or program's output.
-
-    Raises
-    ------
-    DataError : the output has another form.
-    """
+    """Return the features (n, D), None if absent, and logits (n, K) from a function's or program's output."""
     output = as_tensors(output, where)
     if _is_pair(output):
         refuse_equal_outputs(output, where)
@@ -160,12 +155,7 @@ def refuse_complex(values: Tensor, name: str, where: str) -> None:
 
 
 def check_logits(logits: Tensor, where: str) -> None:
-    """Raise where values cannot be logits (n, K).
-
-    Raises
-    ------
-    DataError : they are complex, NaN or infinite; or every row holds probabilities: in [0, 1], of sum 1.
-    """
+    """Raise where values cannot be logits (n, K)."""
     refuse_complex(logits, "logits", where)
     values = logits.detach().float()
     bad = int((~torch.isfinite(values)).any(dim=1).sum())
@@ -198,13 +188,7 @@ class FoundHead(NamedTuple):
 
 
 def find_head(module: nn.Module, x: Tensor, where: str) -> FoundHead:
-    """Find the nn.Linear whose output is the logits of ``x``.
-
-    Raises
-    ------
-    DataError : no output can be logits; the linear layers, which are named, are followed by other steps; or
-        either of two outputs could be the logits.
-    """
+    """Find the nn.Linear whose output is the logits of ``x``."""
     linear = [key for key, part in module.named_modules() if isinstance(part, nn.Linear)]
     with (
         torch.no_grad(),
@@ -244,12 +228,7 @@ def find_head(module: nn.Module, x: Tensor, where: str) -> FoundHead:
 
 
 def named_head(module: nn.Module, x: Tensor, where: str, name: str) -> FoundHead:
-    """Return the features before a named layer, and the logits (if there are two outputs, the layer's).
-
-    Raises
-    ------
-    DataError : the layer is not called, or either of two outputs could be the logits.
-    """
+    """Return the features before a named layer, and the logits (if there are two outputs, the layer's)."""
     with (
         torch.no_grad(),
         run_eagerly(),

@@ -95,12 +95,7 @@ def capture_features(
 
 
 def pooled(maps: Tensor, layer: nn.Module, where: str) -> Tensor:
-    """Return the input of a layer as features (n, D): maps and tokens are averaged over their positions.
-
-    Raises
-    ------
-    DataError : the axis of the features cannot be found from the layer or the shape.
-    """
+    """Return the input of a layer as features (n, D): maps and tokens are averaged over their positions."""
     if maps.ndim == 2:
         return maps
     axis = _feature_axis(tuple(maps.shape), layer)

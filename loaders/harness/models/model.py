@@ -274,12 +274,7 @@ class Model:
         return isinstance(self.network, HookedNetwork)
 
     def require_module(self) -> Any:
-        """Return the module.
-
-        Raises
-        ------
-        DataError : the model is a function, a TorchScript module or an exported program.
-        """
+        """Return the module."""
         if not self.has_layers:
             raise DataError("a function or program has no layers to name", where=self.name)
         return self.module
@@ -372,10 +367,6 @@ class Model:
         """Put the module in evaluation mode, and restore its flags afterwards.
 
         The caller's ``torch.autocast`` is switched off, so that the recorded type is the computation's.
-
-        Raises
-        ------
-        DataError : the weights were changed since the model was loaded.
         """
         self.check_unchanged()
         modules = [] if self.module is None else list(self.module.modules())

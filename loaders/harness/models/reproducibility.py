@@ -99,12 +99,7 @@ def current_ranks() -> Ranks:
 
 
 def get_device(name: Any = None) -> torch.device:
-    """Return a device by name (``cpu``, ``cuda``, ``cuda:1``); by default this process's GPU, or the CPU.
-
-    Raises
-    ------
-    DataError : the device is not available.
-    """
+    """Return a device by name (``cpu``, ``cuda``, ``cuda:1``); by default this process's GPU, or the CPU."""
     if name is None:
         if not torch.cuda.is_available():
             return torch.device("cpu")

@@ -128,10 +128,6 @@ class Normalise:
         Parameters
         ----------
         mean, std : a number, three numbers, or text such as ``"0.5"`` and ``"0.485,0.456,0.406"``.
-
-        Raises
-        ------
-        DataError : only one is given, or they are not one or three finite numbers, std positive.
         """
         if mean is None and std is None:
             return None
@@ -245,12 +241,7 @@ def imported_transform(text: str, normalise: Normalise | None = None) -> Transfo
 
 
 def as_transform(image: Any, batch: Any = None, transform_id: str | None = None) -> Transform:
-    """Return functions of an image and of a batch as a `Transform`; plain functions need a ``transform_id``.
-
-    Raises
-    ------
-    DataError : functions without an identifier.
-    """
+    """Return functions of an image and of a batch as a `Transform`; plain functions need a ``transform_id``."""
     if isinstance(image, Transform) and batch is None:
         return image
     if image is None and isinstance(batch, Normalise):
@@ -277,12 +268,7 @@ def _std_within(function: Any) -> Triple | None:
 def choose_transform(
     model: Model, dataset: Any, transform: Any = None, transform_id: str | None = None
 ) -> Transform:
-    """Return the given transform, else the dataset's, the model's, or the benchmark's for the source.
-
-    Raises
-    ------
-    DataError : a plain function without ``transform_id``, or groups whose sources have different transforms.
-    """
+    """Return the given transform, else the dataset's, the model's, or the benchmark's for the source."""
     if transform is not None:
         return as_transform(transform, transform_id=transform_id)
     image, batch = getattr(dataset, "transform", None), getattr(dataset, "batch_transform", None)

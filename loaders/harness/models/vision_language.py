@@ -119,12 +119,7 @@ def zero_shot(
 
 
 def id_classes(benchmark: Manifest | str) -> tuple[list[str], list[str]]:
-    """Return the class id and a name of each ID class in label order, the first of a class with several.
-
-    Raises
-    ------
-    DataError : two classes have one name, and a zero-shot classifier one prompt for both.
-    """
+    """Return the class id and a name of each ID class in label order, the first of a class with several."""
     manifest = load_manifest(benchmark, check="classes")
     labels = LabelSpace.of(manifest.classes).labels
     classes = [label.class_id for label in labels]
@@ -191,10 +186,6 @@ def group_log_sums(similarities: Tensor, groups: int, temperature: float) -> Ten
     ----------
     similarities : (n, M), 100 times cosine similarities. groups : of equally many columns; the last columns
         that do not fill them are left out, as in NegLabel's code.
-
-    Raises
-    ------
-    DataError : more groups than negatives.
     """
     size = similarities.shape[1] // groups
     if size == 0:

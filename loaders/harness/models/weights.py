@@ -95,12 +95,7 @@ def refuse_other_files(file: BinaryIO, path: Path) -> None:
 
 
 def _chosen(content: Any, key: str, path: Path) -> Any:
-    """Return the only state dict of a checkpoint, or the named one; else the content itself.
-
-    Raises
-    ------
-    UnknownNameError : no state dict has that name. DataError : several state dicts, and no name is given.
-    """
+    """Return the only state dict of a checkpoint, or the named one; else the content itself."""
     levels = list(_state_dicts(content))
     if key:
         states = {name: state for level in reversed(levels) for name, state in level.items()}
@@ -151,12 +146,7 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def check_state(content: Any, path: Path, *, hint: str) -> State:
-    """Return the content of a file as a state dict.
-
-    Raises
-    ------
-    DataError : not tensors by name, or a tensor with more values than the file has.
-    """
+    """Return the content of a file as a state dict."""
     state = dict(content) if isinstance(content, Mapping) else {}
     if not state or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in state.items()):
         raise DataError("not a state dict", where=str(path), hint=hint)
@@ -280,10 +270,6 @@ def load_weights(module: nn.Module, state: State, where: str, *, assign: bool = 
     """Load ``state`` into ``module``, tensor by tensor, and return it.
 
     ``assign``: use the tensors themselves, as needed for a module on the meta device.
-
-    Raises
-    ------
-    DataError : tensors missing, left over, of another shape, quantised or complex.
     """
     expected = module.state_dict()
     state = named_as(state, expected)

@@ -58,12 +58,7 @@ class FirstBatch:
         self.compute(None)
 
     def compute(self, images: np.ndarray[Any, Any] | None, *, dtype: str = "float32", name: str = "") -> None:
-        """Compute images in another process, None to load it alone; parameters as of `try_program`.
-
-        Raises
-        ------
-        DeadlineError : it did not end within the deadline, or ended the process.
-        """
+        """Compute images in another process, None to load it alone; parameters as of `try_program`."""
         outcome = try_program(
             self.kind, self.file.resolve(), images, seconds=self.seconds, dtype=dtype, name=name
         )

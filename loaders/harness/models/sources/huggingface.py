@@ -33,12 +33,7 @@ LARGEST_NUMBER, MOST_LAYERS, MOST_PARAMETERS = 10_000_000, 1_000, 20_000_000_000
 
 @register_model_source("hf")
 def huggingface_model(name: str, request: ModelRequest) -> LoadedModel:
-    """Load an image classifier and its processor; no code of the repository runs, weights are safetensors.
-
-    Raises
-    ------
-    DataError : it cannot be fetched, is not an image classifier, or has no .safetensors weights.
-    """
+    """Load an image classifier and its processor; no code of the repository runs, weights are safetensors."""
     where = f"hf:{name}"
     transformers = need("transformers", "models", where=where)
     classifier = transformers.AutoModelForImageClassification
@@ -154,12 +149,7 @@ class _Images(nn.Module):
 
 @register_model_source("clip")
 def clip_model(name: str, request: ModelRequest) -> LoadedModel:
-    """Load a CLIP model, its tokenizer and processor; no code of the repository runs.
-
-    Raises
-    ------
-    DataError : it cannot be fetched, or encodes no text.
-    """
+    """Load a CLIP model, its tokenizer and processor; no code of the repository runs."""
     where = f"clip:{name}"
     transformers = need("transformers", "models", where=where)
     hint = (
@@ -183,12 +173,7 @@ def clip_model(name: str, request: ModelRequest) -> LoadedModel:
 
 @register_model_source("open_clip")
 def open_clip_model(name: str, request: ModelRequest) -> LoadedModel:
-    """Load a model of open_clip by architecture and weights, such as ``ViT-B-16/laion2b_s34b_b88k``.
-
-    Raises
-    ------
-    DataError : no such model, or it cannot be fetched.
-    """
+    """Load a model of open_clip by architecture and weights, such as ``ViT-B-16/laion2b_s34b_b88k``."""
     where = f"open_clip:{name}"
     open_clip = need("open_clip", "open_clip", where=where)
     architecture, _, weights = name.partition("/")

@@ -23,12 +23,7 @@ from .registry import LoadedModel, ModelRequest, training_facts
 
 
 def from_object(model: Any, request: ModelRequest, name: str | None = None) -> LoadedModel:
-    """Return the model of an nn.Module, or of a function x -> logits or (features, logits).
-
-    Raises
-    ------
-    DataError : the object is not a module or a function.
-    """
+    """Return the model of an nn.Module, or of a function x -> logits or (features, logits)."""
     name = name or str(getattr(model, "__name__", type(model).__name__))
     if isinstance(model, nn.Module):
         if request.weights is not None:

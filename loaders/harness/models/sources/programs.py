@@ -79,13 +79,7 @@ class BatchLimits:
 
 @register_model_source("exported", ".pt2")
 def exported_program(name: str, request: ModelRequest) -> LoadedModel:
-    """Load an exported program that returns logits, (features, logits) or a dict of both.
-
-    Raises
-    ------
-    UnsafeDataError : without ``trust_model``: loading may run code.
-    DataError : not readable.
-    """
+    """Load an exported program that returns logits, (features, logits) or a dict of both."""
     path = Path(name)
     where = f"exported:{path.name}"
     require_trust("an exported program can run code when it is loaded", trusted=request.trust, where=where)
@@ -130,12 +124,7 @@ def _quiet() -> Iterator[None]:
 
 @register_model_source("torchscript", ".ts", ".torchscript")
 def torchscript_program(name: str, request: ModelRequest) -> LoadedModel:
-    """Load a program of ``torch.jit.save`` that returns logits, or features and logits.
-
-    Raises
-    ------
-    UnsafeDataError : without ``trust_model``: it is code. DataError : not readable, or weights are given.
-    """
+    """Load a program of ``torch.jit.save`` that returns logits, or features and logits."""
     path = Path(name)
     where = f"torchscript:{path.name}"
     if request.weights is not None:
@@ -168,12 +157,7 @@ DTYPES = {1: np.float32, 10: np.float16, 11: np.float64}
 
 @register_model_source("onnx", ".onnx")
 def onnx_model(name: str, request: ModelRequest) -> LoadedModel:
-    """Load an ONNX model whose only output is the logits, or with outputs ``features`` and ``logits``.
-
-    Raises
-    ------
-    DataError : not an ONNX model, or its input or outputs are others. MissingPackageError : no onnxruntime.
-    """
+    """Load an ONNX model whose only output is the logits, or with outputs ``features`` and ``logits``."""
     path = Path(name)
     where = f"onnx:{path.name}"
     if request.weights is not None:

@@ -31,10 +31,6 @@ def timm_model(name: str, request: ModelRequest) -> LoadedModel:
     """Load a timm classifier with its published weights, a file's, or ``random`` ones.
 
     ``NAME`` may carry timm's tag of the weights (``resnet50.a1_in1k``) or be ``hf-hub:OWNER/NAME``.
-
-    Raises
-    ------
-    UnknownNameError : no such model. DataError : the weights cannot be fetched or do not fit.
     """
     where = f"timm:{name}"
     timm = need("timm", "models", where=where)
@@ -111,12 +107,7 @@ TRANSFORM_INPUT = (
 
 @register_model_source("torchvision")
 def torchvision_model(name: str, request: ModelRequest) -> LoadedModel:
-    """Load a torchvision classifier with published weights (the default ones), a file's, or ``random`` ones.
-
-    Raises
-    ------
-    UnknownNameError : no such model or weights. DataError : the weights cannot be fetched or do not fit.
-    """
+    """Load a torchvision classifier with published weights (the default ones), a file's, or ``random`` ones."""
     where = f"torchvision:{name}"
     models = need("torchvision.models", "models", where=where)
     if name not in models.list_models(module=models):

@@ -122,12 +122,7 @@ def training_facts(module: Any) -> dict[str, Any]:
 
 
 def trained_folders(name: str) -> list[Path]:
-    """Return the sorted folders of models at a path: a model's folder, a folder of models, or a pattern.
-
-    Raises
-    ------
-    DataError : the path has no models.
-    """
+    """Return the sorted folders of models at a path: a model's folder, a folder of models, or a pattern."""
     path = Path(name)
     if any(c in name for c in "*?["):
         candidates = sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
