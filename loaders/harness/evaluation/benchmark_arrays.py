@@ -82,10 +82,6 @@ class BenchmarkArrays:
     ) -> dict[Part, GroupOutputs]:
         """Return the arrays of each set in the benchmark's order.
 
-        Parameters
-        ----------
-        sets : set -> its matrices, and its ``ids`` and ``labels``, checked by themselves.
-
         Raises
         ------
         UnknownNameError : a set that the benchmark does not have. DataError : ids that are not of its images,

@@ -91,7 +91,7 @@ def _require_images(configured: ConfiguredDetector, sets: EvaluatedSets, run: Mo
 def fit_data(
     configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun
 ) -> Arrays | dict[str, Arrays] | None:
-    """Return the arrays and labels that a detector fits on, by split if it has several; None without a fit."""
+    """Return the arrays and labels that a detector fits on, by split if several; None without a fit."""
     by_split: dict[str, Arrays] = {}
     for fit_split in configured.spec.splits:
         split, groups = groups_of(fit_split, sets)

@@ -87,12 +87,7 @@ def length(data: Any) -> int:
 
 
 def refuse_another_count(data: Any, count: int, distinct: int, where: str) -> None:
-    """Raise DataError if the number of images from a set differs from its dataset's or sampler's length.
-
-    Parameters
-    ----------
-    count : number of images read. distinct : number of different images.
-    """
+    """Raise DataError if the number of images from a set differs from its dataset's or sampler's length."""
     expected = _expected_count(data)
     workers = getattr(data, "num_workers", 0)
     shared = workers > 1 and isinstance(dataset_of(data), IterableDataset)

@@ -35,12 +35,7 @@ SIGMAS, MIN_GAIN = 3, 1.5
 
 
 def user_set_notes(sets: Mapping[str, UserSet], noun: str, comparison: str = "") -> Iterator[str]:
-    """Yield notes on user sets, by name: images that they repeat or share, or that have two labels.
-
-    Parameters
-    ----------
-    noun : for an item of the sets, in the singular: "image". comparison : words on how items are compared.
-    """
+    """Yield notes on user sets, by name: images that they repeat or share, or that have two labels."""
     suffix = comparison and f", {comparison}"
     digests = {name: Counter(user_set.digests) for name, user_set in sets.items()}
     yield from repetition_notes(digests, noun, suffix)
@@ -58,12 +53,7 @@ def user_set_notes(sets: Mapping[str, UserSet], noun: str, comparison: str = "")
 
 
 def repetition_notes(digests: Mapping[str, Counter[str]], noun: str, suffix: str = "") -> Iterator[str]:
-    """Yield a note for every set that repeats its items, and for every two with items in common.
-
-    Parameters
-    ----------
-    digests : set -> how often it has each digest.
-    """
+    """Yield a note for every set that repeats its items, and for every two with items in common."""
     for name, counts in digests.items():
         n, repeated = counts.total(), counts.total() - len(counts)
         if repeated > MIN_REPEATED_SHARE * n:
@@ -79,12 +69,7 @@ def _count(n: int, noun: str) -> str:
 
 
 def size_notes(shapes: Mapping[str, tuple[int, ...] | None]) -> Iterator[str]:
-    """Yield a note if the sizes of images differ between sets.
-
-    Parameters
-    ----------
-    shapes : set -> (3, h, w) of its images as the model gets them; None or () where unknown.
-    """
+    """Yield a note if the sizes of images differ between sets."""
     groups: dict[tuple[int, ...], list[str]] = {}
     for group, shape in shapes.items():
         if shape:
@@ -145,12 +130,7 @@ def _exchanged_labels(labels: Array, predicted: Array, classes: Array) -> list[t
 
 
 def run_notes(notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield notes on the sets of a run; a note on all sets appears once, without a name.
-
-    Parameters
-    ----------
-    notes : set -> notes on it.
-    """
+    """Yield notes on the sets of a run; a note on all sets appears once, without a name."""
     sets: dict[str, list[str]] = {}
     for group, group_notes in notes.items():
         for note in group_notes:
@@ -160,12 +140,7 @@ def run_notes(notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 
 def sign_notes(rows: Iterable[tuple[tuple[str, int], MetricRow]]) -> Iterator[str]:
-    """Yield a note on each detector with an AUROC below `MAX_REVERSED` on every set: its sign may be wrong.
-
-    Parameters
-    ----------
-    rows : ((detector, run), row) of results.
-    """
+    """Yield a note on each detector whose AUROC is below `MAX_REVERSED` on every set: a wrong sign?."""
     values: dict[tuple[str, int], dict[str, float]] = {}
     for key, row in rows:
         if row.metric == "auroc" and not row.group.startswith("("):
@@ -182,12 +157,7 @@ def sign_notes(rows: Iterable[tuple[tuple[str, int], MetricRow]]) -> Iterator[st
 def undefined_notes(
     rows: Sequence[tuple[tuple[str, int], MetricRow]], metrics: Sequence[MetricFacts]
 ) -> Iterator[str]:
-    """Yield a note on each user's metric that is NaN somewhere: tables show a dash for it.
-
-    Parameters
-    ----------
-    rows : ((detector, run), row) of all results.
-    """
+    """Yield a note on each user's metric that is NaN somewhere: tables show a dash for it."""
     for facts in metrics:
         of_metric = [(key, row) for key, row in rows if row.metric.removesuffix(FULL_SPECTRUM) == facts.name]
         undefined = [(key, row) for key, row in of_metric if np.isnan(row.value)]
@@ -240,12 +210,7 @@ SPREAD_TOLERANCE, SIZE_TOLERANCE = 1e-3, 1e-5
 
 
 def rescoring_notes(fitted: Fitted, data: Mapping[str, Data], scores: Mapping[str, Array]) -> Iterator[str]:
-    """Score some images of each set again, in reverse order, and yield a note if confidences differ.
-
-    Parameters
-    ----------
-    data, scores : set -> the arrays of all its images, and the confidences of these images.
-    """
+    """Score some images of each set again, in reverse order, and yield a note if confidences differ."""
     changed: dict[str, int] = {}
     scored_again = 0
     for group, of_group in data.items():
@@ -274,12 +239,7 @@ def _taken(data: Data, rows: Array) -> Any:
 
 
 def predicted_table(outputs: GroupOutputs, name: str) -> pa.Table:
-    """Return the columns `PREDICTED` of a set, filled with nulls if the model lacks logits.
-
-    Parameters
-    ----------
-    name : the network's, for errors.
-    """
+    """Return the columns `PREDICTED` of a set, filled with nulls if the model lacks logits."""
     predictions = predict(outputs, name)
     if predictions is None:
         return pa.table({field.name: pa.nulls(outputs.arrays.n, field.type) for field in PREDICTED})

@@ -54,10 +54,6 @@ def software(*, with_torch: bool) -> dict[str, str]:
     """Return name -> version of what runs, with ``commit`` in a checkout and ``date`` (of UTC).
 
     ``SOURCE_DATE_EPOCH`` (seconds since 1970) sets the date.
-
-    Parameters
-    ----------
-    with_torch : whether networks ran here; False for given arrays.
     """
     seconds = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(seconds), UTC) if seconds.isdecimal() else datetime.now(UTC)
@@ -94,12 +90,7 @@ def _version(name: str) -> str:
 
 
 def command_line(about: ResultsMetadata, manifest: Manifest, inputs: Mapping[str, str]) -> str:
-    """Return the command line of an evaluation on a benchmark.
-
-    Parameters
-    ----------
-    inputs : ``transform``, ``mean`` and ``std``, as far as they were given.
-    """
+    """Return the command line of an evaluation on a benchmark."""
     words = ["unknown-eval", "run", "--benchmark", about.benchmark]
     if all(run.weights.kind == "arrays" for run in about.runs):
         words += ["--arrays", "DIR", "--model-id", about.models[0]]

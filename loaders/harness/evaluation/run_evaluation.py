@@ -305,12 +305,7 @@ class _Evaluation:
         numbers: tuple[int, ...],
         name: str,
     ) -> None:
-        """Store the scores of a detector, and its predictions if it has its own.
-
-        Parameters
-        ----------
-        numbers : the runs that it combines. name : of the network, for notes.
-        """
+        """Store the scores of a detector, and its predictions if it has its own."""
         scores = {group: confidence(fitted, data, on=group) for group, (_, data) in inputs.items()}
         notes = tie_notes(scores, key[0])
         if not fitted.configured.spec.built_in:  # tests cover built-in detectors

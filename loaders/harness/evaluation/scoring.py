@@ -105,10 +105,6 @@ def fit(configured: ConfiguredDetector, data: FitData | None = None, head: Heads
 def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -> Array:
     """Return the confidence (n,) float64 of every image; higher = more in-distribution.
 
-    Parameters
-    ----------
-    rows : images scored at a time. on : the set's name, for errors.
-
     Raises
     ------
     UnusableError : an array is absent or holds NaN or infinity; or the detector gives another shape, NaN or
@@ -293,12 +289,7 @@ def _require_images(configured: ConfiguredDetector, data: FitData, where: str) -
 
 
 def _require_finite(names: Iterable[str], data: FitData, where: str, *, start: int = 0) -> None:
-    """Raise UnusableError for arrays with NaN or infinity, which some detectors would not notice.
-
-    Parameters
-    ----------
-    start : index of the first image of ``data``, for the error.
-    """
+    """Raise UnusableError for arrays with NaN or infinity, which some detectors would not notice."""
     for arrays in _each(data):
         for name in names:
             views = [arrays[name]] if name in arrays else arrays.under(name).values()

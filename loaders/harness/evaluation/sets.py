@@ -122,13 +122,7 @@ def checked_labels(labels: Any, n: int, *, role: str, where: str) -> Array:
 
 
 def check_class_names(class_names: Mapping[str, Sequence[str]], classes: int | None) -> None:
-    """Check that labelled sets number their classes in the same way, and name every class.
-
-    Parameters
-    ----------
-    class_names : set -> names of its classes in label order, () where its dataset has none.
-    classes : the user's K, None to take it from labels and names.
-    """
+    """Check that labelled sets number their classes in the same way, and name every class."""
     named = {
         name: of_set for name, of_set in class_names.items() if of_set and parse_set_name(name)[0] == "id"
     }
@@ -153,12 +147,7 @@ def check_class_names(class_names: Mapping[str, Sequence[str]], classes: int | N
 
 
 def refuse_equal_sets(digests: Mapping[str, Sequence[str]], roles: Mapping[str, str], noun: str) -> None:
-    """Raise DataError if an ID and an OOD set consist mostly of the same images.
-
-    Parameters
-    ----------
-    digests : set -> digests of its items. roles : set -> its role. noun : for an item: "image".
-    """
+    """Raise DataError if an ID and an OOD set consist mostly of the same images."""
     distinct = {name: set(of_set) for name, of_set in digests.items()}
     for a, b in combinations(digests, 2):
         if (roles[a] in LABELLED) != (roles[b] in LABELLED):

@@ -161,12 +161,7 @@ def extract_together(
     store: Store,
     **options: Any,
 ) -> list[Activations]:
-    """Compute the activations of several models, and open all; every image is decoded once.
-
-    Parameters
-    ----------
-    work : each model with its probes; keys of models differ. Remaining parameters as for `extract`.
-    """
+    """Compute the activations of several models, and open all; every image is decoded once."""
     extraction, ranks = ExtractionOptions(**options), current_ranks()
     tasks = _tasks(work, dataset, store, extraction, ranks)
     notes = _compute(tasks, dataset.table, extraction, ranks)

@@ -58,12 +58,7 @@ class Images(Protocol):
 
 @dataclass
 class BenchmarkImages:
-    """The images of a benchmark's groups, each opened on first use.
-
-    Attributes
-    ----------
-    benchmark : the manifest. roots, packed, allow_missing : as in `UnknownDetectionSet`.
-    """
+    """The images of a benchmark's groups, each opened on first use."""
 
     benchmark: Manifest
     roots: Roots | None = None
@@ -235,13 +230,7 @@ class Extractor:
         return self.columns.arrays(Arrays(outputs))
 
     def run(self, of: str = "", *, user_named: bool = False) -> ModelRun:
-        """Return a run whose sets are read when an evaluation asks for them.
-
-        Parameters
-        ----------
-        of : name of the model that this network is a run of, by default its own. user_named : whether the
-            user gave it.
-        """
+        """Return a run whose sets are read when an evaluation asks for them."""
         model = self.model
         return ModelRun(
             of or model.name,

@@ -44,13 +44,7 @@ class ImageBatch(NamedTuple):
 
 
 class BatchReader:
-    """Reads images of a dataset as inputs of a model.
-
-    Parameters
-    ----------
-    dataset : the images; its own transforms are not used.
-    transform : applied here; its batch step on the device.
-    """
+    """Reads images of a dataset as inputs of a model."""
 
     def __init__(self, dataset: ImageSet, transform: Transform, *, device: Any, dtype: Any) -> None:
         self.transform = transform
@@ -96,12 +90,7 @@ class SharedReader:
     def batches(
         self, shards: Sequence[tuple[int, range]], batch_size: int, rows_of: Array
     ) -> Iterator[ImageBatch]:
-        """Yield the batches of ``shards`` (number, rows): of ``batch_size`` rows, fewer at a shard's end.
-
-        Parameters
-        ----------
-        rows_of : the row of the dataset for each row of the list.
-        """
+        """Yield the batches of ``shards`` (number, rows): of ``batch_size`` rows, fewer at a shard's end."""
         plan = [
             (shard, rows[start : start + batch_size])
             for shard, rows in shards
@@ -237,13 +226,7 @@ def compute(
     *,
     forward: bool = True,
 ) -> dict[str, dict[str, Tensor]]:
-    """Apply a model and probes to one batch; return unit -> array -> tensor (n, ...), on the model's device.
-
-    Parameters
-    ----------
-    x : (n, 3, h, w), on the model's device. probes : unit -> probe.
-    names : of the images, which seed random probes. forward : whether features and logits are computed.
-    """
+    """Apply a model and probes to a batch; return unit -> array -> tensor (n, ...) on the model's device."""
     layers = sorted({layer for probe in probes.values() for layer in probe.layers})
     outputs: dict[str, dict[str, Tensor]] = {}
     with model.batch(x, layers, skip=not forward and not layers) as result:

@@ -274,12 +274,7 @@ FEATURES_DTYPES = ("float32", "float16")
 
 
 def create_list(share: ModelShare, table: pa.Table, images: Sequence[str], features_dtype: str) -> None:
-    """Create a list's folder with its description and the canary; remove files of an interrupted run.
-
-    Parameters
-    ----------
-    table : the rows of its images. images : their identities.
-    """
+    """Create a list's folder with its description and the canary; remove files of an interrupted run."""
     stored, model = share.stored, share.model
     stored.clear_parts()
     if stored.begun:

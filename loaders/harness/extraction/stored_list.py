@@ -47,15 +47,7 @@ class CanaryRecord(StrictModel):
 
 
 class ListRecord(StrictModel):
-    """``list.json``: the content of a list's folder.
-
-    Attributes
-    ----------
-    model_key, transform_key, list_key : names of the folders.
-    n : images. shard_rows : rows of every shard but the last.
-    model, head : names of the model and its head. sources : of the images.
-    transform : the specification, whose hash is ``transform_key``.
-    """
+    """``list.json``: the content of a list's folder."""
 
     version: Literal[3] = Field(alias="schema")
     model_key: Sha256

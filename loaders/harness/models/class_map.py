@@ -29,12 +29,7 @@ Mode = Literal["columns", "full"]
 
 @dataclass(frozen=True)
 class Label:
-    """One label of a benchmark: the class as named by the publisher of its source.
-
-    Attributes
-    ----------
-    vocabulary : the ids and names of all classes of its source.
-    """
+    """One label of a benchmark: the class as named by the publisher of its source."""
 
     class_id: str
     name: str

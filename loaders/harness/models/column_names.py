@@ -30,12 +30,7 @@ GivenMapping = dict[str, int] | list[str] | list[int]
 
 
 def read_mapping(path: Path, names: Iterable[str]) -> GivenMapping:
-    """Read a mapping from a text file, whose line k is the class of column k, or from JSON.
-
-    Parameters
-    ----------
-    names : mappings that are not files, for the error message.
-    """
+    """Read a mapping from a text file, whose line k is the class of column k, or from JSON."""
     where = str(path)
     if not os.path.isfile(path):  # noqa: PTH113 (Path.is_file raises for a name that is too long)
         if path.suffix or path.name not in ("", where):
@@ -106,10 +101,6 @@ SHOWN = 5
 
 def match_names(labels: Sequence[Label], columns: Sequence[tuple[str, int]], *, where: str) -> list[int]:
     """Return the column of each label.
-
-    Parameters
-    ----------
-    columns : (name of a class, its column): a class id, wnid or name, or synonyms joined by commas.
 
     Raises
     ------

@@ -88,10 +88,6 @@ class HookedNetwork:
     used as a function of images: its features are None, unless it returns them. If it returns two outputs, in
     either order, the logits come from a linear layer. Feature maps before a head that is not linear,
     e.g. a 1 x 1 convolution, are averaged over their positions.
-
-    Attributes
-    ----------
-    matrix : weights and biases of a linear head, None before the first call; not compared with the logits.
     """
 
     def __init__(self, module: nn.Module, head: str | None, name: str) -> None:

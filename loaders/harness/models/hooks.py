@@ -71,12 +71,7 @@ def capture_outputs(
 def capture_features(
     module: nn.Module, names: Sequence[str], where: str, *, pool: bool = True
 ) -> Iterator[dict[str, Tensor]]:
-    """Collect copies of the inputs of named layers, at their last calls, as features (n, D).
-
-    Parameters
-    ----------
-    pool : whether maps and tokens are averaged over their positions (see `pooled`) or left out.
-    """
+    """Collect copies of the inputs of named layers, at their last calls, as features (n, D)."""
     features: dict[str, Tensor] = {}
 
     def keep(key: str) -> Callable[..., None]:
@@ -135,10 +130,6 @@ def find_stages(module: nn.Module, x: Tensor, head: str | None) -> tuple[str, ..
 
     For a ResNet they are ``layer1`` .. ``layer4``. For a network without maps they are the layers before the
     head, the last of each width; none where the head is the first layer.
-
-    Parameters
-    ----------
-    x : an input batch (n, 3, h, w) of any size. head : the name of the head.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     called = {"weights": False, "head": False}

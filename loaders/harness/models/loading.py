@@ -181,12 +181,7 @@ def _source_of_file(path: Path, suffix: str) -> str:
 
 
 class Models(dict[str, list[Model]]):
-    """Model name -> its runs, which differ in seed or optimizer; most models have one.
-
-    Attributes
-    ----------
-    user_named : whether the user gave the names, or declared which runs belong to a model.
-    """
+    """Model name -> its runs, which differ in seed or optimizer; most models have one."""
 
     def __init__(self, runs: Mapping[str, list[Model]], *, user_named: bool = False) -> None:
         super().__init__(runs)

@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ranks:
-    """The rank of this process among ``world`` processes.
-
-    Attributes
-    ----------
-    rank : 0..world-1.
-    """
+    """The rank of this process, 0..world-1, among ``world`` processes."""
 
     rank: int = 0
     world: int = 1
@@ -112,14 +107,10 @@ def get_device(name: Any = None) -> torch.device:
 
 @contextmanager
 def deterministic_kernels(*, full_float32: bool = False) -> Iterator[None]:
-    """Use deterministic kernels inside the block; torch's settings are restored after it.
+    """Use deterministic kernels inside the block, and no TF32 with ``full_float32``.
 
     Kernels without a deterministic form warn once, and run. Memory is not filled before use, as torch would
     do in this mode: that takes an eighth of the time on a CPU.
-
-    Parameters
-    ----------
-    full_float32 : whether products of float32 have full precision (no TF32).
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     cudnn, matmul, utils = torch.backends.cudnn, torch.backends.cuda.matmul, torch.utils.deterministic
@@ -238,12 +229,7 @@ def logits_in_other_batch(model: Model, x: Tensor) -> Tensor | None:
 
 
 def depends_on_batch(model: Model, logits: Array, batch_logits: Array, x: Tensor | None = None) -> bool:
-    """Return, and note, whether logits (n, K) of a few images differ from those in a larger batch.
-
-    Parameters
-    ----------
-    x : images for a second forward pass, which shows whether the difference is due to chance.
-    """
+    """Return, and note, whether logits (n, K) of a few images differ from those in a larger batch."""
     if not _alike(model, logits, batch_logits):
         model.note(BATCH_STATISTICS if x is None or is_deterministic(model, x) else RANDOM)
     return not {BATCH_STATISTICS, RANDOM}.isdisjoint(model.notes)

@@ -24,12 +24,7 @@ class Rows(Tensor):
 
 
 class StoredNetwork(nn.Module):
-    """Maps the features of a batch to its stored logits; anything else is refused.
-
-    Parameters
-    ----------
-    head : the model's linear head, which `get_fc` returns; None without a linear head.
-    """
+    """Maps the features of a batch to its stored logits; anything else is refused."""
 
     def __init__(self, head: Head | None) -> None:
         super().__init__()

@@ -123,12 +123,7 @@ class Normalise:
 
     @classmethod
     def of_options(cls, mean: Any, std: Any) -> Normalise | None:
-        """Return the normalisation for a user's mean and standard deviation, None where neither is given.
-
-        Parameters
-        ----------
-        mean, std : a number, three numbers, or text such as ``"0.5"`` and ``"0.485,0.456,0.406"``.
-        """
+        """Return the normalisation for a user's mean and standard deviation, None where neither is given."""
         if mean is None and std is None:
             return None
         if mean is None or std is None:
@@ -241,7 +236,7 @@ def imported_transform(text: str, normalise: Normalise | None = None) -> Transfo
 
 
 def as_transform(image: Any, batch: Any = None, transform_id: str | None = None) -> Transform:
-    """Return functions of an image and of a batch as a `Transform`; plain functions need a ``transform_id``."""
+    """Return functions of an image and a batch as a `Transform`; plain functions need a ``transform_id``."""
     if isinstance(image, Transform) and batch is None:
         return image
     if image is None and isinstance(batch, Normalise):
@@ -308,11 +303,6 @@ def input_transform(model: Model, name: str, recipe: Declared | None = None) -> 
     """Return a named transform with the normalisation of the user, else the model, else the benchmark.
 
     Where none is stated, an object given in Python gets pixels in [0, 1], and its results a note.
-
-    Parameters
-    ----------
-    name : as of `evaluation_transform`, or ``MODULE:NAME``, a function of a PIL image.
-    recipe : the benchmark's, None for other images.
 
     Raises
     ------

@@ -19,7 +19,7 @@ INPUTS, HIDDEN = 3 * 8 * 8, 32
 
 @register_model_source("demo")
 def demo_network(name: str, request: ModelRequest) -> LoadedModel:
-    """Load a network with a hidden layer, trained on the digits 0 to 5 by ``python -m tools.demo_network``."""
+    """Load a network with a hidden layer, which ``python -m tools.demo_network`` trained on digits 0 to 5."""
     if request.weights is not None:
         raise DataError("an embedded network has weights of its own", where=f"demo:{name}")
     if name not in NAMES:

@@ -205,14 +205,7 @@ def _external_files(tensor: Any) -> list[str]:
 
 
 class _Graph:
-    """The input and outputs of an ONNX graph.
-
-    Attributes
-    ----------
-    input : name of the input. dtype : its type. channels_last : whether images are (n, h, w, 3).
-    size : (h, w), None where any. limits : batch sizes.
-    outputs : names of the outputs that are read: the logits, or features and logits.
-    """
+    """The input and outputs of an ONNX graph."""
 
     def __init__(self, graph: Any, where: str) -> None:
         self.where = where

@@ -107,7 +107,7 @@ TRANSFORM_INPUT = (
 
 @register_model_source("torchvision")
 def torchvision_model(name: str, request: ModelRequest) -> LoadedModel:
-    """Load a torchvision classifier with published weights (the default ones), a file's, or ``random`` ones."""
+    """Load a torchvision classifier with published weights (by default), a file's, or ``random`` ones."""
     where = f"torchvision:{name}"
     models = need("torchvision.models", "models", where=where)
     if name not in models.list_models(module=models):
