@@ -15,8 +15,7 @@ from torch import nn
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.manifest import Manifest
 
-from ..models.sources.registry import LoadedModel, ModelRequest, register_model_source
-from ..models.sources.registry import PREFIX, training_facts
+from ..models.sources.registry import PREFIX, LoadedModel, ModelRequest, register_model_source, training_facts
 from .checkpoint import load_checkpoint
 from .choices import NETWORKS, NetworkKind
 from .networks import WrappedNetwork, check_outputs

@@ -16,8 +16,8 @@ from loaders.harness.cli.main import app
 from loaders.harness.data.arrays import Arrays
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.extraction.shards import ROWS
 from loaders.harness.extraction.extractor import BenchmarkImages, Extractor
+from loaders.harness.extraction.shards import ROWS
 from loaders.harness.extraction.store import Store
 from loaders.harness.models import load_model
 from loaders.harness.results.check import check_results

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,12 +18,18 @@ import torch
 from PIL import Image
 
 from loaders import UnknownDetectionSet
-from loaders.harness.extraction import Store, choose_transform, extract
+from loaders.harness.extraction import Store, extract
 from loaders.harness.extraction.shards import ROWS
 from loaders.harness.extraction.store import image_names
 from loaders.harness.extraction.stored_list import StoreError
 from loaders.harness.models import load_model
-from loaders.harness.models.transforms import Normalise, Transform, evaluation_transform, to_uint8
+from loaders.harness.models.transforms import (
+    Normalise,
+    Transform,
+    choose_transform,
+    evaluation_transform,
+    to_uint8,
+)
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.benchmark.manifest.metadata import Channels, Declared
@@ -160,6 +167,21 @@ def test_features_in_float16_are_smaller_and_overflow_is_named(
         extract(load_model(Scaled(features=1e6)), near, Store(tmp_path / "big"), features_dtype="float16")
     with pytest.raises(UnknownNameError):
         extract(model, near, Store(tmp_path / "other"), features_dtype="int8")
+
+
+def test_features_in_float16_are_refused_beside_a_probe_in_a_float32_list(
+    near: UnknownDetectionSet, tmp_path: Path
+) -> None:
+    model, probes = load_model(small_network(), device="cpu"), ["odin[T=1000,eps=0.0014]"]
+    extract(model, near, Store(tmp_path / "half"), features_dtype="float16")
+    extract(model, UnknownDetectionSet("digits"), Store(tmp_path / "whole"), probes=probes)
+    of_probe = folder_of(tmp_path / "whole")
+    shutil.rmtree(of_probe / "forward")
+    shutil.copytree(of_probe, tmp_path / "half" / of_probe.relative_to(tmp_path / "whole"))
+    with raises(StoreError, naming="float16"):
+        extract(model, near, Store(tmp_path / "half"), probes=probes)
+    read = extract(model, near, Store(tmp_path / "half"), probes=probes, features_dtype="float16")
+    assert read.features.dtype == np.float16
 
 
 def test_evaluation_mode_and_back(near: UnknownDetectionSet, tmp_path: Path) -> None:
