@@ -12,8 +12,9 @@ import torch
 from torch import nn
 from torchvision.models import resnet18
 
-from loaders.harness.extraction import Store, extract
-from loaders.harness.models import load_model
+from loaders.harness.extraction.activations import extract
+from loaders.harness.extraction.store import Store
+from loaders.harness.models.loading import load_model
 from loaders.harness.models.transforms import evaluation_transform
 from tools.benchmarks.rows import Row, compare
 from wordnet_splits.benchmark.manifest.tables import IMAGE_SCHEMA

@@ -15,10 +15,11 @@ from torch import nn
 from torchvision.models import mobilenet_v3_small
 
 from loaders.harness.evaluation.model_evaluation import EvaluationOptions, extract_share
-from loaders.harness.extraction import Store, extract, extract_together
+from loaders.harness.extraction.activations import extract, extract_together
 from loaders.harness.extraction.array_jobs import merge_parts
-from loaders.harness.models import Model, load_model
-from loaders.harness.models.loading import Models
+from loaders.harness.extraction.store import Store
+from loaders.harness.models.loading import Models, load_model
+from loaders.harness.models.model import Model
 from loaders.harness.models.transforms import evaluation_transform, to_uint8
 from tools.benchmarks.bench_activations import small_resnet
 from tools.benchmarks.rows import Row, real_data

@@ -223,7 +223,7 @@ def run_evaluation(
     need("torch", "torch", where="unknown-eval run")
     from ..evaluation.model_evaluation import EvaluationOptions, evaluate_models, extract_share
     from ..extraction.store import Store
-    from ..models import open_models
+    from ..models.loading import open_models
     from ..models.reproducibility import current_ranks
 
     job = None if shard is None else parse_share(shard)

@@ -32,7 +32,7 @@ from ..extraction.activations import BATCH
 from ..extraction.extractor import BenchmarkImages, Extractor
 from ..extraction.runs import GroupOutputs, ModelRun, Need, OutputSource
 from ..extraction.store import Store
-from ..models import Model
+from ..models.model import Model
 from ..models.transforms import (
     Transform,
     as_transform,

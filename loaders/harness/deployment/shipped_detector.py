@@ -30,8 +30,8 @@ from ..evaluation.run_evaluation import resolve_detectors
 from ..evaluation.scoring import Fitted, confidence
 from ..extraction.extractor import Extractor
 from ..extraction.forward import refuse_unscaled
-from ..models import Model, load_model
-from ..models.loading import names_code
+from ..models.loading import load_model, names_code
+from ..models.model import Model
 from ..models.transforms import Normalise, Transform, as_transform, evaluation_transform, input_transform
 from .detector_folder import (
     AGAIN,

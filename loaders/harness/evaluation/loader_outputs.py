@@ -23,9 +23,9 @@ from ..extraction.activations import Activations
 from ..extraction.extractor import Extractor
 from ..extraction.forward import ImageName, compute_in_memory
 from ..extraction.runs import ModelRun
-from ..models import Model
 from ..models.class_map import ClassMap, LabelSpace
 from ..models.loading import Models
+from ..models.model import Model
 from ..models.transforms import Transform, as_transform
 from ..probes import Probe, probe_name
 from .loader_sets import (

@@ -25,8 +25,8 @@ from ..extraction.array_jobs import ComputedPart, extract_part
 from ..extraction.extractor import BenchmarkImages, Extractor, Plan, read_together
 from ..extraction.runs import ModelRun
 from ..extraction.store import Store
-from ..models import Model, load_model
-from ..models.loading import Models, open_runs
+from ..models.loading import Models, load_model, open_runs
+from ..models.model import Model
 from ..models.transforms import Normalise, Transform, as_transform, input_transform, with_transform
 from ..results.evaluated_sets import EvaluatedSets
 from ..results.metadata import MetricOptions, metric_options

@@ -24,8 +24,8 @@ from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.progress import Progress, Silent
 
 from ..data.arrays import Array, Arrays, ArrayView, Head
-from ..models import Model
 from ..models.class_map import ClassMap
+from ..models.model import Model
 from ..models.reproducibility import Ranks, current_ranks, deterministic_kernels
 from ..models.transforms import choose_transform
 from ..probes import Probe, parse_probe, probe_name

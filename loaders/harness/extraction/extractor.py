@@ -21,8 +21,8 @@ from wordnet_splits.hub.entries import NAMES_TOLD
 from ...dataset import UnknownDetectionSet
 from ...opening import PackedFolders
 from ..data.arrays import Arrays
-from ..models import Model
 from ..models.class_map import ClassMap, LabelSpace
+from ..models.model import Model
 from ..models.transforms import Transform
 from ..models.vision_language import leaked_class_names
 from ..probes import Probe, parse_probe, probe_name, restrict_to_columns

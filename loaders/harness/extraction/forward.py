@@ -22,7 +22,7 @@ from wordnet_splits.base.user_code import USER_CODE_ERRORS, describe_error
 
 from ..data.array_checks import as_float32
 from ..data.arrays import Array, array_of
-from ..models import Model
+from ..models.model import Model
 from ..models.reproducibility import depends_on_batch, deterministic_kernels, logits_in_other_batch
 from ..models.transforms import (
     Transform,

@@ -29,7 +29,7 @@ from wordnet_splits.base.user_code import USER_CODE_ERRORS, describe_error
 
 from ..data.array_checks import nearly_equal
 from ..data.arrays import Array, array_of
-from ..models import Model
+from ..models.model import Model
 from ..models.reproducibility import (
     Ranks,
     depends_on_batch,

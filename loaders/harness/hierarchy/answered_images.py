@@ -134,7 +134,7 @@ def _network_logits(arguments: Mapping[str, Any], images: Mapping[str, pa.Table]
     """
     from ..extraction.extractor import BenchmarkImages, Extractor
     from ..extraction.store import Store
-    from ..models import load_model
+    from ..models.loading import load_model
     from ..models.transforms import with_transform
 
     loading = dict(arguments)

@@ -30,7 +30,7 @@ from .registry import ProbeDefaults, register_probe
 if TYPE_CHECKING:
     from torch import Generator
 
-    from ..models import Model
+    from ..models.model import Model
 
 
 @dataclass

@@ -23,7 +23,7 @@ from .registry import ProbeDefaults, register_probe
 from .stages import NO_LAYERS
 
 if TYPE_CHECKING:
-    from ..models import Model
+    from ..models.model import Model
 
 STD = "the standard deviations that the input was normalised by"
 

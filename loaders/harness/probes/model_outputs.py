@@ -17,7 +17,7 @@ from ..data.parameters import parameters
 from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:
-    from ..models import Model
+    from ..models.model import Model
 
 
 @register_probe("cosine")

@@ -27,8 +27,8 @@ from ..data.parameters import convert_parameters, format_named, parse_named
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-    from ..models import Model
     from ..models.class_map import ClassMap
+    from ..models.model import Model
 
 ProbeClass = TypeVar("ProbeClass", bound=type[Any])
 

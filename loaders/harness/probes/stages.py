@@ -19,7 +19,7 @@ from ..models.hooks import STAGES, as_maps, replace_maps
 from .registry import ProbeDefaults, register_probe
 
 if TYPE_CHECKING:
-    from ..models import Model
+    from ..models.model import Model
 
 Statistic = Literal["mean", "sum"]
 STATISTICS: Final[dict[str, Any]] = {"mean": lambda maps: maps.mean(-1), "sum": lambda maps: maps.sum(-1)}

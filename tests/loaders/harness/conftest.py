@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from loaders import UnknownDetectionSet
-from loaders.harness.extraction import Activations
+from loaders.harness.extraction.activations import Activations
 
 from .extraction.extract_digits import extract_near
 from .extraction.stored import SHARD

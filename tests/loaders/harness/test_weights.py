@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
-from loaders.harness.models import load_model
+from loaders.harness.models.loading import load_model
 from loaders.harness.models.weights import build_with_weights, load_weights, read_state
 from wordnet_splits.base.errors import DataError, UnknownNameError
 

@@ -12,8 +12,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (extra [torch])")
 
 from loaders.harness import evaluate  # noqa: E402 - they import torch
-from loaders.harness.extraction import Store, extract  # noqa: E402 - imports torch
-from loaders.harness.models import load_model  # noqa: E402 - imports torch
+from loaders.harness.extraction.activations import extract  # noqa: E402 - imports torch
+from loaders.harness.extraction.store import Store  # noqa: E402 - imports torch
+from loaders.harness.models.loading import load_model  # noqa: E402 - imports torch
 from loaders.harness.probes.stages import without_first_rank  # noqa: E402 - imports torch
 from loaders.harness.training.choices import UPDATE_RULES  # noqa: E402 - imports torch
 from loaders.harness.training.data import DeviceData, load_training_data  # noqa: E402 - imports torch

@@ -19,7 +19,7 @@ from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.extraction.extractor import BenchmarkImages, Extractor
 from loaders.harness.extraction.shards import ROWS
 from loaders.harness.extraction.store import Store
-from loaders.harness.models import load_model
+from loaders.harness.models.loading import load_model
 from loaders.harness.results.check import check_results
 from loaders.harness.results.evaluated_sets import NOT_CHOSEN
 from loaders.harness.results.results import Results

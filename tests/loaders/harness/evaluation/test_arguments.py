@@ -17,7 +17,7 @@ from torch import nn  # noqa: E402  (after the skip)
 
 from loaders import evaluate  # noqa: E402
 from loaders.harness import load_model  # noqa: E402
-from loaders.harness.models import open_models  # noqa: E402
+from loaders.harness.models.loading import open_models  # noqa: E402
 from tests.raising import raises  # noqa: E402
 from wordnet_splits.base.errors import UnknownNameError  # noqa: E402
 

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 
 from loaders import UnknownDetectionSet
-from loaders.harness.extraction import Store, extract
-from loaders.harness.models import load_model
+from loaders.harness.extraction.activations import extract
+from loaders.harness.extraction.store import Store
+from loaders.harness.models.loading import load_model
 from tests.loaders.harness.models.networks import Wrapped
 
 PROBES = ("odin[T=10,eps=0.01]", "layer[layer=network.2,statistic=mean]")

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 from loaders.harness.evaluation.model_evaluation import EvaluationOptions, evaluate_models, extract_share
-from loaders.harness.extraction import Store
 from loaders.harness.extraction.array_jobs import PartRecord, PlannedGroup, merge_parts
 from loaders.harness.extraction.shards import ROWS
+from loaders.harness.extraction.store import Store
 from loaders.harness.extraction.stored_list import StoreError
-from loaders.harness.models import load_model
-from loaders.harness.models.loading import Models
+from loaders.harness.models.loading import Models, load_model
 from loaders.harness.results.printing import parse_share
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError

@@ -11,9 +11,10 @@ import torch
 from torch import nn
 
 from loaders import UnknownDetectionSet
-from loaders.harness.extraction import Store, extract
+from loaders.harness.extraction.activations import extract
+from loaders.harness.extraction.store import Store
 from loaders.harness.extraction.stored_list import StoreError
-from loaders.harness.models import load_model
+from loaders.harness.models.loading import load_model
 from wordnet_splits.base.errors import DataError
 
 from ..models.networks import CLASSES, small_network

@@ -17,9 +17,10 @@ import torch
 from filelock import FileLock
 
 from loaders import UnknownDetectionSet
-from loaders.harness.extraction import Store, extract
+from loaders.harness.extraction.activations import extract
+from loaders.harness.extraction.store import Store
 from loaders.harness.extraction.stored_list import StoredList, StoreError
-from loaders.harness.models import load_model
+from loaders.harness.models.loading import load_model
 from tests.raising import raises
 from tests.wordnet_splits.command import REPOSITORY
 from wordnet_splits.base import files

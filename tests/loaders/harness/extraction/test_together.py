@@ -13,10 +13,10 @@ from PIL import Image
 
 from loaders import UnknownDetectionSet
 from loaders.harness import evaluate
-from loaders.harness.extraction import Store, extract, extract_together
+from loaders.harness.extraction.activations import extract, extract_together
 from loaders.harness.extraction.shards import ROWS
-from loaders.harness.extraction.store import image_names
-from loaders.harness.models import load_model
+from loaders.harness.extraction.store import Store, image_names
+from loaders.harness.models.loading import load_model
 from loaders.harness.models.transforms import as_transform, evaluation_transform
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError

@@ -15,8 +15,8 @@ from torch.nn import functional
 from loaders.harness import evaluate
 from loaders.harness.data.array_checks import HEAD_ROWS, gives_logits
 from loaders.harness.data.arrays import NEEDS_HEAD, Head
-from loaders.harness.models import load_model
 from loaders.harness.models.hooks import pooled
+from loaders.harness.models.loading import load_model
 from wordnet_splits.base.errors import DataError, UnusableError
 
 K, WIDTH = 6, 32

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from loaders.harness.models import load_model, open_models
+from loaders.harness.models.loading import load_model, open_models
 from tests.raising import mentions, raises
 from wordnet_splits.base.errors import SplitsError
 

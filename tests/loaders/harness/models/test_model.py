@@ -15,8 +15,9 @@ import torch
 from torch import nn
 
 from loaders.harness.data.arrays import Head
-from loaders.harness.models import Model, load_model, open_models
 from loaders.harness.models.class_map import Label, LabelSpace
+from loaders.harness.models.loading import load_model, open_models
+from loaders.harness.models.model import Model
 from loaders.harness.models.sources import SOURCES
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError, UnsafeDataError

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from loaders.harness import evaluate, load_model
-from loaders.harness.models import open_models
+from loaders.harness.models.loading import open_models
 from tests.imported import Imported
 from tests.raising import mentions, raises
 from tests.wordnet_splits.command import run

@@ -13,8 +13,8 @@ from torch import nn
 
 from loaders import UnknownDetectionSet
 from loaders.harness import evaluate
-from loaders.harness.models import load_model
 from loaders.harness.models.class_map import Label, LabelSpace
+from loaders.harness.models.loading import load_model
 from loaders.harness.models.model import ASSUMED_PIXELS, CHECK_TRANSFORM, ONE_CHANNEL, Model
 from loaders.harness.models.sources.published import TRANSFORM_INPUT
 from loaders.harness.models.transforms import (

@@ -13,11 +13,13 @@ from torch import nn
 
 from loaders import UnknownDetectionSet
 from loaders.harness.detectors.logits import ODIN
-from loaders.harness.extraction import Store, extract
+from loaders.harness.extraction.activations import extract
 from loaders.harness.extraction.forward import image_generator
-from loaders.harness.models import Model, load_model
+from loaders.harness.extraction.store import Store
 from loaders.harness.models.class_map import ClassMap
 from loaders.harness.models.hooks import capture_outputs
+from loaders.harness.models.loading import load_model
+from loaders.harness.models.model import Model
 from loaders.harness.models.transforms import Transform, evaluation_transform, to_uint8
 from loaders.harness.probes import (
     PROBES,

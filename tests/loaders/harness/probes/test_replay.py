@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from loaders.harness.extraction.forward import image_generator
-from loaders.harness.models import load_model
+from loaders.harness.models.loading import load_model
 from loaders.harness.probes import Dropout, dropout
 from loaders.harness.probes.dropout import Replay
 from loaders.harness.training.networks import build_network
