@@ -1,7 +1,7 @@
 from .audit.overlaps import audit_classes as audit_classes
 from .audit.thresholds import thresholds as thresholds
 from .authoring.folder_benchmark import make_benchmark as make_benchmark
-from .authoring.make_inventory import make_inventory as make_inventory
+from .authoring.folder_dataset import make_inventory as make_inventory
 from .authoring.new_recipe import new_recipe as new_recipe
 from .base.errors import SplitsError as SplitsError
 from .benchmark.checks.doctor import check_sources as check_sources

@@ -13,8 +13,15 @@ from tools.wndb_export import export_wndb
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 from wordnet_splits.wordnet.taxonomy.identifiers import installed_lexicons
 
+from .command import Command
 from .small_lexicon import written
 from .toy import TOY
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    """The programs, called in an empty folder."""
+    return Command(capsys, monkeypatch, tmp_path)
 
 
 @pytest.fixture(scope="module")

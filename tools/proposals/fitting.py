@@ -11,10 +11,9 @@ from scipy.optimize import minimize
 
 from wordnet_splits.base.text_formats import read_rows
 from wordnet_splits.datasets.catalog import load_catalog
-from wordnet_splits.linking.candidates import synset_node
-from wordnet_splits.linking.common import common_synsets
 from wordnet_splits.linking.joint_reading import JOINT, Reading, read_names
 from wordnet_splits.linking.pool import UNARY, Floats
+from wordnet_splits.linking.proposals import common_synsets
 from wordnet_splits.linking.weights import ROUNDS, Model, confidence_of, needs_confirmation, ranked, signals
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
@@ -119,7 +118,9 @@ def household(*, supplemented: bool = True) -> Answered:
     taxonomy = Taxonomy.embedded()
     rows = read_rows(Path(__file__).with_name("household.tsv"))
     names, none = tuple(name for name, _ in rows), [""] * len(rows)
-    answers = tuple(frozenset(synset_node(s, taxonomy) for s in synsets.split()) for _, synsets in rows)
+    answers = tuple(
+        frozenset(taxonomy.index(taxonomy.from_name(s)) for s in synsets.split()) for _, synsets in rows
+    )
     reading, bare = (read_names(names, none, taxonomy, supplemented=s) for s in (supplemented, False))
     return with_answers("household", names, answers, reading, bare)
 

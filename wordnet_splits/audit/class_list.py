@@ -83,15 +83,10 @@ class ClassList:
         return replace(self, classes=tuple(classes))
 
     def as_known(self) -> ClassList:
-        """Return the classes as `confirmed` does, for comparison with them.
-
-        Raises
-        ------
-        DataError : none has a synset.
-        """
+        """Return the classes as `confirmed` does, for comparison with them."""
         known_classes = self.confirmed()
         if not any(item.wnids for item in known_classes.classes):
-            raise DataError("no class of it has a synset", where=self.name, hint="give other known classes")
+            raise DataError("no known class has a synset", where=self.name, hint="give other known classes")
         return known_classes
 
     @property
@@ -122,11 +117,6 @@ def load_class_list(
         of WordNet.
     column : of a file: the table's column by name or number from 1, or the key of a JSON object.
     check : parts of a benchmark to compare with its fingerprints, see `load_manifest`.
-
-    Raises
-    ------
-    UnknownNameError : the list or the class of an entry does not exist; similar names are suggested.
-    DataError : a file without a list of classes.
     """
     if isinstance(classes, str | Path):
         text = str(classes)
@@ -140,7 +130,7 @@ def load_class_list(
             groups = load_manifest(classes, manifests, check=check).groups
             addresses = ", ".join(dict.fromkeys(f"{text}:{row.group}" for row in groups))
             raise DataError(
-                "is a benchmark, not a list of classes", where=text, hint=f"take a group: {addresses}"
+                "must be a list of classes, got a benchmark", where=text, hint=f"give a group: {addresses}"
             )
         if not path.exists():
             if path.suffix or is_path(text):
@@ -169,12 +159,7 @@ def load_two_class_lists(
     manifests: Path | None = None,
     check: Check = "classes",
 ) -> tuple[ClassList, ClassList]:
-    """Return the classes of two lists to compare, each by `load_class_list`.
-
-    Raises
-    ------
-    DataError : ``of`` or ``column`` is given, and neither list is a file (or, for ``of``, entries).
-    """
+    """Return the classes of two lists to compare, each by `load_class_list`."""
     listed, known = (
         load_class_list(names, taxonomy, of=of, column=column, manifests=manifests, check=check)
         for names in (classes, against)
@@ -182,8 +167,7 @@ def load_two_class_lists(
     for name, value, kinds in (("of", of, ("file", "entries")), ("column", column, ("file",))):
         if value is not None and not {listed.given_as, known.given_as}.intersection(kinds):
             raise DataError(
-                f"{name} = {value!r} is for a {' or '.join(kinds)}, and neither list is one: "
-                f"{listed.name}, {known.name}",
+                f"{name} = {value!r} only applies to a {' or '.join(kinds)}, got {listed.name}, {known.name}",
                 hint="leave it out",
             )
     return listed, known
@@ -287,7 +271,7 @@ def _resolved(name: str, entries: Entries, taxonomy: Taxonomy, of: str | None) -
         )
         remainder = f" and {len(failed) - MAX_EXAMPLES:,} more" if len(failed) > MAX_EXAMPLES else ""
         first_error = failed[0][2]
-        reason = f"{len(failed):,} of {len(entries):,} entries do not name a class: {examples}{remainder}"
+        reason = f"cannot find a class for {len(failed):,} of {len(entries):,} entries: {examples}{remainder}"
         raise UnknownNameError(
             reason, where=name, near=first_error.near, hint=None if first_error.near else first_error.hint
         )
@@ -298,7 +282,7 @@ def _of_wordnet(taxonomy: Taxonomy) -> Callable[[str], ListedClass]:
     def find(text: str) -> ListedClass:
         if text.isdecimal():
             raise UnknownNameError(
-                f"{text} is an index", hint="name the source of the classes: --of imagenet1k"
+                f"the index {text} needs a source", hint="give --of SOURCE, as in --of imagenet1k"
             )
         known = identify(text, taxonomy, {})
         if known and not known.wnid and text[0] != "n":
@@ -325,7 +309,7 @@ def _of_source(source: str) -> Callable[[str], ListedClass]:
         matches = [item for item in matches if item.name == text] or matches  # Turkey and turkey
         if len(matches) > 1:
             raise UnknownNameError(
-                f"{text!r} names {len(matches)} classes", near=[c.class_id for c in matches]
+                f"{text!r} is the name of {len(matches)} classes", near=[c.class_id for c in matches]
             )
         item = matches[0] if matches else by_index.get(text)
         if item is None:

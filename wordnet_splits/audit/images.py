@@ -1,7 +1,7 @@
-"""Evidence from pictures in an audit: equal digests, and samples of pictures that people have inspected.
+"""Evidence from images in an audit: equal digests, and samples of images that people have inspected.
 
-NINCO's authors inspected samples of popular OOD sets and kept the pictures without any ImageNet-1K class.
-A kept picture of a class below or above a known class shows that WordNet is too strict about it. The pictures
+NINCO's authors inspected samples of popular OOD sets and kept the images without any ImageNet-1K class.
+A kept image of a class below or above a known class shows that WordNet is too strict about it. The images
 that they did not keep are not published.
 """
 
@@ -29,8 +29,8 @@ from wordnet_splits.datasets.catalog.inventory import (
 )
 from wordnet_splits.datasets.catalog.table import known_sources
 
-LOOKED_AT = "ninco/"
-"""Family of the lists of inspected and kept pictures."""
+INSPECTED = "ninco/"
+"""Family of the lists of inspected and kept images."""
 BY_SYNSET = frozenset({"ssb-hard", "imagenet21k"})
 """Sources of these lists whose class ids are wnids."""
 NONE = "none"
@@ -42,14 +42,14 @@ Image = tuple[str, str, bytes | None]
 
 @dataclass(frozen=True)
 class ClassImages:
-    """Numbers of pictures of a class.
+    """Numbers of images of a class.
 
     Attributes
     ----------
-    images : all pictures, None if unknown.
-    digests : pictures with a digest.
-    same : pictures with the digest of a picture of a known class.
-    kept : inspected and kept pictures.
+    images : all images, None if unknown.
+    digests : images with a digest.
+    same : images with the digest of an image of a known class.
+    kept : inspected and kept images.
     """
 
     id: str
@@ -62,7 +62,7 @@ class ClassImages:
 
 @dataclass(frozen=True)
 class Sample:
-    """Kept pictures of a sample, in all and in the list's classes by relation (or ``none``)."""
+    """Kept images of a sample, in all and in the list's classes by relation (or ``none``)."""
 
     name: str
     kept: int
@@ -71,7 +71,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class ImageNotes(Jsonable, Tabular):
-    """Evidence from the pictures of a list; ``known_digests`` is the number of digests of known classes."""
+    """Evidence from the images of a list; ``known_digests`` is the number of digests of known classes."""
 
     classes: tuple[ClassImages, ...]
     known_digests: int
@@ -85,19 +85,22 @@ class ImageNotes(Jsonable, Tabular):
         """Return the figures as names and texts."""
         image_counts = [item.images for item in self.classes if item.images is not None]
         figures = [
-            ("pictures", f"{sum(image_counts):,} known by name" if image_counts else "none known by name")
+            ("images", f"{sum(image_counts):,} known by name" if image_counts else "none known by name")
         ]
         digests, same = (sum(getattr(item, name) for item in self.classes) for name in ("digests", "same"))
         if digests and self.known_digests:
             figures.append(
-                ("digests", f"{same:,} of {digests:,} equal one of {self.known_digests:,} of known classes")
+                (
+                    "digests",
+                    f"{same:,} of {digests:,} equal one of {self.known_digests:,} of known classes",
+                )
             )
         else:
-            figures.append(("digests", "of one side at least none is known"))
+            figures.append(("digests", "not known for both lists"))
         for sample in self.samples:
             spread = ", ".join(f"{count:,} {relation}" for relation, count in sample.by_relation.items())
             figures.append(
-                ("looked at", f"{sample.name} kept {sum(sample.by_relation.values()):,}: {spread}")
+                ("inspected", f"{sample.name} kept {sum(sample.by_relation.values()):,}: {spread}")
             )
         return figures
 
@@ -107,7 +110,7 @@ def note_images(
     known: ClassList,
     relations: Mapping[str, str | None],
 ) -> ImageNotes:
-    """Return the evidence about the pictures of a list's classes.
+    """Return the evidence about the images of a list's classes.
 
     ``relations`` are of its classes, by id. Samples are named only where every known class is one of
     ImageNet-1K: only those were looked for.
@@ -117,7 +120,7 @@ def note_images(
     samples: list[Sample] = []
     kept_counts: Counter[str] = Counter()
     if _are_imagenet(known):
-        for name in (name for name in list_names() if name.startswith(LOOKED_AT)):
+        for name in (name for name in list_names() if name.startswith(INSPECTED)):
             counts = _kept(name, listed)
             kept_counts.update(counts)
             by_relation: Counter[str] = Counter()
@@ -145,7 +148,7 @@ def _are_imagenet(known: ClassList) -> bool:
 
 
 def _kept(name: str, listed: ClassList) -> dict[str, int]:
-    """Return the number of kept pictures of each class of the list in a sample."""
+    """Return the number of kept images of each class of the list in a sample."""
     table = load_list(name)
     source = table["source"][0].as_py()
     if source not in BY_SYNSET and source not in _sources(listed.name):
@@ -155,14 +158,14 @@ def _kept(name: str, listed: ClassList) -> dict[str, int]:
 
 
 def _sources(name: str) -> set[str]:
-    """Return the sources of a shipped list's pictures."""
+    """Return the sources of a shipped list's images."""
     if name in catalog_names():
         return {name}
     return set(find_list(name)["source"].to_pylist()) if name in available_lists() else set()
 
 
 def images_by_class(classes: ClassList) -> dict[str, list[Image]] | None:
-    """Return the pictures of each class of a group, a source or a shipped list; None of anything else."""
+    """Return the images of each class of a group, a source or a shipped list; None of anything else."""
     if classes.manifest is None:
         return _named_images(classes.name)
     table = classes.manifest.images(group=classes.group)
@@ -170,7 +173,7 @@ def images_by_class(classes: ClassList) -> dict[str, list[Image]] | None:
 
 
 def _named_images(name: str) -> dict[str, list[Image]] | None:
-    """Return the pictures of each class of a source or a shipped list, None for another name."""
+    """Return the images of each class of a source or a shipped list, None for another name."""
     if name in known_sources():
         tables = [t for split in inventory_splits(name) if (t := load_inventory(name, split)) is not None]
         if not tables:
@@ -201,7 +204,7 @@ def _columns(table: Any) -> list[list[Any]]:
 
 
 def image_counts(classes: ClassList) -> dict[str, int] | None:
-    """Return the number of pictures of each class that has some; None if not all are known by name."""
+    """Return the number of images of each class that has some; None if not all are known by name."""
     if classes.manifest is not None:
         tables = [classes.manifest.images(group=classes.group)]
     elif classes.name in known_sources():

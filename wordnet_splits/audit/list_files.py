@@ -43,10 +43,6 @@ def read_entries(path: Path, column: str | None) -> Entries:
     Parameters
     ----------
     column : the table's column by name or number from 1, or the key of a JSON object.
-
-    Raises
-    ------
-    UnknownNameError : no such column. DataError : no list of classes.
     """
     text = read_text(path)
     if path.suffix == ".json":
@@ -55,9 +51,9 @@ def read_entries(path: Path, column: str | None) -> Entries:
     else:
         entries = list(_of_text(text, column, path))
     if not entries:
-        raise DataError("holds no class", where=str(path))
+        raise DataError("contains no class", where=str(path))
     if len(entries) > MAX_ENTRIES:
-        raise DataError(f"holds {len(entries):,} entries, at most {MAX_ENTRIES:,} are read", where=str(path))
+        raise DataError(f"must have at most {MAX_ENTRIES:,} entries, got {len(entries):,}", where=str(path))
     return entries
 
 
@@ -68,12 +64,12 @@ def _of_json(content: Any, column: str | None, where: str) -> list[str]:
         elif content and all(_WNID.fullmatch(key) for key in content):
             content = list(content)
         elif column is None and not all(map(_is_class, content, content.values())):
-            hint = f"say which: --column {_some(content)}"
-            raise DataError("holds a list under each key", where=where, hint=hint)
+            hint = f"give one: --column {_some(content)}"
+            raise DataError("contains a list under each key", where=where, hint=hint)
         else:
             content = list(content.values())
     if not isinstance(content, list):
-        raise DataError("holds no list of classes", where=where)
+        raise DataError("must contain a list of classes", where=where)
     return [_of_row(row, column, where) for row in content]
 
 
@@ -91,7 +87,7 @@ def _of_row(row: Any, column: str | None, where: str) -> str:
     elif isinstance(row, list) and row:
         cell = row[0]
     if isinstance(cell, bool) or not isinstance(cell, str | int):
-        raise DataError(f"{printable(cell)!r} is not a wnid, name or index", where=where)
+        raise DataError(f"an entry must be a wnid, name or index, got {printable(cell)!r}", where=where)
     return str(cell)
 
 
@@ -131,7 +127,7 @@ def _check_one_line(line: str, mark: str, path: Path) -> None:
 
 def one_line(count: int, where: str) -> DataError:
     """Return the error for a list whose classes are all in one line."""
-    reason = f"{count} entries are in one line, and a list has one entry a line"
+    reason = f"a list must have one entry a line, got {count} in one line"
     return DataError(reason, where=where, hint="put each class in a line of its own")
 
 
@@ -157,7 +153,7 @@ def _named(head: Sequence[str], column: str | None, where: str) -> str:
         if header in lower:
             return lower[header]
     raise DataError(
-        "no column is known to hold the classes", where=where, hint=f"say which: --column {_some(head)}"
+        "cannot tell which column contains the classes", where=where, hint=f"give --column {_some(head)}"
     )
 
 

@@ -1,24 +1,27 @@
-"""The report of an audit: the relation of every class of a list to known classes, as table and JSON."""
+"""The report of an audit: the relation of every class of a list to known classes, as table, JSON and page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from wordnet_splits.audit.class_list import ClassList
-from wordnet_splits.audit.images import ImageNotes
-from wordnet_splits.audit.page import write_page
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.audit.images import ImageNotes, images_by_class
+from wordnet_splits.base import pages
+from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.base.names import listed
 from wordnet_splits.base.parquet import schema_of, write_table_file
 from wordnet_splits.base.tabular import Tabular, text_table
+from wordnet_splits.benchmark.images.raw_images import open_sources
 from wordnet_splits.benchmark.rules.relations import KINDS
 from wordnet_splits.datasets.catalog.declarations import Declaration
+from wordnet_splits.datasets.catalog.table import known_sources
+from wordnet_splits.datasets.sources import Source
 from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
@@ -37,10 +40,10 @@ FILE_ENDINGS = (".csv", ".html", ".parquet")
 MAX_ROWS = 20
 """Classes printed of each kind by default."""
 LIMITS = (
-    "This is WordNet's word, not that of the pictures. Too strict: a class above a",
-    "known one leaks only if its pictures show the known class. Too lax: two synsets",
-    "may look alike (ImageNet's sunglass and sunglasses are no kin), a picture may",
-    "show a second thing, and a name may have been read in another sense.",
+    "These relations come from WordNet, not from the images. Too strict: a class",
+    "above a known class leaks only if its images show the known class. Too lax: two",
+    "unrelated synsets may look alike (ImageNet's sunglass and sunglasses), an image",
+    "may show a second object, and a name may have been read in another sense.",
 )
 """Caveats of an audit, as lines for a terminal."""
 
@@ -79,7 +82,7 @@ class AuditedClass:
 
 @dataclass(frozen=True)
 class AuditedLists:
-    """The two lists of an audit, the taxonomy, and the roots and declarations of sources for pictures."""
+    """The two lists of an audit, the taxonomy, and the roots and declarations of sources for images."""
 
     listed: ClassList
     known: ClassList
@@ -100,7 +103,7 @@ class Audit(Tabular):
         several relations counts for each) and ``leaking`` (any of these); of ``namesake`` classes among the
         others, and of those ``by_definition``; of classes ``without_synset`` and ``repeated`` entries.
     first_sense : names of several senses, read as the first.
-    images : evidence about the pictures, if requested.
+    images : evidence about the images, if requested.
     not_judged, known_not_judged : ids of classes that are not compared, because they have no synset, or one
         that was proposed at low confidence and not confirmed.
     lists : both lists, for the page.
@@ -115,7 +118,7 @@ class Audit(Tabular):
     images: ImageNotes | None = None
     not_judged: tuple[str, ...] = ()
     known_not_judged: tuple[str, ...] = ()
-    lists: AuditedLists | None = field(default=None, repr=False, compare=False)
+    lists: AuditedLists = field(kw_only=True, repr=False, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -170,7 +173,7 @@ class Audit(Tabular):
     def write(self, path: str | Path) -> None:
         """Write a row per class as ``.csv`` or ``.parquet``, or a page of the related classes as ``.html``.
 
-        The page shows pictures of sources that have a root, two per class.
+        The page shows images of sources that have a root, two per class.
 
         Raises
         ------
@@ -180,7 +183,7 @@ class Audit(Tabular):
         path = Path(path)
         check_output(path)
         if path.suffix == ".html":
-            write_page(self, path, " ".join(LIMITS))
+            write_page(self, path)
         else:
             write_table_file(self.to_table(), path, metadata={"list": self.listed, "against": self.against})
 
@@ -208,41 +211,32 @@ class Audit(Tabular):
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the figures as names and texts."""
-        total, counts = self.counts["classes"], self.counts
+        counts, total = self.counts, self.counts["classes"]
+        meanings = {
+            "equal": "the synset of a known class",
+            "below": "each image shows a known class",
+            "above": "an image may show a known class",
+            NAMESAKE: "the name or the definition of a known class",
+        }
+        figures = [(name, f"{share(counts[name], total)}: {text}") for name, text in meanings.items()]
         leaking = counts["leaking"]
-        figures = [
-            ("equal", f"{share(counts['equal'], total)}: the synset of a known class"),
-            ("below", f"{share(counts['below'], total)}: each picture shows a known class"),
-            ("above", f"{share(counts['above'], total)}: a picture may show a known class"),
-            ("namesake", f"{share(counts['namesake'], total)}: the name or the definition of a known class"),
-            (
-                "none",
-                f"{total - leaking - counts['namesake'] - len(self.not_judged):,} are none of these; a clean "
-                f"version drops {leaking:,}",
-            ),
-        ]
-        if self.nearness:
-            spread = {
-                name: "  ".join(f"{v:.3g}" for v in ends.values()) for name, ends in self.nearness.items()
-            }
-            figures.append(
-                ("edges", f"{spread['distance']} to the closest known class (min, quartiles, max)")
-            )
-            figures.append(("mean", f"{spread['mean']} similarity to the nearest"))
+        unrelated = total - leaking - counts[NAMESAKE] - len(self.not_judged)
+        figures.append(("none", f"{unrelated:,} have no relation; a clean version drops {leaking:,}"))
+        if spread := self.nearness:
+            edges, mean = ("  ".join(f"{v:.3g}" for v in spread[m].values()) for m in ("distance", "mean"))
+            figures.append(("edges", f"{edges} to the closest known class (min, quartiles, max)"))
+            figures.append(("mean", f"{mean} similarity to the nearest"))
         if self.not_judged:
-            figures.append(("not judged", f"{examples(self.not_judged)}: no synset that is confirmed"))
+            figures.append(("not judged", f"{examples(self.not_judged)}: no confirmed synset"))
         if self.known_not_judged:
-            unconfirmed = f"{examples(self.known_not_judged)} have no confirmed synset: compared with nothing"
-            figures.append(("known", unconfirmed))
+            left_out = f"{examples(self.known_not_judged)} have no confirmed synset and are left out"
+            figures.append(("known", left_out))
         if counts["repeated"]:
             figures.append(("repeated", f"{counts['repeated']:,} entries, counted once"))
         if self.first_sense:
-            figures.append(
-                ("senses", f"names of several senses, read as the first: {examples(self.first_sense)}")
-            )
-        if self.images is not None:
-            figures += self.images.summary()
-        return figures
+            names = examples(self.first_sense)
+            figures.append(("senses", f"names of several senses, read as the first: {names}"))
+        return figures + (self.images.summary() if self.images is not None else [])
 
     def table(self, *, width: int | None = TEXT_WIDTH, most: int | None = MAX_ROWS) -> list[str]:
         """Return a table of the leaking classes and one of the namesakes, with at most ``most`` rows each."""
@@ -258,7 +252,9 @@ def check_output(path: Path) -> None:
     """Raise DataError for a file that `Audit.write` does not write, by its ending."""
     if path.suffix not in FILE_ENDINGS:
         raise DataError(
-            f"an audit is written as {', '.join(FILE_ENDINGS)}", where=str(path), hint=f"{path.stem}.csv"
+            f"its name must end in {' or '.join(FILE_ENDINGS)}",
+            where=str(path),
+            hint=f"{path.stem}.csv",
         )
 
 
@@ -283,3 +279,120 @@ def examples(names: Sequence[str]) -> str:
 def share(part: int, total: int) -> str:
     """Return a count and its percentage of a total."""
     return f"{part:,} ({part / total:.1%})"
+
+
+COLUMNS = ("class", "relation", "known class", "edges", "path", "similarity to nearest", "kin")
+IMAGES_PER_CLASS = 2
+THUMBNAIL_SIZE = 96
+"""Longer side of an image on the page, in pixels."""
+
+Thumbnails = Mapping[str, list[str]]
+"""Class id -> images as ``data:`` addresses."""
+
+
+def write_page(report: Audit, path: Path) -> None:
+    """Write the page of an audit, with the classes that have a relation."""
+    lists, related = report.lists, report.related
+    listed_images, unreadable = _thumbnails(lists.listed, {item.id for item in related}, lists)
+    known_ids = {item.other for item in related if item.other is not None}
+    known_images, unreadable_known = _thumbnails(lists.known, known_ids, lists)
+    has_images = bool(listed_images or known_images)
+    image_columns = ("images", "images of the known class") if has_images else ()
+    rows = [_row(item, report, (listed_images, known_images) if has_images else ()) for item in related]
+    notes = "Select a heading to sort. CSV and Parquet also have the classes without a relation."
+    if unreadable := unreadable + unreadable_known:
+        notes += f" {unreadable:,} images cannot be read."
+    columns = [*COLUMNS, *image_columns]
+    write_table_page(
+        path, report.heading, report.summary(), columns, rows, " ".join(LIMITS), notes, image_columns
+    )
+
+
+def write_table_page(
+    path: Path,
+    heading: str,
+    figures: Sequence[tuple[str, str]],
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell | str | int | None]],
+    limits: str,
+    notes: str = "Select a heading to sort.",
+    unsorted: Sequence[str] = (),
+) -> None:
+    """Write a page of figures, as names and texts, and of a table that a reader can sort."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    values = {"columns": columns, "unsorted": unsorted, "rows": cells}
+    pages.write_page(path, "audit", title=heading, figures=figures, notes=notes, limits=limits, **values)
+
+
+def _cell(value: Cell | str | int | None) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    return Cell(f"{value:,}", value=f"{value}", number=True) if isinstance(value, int) else Cell(value or "")
+
+
+class Cell(NamedTuple):
+    """A cell of the table: its text with a gloss, the value to sort by, or images with their description."""
+
+    text: str
+    gloss: str = ""
+    value: str = ""
+    number: bool = False
+    images: Sequence[str] = ()
+    alt: str = ""
+
+
+def _row(item: AuditedClass, report: Audit, images: Collection[Thumbnails]) -> list[Cell]:
+    """Return the table row of a class."""
+    names = map(report.lists.taxonomy.name, item.path)
+    similarity = "" if item.mean is None else f"{item.mean:.3f}"
+    cells = [
+        Cell(_named(item.id, item.name), item.gloss, item.id),
+        Cell(str(item.relation), value=str(item.relation)),
+        Cell(_named(item.other or "", item.other_name or ""), item.other_gloss, item.other_name or ""),
+        Cell("" if item.edges is None else f"{item.edges}", number=True),
+        Cell(" > ".join(names)),
+        Cell(similarity, value=similarity, number=True),
+        Cell(f"{item.kin}", number=True),
+    ]
+    for thumbnails, class_id in zip(images, (item.id, item.other), strict=False):
+        cells.append(Cell("", images=thumbnails.get(class_id or "", ()), alt=class_id or ""))
+    return cells
+
+
+def _named(class_id: str, name: str) -> str:
+    return class_id if name in ("", class_id) else f"{name} ({class_id})"
+
+
+def _thumbnails(classes: ClassList, ids: Collection[str], lists: AuditedLists) -> tuple[Thumbnails, int]:
+    """Return images of some classes of a list, and the number of images that cannot be read."""
+    by_class = images_by_class(classes) or {}
+    names = {source for images in by_class.values() for source, _, _ in images}
+    if not by_class and classes.name in known_sources():
+        names = {classes.name}
+    sources = open_sources(sorted(names), lists.roots, lists.declarations)
+    if by_class:
+        chosen = {i: sorted((s, image) for s, image, _ in by_class.get(i, ()) if s in sources) for i in ids}
+    else:
+        chosen = _scanned(sources, ids)
+    thumbnails: dict[str, list[str]] = {}
+    unreadable = 0
+    for class_id, images in chosen.items():
+        for source_name, image_id in images[:IMAGES_PER_CLASS]:
+            try:
+                source = sources[source_name]
+                image = source.decode(source.read([image_id])[0], image_id)
+            except (SourceError, OSError):
+                unreadable += 1
+                continue
+            thumbnails.setdefault(class_id, []).append(pages.thumbnail(image, THUMBNAIL_SIZE))
+    return thumbnails, unreadable
+
+
+def _scanned(sources: Mapping[str, Source], ids: Collection[str]) -> dict[str, list[tuple[str, str]]]:
+    """Return (source, image_id) of the images of some classes, sorted, from a scan of the roots."""
+    chosen: dict[str, list[tuple[str, str]]] = {}
+    for name, source in sources.items():
+        for image_id, class_id, _ in source.rows(source.splits):
+            if class_id in ids:
+                chosen.setdefault(class_id, []).append((name, image_id))
+    return {class_id: sorted(images) for class_id, images in chosen.items()}

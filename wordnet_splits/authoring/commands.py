@@ -145,7 +145,7 @@ def make_folder_benchmark(
     """
     from wordnet_splits.authoring.folder_benchmark import make_benchmark
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.linking import asking
+    from wordnet_splits.linking.catalog_maker import ask_on_terminal, is_interactive
 
     benchmark = make_benchmark(
         folder,
@@ -154,7 +154,7 @@ def make_folder_benchmark(
         of=of,
         name=name,
         accept=accept,
-        ask=asking.ask if asking.is_interactive() and not accept else None,
+        ask=ask_on_terminal if is_interactive() and not accept else None,
         language=language,
         ids=ids,
         roots=parse_roots(root or []),
@@ -180,7 +180,7 @@ def make_dataset_inventory(
 
     Draws are then made from the inventory, without the images, and an image that changed is noticed.
     """
-    from wordnet_splits.authoring.make_inventory import make_inventory
+    from wordnet_splits.authoring.folder_dataset import make_inventory
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.benchmark.recipe import declared_by
 

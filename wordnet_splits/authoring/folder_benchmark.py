@@ -6,8 +6,7 @@ Each step is a command of its own; this module runs them one after another.
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,54 +14,48 @@ import numpy as np
 
 from wordnet_splits.audit.class_list import load_class_list
 from wordnet_splits.audit.thresholds import BalancedThreshold, Thresholds, thresholds
-from wordnet_splits.authoring.make_inventory import make_inventory
+from wordnet_splits.authoring.folder_dataset import (
+    SHOWN,
+    Report,
+    Step,
+    Steps,
+    copy_declaration,
+    declare_folder,
+    make_folder_catalog,
+    make_inventory,
+)
 from wordnet_splits.authoring.new_recipe import check_new_name, new_recipe
 from wordnet_splits.base.errors import DataError, OutputError, RecipeError
-from wordnet_splits.base.files import write_bytes, write_text
+from wordnet_splits.base.files import write_text
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.tabular import text_table
-from wordnet_splits.base.text_formats import parse_toml
-from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.checks.verify import verify_benchmark
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import GroupRow
 from wordnet_splits.benchmark.recipe import declaration_in
 from wordnet_splits.benchmark.recipe.drafting import parse_group
 from wordnet_splits.benchmark.resolve import is_path, load_manifest
-from wordnet_splits.datasets.catalog import catalog_names, load_catalog, read_catalog
+from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.declarations import (
-    DECLARATION_FILE,
     LOCAL,
     Declaration,
     declare,
     declared_name,
-    parse_declaration,
     read_declaration,
     register_declaration,
 )
 from wordnet_splits.datasets.catalog.table import known_sources
 from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.explorer import make_site
-from wordnet_splits.linking.catalog_maker import Ask, make_catalog, was_made
+from wordnet_splits.linking.catalog_maker import Ask
 from wordnet_splits.linking.class_names import without_accents
-from wordnet_splits.linking.classes import classes_below, origin_of
 from wordnet_splits.linking.languages import ENGLISH
 from wordnet_splits.wordnet.taxonomy import load
 
 MEASURE = "mean"
-SHOWN_PROBLEMS = 3
 KNOWN_HINT = "or a source, as in imagenet1k; a folder with a dataset.toml is one by --root NAME=FOLDER"
-Report = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Step(Jsonable):
-    """A step: the command that repeats it, and its result in lines; without a command a file was written."""
-
-    command: str
-    result: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -84,25 +77,6 @@ class FolderBenchmark(Jsonable):
     threshold: BalancedThreshold | None = None
     verified: bool | None = None
     page: Path | None = None
-
-
-class _Steps:
-    """The steps so far, each reported line by line as it begins and ends."""
-
-    def __init__(self, report: Report | None) -> None:
-        self.steps: list[Step] = []
-        self._report = report or (lambda line: None)
-        self._command = ""
-
-    def begin(self, *words: object) -> None:
-        self._command = shlex.join(["wordnet-splits", *map(str, words)])
-        self._report(f"$ {self._command}")
-
-    def end(self, *lines: str) -> None:
-        self.steps.append(Step(self._command, lines))
-        self._command = ""
-        for line in lines:
-            self._report(f"  {line}")
 
 
 def make_benchmark(
@@ -151,9 +125,9 @@ def make_benchmark(
     UnknownNameError : the source or class does not exist.
     OutputError : ``out`` is below ``folder``, another recipe is there, or a file cannot be written.
     """
-    folder, out, steps = Path(folder), Path(out), _Steps(report)
+    folder, out, steps = Path(folder), Path(out), Steps(report)
     if out.resolve().is_relative_to(folder.resolve()):
-        raise OutputError("is in the folder of the pictures", where=str(out), hint="give another --out")
+        raise OutputError("must be outside the folder of images", where=str(out), hint="give another --out")
     declaration = None if declared is None else declaration_in(declared)
     dataset_name = declared_name(folder) if declaration is None else declaration.name
     name = name or dataset_name or _as_name(folder.resolve().name)
@@ -162,9 +136,9 @@ def make_benchmark(
     if source != (dataset_name or name):  # a wrong one is refused before anything is written or asked
         _KnownClasses.parse(known, file, source)
     if declaration is not None:
-        beside = _copy_declaration(declaration, folder, out, steps)
+        beside = copy_declaration(declaration, folder, out, steps)
     elif dataset_name is None:
-        beside = _declare(folder, name, out, steps)
+        beside = declare_folder(folder, name, out, steps)
     else:
         beside = None
         register_declaration(folder, dataset_name)
@@ -172,7 +146,7 @@ def make_benchmark(
     if beside is not None:
         declare(read_declaration(beside))
     dataset = LOCAL.by_name[dataset_name]
-    unsure = _catalog(folder, dataset, beside, ask, accept, language, ids, steps)
+    unsure = make_folder_catalog(folder, dataset, beside, ask, accept, language, ids, steps)
     if unsure and not accept:
         return FolderBenchmark(name, out, steps.steps, unsure)
     known_classes = _KnownClasses.parse(known, file, source)
@@ -189,7 +163,7 @@ def _make(
     known_classes: _KnownClasses,
     used_roots: Mapping[str, Path | str],
     unsure: Sequence[str],
-    steps: _Steps,
+    steps: Steps,
     workers: int,
     progress: Progress | None,
 ) -> FolderBenchmark:
@@ -199,8 +173,7 @@ def _make(
 
     steps.begin("inventory", "make", dataset.name, *declared_flags)
     inventory = make_inventory(dataset.name, roots=used_roots, workers=workers, progress=progress)
-    images = ", ".join(f"{split} {count:,}" for split, count in inventory.images.items())
-    steps.end(f"{inventory.out}: {images}; {'as frozen before' if inventory.same else 'frozen'}")
+    steps.end(inventory.sentence)
 
     against, of_list = known_classes.against(out / f"{name}.known.txt")
     of_flags = [] if of_list is None else ["--of", of_list]
@@ -230,8 +203,8 @@ def _make(
     verification = verify_benchmark(
         load_manifest(built, check="none"), roots=used_roots, workers=workers, progress=progress
     )
-    problems = [f"{p.kind}: {p.detail}" for p in verification.problems[:SHOWN_PROBLEMS]]
-    steps.end(*(problems or ["agrees with its rules and the pictures"]))
+    problems = [f"{p.kind}: {p.detail}" for p in verification.problems[:SHOWN]]
+    steps.end(*(problems or ["agrees with its rules and the images"]))
 
     pages = out / "site" / name
     steps.begin("site", built, "--out", pages)
@@ -245,121 +218,6 @@ def _as_name(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", without_accents(text).lower()).strip("-")
 
 
-def _declare(folder: Path, name: str, out: Path, steps: _Steps) -> Path:
-    """Return the file in ``out`` that declares the images of a folder; write it if it is absent."""
-    if name in catalog_names():
-        raise RecipeError(f"{name!r} is the name of a shipped source", where="--name", hint="give another")
-    file, earlier_name = out / DECLARATION_FILE, declared_name(out)
-    if earlier_name is None:
-        classes_below(folder)  # a folder without classes is refused before anything is written
-        write_text(file, f'name = "{name}"\nlayout = "folders"\ncatalog = "{name}.tsv"\n')
-        hint = f'if it has the classes, write layout = "csv" in {file} and run this again'
-        tables = [f"{path.name} is not read: {hint}" for path in sorted(folder.glob("*.csv"))]
-        steps.end(f"written: {file}, which declares the dataset {name}", *tables)
-    elif earlier_name != name:
-        raise OutputError(f"declares {earlier_name}, not {name}", where=str(file), hint="give another --out")
-    return file
-
-
-def _copy_declaration(declaration: Declaration, folder: Path, out: Path, steps: _Steps) -> Path:
-    """Return the copy in ``out`` of a declaration, its catalog and its inventory; earlier copies stay."""
-    file = out / DECLARATION_FILE
-    if declaration.file.absolute() == file.absolute():
-        return file
-    text = declaration.as_toml(f"{declaration.name}.tsv")
-    if not file.exists():
-        declare(declaration)
-        classes_below(folder, declaration.name)  # as in `_declare`
-        copy = parse_declaration(parse_toml(text, where=str(file)), str(file)).located(file)
-        for path, target in (
-            (declaration.catalog_file, copy.catalog_file),
-            (declaration.inventory_file, copy.inventory_file),
-        ):
-            if path.is_file() and not target.exists():
-                write_bytes(target, path.read_bytes())
-        write_text(file, text)
-        steps.end(f"written: {file}, a copy of {declaration.file}")
-    elif read_text(file) != text:
-        hint = f"give another --out, or --declared {file}"
-        raise OutputError(f"differs from {declaration.file}", where=str(file), hint=hint)
-    return file
-
-
-def _catalog(
-    folder: Path,
-    dataset: Declaration,
-    declared: Path | None,
-    ask: Ask | None,
-    accept: bool,
-    language: str,
-    ids: Path | None,
-    steps: _Steps,
-) -> Sequence[str]:
-    """Make the catalog, unless another was written by hand; return the ids of its unconfirmed classes."""
-    base = folder if declared is None else declared.parent
-    path = base / dataset.catalog_file.relative_to(base.absolute())
-    if path.exists() and not was_made(catalog := read_catalog(path)):
-        unsure = tuple(item.class_id for item in catalog if item.is_unconfirmed)
-        lines = [f"{path} was not made by `catalog make`, and stays as it is"]
-    else:
-        flags = ["--declared", str(declared)] * (declared is not None)
-        flags += ["--language", language] * (language != ENGLISH) + ["--ids", str(ids)] * (ids is not None)
-        steps.begin("catalog", "make", "--root", folder, "--out", path, *flags)
-        made = make_catalog(
-            classes_below(folder, dataset.name),
-            path,
-            ask=ask,
-            origin=f"of {origin_of(folder, dataset.name)}",
-            language=language,
-            ids=ids,
-        )
-        mapped, unsure = sum(bool(row.wnids) for row in made.decisions), made.unsure
-        lines = [
-            f"{path}: {counted(len(made.decisions), 'class')}, {mapped:,} with a synset, "
-            f"{made.asked:,} answered now",
-            *made.classes.notes,
-            *_shared(list(made.shared.values())),
-        ]
-    steps.end(*lines, *_unsure(path, unsure, accept))
-    return unsure
-
-
-def _shared(classes: Sequence[Sequence[str]]) -> list[str]:
-    """Return the line on classes with the same synset, such as a class that occurs in several domains."""
-    if not classes:
-        return []
-    example = ", ".join(classes[0][:SHOWN_PROBLEMS]) + ", ..." * (len(classes[0]) > SHOWN_PROBLEMS)
-    return [f"{counted(len(classes), 'synset')} of several classes, such as that of {example}"]
-
-
-def _unsure(path: Path, unsure: Sequence[str], accept: bool) -> list[str]:
-    """Return lines on unconfirmed classes: the accepted answers, or the open questions."""
-    if not unsure:
-        return []
-    taxonomy, catalog = load(), read_catalog(path)
-    rows = [catalog[class_id] for class_id in unsure]
-    mapped = sum(bool(row.wnids) for row in rows)
-    if accept:
-        headings = [
-            f"accepted without confirmation: {counted(mapped, 'synset')}; `freeze` and `hub publish` refuse "
-            f"the benchmark until {path} says `hand` for `proposed` there"
-        ] * bool(mapped)
-        without = len(rows) - mapped
-        headings += [f"accepted without a synset, so in no group: {counted(without, 'class')}"] * bool(
-            without
-        )
-    else:
-        headings = [
-            f"{counted(len(rows), 'class')} to be confirmed on a terminal by the same command, or in {path} "
-            "(`hand` as `mapped`); --accept goes on without"
-        ]
-    glosses = (" ".join(f"{w} ({taxonomy.first_definition(w)})" for w in row.wnids) for row in rows)
-    return headings + [
-        f"  {row.class_id}: {gloss or 'no synset'}; {row.why}"
-        for row, gloss in zip(rows, glosses, strict=True)
-    ]
-
-
 def _known_source(known: str, of: str | None, dataset: str) -> tuple[Path | None, str]:
     """Return the file that lists the ID classes, if it is one, and the source of these classes."""
     path, source = Path(known), known.partition(":")[0]
@@ -368,7 +226,7 @@ def _known_source(known: str, of: str | None, dataset: str) -> tuple[Path | None
             raise DataError("no such file of classes", where=known, hint=KNOWN_HINT)
         return path, of or dataset
     if of is not None:
-        raise RecipeError("--of is for a file of classes", where="--known", hint="leave it out")
+        raise RecipeError("--of only applies to a file of classes", where="--known", hint="leave it out")
     return None, source
 
 
@@ -389,7 +247,9 @@ class _KnownClasses:
         group = parse_group(known, where="--known")
         if group.draw is not None or group.bound is not None:
             raise RecipeError(
-                f"{known!r} names no classes", where="--known", hint="as in imagenet1k, or cifar100:fox,wolf"
+                f"must be SOURCE or SOURCE:CLASS, got {known!r}",
+                where="--known",
+                hint="as in cifar100:fox",
             )
         catalog = load_catalog(source)
         return cls(source, tuple(catalog[class_id].class_id for class_id in group.classes))
@@ -417,10 +277,10 @@ def _no_threshold(counts: Thresholds, dataset: Declaration) -> DataError:
     kin = sum(row["relation"] is not None for row in rows)
     unmapped = sum(row["value"] is None for row in rows)
     if rows and unmapped == len(rows):
-        what, hint = f"none of {counted(len(rows), 'class')} has a synset", "map some by hand"
+        what, hint = f"none of {counted(len(rows), 'class')} has a synset", "map classes by hand"
     else:
         what = (
-            f"no threshold gives both near and far classes: {counts.equal:,} equal a known class, {kin:,} "
+            f"no threshold yields both near and far classes: {counts.equal:,} equal a known class, {kin:,} "
             f"are above or below one, {unmapped:,} have no synset, and {len(rows) - kin - unmapped:,} remain"
         )
         hint = "give other classes, or other known ones"

@@ -34,15 +34,15 @@ LEFT_OUT = {
     ("overlaps", True): "equal to an ID class, or above or below one",
     ("similarity", False): "on the wrong side of the threshold",
     ("below_parent_of", True): "at or below a parent of an ID class",
-    ("below_parent_of", False): "at or below no parent of an ID class",
+    ("below_parent_of", False): "not at or below a parent of an ID class",
     ("draw", False): "not drawn",
 }
 """Operator of a refusal, and whether it holds -> reason."""
-NO_GROUP = "refused by the rule"
+NO_GROUP = "rejected by the rule"
 SHOWN_LEFT_OUT = 20
 REASONS = (*LEFT_OUT.values(), NO_GROUP)
 """Order of reasons: of several groups' the first is given."""
-OVERLAPS = {"class": "equal classes", "ancestry": "classes one above the other", "digest": "equal pictures"}
+OVERLAPS = {"class": "equal classes", "ancestry": "a class and its ancestor", "digest": "equal images"}
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,11 @@ def new_recipe(
     out = Path(out)
     check_new_name(name)
     if out.suffix != ".toml":
-        raise OutputError("a recipe's name ends in .toml", where=str(out), hint=f"--out {out}.toml")
+        raise OutputError("a recipe's file name must end in .toml", where=str(out), hint=f"--out {out}.toml")
     if out.exists() and not resume:
-        raise OutputError("is there already", where=str(out), hint="remove it, or give --out")
+        raise OutputError("already exists", where=str(out), hint="remove it, or give --out")
     if not (near or far):
-        raise RecipeError("no group is unknown", where="new", hint="give --near SOURCE or --far SOURCE")
+        raise RecipeError("a benchmark needs an OOD group", where="new", hint="give --near or --far SOURCE")
     id_group = parse_group(known, where="--id")
     others = [
         [parse_group(text, where=where) for text in texts]
@@ -117,9 +117,9 @@ def new_recipe(
     text, written = draft_recipe(name, id_group, *others, sources=declarations), not out.exists()
     if not written and read_text(out) != text:
         raise OutputError(
-            "is there already, and differs from what would be written now",
+            "already exists with other contents",
             where=str(out),
-            hint=f"remove it to draft it anew, or keep it: wordnet-splits build {out}",
+            hint=f"remove it, or keep it: wordnet-splits build {out}",
         )
     write_text(out, text)
     try:
@@ -147,9 +147,9 @@ def check_new_name(name: str) -> None:
     """Raise RecipeError for a name that no new benchmark can have."""
     if not re.match(NAME_PATTERN, name):
         raise RecipeError(
-            f"{name!r} cannot name a benchmark",
+            f"a benchmark's name must be of a-z, 0-9 and -, got {name!r}",
             where="new",
-            hint="a-z, 0-9 and -, as in my-pets",
+            hint="as in my-pets",
         )
     if name in recipe_names():
         raise RecipeError(f"{name!r} is a shipped benchmark", where="new", hint="give another name")
@@ -181,8 +181,8 @@ def _without_synset(membership: Membership) -> list[str]:
             if verdict.undecided:
                 by_group.setdefault(group.name, []).append(class_id)
     return [
-        f"{group}: {counted(len(left), 'class')} without a synset left out, such as {left[0]}: "
-        "a rule that reads WordNet takes only classes with one, and those that it lists by name"
+        f"{group}: left out {counted(len(left), 'class')} without a synset, such as {left[0]}; rules that "
+        "read WordNet need a synset or the name of the class"
         for group, left in by_group.items()
     ]
 

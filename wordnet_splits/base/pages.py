@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+
+from PIL import Image
 
 from wordnet_splits.base.files import write_text
 
@@ -47,6 +50,15 @@ def write_page(path: Path, name: str, **values: object) -> None:
     template = _environment().get_template(f"{name}.html")
     parts = {"policy": policy, "style": Markup(style), "script": Markup(script)}
     write_text(path, template.render(**values, **parts))
+
+
+def thumbnail(image: Image.Image, side: int) -> str:
+    """Return an image of at most ``side`` pixels a side as a ``data:`` address; small ones are lossless."""
+    image.thumbnail((side, side), Image.Resampling.LANCZOS)
+    kind = "png" if max(image.size) <= 64 else "jpeg"
+    buffer = io.BytesIO()
+    image.save(buffer, format=kind)
+    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
 def _hash(text: str) -> str:

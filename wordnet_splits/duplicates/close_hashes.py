@@ -58,10 +58,6 @@ def close_pairs(
         beyond, every pair is compared.
     most : greatest number of pairs.
     advance : called with the share of the work just done; the shares add up to 1.
-
-    Raises
-    ------
-    SplitsError : there are more than ``most`` pairs.
     """
     left, right = _Distinct(a), _Distinct(b)
     if left.pairs_equal_to(right) > most:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordnet_splits.base import pages
 from wordnet_splits.base.errors import DataError, OutputError, Problem, SourceError, SplitsError
 from wordnet_splits.base.files import locked
 from wordnet_splits.base.jsonable import Jsonable
@@ -22,19 +25,21 @@ from wordnet_splits.base.schemas import StrictModel, read_sealed, write_sealed
 from wordnet_splits.benchmark.image_sets import open_images
 from wordnet_splits.datasets.catalog.image_pairs import (
     BITS,
+    COLUMNS,
+    PAIR_VERDICTS,
     PairKey,
     PairRow,
     pair_key,
     read_pairs,
+    tsv_line,
     write_pairs,
 )
 from wordnet_splits.datasets.sources.image_folder import ImageFolder
 from wordnet_splits.datasets.sources.image_set import ImageSet, SourceReader
 from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.duplicates.close_hashes import close_pairs
-from wordnet_splits.duplicates.hashing import hash_set, read_hashes
-from wordnet_splits.duplicates.near_duplicates import MAX_THRESHOLD
-from wordnet_splits.duplicates.page import write_page
+from wordnet_splits.duplicates.near_duplicates import check_threshold
+from wordnet_splits.duplicates.perceptual_hash import hash_set, read_hashes
 
 THRESHOLD = 8
 MAX_PAIRS = 5_000_000
@@ -115,8 +120,9 @@ def find_duplicates(
     OutputError : the folder belongs to another comparison, is inside a set, or cannot be written.
     DataError : ``verdicts.tsv`` is malformed, contains an image of neither set, or contradicts itself.
     """
-    _check_numbers(threshold, shard)
+    check_threshold(threshold)
     number, count = shard
+    _check_shard(number, count)
     out, progress = Path(out), progress or Silent()
     left, right = (open_images(text, roots) for text in (a, b))
     for images in (left, right):
@@ -193,23 +199,15 @@ def _read_verdicts(path: Path) -> list[PairRow]:
     for row in verdicts:
         if first.setdefault(pair_key(row), row["verdict"]) != row["verdict"]:
             images = " and ".join(filter(None, (row["image_id_a"], row["image_id_b"])))
-            what = f"has the verdicts {first[pair_key(row)]} and {row['verdict']} on {images}"
+            what = f"verdicts on {images} must agree, got {first[pair_key(row)]} and {row['verdict']}"
             raise DataError(what, where=str(path), hint="keep one row")
     return verdicts
 
 
-def _check_numbers(threshold: object, shard: object) -> None:
-    """Raise SplitsError if a number is out of range or of another type."""
-    if not isinstance(threshold, Integral) or not 0 <= int(threshold) <= MAX_THRESHOLD:
-        raise SplitsError(f"the threshold must be 0 to {MAX_THRESHOLD} bits, not {threshold!r}")
-    match shard:
-        case (Integral() as number, Integral() as count):
-            if not 1 <= int(number) <= int(count):
-                hint = "as in --shard 1/8"
-                message = f"the shard must be 1/{count} to {count}/{count}, not {number}/{count}"
-                raise SplitsError(message, where="--shard", hint=hint)
-        case _:
-            raise SplitsError(f"shard must be two whole numbers, not {shard!r}", hint="as in shard=(1, 8)")
+def _check_shard(number: int, count: int) -> None:
+    if not 1 <= number <= count:
+        reason = f"the shard must be 1/{count} to {count}/{count}, got {number}/{count}"
+        raise SplitsError(reason, where="--shard", hint="as in --shard 1/8")
 
 
 def _check_settings(out: Path, comparison: Comparison) -> None:
@@ -276,3 +274,60 @@ def _with_verdicts(rows: Sequence[PairRow], verdicts: Sequence[PairRow]) -> list
     merged = [{**row, **{c: judged.get(pair_key(row), row)[c] for c in columns}} for row in merged]
     keys = {pair_key(row) for row in rows}
     return merged + [row for key, row in judged.items() if key not in keys]
+
+
+SHOWN_PAIRS: Final = 300
+THUMBNAIL: Final = 160
+"""Longest side of an image on the page, in pixels; smaller ones keep their size."""
+
+
+def write_page(
+    path: Path, rows: Sequence[PairRow], left: ImageSet, right: ImageSet, *, threshold: int
+) -> None:
+    """Write the page of the first `SHOWN_PAIRS` pairs, those without a verdict first.
+
+    The page does not use the network: its button saves ``verdicts.tsv``, including the verdicts on rows that
+    are not shown. Raises OutputError.
+    """
+    pairs = sorted((row for row in rows if row["image_id_b"]), key=lambda row: bool(row["verdict"]))
+    shown, hidden = pairs[:SHOWN_PAIRS], pairs[SHOWN_PAIRS:]
+    hidden_verdicts = [row for row in (*hidden, *(r for r in rows if not r["image_id_b"])) if row["verdict"]]
+    hidden_lines = "".join(tsv_line([row[c] for c in COLUMNS]) for row in hidden_verdicts)
+    images = _thumbnails(left, shown, "a"), _thumbnails(right, shown, "b")
+    pages.write_page(
+        path,
+        "duplicates",
+        title=printable(f"Pairs of {left.name} and {right.name}"),
+        threshold=threshold,
+        pairs=[_shown_pair(row, images) for row in shown],
+        hidden=len(hidden),
+        verdicts=PAIR_VERDICTS,
+        head=tsv_line(COLUMNS),
+        hidden_lines=hidden_lines,
+    )
+
+
+def _shown_pair(row: PairRow, images: tuple[Mapping[tuple[str, str], str], ...]) -> dict[str, object]:
+    figures = []
+    for side, thumbnails in zip("ab", images, strict=True):
+        caption = " ".join(
+            filter(None, (row[f"{c}_{side}"] for c in ("source", "split", "class_id", "image_id")))
+        )
+        address = thumbnails.get((row[f"source_{side}"], row[f"image_id_{side}"]), "")
+        figures.append((address, printable(caption)))
+    shown = {key: printable(row[key]) for key in ("reviewer", "distance", "note")}
+    cells = tsv_line([row[c] for c in COLUMNS[:-3]]).rstrip("\n")
+    return {**shown, "verdict": row["verdict"], "cells": cells, "figures": figures}
+
+
+def _thumbnails(images: ImageSet, rows: Sequence[PairRow], side: str) -> dict[tuple[str, str], str]:
+    """Return the data URL of each image on the page, by source and id."""
+    ids = pa.array(sorted({row[f"image_id_{side}"] for row in rows}), pa.string())
+    addresses = {}
+    for row in images.table.filter(pc.is_in(images.table["image_id"], value_set=ids)).to_pylist():
+        try:
+            image = images.reader.image(row["key"])
+        except (SourceError, DataError):
+            continue
+        addresses[row["source"], row["image_id"]] = pages.thumbnail(image, THUMBNAIL)
+    return addresses

@@ -1,7 +1,7 @@
 """Find images of different groups that look alike (recompressed, scaled, recoloured, retouched).
 
-Identical images are found by digest when a benchmark is built (`making.leaks`). Near-duplicates need
-pixels, and therefore roots; they are candidates, with their distance in bits, for a person to judge.
+Identical images are found by digest when a benchmark is built. Near-duplicates need pixels, and therefore
+roots; they are candidates, with their distance in bits, for a person to judge.
 """
 
 from __future__ import annotations
@@ -26,12 +26,18 @@ from wordnet_splits.datasets.sources.image_set import SourceReader
 from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.duplicates import perceptual_hash as ph
 from wordnet_splits.duplicates.close_hashes import MAX_PAIRS, close_pairs, too_many
-from wordnet_splits.duplicates.hashing import IMAGES_PER_JOB, chunk_name, hash_chunk
+from wordnet_splits.duplicates.perceptual_hash import IMAGES_PER_JOB, chunk_name, hash_chunk
 
 THRESHOLD = 24
 MAX_THRESHOLD = 40
 """Largest threshold; beyond it nearly every pair of plain images is close."""
 ROWS_PER_JOB = 1 << 16
+
+
+def check_threshold(threshold: int) -> None:
+    """Raise SplitsError for a threshold out of range."""
+    if not 0 <= threshold <= MAX_THRESHOLD:
+        raise SplitsError(f"the threshold must be 0 to {MAX_THRESHOLD} bits, got {threshold}")
 
 
 @dataclass(frozen=True)
@@ -74,14 +80,6 @@ class NearReport:
     pairs: list[NearPair] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
-    def counts(self) -> dict[tuple[str, str, str, str], int]:
-        """Return the number of pairs by (group a, split a, group b, split b), in the order of `pairs`."""
-        counts: dict[tuple[str, str, str, str], int] = {}
-        for pair in self.pairs:
-            key = (pair.group_a, pair.split_a, pair.group_b, pair.split_b)
-            counts[key] = counts.get(key, 0) + 1
-        return counts
-
     def as_dict(self) -> dict[str, Any]:
         """Return the report as ``leaks --near --json`` prints it."""
         return {
@@ -119,8 +117,7 @@ def find_near_duplicates(
     SourceError : a root is absent, unreadable or of another dataset.
     SplitsError : more than 200,000 pairs, or a threshold out of range.
     """
-    if not 0 <= threshold <= MAX_THRESHOLD:
-        raise SplitsError(f"the threshold must be 0 to {MAX_THRESHOLD} bits, not {threshold}")
+    check_threshold(threshold)
     report = NearReport(threshold)
     datasets = manifest.datasets
     sets = _sets_at_hand(manifest, roots, report)

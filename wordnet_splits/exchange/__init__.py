@@ -1,4 +1,4 @@
-"""Benchmarks in the formats of other projects: export and import; `formats.registry` lists the formats."""
+"""Benchmarks in the formats of other projects: export and import, a file for each format in `formats`."""
 
 from __future__ import annotations
 

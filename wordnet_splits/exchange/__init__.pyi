@@ -1,5 +1,5 @@
+from .exporter import Exported as Exported
 from .exporter import export_benchmark as export_benchmark
-from .formats.registry import format_names as format_names
+from .formats import format_names as format_names
 from .importer import import_benchmark as import_benchmark
-from .results import Exported as Exported
-from .results import Imported as Imported
+from .recipe_from_lists import Imported as Imported

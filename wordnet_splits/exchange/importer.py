@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
@@ -12,17 +14,20 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.benchmark.manifest.carried import carried_names, read_carried
 from wordnet_splits.benchmark.manifest.tables import ROLES, SPLITS
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
-from wordnet_splits.datasets.sources import source_names
+from wordnet_splits.datasets.catalog import catalog_names, load_catalog
+from wordnet_splits.datasets.catalog.declarations import LOCAL, Declaration, Sources
+from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.datasets.sources import source_class, source_names
 from wordnet_splits.datasets.sources.roots import Roots
-from wordnet_splits.exchange.archives.kim_archive import import_archive
-from wordnet_splits.exchange.entries import slug
-from wordnet_splits.exchange.formats.registry import ARCHIVE, FORMATS
-from wordnet_splits.exchange.paths import DiskPaths
-from wordnet_splits.exchange.recipe_from_lists import benchmark_from_lists
-from wordnet_splits.exchange.resolve import Resolved, resolve, unmatched_message
-from wordnet_splits.exchange.results import Imported, count_overlap
-from wordnet_splits.exchange.tasks import ImportOptions, ImportTask
+from wordnet_splits.exchange.formats import ARCHIVE, FORMATS, MAX_ENTRIES, ImportTask, ListEntry, slug
+from wordnet_splits.exchange.kim_archive import import_archive
+from wordnet_splits.exchange.paths import DiskPaths, find_image, parse_tree_path
+from wordnet_splits.exchange.recipe_from_lists import (
+    Imported,
+    ImportOptions,
+    benchmark_from_lists,
+    count_overlap,
+)
 
 
 def import_benchmark(
@@ -64,7 +69,7 @@ def import_benchmark(
     if format == ARCHIVE:
         if roles or sources or source or split != "test":
             hint = "leave out --split, --role and --source"
-            raise SplitsError("has splits, roles and sources of its own", where=format, hint=hint)
+            raise SplitsError("defines its own splits, roles and sources", where=format, hint=hint)
         imported = import_archive(path, out, name=name, options=options)
         assert imported.like is not None
         assert imported.manifest is not None
@@ -78,10 +83,10 @@ def import_benchmark(
     disk_paths = DiskPaths(options.roots, format, datasets)
     resolved = resolve(entries, format, sources or {}, datasets, fallback=source, disk_paths=disk_paths)
     if resolved.unmatched and not allow_missing:
-        hint = "say --source GROUP=NAME, or leave them out with --allow-missing"
+        hint = "give --source GROUP=NAME, or leave them out with --allow-missing"
         raise DataError(unmatched_message(resolved), where=str(path), hint=hint)
     if not resolved.images:
-        raise DataError("lists no image", where=str(path))
+        raise DataError("contains no image", where=str(path))
     _check_groups({*(roles or {}), *(sources or {})}, resolved)
     imported = benchmark_from_lists(resolved.images, path, out, name=name, roles=roles or {}, options=options)
     return replace(imported, unmatched=[*resolved.unmatched, *imported.unmatched])
@@ -110,3 +115,149 @@ def _check_groups(named: Collection[str], resolved: Resolved) -> None:
     known |= {slug(f"{entry.group}-{entry.source}") for entry in resolved.images} | set(map(slug, known))
     for name in sorted(set(named) - known):
         raise unknown("group", name, sorted(known))
+
+
+MAX_EXAMPLES = 3
+MAX_PATH_LENGTH = 4096
+"""Longest path in characters, which is also the limit of Linux."""
+
+
+@dataclass
+class Resolved:
+    """Entries with source, class_id and image_id, and the entries without a known image."""
+
+    images: list[ListEntry] = field(default_factory=list)
+    unmatched: list[ListEntry] = field(default_factory=list)
+
+
+def resolve(
+    entries: Iterable[ListEntry],
+    format_name: str,
+    sources: Mapping[str, str],
+    datasets: Sources = LOCAL,
+    *,
+    fallback: str | None = None,
+    disk_paths: DiskPaths | None = None,
+) -> Resolved:
+    """Resolve entries to images.
+
+    Parameters
+    ----------
+    sources : source of each group whose paths have none.
+    datasets : the users' datasets that may be named.
+    fallback : source of all further groups.
+    disk_paths : images by their paths on disk.
+    """
+    resolved = Resolved()
+    listed_keys: set[tuple[str, str, str, str]] = set()
+    names = source_names(datasets)
+    classes_of = cache(lambda source: ImageClasses(source, datasets) if source in names else None)
+    for number, entry in enumerate(entries):
+        if number >= MAX_ENTRIES:
+            raise DataError(f"more than {MAX_ENTRIES:,} images", hint="import it in parts")
+        if (letters := max(len(entry.path), len(entry.image_id or ""))) > MAX_PATH_LENGTH:
+            raise DataError(
+                f"a path must have at most {MAX_PATH_LENGTH:,} letters, got {letters:,}",
+                where=f"{entry.group} {entry.split}",
+            )
+        image = _image(entry, format_name, sources, fallback, classes_of, disk_paths)
+        if image is None:
+            resolved.unmatched.append(entry)
+            continue
+        label = image.image_id or f"class {image.class_id}"
+        key = (image.split, image.group, image.source or "", label)
+        if key in listed_keys:
+            reason = f"image {label!r} of {image.source} is listed twice"
+            raise DataError(reason, where=f"{image.group} {image.split}", hint="remove one")
+        listed_keys.add(key)
+        resolved.images.append(image)
+    return resolved
+
+
+def _image(
+    entry: ListEntry,
+    format_name: str,
+    sources: Mapping[str, str],
+    fallback: str | None,
+    classes_of: Callable[[str], ImageClasses | None],
+    disk_paths: DiskPaths | None,
+) -> ListEntry | None:
+    """Return the entry with source, image_id and class_id, None without a known image."""
+    image_id, folder, source = entry.image_id, entry.class_id, entry.source
+    on_disk = None
+    if image_id is None and disk_paths is not None:
+        on_disk = disk_paths.find(entry.path, sources.get(entry.group, fallback))
+    if on_disk is not None:
+        source, image_id = on_disk
+    elif image_id is None and (official := find_image(format_name, entry.path)) is not None:
+        source, image_id, folder = official
+    elif image_id is None and (tree_path := parse_tree_path(entry.path)) is not None:
+        folder, image_id = tree_path.class_id, tree_path.image_id
+        entry = entry._replace(split=tree_path.split or entry.split, group=tree_path.group or entry.group)
+    source = source or sources.get(entry.group, fallback)
+    if source is None or image_id is None or (classes := classes_of(source)) is None:
+        return None
+    class_id = classes.of(image_id, folder) if image_id else entry.class_id
+    if class_id is None or class_id not in classes.catalog:
+        return None
+    return entry._replace(source=source, image_id=image_id, class_id=sys.intern(class_id))
+
+
+class ImageClasses:
+    """Classes of a source's images by image id; catalog and inventories are loaded once."""
+
+    def __init__(self, source: str, datasets: Sources = LOCAL) -> None:
+        self.catalog = load_catalog(source, datasets)
+        self._class = source_class(source, datasets)
+        is_shipped = source in catalog_names()
+        self._inventory = _shipped_classes(source) if is_shipped else _read_classes(source, datasets)
+        listed = inventory_splits(source, datasets)
+        self._complete = bool(self._inventory) and set(listed) == set(self.catalog.splits)
+
+    def of(self, image_id: str, folder: str | None = None) -> str | None:
+        """Return the class of an image, None if the source cannot have an image of that id.
+
+        Parameters
+        ----------
+        folder : the class according to a list, which must agree; it decides if neither an inventory nor the
+            id determines the class.
+        """
+        class_id = self._inventory.get(image_id)
+        if class_id is None and self._complete:
+            return None
+        if class_id is None:
+            try:
+                class_id = self._class.class_of(image_id)
+            except KeyError:
+                return None
+        if class_id is None:
+            # the longest: SUN397 has the classes hospital and hospital_room
+            starts = (image_id[:at] for at in range(len(image_id) - 1, 0, -1) if image_id[at] in "/_")
+            class_id = next((start for start in starts if start in self.catalog), folder)
+        if class_id is None or class_id not in self.catalog:
+            return None
+        return class_id if folder in (None, "", class_id, class_id.replace("/", "-")) else None
+
+
+def _read_classes(source: str, datasets: Sources = LOCAL) -> dict[str, str]:
+    """Return the class of every image in the inventories of a source."""
+    classes: dict[str, str] = {}
+    for split in inventory_splits(source, datasets):
+        table = load_inventory(source, split, datasets)
+        assert table is not None
+        names = [sys.intern(name) for name in table["class_id"].to_pylist()]
+        classes.update(zip(table["image_id"].to_pylist(), names, strict=True))
+    return classes
+
+
+_shipped_classes = cache(_read_classes)
+
+
+def unmatched_message(resolved: Resolved) -> str:
+    """Return an error message that counts the unmatched entries and shows a few."""
+    unmatched = resolved.unmatched
+    total = len(resolved.images) + len(unmatched)
+    examples = ", ".join(repr(entry.name) for entry in unmatched[:MAX_EXAMPLES])
+    groups = ", ".join(sorted({entry.group for entry in unmatched})[:MAX_EXAMPLES])
+    count = f"{len(unmatched):,} of {total:,} entries"
+    return f"cannot match {count} with images of known sources, such as {examples} ({groups})"

@@ -29,7 +29,7 @@ from wordnet_splits.datasets.catalog import catalog_names, load_catalog
 from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.sources import Source, open_source
 from wordnet_splits.datasets.sources.roots import Roots
-from wordnet_splits.exchange.entries import slug
+from wordnet_splits.exchange.formats import slug
 
 MAX_NAME_BYTES: Final = 255
 
@@ -249,12 +249,7 @@ _BLANK: Final = re.compile(r"[\s\x00-\x1f]")
 
 
 def disk_path(source: Source, image_id: str) -> str | None:
-    """Return the path of an image, not encoded; None if it has no file of its own.
-
-    Raises
-    ------
-    MissingImageError : the image is absent. DataError : its file is not below the root.
-    """
+    """Return the path of an image, not encoded; None if it has no file of its own."""
     file = source.file(image_id)
     if file is None or source.root is None:
         return None

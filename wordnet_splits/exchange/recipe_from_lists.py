@@ -7,17 +7,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from wordnet_splits.base.errors import DataError, OutputError
+from wordnet_splits.base.errors import DataError, OutputError, Problem
 from wordnet_splits.base.files import write_text
+from wordnet_splits.base.jsonable import to_json
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.parquet import write_table
+from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.text_formats import toml_table
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.construct.classes import number_classes
 from wordnet_splits.benchmark.images.raw_images import RAW_VIEW
+from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.carried import FOLDER as SOURCES
 from wordnet_splits.benchmark.manifest.carried import source_rows, write_carried
 from wordnet_splits.benchmark.manifest.tables import CUT_ORDER, ROLES
@@ -27,9 +31,123 @@ from wordnet_splits.datasets.catalog.declarations import LOCAL, Sources
 from wordnet_splits.datasets.catalog.inventory import FOLDER, LIST_SCHEMA
 from wordnet_splits.datasets.sources import source_class
 from wordnet_splits.datasets.sources.noise import NoiseId, NoiseSource
-from wordnet_splits.exchange.entries import ListEntry, slug
-from wordnet_splits.exchange.results import Imported
-from wordnet_splits.exchange.tasks import ImportOptions
+from wordnet_splits.datasets.sources.roots import Roots
+from wordnet_splits.exchange.formats import ListEntry, slug
+
+
+@dataclass(frozen=True)
+class Unidentified:
+    """Images of a set of an archive whose image ids are unknown, with the reason."""
+
+    folder: str
+    reason: str
+    paths: Sequence[str] = field(repr=False)
+
+    def __str__(self) -> str:
+        number = len(self.paths)
+        return f"{self.folder}: {number:,} image{'s have' if number != 1 else ' has'} no id: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Classes, or images in split ``of``, of a group in two manifests: in both, or in only one."""
+
+    group: str
+    of: str
+    both: int
+    only_a: int
+    only_b: int
+
+
+@dataclass
+class Imported:
+    """The result of `import_benchmark`.
+
+    Attributes
+    ----------
+    manifest : None if no group is ID, so that only lists were written.
+    recipe : the recipe file, None without a manifest.
+    lists : names of the lists, as recipes refer to them.
+    unmatched : entries without a known image, or classes of groups without images.
+    problems : images missing from a root.
+    left_out : for an archive, the ``unmatched`` images by set, with reasons.
+    like, in_common : for an archive, the shipped benchmark that corresponds to it, and their overlap.
+    """
+
+    name: str
+    folder: Path
+    manifest: Manifest | None
+    recipe: Path | None = None
+    lists: list[str] = field(default_factory=list)
+    unmatched: list[ListEntry] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    left_out: list[Unidentified] = field(default_factory=list)
+    like: str | None = None
+    in_common: list[Overlap] = field(default_factory=list)
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Fingerprint of the images, None if the images of a group are unknown."""
+        return None if self.manifest is None else self.manifest.fingerprint
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what ``import --json`` prints."""
+        result = {
+            "name": self.name,
+            "out": self.folder,
+            "recipe": self.recipe,
+            "lists": self.lists,
+            "groups": [] if self.manifest is None else [g.model_dump() for g in self.manifest.groups],
+            "fingerprint": self.fingerprint,
+            "unmatched": [entry.name for entry in self.unmatched],
+            "missing": self.problems,
+            "left_out": [
+                {"set": row.folder, "images": len(row.paths), "reason": row.reason} for row in self.left_out
+            ],
+            "like": self.like,
+            "in_common": self.in_common,
+        }
+        return {key: to_json(value) for key, value in result.items()}
+
+
+def count_overlap(a: Manifest, b: Manifest) -> list[Overlap]:
+    """Count the classes, then the images by split, that groups of the same name have in common."""
+    in_a, in_b = _members(a), _members(b)
+    return [
+        Overlap(*key, len(in_a[key] & in_b[key]), len(in_a[key] - in_b[key]), len(in_b[key] - in_a[key]))
+        for key in dict.fromkeys([*in_a, *in_b])
+    ]
+
+
+def _members(manifest: Manifest) -> defaultdict[tuple[str, str], set[Any]]:
+    """Return the (source, class_id) or (source, image_id) pairs by group and "classes" or split."""
+    members: defaultdict[tuple[str, str], set[Any]] = defaultdict(set)
+    for row in manifest.groups:
+        members[row.group, "classes"] |= set()
+    columns = (manifest.classes[name].to_pylist() for name in ("group", "source", "class_id"))
+    for group, source, class_id in zip(*columns, strict=True):
+        if group:
+            members[group, "classes"].add((source, class_id))
+    for split, group in manifest.parts:
+        table = manifest.parts[split, group]()
+        ids = (table[name].to_pylist() for name in ("source", "image_id"))
+        members[group, split] |= set(zip(*ids, strict=True))
+    return members
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """Roots to read images from, whether missing images are left out, and where progress is reported.
+
+    Attributes
+    ----------
+    datasets : the users' datasets that may be named.
+    """
+
+    roots: Roots
+    allow_missing: bool
+    progress: Progress | None
+    datasets: Sources = LOCAL
 
 
 @dataclass
@@ -82,21 +200,12 @@ def benchmark_from_lists(
     Parameters
     ----------
     like : a shipped recipe for the same benchmark, whose published counts and transforms are taken over.
-
-    Raises
-    ------
-    DataError : a group has no role that fits, contradictory entries, other labels than 0..K-1 in the
-        publishers' order, or no images.
-    OutputError : the recipe exists already, or ``out`` cannot be written.
-    RecipeError : the recipe is invalid, for example without training classes.
     """
     name = slug(name or path.stem)
     groups = sorted(_groups(images, roles, options.datasets), key=lambda g: (ROLES.index(g.role), g.name))
     bare = [g for g in groups if g.role != "id" and not g.listed] if any(g.listed for g in groups) else []
     if bare and not options.allow_missing:
-        reason = (
-            f"no image is listed of {', '.join(g.name for g in bare)}, which only ID groups can do without"
-        )
+        reason = f"a group without images must be ID, got {', '.join(g.name for g in bare)}"
         raise DataError(reason, where=printable(path), hint="leave out such groups with --allow-missing")
     groups = [group for group in groups if group not in bare]
     _check_labels(groups, options.datasets)
@@ -104,7 +213,7 @@ def benchmark_from_lists(
     own = {g.source: declared[g.source] for g in groups if g.source in declared}
     recipe = out / f"{name}.toml"
     if recipe.exists():
-        raise OutputError("is there already", where=str(recipe), hint="remove it, or give --name or --out")
+        raise OutputError("already exists", where=str(recipe), hint="remove it, or give --name or --out")
     left_out = [entry for group in bare for entry in group.entries]
     imported = Imported(
         name, out / name, None, lists=_write_lists(groups, path, out, name), unmatched=left_out
@@ -150,14 +259,14 @@ def _groups(images: Sequence[ListEntry], roles: Mapping[str, str], datasets: Sou
         group.view = _single_value(views[key], "view", where) or RAW_VIEW
         role = roles.get(key[0]) or roles.get(group.name) or _single_value(declared_roles[key], "role", where)
         if role is None and len(labelled[key]) > 1:
-            reason = "holds labels of ID classes and negative ones"
-            raise DataError(reason, where=where, hint=f"say --role {group.name}=ROLE, or split the list")
+            reason = "labels must be all negative or all of ID classes"
+            raise DataError(reason, where=where, hint=f"give --role {group.name}=ROLE, or split the list")
         group.role = role or ("id" if labelled[key] == {True} else "far")
         if group.role not in ROLES[:-1]:
-            message = f"role {printable(group.role)!r} is not one of {', '.join(ROLES[:-1])}"
+            message = f"role must be {' or '.join(ROLES[:-1])}, got {printable(group.role)!r}"
             raise DataError(message, where=where)
     if len({g.name for g in groups.values()}) < len(groups):
-        raise DataError("two groups get the same name", hint="rename one of the files")
+        raise DataError("groups must have distinct names", hint="rename one of the files")
     return list(groups.values())
 
 
@@ -185,7 +294,7 @@ def _single_value(values: set[str | None], kind: str, where: str) -> str | None:
     """Return the value that all entries of a group have, None if none has any."""
     distinct = sorted(value for value in values if value is not None)
     if len(distinct) > 1:
-        message = f"two {kind}s in it, {distinct[0]} and {distinct[1]}"
+        message = f"a group must have one {kind}, got {distinct[0]} and {distinct[1]}"
         raise DataError(message, where=where, hint="split the list")
     return distinct[0] if distinct else None
 
@@ -226,7 +335,7 @@ def _recipe_text(name: str, groups: Sequence[_Group], like: Recipe | None) -> st
         table |= {"source": group.source, "view": group.view}
         if not group.listed and issubclass(source_class(group.source, group.datasets), NoiseSource):
             hint = "leave the group out, or import a format that names images"
-            raise DataError("classes of noise have no image size", where=f"group {group.name}", hint=hint)
+            raise DataError("noise classes have no image size", where=f"group {group.name}", hint=hint)
         if noise := NoiseId.parse(next(iter(group.entries)).image_id or ""):
             table["noise"] = {"shape": noise.shape, "seed": noise.seed}
         keys = {(group.source, class_id) for class_id in group.classes}

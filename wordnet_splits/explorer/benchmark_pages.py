@@ -13,9 +13,8 @@ from wordnet_splits.benchmark.recipe import Group, is_shipped, load_recipe
 from wordnet_splits.benchmark.rules.phrases import rule_words
 from wordnet_splits.datasets.sources import source_class
 from wordnet_splits.datasets.sources.info import paper_title
-from wordnet_splits.explorer.columns import SynsetNumbers, to_columns
+from wordnet_splits.explorer.columns import SynsetNumbers, class_tree, to_columns
 from wordnet_splits.explorer.sample_images import Samples
-from wordnet_splits.explorer.tree import class_tree
 from wordnet_splits.hub.attribution import cite_benchmark, licence_address
 from wordnet_splits.wordnet.similarity import pairs as similarity
 
@@ -83,11 +82,11 @@ def _loading(path: str, manifest: Manifest, rooted: Sequence[str]) -> str:
     roots = f", roots={{{folders}}}" if rooted else ""
     return f"""from wordnet_splits.torch import UnknownDetectionSet
 {split} = UnknownDetectionSet("{path}", split="{split}"{roots})
-image, label = {split}[0]  # a picture, and its label: -1 for what is not in-distribution"""
+image, label = {split}[0]  # the label is -1 for images that are not in-distribution"""
 
 
 def benchmark_page(manifest: Manifest, synsets: SynsetNumbers, samples: Samples) -> dict[str, Any]:
-    """Return the class table, the class tree and the sample pictures of a benchmark."""
+    """Return the class table, the class tree and the sample images of a benchmark."""
     rows = manifest.classes.to_pylist()
     table = to_columns((*CLASS, *MEASURES), rows)
     sentences = _rule_sentences(manifest, rows)
@@ -105,7 +104,7 @@ def benchmark_page(manifest: Manifest, synsets: SynsetNumbers, samples: Samples)
         "rules": rules,
         "classes": table,
         "tree": class_tree([row["own_wnid"] for row in rows], synsets),
-        "pictures": [samples.files.get((row["source"], row["class_id"]), []) for row in rows],
+        "images": [samples.files.get((row["source"], row["class_id"]), []) for row in rows],
         "credits": samples.credits,
         "withheld": samples.withheld,
     }

@@ -103,10 +103,6 @@ def leaderboard_page(folder: Path, benchmarks: Sequence[Manifest]) -> dict[str, 
     Parameters
     ----------
     benchmarks : the site's benchmarks.
-
-    Raises
-    ------
-    DataError : the folder has no entry, or all are refused.
     """
     manifests = {manifest.name: manifest for manifest in benchmarks}
     elsewhere = 0
@@ -133,7 +129,7 @@ def leaderboard_page(folder: Path, benchmarks: Sequence[Manifest]) -> dict[str, 
                 metrics.setdefault(metric.name, _description(title, higher=metric.higher_is_better))
     if refused and not entries:
         raise DataError(
-            f"every entry is refused; {refused[0]['name']}: {refused[0]['reason']}",
+            f"cannot read any entry; {refused[0]['name']}: {refused[0]['reason']}",
             where=str(folder),
             hint="make check-results",
         )
@@ -194,9 +190,7 @@ def _noise_sets(manifest: Manifest) -> list[str]:
 def _entry_folders(folder: Path) -> list[Path]:
     folders = sorted(path.parent for path in folder.glob(f"*/{ENTRY}"))
     if not folders:
-        raise DataError(
-            "no entries of the leaderboard here", where=str(folder), hint="see `unknown-eval submit`"
-        )
+        raise DataError("contains no leaderboard entry", where=str(folder), hint="see `unknown-eval submit`")
     return folders
 
 
@@ -225,12 +219,7 @@ def _count(expected: int | None) -> str:
 
 
 def _figures(folder: Path, entry: LeaderboardEntry) -> tuple[list[dict[str, Any]], _About]:
-    """Return the figures of an entry, which ``check-results`` checks, and what describes its results.
-
-    Raises
-    ------
-    DataError : the results belong to another entry, or are empty.
-    """
+    """Return the figures of an entry, which ``check-results`` checks, and what describes its results."""
     _check_digest(folder / ABOUT, entry.facts.about)
     sealed = read_sealed(folder / ABOUT, _Tables, hint="make check-results")
     _check_digest(folder / RESULTS, sealed.files.get(RESULTS))
@@ -245,14 +234,14 @@ def _figures(folder: Path, entry: LeaderboardEntry) -> tuple[list[dict[str, Any]
         row["params"] = params.get((row["detector"], row["run"]), "{}")
         runs.setdefault(tuple(row[name] for name in FIGURE), []).append(row)
     if not runs:
-        raise DataError("holds no results", where=str(folder / RESULTS))
+        raise DataError("contains no results", where=str(folder / RESULTS))
     figures = [{**dict(zip(FIGURE, key, strict=True)), **_over_runs(rows)} for key, rows in runs.items()]
     return figures, sealed.about
 
 
 def _check_digest(path: Path, digest: str | None) -> None:
     if sha256_of(path, largest=LARGEST) != digest:
-        raise DataError("is not the file of its entry", where=str(path), hint="make check-results")
+        raise DataError("differs from the file of its entry", where=str(path), hint="make check-results")
 
 
 def _over_runs(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

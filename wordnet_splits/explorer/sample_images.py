@@ -1,4 +1,4 @@
-"""Sample pictures of the classes of a benchmark, where the licence of their source allows them."""
+"""Sample images of the classes of a benchmark, where the licence of their source allows them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from wordnet_splits.datasets.catalog.declarations import Declaration
 from wordnet_splits.datasets.sources import Source, SourceInfo, source_info
 from wordnet_splits.datasets.sources.roots import Roots
 
-FOLDER: Final = "pictures"
+FOLDER: Final = "images"
 THUMBNAIL: Final = "fix-64"
 """The resize spec of the thumbnails."""
-PICTURES_PER_CLASS: Final = 4
+IMAGES_PER_CLASS: Final = 4
 GENERATED: Final = "none needed"
 """How the licence of a generated source begins."""
 REDISTRIBUTABLE: Final = frozenset(
@@ -32,7 +32,7 @@ REDISTRIBUTABLE: Final = frozenset(
     *("cc0", "cc0-1.0", "pddl-1.0", "odc-by-1.0", "odbl-1.0", "cdla-permissive-1.0", "cdla-permissive-2.0"),
     *("mit", "apache-2.0", "bsd-2-clause", "bsd-3-clause", "unlicense"),
 }
-"""Licences that permit showing resized pictures, in lower case."""
+"""Licences that permit showing resized images, in lower case."""
 
 ClassKey = tuple[str, str]
 """(source, class_id)."""
@@ -40,11 +40,11 @@ ClassKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class Samples:
-    """Sample pictures of a benchmark.
+    """Sample images of a benchmark.
 
     Attributes
     ----------
-    files : files of the pictures below the site, by class.
+    files : files of the images below the site, by class.
     credits : title, authors, licence and address of each source that is shown.
     withheld : a sentence for each source that is not shown.
     """
@@ -73,16 +73,12 @@ def write_samples(manifest: Manifest, site: Path, roots: Roots | None, per_class
     Parameters
     ----------
     roots : the roots on the command line; the environment and ``roots.toml`` may add roots.
-    per_class : largest number of pictures of a class.
-
-    Raises
-    ------
-    SourceError : a root is not of its source, or an image is absent, damaged or not the manifest's.
+    per_class : largest number of images of a class.
     """
     samples = Samples()
     sources = sorted({manifest.source_of(group) for _, group in manifest.parts})
     for name in sorted({row.source for row in manifest.groups}.difference(sources)):
-        samples.withheld.append(f"No pictures of {name} are shown: its image ids are not known yet.")
+        samples.withheld.append(f"No images of {name} are shown: its image ids are not known yet.")
     relevant = {name: root for name, root in (roots or {}).items() if name in sources}
     infos = {name: source_info(name, manifest.datasets) for name in sources}
     authors = manifest.data.about.authors
@@ -95,9 +91,9 @@ def write_samples(manifest: Manifest, site: Path, roots: Roots | None, per_class
             terms = (
                 f"its licence ({info.licence}) does not allow it" if info.licence else "it states no licence"
             )
-            samples.withheld.append(f"No pictures of {name} are shown: {terms}.")
+            samples.withheld.append(f"No images of {name} are shown: {terms}.")
         elif name not in opened:
-            samples.withheld.append(f"No pictures of {name} are shown: its files were not at hand.")
+            samples.withheld.append(f"No images of {name} are shown: its files were not at hand.")
         else:
             samples.files.update(_write_source(manifest, opened[name], site, per_class))
             samples.credits.append(_credit(info, manifest.declarations.get(name)))
@@ -105,7 +101,7 @@ def write_samples(manifest: Manifest, site: Path, roots: Roots | None, per_class
 
 
 def _may_show(info: SourceInfo, declaration: Declaration | None, authors: Sequence[Author]) -> bool:
-    """Return whether pictures may be shown: by the licence, or because the dataset is the author's own.
+    """Return whether images may be shown: by the licence, or because the dataset is the author's own.
 
     A declared dataset is the author's own if it shares an author with the benchmark, or if it has no licence
     and no authors and is not a dataset on the Hub.
@@ -120,7 +116,7 @@ def _may_show(info: SourceInfo, declaration: Declaration | None, authors: Sequen
 
 
 def _credit(info: SourceInfo, declaration: Declaration | None) -> dict[str, str]:
-    """Return the caption of a source's pictures."""
+    """Return the caption of a source's images."""
     authors = declaration.about.authors if declaration is not None else ()
     return {
         "source": info.name,

@@ -16,21 +16,25 @@ from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any, Final
 
+from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base import files
-from wordnet_splits.base.errors import OutputError, SplitsError
+from wordnet_splits.base.errors import DataError, OutputError, SplitsError
 from wordnet_splits.base.jsonable import Jsonable
+from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.benchmark.explain.distance import distance
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import manifest_names, shipped_folder
 from wordnet_splits.benchmark.manifest.parts import manifest_files
 from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.explorer.benchmark_pages import ROLES, benchmark_page, index_entry, search_page
-from wordnet_splits.explorer.columns import SynsetNumbers
-from wordnet_splits.explorer.comparisons import audit_page, distances_page, fidelity_page, imagenet21k_page
+from wordnet_splits.explorer.columns import SynsetNumbers, reduced_tree, rounded, to_columns
 from wordnet_splits.explorer.leaderboard_page import leaderboard_page
-from wordnet_splits.explorer.sample_images import PICTURES_PER_CLASS, Samples, check_roots, write_samples
+from wordnet_splits.explorer.sample_images import IMAGES_PER_CLASS, Samples, check_roots, write_samples
+from wordnet_splits.studies.fidelity.figures import fidelity_rows
 from wordnet_splits.wordnet.taxonomy import load
 
 INDEX: Final = "data/index.js"
@@ -46,7 +50,7 @@ class Site(Jsonable):
     ----------
     pages : pages other than benchmarks: ``distances``, ``audit``, ...
     files, bytes : number of files, and their size.
-    withheld : a sentence for each source whose pictures were requested but are not shown.
+    withheld : a sentence for each source whose images were requested but are not shown.
     """
 
     out: Path
@@ -80,8 +84,8 @@ def make_site(
     manifests : folder of manifests, else the usual ones.
     results : folder of leaderboard entries; by default ``manifests/results`` of a checkout, if there.
     audit : the table of ``make audit``; by default ``docs/audit.parquet`` of a checkout, if there.
-    roots : folders of sources, for sample pictures of classes.
-    pictures : largest number of sample pictures of a class, 0 for none; by default 4 if ``roots`` are given.
+    roots : folders of sources, for sample images of classes.
+    pictures : largest number of sample images of a class, 0 for none; by default 4 if ``roots`` are given.
 
     Raises
     ------
@@ -96,13 +100,13 @@ def make_site(
     with files.locked(target, busy="another site is being written here"):
         files.restore(target)
         if target.exists() and not (target / INDEX).is_file() and any(target.iterdir()):
-            raise OutputError("has other contents than a site", where=str(target), hint="give another --out")
+            raise OutputError("must be empty or a site", where=str(target), hint="give another --out")
         with files.replacing_folder(target) as folder:
             _copy_assets(folder)
             loaded = [load_manifest(name, manifests) for name in benchmarks or manifest_names(manifests)]
             _check_no_duplicates([manifest.name for manifest in loaded])
             check_roots(roots, loaded)
-            per_class = (PICTURES_PER_CLASS if roots else 0) if pictures is None else pictures
+            per_class = (IMAGES_PER_CLASS if roots else 0) if pictures is None else pictures
             synsets = SynsetNumbers(load())
             index: list[dict[str, Any]] = []
             withheld: dict[str, None] = {}  # in order, without repetition
@@ -115,8 +119,7 @@ def make_site(
                     index.append({**index_entry(manifest), "download": write_download(manifest, folder)})
                     task.advance()
             _write(folder, "search", search_page(loaded, synsets))
-            make_pages = _named_pages if benchmarks else _all_pages
-            pages = dict(make_pages(loaded, synsets, results, audit))
+            pages = dict(_other_pages(loaded, synsets, results, audit, named=bool(benchmarks)))
             with progress.task("pages", total=len(pages)) as task:
                 for name, make_page in pages.items():
                     _write(folder, name, make_page())
@@ -134,49 +137,44 @@ def _check_folder(target: Path) -> None:
     if target.exists() and not target.is_dir():
         raise OutputError("is not a folder", where=str(target), hint="give another --out")
     if Path.cwd().is_relative_to(target.resolve()):
-        message = "is, or contains, the working folder, and a site replaces its folder"
+        message = "must not be or contain the working folder, because a site replaces its folder"
         raise OutputError(message, where=str(target), hint="give another --out, such as pages")
 
 
 def _check_no_duplicates(names: Sequence[str]) -> None:
     duplicates = sorted(name for name, count in Counter(names).items() if count > 1)
     if duplicates:
-        raise SplitsError("this benchmark is given twice", where=duplicates[0], hint="give each once")
+        raise SplitsError("a benchmark is given twice", where=duplicates[0], hint="give each once")
 
 
 Pages = Iterator[tuple[str, Callable[[], Any]]]
 
 
-def _named_pages(
-    loaded: Sequence[Manifest], synsets: SynsetNumbers, results: Path | None, audit: Path | None
+def _other_pages(
+    loaded: Sequence[Manifest],
+    synsets: SynsetNumbers,
+    results: Path | None,
+    audit: Path | None,
+    *,
+    named: bool,
 ) -> Pages:
-    """Yield the other pages that concern the named benchmarks or that the user requested."""
-    shipped_entries = shipped_folder() / "results"
-    if results is not None:
-        yield "leaderboard", lambda: leaderboard_page(results, loaded)
-    elif shipped_entries.is_dir():
-        page = leaderboard_page(shipped_entries, loaded)
-        if page["entries"]:
-            yield "leaderboard", lambda: {**page, "elsewhere": 0}
-    if audit is not None:
-        yield "audit", lambda: audit_page(audit)
-    yield "distances", lambda: distances_page(loaded)
+    """Yield the pages other than benchmarks; results and audits, which may be damaged, first.
 
-
-def _all_pages(
-    loaded: Sequence[Manifest], synsets: SynsetNumbers, results: Path | None, audit: Path | None
-) -> Pages:
-    """Yield the pages other than benchmarks; results and audits, which may be damaged, first."""
+    ``named`` : yield only pages that concern the named benchmarks or that the user requested.
+    """
     checkout = shipped_folder()
     entries = results or checkout / "results"
-    if results is not None or entries.is_dir():
+    if results is not None or (entries.is_dir() and not named):
         yield "leaderboard", lambda: leaderboard_page(entries, loaded)
+    elif entries.is_dir() and (page := leaderboard_page(entries, loaded))["entries"]:
+        yield "leaderboard", lambda: {**page, "elsewhere": 0}
     audited = audit or checkout.parent / "docs" / "audit.parquet"
-    if audit is not None or audited.is_file():
+    if audit is not None or (audited.is_file() and not named):
         yield "audit", lambda: audit_page(audited)
     yield "distances", lambda: distances_page(loaded)
-    yield "fidelity", fidelity_page
-    yield "imagenet21k", lambda: imagenet21k_page(synsets)
+    if not named:
+        yield "fidelity", fidelity_page
+        yield "imagenet21k", lambda: imagenet21k_page(synsets)
 
 
 def write_download(manifest: Manifest, site: Path) -> dict[str, Any] | None:
@@ -220,3 +218,80 @@ def _write(folder: Path, key: str, value: Any) -> None:
     packed = zlib.compress(text.encode("utf-8", errors="backslashreplace"), 9)  # escapes lone surrogates
     script = f'site.add({json.dumps(key)},"{base64.b64encode(packed).decode("ascii")}");\n'
     path.write_text(script, "utf-8")
+
+
+MEASURES = ("distance", "mean")
+BOX = ("group", "role", "classes", "unmapped", "min", "q1", "median", "q3", "max")
+LEAK = ("class_id", "name", "relation", "known", "known_name", "edges", "path", "gloss", "known_gloss")
+RELATIONS = ("equal", "below", "above", "namesake")
+MEASURED = "Every class by its nearest ID class: in edges, or by the similarity `mean` (greater is nearer)."
+AUDITED = (
+    "Classes of a list that equal a known class, or are below or above one. A class above it leaks "
+    "only if its images show the known class. A namesake has the name of a known class, or is defined by it, "
+    "without such a relation."
+)
+
+
+def distances_page(manifests: Sequence[Manifest]) -> dict[str, Any]:
+    """Return quartiles of the nearness of every set to the ID classes, by two measures."""
+    rows, conclusions = [], {}
+    for manifest in manifests:
+        for measure in MEASURES:
+            distances = distance(manifest, measure=measure)
+            rows += [{"measure": measure, "benchmark": manifest.name, **row} for row in distances.rows()]
+            conclusions[manifest.name] = distances.conclusions()[1:]
+    return {
+        "about": MEASURED,
+        "measures": list(MEASURES),
+        "rows": to_columns(("measure", "benchmark", *BOX), rows),
+        "conclusions": {name: lines for name, lines in conclusions.items() if lines},
+    }
+
+
+def fidelity_page() -> dict[str, Any]:
+    """Return every figure of the papers next to ours."""
+    return {"rows": to_columns(("paper", "what", "published", "ours", "why"), fidelity_rows().rows())}
+
+
+def audit_page(path: Path) -> dict[str, Any]:
+    """Return the counts of every audited list, and its leaks."""
+    table = read_table(path)
+    if missing := sorted({"list", "origin", "licence", "against", *LEAK} - set(table.schema.names)):
+        raise DataError(f"has no column {missing[0]}", where=str(path), hint="give docs/audit.parquet")
+    lists: dict[str, dict[str, Any]] = {}
+    leaks = []
+    for row in table.to_pylist():
+        about = {name: row[name] for name in ("list", "against", "origin", "licence")}
+        entry = lists.setdefault(row["list"], {**about, "classes": 0, **dict.fromkeys(RELATIONS, 0)})
+        entry["classes"] += 1
+        if row["relation"] in RELATIONS:
+            entry[row["relation"]] += 1
+            leaks.append({**row, "list": list(lists).index(row["list"])})
+    for entry in lists.values():
+        if entry["classes"] == sum(entry[name] for name in RELATIONS) and entry["licence"] == "none stated":
+            entry["classes"] = None  # the licence allows only its leaks to be shown
+    return {
+        "about": AUDITED,
+        "lists": to_columns(("list", "against", "classes", *RELATIONS, "origin", "licence"), lists.values()),
+        "leaks": to_columns(("list", *LEAK), leaks),
+    }
+
+
+def imagenet21k_page(synsets: SynsetNumbers) -> dict[str, Any]:
+    """Return the tree of ImageNet-21K, each class with its nearest class of ImageNet-1K."""
+    nearness = thresholds("imagenet21k", "imagenet1k", measure="mean", taxonomy=synsets.taxonomy)
+    unknown_classes = {row["class_id"]: row for row in nearness.rows()}
+    known_classes = {item.class_id for item in load_catalog("imagenet1k")}
+    page: dict[str, list[Any]] = {
+        name: [] for name in ("synset", "parent", "mean", "nearest", "kin", "known", "class")
+    }
+    for wnid, parent in reduced_tree([*unknown_classes, *known_classes], synsets.taxonomy):
+        row = unknown_classes.get(wnid)
+        page["synset"].append(synsets.number(wnid))
+        page["parent"].append(parent)
+        page["mean"].append(None if row is None else rounded(row["value"]))
+        page["nearest"].append(None if row is None else synsets.number(row["nearest"]))
+        page["kin"].append("equal" if wnid in known_classes else "" if row is None else row["relation"] or "")
+        page["known"].append(wnid in known_classes)
+        page["class"].append(row is not None or wnid in known_classes)
+    return dict(page)

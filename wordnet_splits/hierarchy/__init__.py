@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from wordnet_splits.hierarchy.errors import AnswerErrors, balanced_means, compare_answers
-from wordnet_splits.hierarchy.nodes import ClassHierarchy
+from wordnet_splits.hierarchy.nodes import AnswerErrors, ClassHierarchy, balanced_means, compare_answers
 from wordnet_splits.hierarchy.stopping import RULES, Conformal, Information, Rule, Threshold, parse_rule
 
 __all__ = [

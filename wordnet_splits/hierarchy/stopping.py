@@ -69,21 +69,15 @@ class Rule(ABC):
         probabilities : (n, K), rows that sum to 1.
         calibration : (m,) probabilities of the true class of other ID images, for `Conformal`.
         unknown : (n,) images of none of the classes, which inner nodes answer for.
-
-        Raises
-        ------
-        DataError : probabilities that do not fit the hierarchy, or too few calibration images.
         """
         values = hierarchy.checked(probabilities)
         flags = np.asarray(unknown, dtype=bool)
         if flags.shape not in ((), (len(values),)):
-            raise DataError(
-                f"unknown has the shape {flags.shape} for {len(values):,} images", where=self.label
-            )
+            raise DataError(f"unknown must have shape ({len(values)},), got {flags.shape}", where=self.label)
         outside: Flags = np.broadcast_to(flags, len(values))
         known_probabilities = np.sort(np.asarray(calibration, dtype=np.float64))
         if not ((known_probabilities >= 0) & (known_probabilities <= 1 + ROUNDING)).all():
-            raise DataError("a calibration probability is not between 0 and 1", where=self.label)
+            raise DataError("calibration probabilities must be between 0 and 1", where=self.label)
         answers = np.empty(len(values), dtype=np.int64)
         for start in range(0, len(values), ROWS):
             rows = slice(start, start + ROWS)
@@ -168,15 +162,10 @@ RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Threshold, Informat
 
 
 def parse_rule(text: str) -> Rule:
-    """Return the rule of a text such as ``threshold`` or ``threshold[posterior=0.8]``.
-
-    Raises
-    ------
-    UnknownNameError : no such rule or parameter. DataError : another spelling, or a value out of range.
-    """
+    """Return the rule of a text such as ``threshold`` or ``threshold[posterior=0.8]``."""
     match = _SPELLING.fullmatch(text.strip())
     if match is None:
-        raise DataError(f"{text!r} is not a stopping rule", hint="write it as threshold[posterior=0.9]")
+        raise DataError(f"cannot read the stopping rule {text!r}", hint="as in threshold[posterior=0.9]")
     name, parameter, value = match.groups()
     if name not in RULES:
         raise unknown("stopping rule", name, RULES)
@@ -188,10 +177,10 @@ def parse_rule(text: str) -> Rule:
     try:
         number = float(value)
     except ValueError:
-        raise DataError(f"{value!r} is not a number", where=text) from None
+        raise DataError(f"{parameter} must be a number, got {value!r}", where=text) from None
     return rule.of(number)
 
 
 def _check_range(label: str, value: float, least: float, greatest: float) -> None:
     if not (least <= value <= greatest and math.isfinite(value)):
-        raise DataError(f"{value:g} is not between {least:g} and {greatest:g}", where=label)
+        raise DataError(f"must be between {least:g} and {greatest:g}, got {value:g}", where=label)

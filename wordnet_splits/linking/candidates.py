@@ -18,12 +18,10 @@ from wordnet_splits.linking.class_names import ParsedName, Words
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 SUPPLEMENT = files("wordnet_splits") / "data" / "supplement.tsv"
-SUPPLEMENTED = "3.0"
-"""The version of WordNet that the supplement extends: sense numbers differ between versions."""
+WORDNET = "3.0"
+"""Version of WordNet of the supplement and of the sense counts: sense numbers differ between versions."""
 ADJECTIVES = files("wordnet_splits") / "data" / "wordnet" / "adjectives.tsv"
 COUNTS = files("wordnet_splits") / "data" / "wordnet" / "sense_counts.tsv"
-COUNTED = "3.0"
-"""WordNet version of the sense counts."""
 
 KINDS = (
     "synset",
@@ -65,7 +63,7 @@ MOST_TOLD = 8
 MOST_WITHIN = 12
 """Most lemmas that contain all words of a name; if there are more, none is a candidate."""
 SLACK = 4
-"""Letters by which a word of a name may be longer than its form in a lemma."""
+"""Largest excess of a word's length over its form in a lemma, in letters."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -144,7 +142,7 @@ class Lemmas:
 
     def counts(self, lemma: str) -> tuple[int, ...]:
         """Return how often each sense of a lemma occurs in tagged texts, without zeros at the end."""
-        return sense_counts().get(lemma, ()) if self.taxonomy.version == COUNTED else ()
+        return sense_counts().get(lemma, ()) if self.taxonomy.version == WORDNET else ()
 
     def noun(self, word: str) -> bool:
         """Return whether a word is a lemma, in singular or plural."""
@@ -212,18 +210,13 @@ def supplement() -> Mapping[str, tuple[str, ...]]:
 
 
 def added_to(taxonomy: Taxonomy) -> Mapping[str, Sequence[int]]:
-    """Return name -> its synsets as nodes of a taxonomy; empty for another version than `SUPPLEMENTED`."""
-    if taxonomy.version != SUPPLEMENTED:
+    """Return name -> its synsets as nodes of a taxonomy; empty for another version than `WORDNET`."""
+    if taxonomy.version != WORDNET:
         return {}
     return {
-        name: [synset_node(synset, taxonomy) for synset in synsets] for name, synsets in supplement().items()
+        name: [taxonomy.index(taxonomy.from_name(synset)) for synset in synsets]
+        for name, synsets in supplement().items()
     }
-
-
-def synset_node(synset: str, taxonomy: Taxonomy) -> int:
-    """Return the node of a synset by its name, such as ``noodle.n.01``."""
-    lemma, _, number = synset.rsplit(".", 2)
-    return taxonomy.index(taxonomy.lemma_index()[lemma][int(number) - 1])
 
 
 def routes(name: ParsedName, lemmas: Lemmas) -> list[Route]:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from wordnet_splits.base.errors import DataError
+from rich.console import Console
+from rich.text import Text
+
+from wordnet_splits.base.errors import DataError, TaxonomyError
 from wordnet_splits.base.files import clear_parts_of, locked, write_text
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.base.terminal.output import to_stderr
 from wordnet_splits.datasets.catalog import CONFIDENCE, FIXED_COLUMNS, Catalog, read_catalog
 from wordnet_splits.datasets.catalog.table import SURE, UNSURE
 from wordnet_splits.linking.classes import DatasetClasses, classes_below, listed_classes, read_names
@@ -153,7 +160,7 @@ def make_catalog(
     """
     dataset, out = _dataset_classes(classes), Path(out)
     if out.suffix != ".tsv":
-        raise DataError("a catalog's name ends in .tsv", where=str(out), hint=f"--out {out}.tsv")
+        raise DataError("a catalog's file name must end in .tsv", where=str(out), hint=f"--out {out}.tsv")
     taxonomy = taxonomy or load()
     busy = "another `catalog make` is writing here"
     with locked(out, busy=busy):
@@ -246,18 +253,13 @@ def by_hand(wnid: str, taxonomy: Taxonomy) -> Decision:
 
 
 def earlier_answers(path: Path) -> dict[str, Decision]:
-    """Return the rows of an earlier catalog that a person decided, by class id; none without a file.
-
-    Raises
-    ------
-    DataError : another program wrote the file, or it is malformed.
-    """
+    """Return the rows of an earlier catalog that a person decided, by class id; none without a file."""
     if not path.exists():
         return {}
     catalog = read_catalog(path)
     if not was_made(catalog):
         hint = "give another --out"
-        raise DataError("is not a catalog that this command made, and stays", where=str(path), hint=hint)
+        raise DataError("is not a catalog written by `catalog make`", where=str(path), hint=hint)
     return {
         c.class_id: Decision(c.wnids, c.mapped, c.why, c.confidence)
         for c in catalog
@@ -314,3 +316,74 @@ def write_explained(
         cells += [f"{proposal.confidence:.3f}", proposal.reason, runner_up, *other_synset]
         lines.append("\t".join(" ".join(cell.split()) for cell in cells))
     write_text(explained_file(path), "\n".join(lines) + "\n")
+
+
+PROMPT: Final = "number (Enter: 1), another noun, n: no synset, s: later, b: back, q: stop> "
+REPLIES: Final = {"s": Reply.LATER, "b": Reply.BACK, "q": Reply.STOP}
+SHOWN_BELOW: Final = 6
+
+
+def is_interactive() -> bool:
+    """Return whether stdin and stderr are terminals, so that questions can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask_on_terminal(question: Question) -> str | Reply:
+    """Ask about one class on the terminal, until there is an answer."""
+    wnids = [c.wnid for c in question.proposal.candidates]
+    console = Console(stderr=True)
+    while True:
+        for line in _question_lines(question, wnids):
+            to_stderr(line)
+        try:
+            answer = console.input(Text(PROMPT)).strip()
+        except EOFError:
+            return Reply.STOP
+        if answer in REPLIES:
+            return REPLIES[answer]
+        if answer == "n":
+            return ""
+        number = answer or "1"
+        if number.isdecimal():
+            if 0 < int(number) <= len(wnids):
+                return wnids[int(number) - 1]
+        elif senses := _senses(answer.removeprefix("/"), question.taxonomy):
+            wnids = senses
+        else:
+            to_stderr(f"{printable(answer)!r} is not a noun of WordNet")
+
+
+def _senses(word: str, taxonomy: Taxonomy) -> list[str]:
+    """Return the wnids of a wnid, a synset name or a noun; none for any other word."""
+    text = "_".join(word.split())
+    if senses := taxonomy.senses(text) if text else ():
+        return list(senses)
+    with suppress(TaxonomyError):
+        return [taxonomy.find(text)]
+    return []
+
+
+def _question_lines(question: Question, wnids: list[str]) -> Iterator[str]:
+    proposal, taxonomy = question.proposal, question.taxonomy
+    superclass = f" ({proposal.superclass})" if proposal.superclass else ""
+    yield ""
+    yield f"[{question.number} of {question.total}] {proposal.name}{superclass}: {proposal.reason}"
+    shares = {c.wnid: c.share for c in proposal.candidates}
+    for n, wnid in enumerate(wnids, 1):
+        share = f"{100 * shares[wnid]:3.0f}%" if wnid in shares else "    "
+        yield f"{n:3} {share} {taxonomy.name(wnid)}: {taxonomy.first_definition(wnid)}"
+        yield from (f"         below it: {text}" for text in _lines_below(question, wnid))
+
+
+def _lines_below(question: Question, wnid: str) -> Iterator[str]:
+    taxonomy = question.taxonomy
+    children = [taxonomy.lemmas(w)[0].replace("_", " ") for w in taxonomy.children(wnid)]
+    yield _first_names(children) if children else "nothing"
+    descendants = taxonomy.descendants(wnid)
+    if classes := [name for name, answer in question.synsets.items() if answer in descendants]:
+        yield f"your classes {_first_names(classes)}"
+
+
+def _first_names(names: list[str]) -> str:
+    rest = f" and {len(names) - SHOWN_BELOW} more" if len(names) > SHOWN_BELOW else ""
+    return ", ".join(names[:SHOWN_BELOW]) + rest

@@ -114,10 +114,6 @@ def parse_names(
     Parameters
     ----------
     ids : name or identifier -> wnid, before all schemes.
-
-    Raises
-    ------
-    DataError : more than half of the names are identifiers without a synset.
     """
     held = {name: match[0] for name in names if (match := WNID.search(name))}
     later: dict[str, str] = {}

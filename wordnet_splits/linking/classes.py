@@ -48,12 +48,7 @@ class DatasetClasses:
 
 
 def listed_classes(names: Iterable[str]) -> DatasetClasses:
-    """Return the classes of a list of names; a name may be followed by a tab and its superclass.
-
-    Raises
-    ------
-    DataError : the list is empty, or a name occurs twice or is not allowed in a table.
-    """
+    """Return the classes of a list of names; a name may be followed by a tab and its superclass."""
     classes = []
     for text in names:
         name, _, superclass = (part.strip() for part in text.partition("\t"))
@@ -73,16 +68,11 @@ def read_names(path: Path) -> DatasetClasses:
 def check_classes(
     classes: Sequence[NamedClass], splits: tuple[str, ...], *, where: str, notes: Sequence[str] = ()
 ) -> DatasetClasses:
-    """Return the classes and splits of a catalog, with a note for names that differ in spelling only.
-
-    Raises
-    ------
-    DataError : the dataset has no class, a class occurs twice, or a name is not allowed in a table.
-    """
+    """Return the classes and splits of a catalog, with a note for names that differ in spelling only."""
     for split in splits:
         check_name("split", split, where=where)
     if not classes:
-        raise DataError("there is no class", where=where, hint="one class name a line, or a folder a class")
+        raise DataError("found no class", where=where, hint="one class name a line, or a folder a class")
     class_ids: set[str] = set()
     folded: dict[str, str] = {}
     all_notes = list(notes)
@@ -107,11 +97,6 @@ def folder_classes(root: Path, splits: Collection[str] | None = None) -> Dataset
     Parameters
     ----------
     splits : as `wordnet_splits.datasets.sources.layouts.folders.class_folders` takes them.
-
-    Raises
-    ------
-    SourceError : the folder is absent, unreadable, or has no class folders with images.
-    DataError : a class folder's name is not allowed in a table.
     """
     folder = check_root(root, None)
     folders = class_folders(folder, splits)
@@ -119,7 +104,7 @@ def folder_classes(root: Path, splits: Collection[str] | None = None) -> Dataset
     by_class: dict[Parts, dict[str, int]] = {}
     for parts, (split, class_parts) in folders.classes.items():
         counts = by_class.setdefault(class_parts, dict.fromkeys(all_splits, 0))
-        counts[split] += _pictures(folder.joinpath(*parts), folder)
+        counts[split] += _count_images(folder.joinpath(*parts), folder)
     superclasses = _has_superclasses(list(by_class))
     classes, names = [], class_names(folder)
     for parts, counts in sorted(by_class.items()):
@@ -131,9 +116,9 @@ def folder_classes(root: Path, splits: Collection[str] | None = None) -> Dataset
     empty = ["/".join(parts) for parts in folders.empty if parts and same_spelling(parts[-1]) not in lasts]
     notes = _notes("folder", empty)
     for parts in folders.unclassed:
-        count = _pictures(folder.joinpath(*parts), folder)
+        count = _count_images(folder.joinpath(*parts), folder)
         where = printable("/".join(parts)) or "the folder itself"
-        notes.append(f"{counted(count, 'picture')} in no class folder left out: {where}")
+        notes.append(f"left out {counted(count, 'image')} outside class folders: {where}")
     return check_classes(classes, all_splits, where=str(root), notes=notes)
 
 
@@ -157,12 +142,7 @@ def origin_of(root: Path, dataset: str | None = None) -> str:
 
 
 def declared_classes(name: str, root: Path) -> DatasetClasses:
-    """Return the classes of a declared dataset in a folder, as `folder_classes`.
-
-    Raises
-    ------
-    SourceError : the images cannot be read, or the folder is empty.
-    """
+    """Return the classes of a declared dataset in a folder, as `folder_classes`."""
     folder = check_root(root, name)
     register_declaration(folder, name)
     declaration = LOCAL.by_name[name]
@@ -180,11 +160,11 @@ def declared_classes(name: str, root: Path) -> DatasetClasses:
     classes = [NamedClass(c, c, superclasses.get(c, ""), {s: counts[c, s] for s in splits}) for c in ids]
     notes = _notes("class", sorted(superclasses.keys() - with_images))
     if skipped:
-        notes.append(f"{counted(len(skipped), 'row')} without a picture of a class, such as {skipped[0]}")
+        notes.append(f"left out {counted(len(skipped), 'row')} without image or class, such as {skipped[0]}")
     return check_classes(classes, splits, where=str(root), notes=notes)
 
 
-def _pictures(folder: Path, root: Path) -> int:
+def _count_images(folder: Path, root: Path) -> int:
     return sum(map(bool, image_names(folder, root).values()))
 
 
@@ -192,7 +172,7 @@ def _notes(noun: str, empty: list[str]) -> list[str]:
     """Return the note on classes without images, if there are any."""
     if not empty:
         return []
-    return [f"{counted(len(empty), noun)} without a picture left out: {listed(empty, SHOWN)}"]
+    return [f"left out {counted(len(empty), noun)} without an image: {listed(empty, SHOWN)}"]
 
 
 def _has_superclasses(classes: list[Parts]) -> bool:

@@ -76,13 +76,12 @@ def make_dataset_catalog(
     Answers are saved at once, and the same command continues where it stopped; rows whose `mapped` is `hand`
     stay as they are. Without a terminal unsure rows are listed, and the exit code is 3.
     """
-    from wordnet_splits.linking import asking
-    from wordnet_splits.linking.catalog_maker import make_catalog
+    from wordnet_splits.linking.catalog_maker import ask_on_terminal, is_interactive, make_catalog
 
     classes, origin = _read_classes(name, root, names, declared)
     for note in classes.notes:
         to_stderr(note)
-    ask = asking.ask if asking.is_interactive() else None
+    ask = ask_on_terminal if is_interactive() else None
     catalog = make_catalog(
         classes,
         out,

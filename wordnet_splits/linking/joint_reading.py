@@ -16,7 +16,7 @@ import numpy as np
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.linking.candidates import WHOLE, Lemmas, routes
 from wordnet_splits.linking.class_names import ParsedName, parse_name
-from wordnet_splits.linking.graphs import Graphs, topic_stem
+from wordnet_splits.linking.gathering import Graphs, topic_stem
 from wordnet_splits.linking.languages import ForeignLemmas, ForeignNouns
 from wordnet_splits.linking.pool import CATEGORIES, Floats, Indices, Keys, Pool, make_pool
 from wordnet_splits.wordnet.taxonomy import Taxonomy

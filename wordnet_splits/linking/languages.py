@@ -81,12 +81,6 @@ def load_language(language: str, taxonomy: Taxonomy) -> ForeignNouns | None:
     ----------
     language : code such as ``fr``, to read all its lexicons that are installed for `wn`; or a WN-LMF file
         (``.xml``).
-
-    Raises
-    ------
-    TaxonomyError : the language has no installed lexicon, the file is absent or malformed, none of its nouns
-        is joined to a synset, or the taxonomy is not WordNet 3.0.
-    MissingPackageError : `wn` is not installed.
     """
     if language == ENGLISH:
         return None

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from wordnet_splits.linking.candidates import KINDS, Lemmas, Route
 from wordnet_splits.linking.class_names import ParsedName, Words
-from wordnet_splits.linking.gathering import ROUTE_FEATURES, Gatherer
-from wordnet_splits.linking.graphs import Graphs
+from wordnet_splits.linking.gathering import ROUTE_FEATURES, Gatherer, Graphs
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 from wordnet_splits.wordnet.taxonomy.graph import Ints, gather
 

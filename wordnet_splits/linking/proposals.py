@@ -6,27 +6,98 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import check_name
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.linking.class_names import ParsedName, parse_names
-from wordnet_splits.linking.common import common_synsets
-from wordnet_splits.linking.contradictions import contradiction
-from wordnet_splits.linking.joint_reading import Reading, read_parsed
+from wordnet_splits.linking.gathering import Graphs
+from wordnet_splits.linking.joint_reading import Reading, graphs_of, read_parsed
 from wordnet_splits.linking.languages import ENGLISH, load_language
-from wordnet_splits.linking.pool import Floats
-from wordnet_splits.linking.reasons import COMMON, Candidate, Explainer
+from wordnet_splits.linking.pool import UNARY, Floats
+from wordnet_splits.linking.reasons import COMMON, Candidate, Explainer, contradiction
 from wordnet_splits.linking.weights import Model, is_adjective, looks_foreign, needs_confirmation, ranked
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 from wordnet_splits.wordnet.taxonomy.identifiers import Identified
+
+MOST_COMMON = 5
+"""Most synsets that are offered for a name that WordNet lacks."""
+LEAST_SHARE = 1 / 8
+"""Least share of the classes below the first synset that is offered; without one no synset is offered."""
+FEWEST_CLASSES = 3
+"""Fewest classes below each synset that is offered."""
+LEAST_INFORMATION = 5.0
+"""Least information of a synset in nats: it is above fewer than one noun in 150."""
+
+
+def common_synsets(reading: Reading, shares: Floats) -> list[tuple[int, ...]]:
+    """Return the nodes to offer after the candidates of each name that has a word that WordNet lacks.
+
+    They are ancestors of the best candidates of the other names, or of other names in the superclass.
+    """
+    pool = reading.pool
+    counts = np.diff(pool.starts)
+    strange = np.zeros(len(counts), bool)
+    strange[pool.owner] = pool.unary[:, UNARY.index("strange")] > 0
+    unknown = np.flatnonzero(strange | (counts == 0)).tolist()
+    offered: list[tuple[int, ...]] = [()] * len(counts)
+    if not unknown:
+        return offered
+    has = np.flatnonzero((counts > 0) & ~strange)
+    best = pool.node[ranked(pool, shares)[pool.starts[has]]].tolist()
+    families: dict[str, list[int]] = {}
+    for name, node in zip(has.tolist(), best, strict=True):
+        families.setdefault(reading.superclasses[name], []).append(node)
+    graphs = graphs_of(pool.taxonomy)
+    of_family: dict[str, tuple[int, ...]] = {}
+    for name in unknown:
+        family = reading.superclasses[name]
+        if family not in of_family:
+            of_family[family] = _most_informative(families.get(family, []), graphs) or _most_informative(
+                best, graphs
+            )
+        offered[name] = of_family[family]
+    return offered
+
+
+def _most_informative(nodes: Sequence[int], graphs: Graphs) -> tuple[int, ...]:
+    """Return synsets above nodes: each adds most information about them, the lowest of equals."""
+    below: dict[int, list[int]] = {}
+    for n, node in enumerate(nodes):
+        for above in graphs.ancestors(node):
+            if above != node:
+                below.setdefault(above, []).append(n)
+    # at least every ancestor's, though a child of two parents counts half below each
+    information = {node: float(graphs.information[graphs.ancestors(node)].max()) for node in below}
+    below = {
+        node: names
+        for node, names in below.items()
+        if len(names) >= FEWEST_CLASSES and information[node] >= LEAST_INFORMATION
+    }
+    covered = np.zeros(len(nodes))
+    synsets: list[int] = []
+    while below and len(synsets) < MOST_COMMON:
+        gains = {
+            node: float(np.maximum(information[node] - covered[names], 0).sum())
+            for node, names in below.items()
+        }
+        best = max(gains, key=lambda node: (round(gains[node], 9), len(graphs.ancestors(node)), -node))
+        names = below.pop(best)
+        if not synsets and len(names) < LEAST_SHARE * len(nodes):
+            break
+        covered[names] = np.maximum(covered[names], information[best])
+        synsets.append(best)
+    return tuple(synsets)
+
 
 OFFERED = 8
 """Most candidates of a proposal."""
 ADJECTIVE = "more often an adjective or adverb than a noun"
 NUMBER = "a number is more often a position in a list than a noun"
 OTHERWISE = "but {!r} is another noun"
-FOREIGN = "more than a third of the names hold no noun of {}: are they in another language (--language)?"
-UNKNOWN_IDENTIFIER = "no noun, or several, are known for this identifier"
+FOREIGN = "more than a third of the names contain no noun of {}: are they in another language (--language)?"
+UNKNOWN_IDENTIFIER = "the identifier has no noun, or several"
 
 
 @dataclass(frozen=True)
@@ -123,13 +194,13 @@ def propose_synsets(
     """
     above = list(superclasses) if superclasses is not None else [""] * len(names)
     if not names:
-        raise DataError("no names", where="propose")
+        raise DataError("names must not be empty", where="propose")
     for class_name in names:
         check_name("class", class_name.strip(), where="propose")
     for superclass in filter(None, map(str.strip, above)):
         check_name("superclass", superclass, where="propose")
     if len(above) != len(names):
-        raise DataError(f"{len(above)} superclasses for {len(names)} names", where="propose")
+        raise DataError(f"{len(names)} superclasses expected, got {len(above)}", where="propose")
     taxonomy = taxonomy or load()
     model = model or Model.shipped()
     nouns = load_language(language, taxonomy)

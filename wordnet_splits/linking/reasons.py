@@ -1,4 +1,4 @@
-"""Why a synset is proposed for a name, in a sentence."""
+"""Reasons for the synset that is proposed for a name, and words of the name that contradict it."""
 
 from __future__ import annotations
 
@@ -6,31 +6,66 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wordnet_splits.linking.candidates import Lemmas, adjectives, spelt
+from wordnet_splits.linking.class_names import ParsedName
+from wordnet_splits.linking.gathering import INSIDE, OUTSIDE, WORD, stem
 from wordnet_splits.wordnet.taxonomy import Taxonomy
+
+TELLING = frozenset({"qualified", "told", "aside"})
+"""Kinds of routes that use the qualifier of a name."""
+
+
+def contradiction(name: ParsedName, kind: str, wnid: str, lemmas: Lemmas) -> str:
+    """Return words of a name that mean another thing than its candidate, ``""`` for none.
+
+    These are a qualifier (*mouse (computer)*), an alternative (*jaguar, car*), the last folders of a path
+    (*clipart/zebra*) or the words next to a wnid (*n02085620-zebra*). They mean another thing if they are a
+    lemma, no sense of the lemma is the candidate or an ancestor, and the candidate's lemmas and definition
+    do not contain them. Adjectives, viewpoints of a place, and words that WordNet capitalises, such as the
+    family of a species, do not count.
+
+    Parameters
+    ----------
+    kind, wnid : the kind of the route to the candidate, and its synset.
+    """
+    if not lemmas.english or kind in TELLING:
+        return ""
+    taxonomy = lemmas.taxonomy
+    above = set(map(taxonomy.index, taxonomy.ancestors(wnid)))
+    text = f"{taxonomy.definition(wnid)} {' '.join(taxonomy.lemmas(wnid))}".lower().replace("_", " ")
+    told = {stem(word) for word in WORD.findall(text)}
+    asides = [aside for aside in name.asides if not all(map(lemmas.proper, aside))]
+    for words in (*asides, *name.phrases):
+        if not set(words) <= OUTSIDE | INSIDE | adjectives() and told.isdisjoint(map(stem, words)):
+            senses = {sense for lemma in spelt(words, lemmas) for sense in lemmas.nodes(lemma)}
+            if senses and above.isdisjoint(senses):
+                return " ".join(words)
+    return ""
+
 
 NO_NOUN = "no word of the name is a noun of WordNet"
 COMMON = "common"
 """Kind of a candidate that comes from the other classes instead of the name."""
 
 _ROUTES = {
-    "synset": "the name holds the synset",
+    "synset": "the name contains the synset",
     "exact": "the name is the noun {lemma!r}",
     "variant": "the name is a form of {lemma!r}",
     "qualified": "the name and its qualifier are {lemma!r}",
-    "related": "WordNet lacks the name and has {lemma!r}, which begins as it does",
-    "within": "WordNet lacks the name and has {lemma!r}, which holds its words",
-    "apposed": "the name is {lemma!r} and what that is a kind of",
+    "related": "WordNet lacks the name; {lemma!r} begins with the same words",
+    "within": "WordNet lacks the name; {lemma!r} contains its words",
+    "apposed": "the name is {lemma!r}, followed by its kind",
     "head": "WordNet lacks the name; its head noun is {lemma!r}",
-    "holding": "WordNet lacks the name and its last word; {lemma!r} holds that",
-    "told": "its definition or lemma {lemma!r} holds the other words of the name",
+    "holding": "WordNet lacks the name and its last word; {lemma!r} contains the last word",
+    "told": "its definition or lemma {lemma!r} contains the other words of the name",
     "part": "WordNet lacks the name, which ends in {lemma!r}",
-    "modifier": "WordNet lacks the name and its last word; before it stands {lemma!r}",
+    "modifier": "WordNet lacks the name and its last word; the words before are {lemma!r}",
     "aside": "WordNet lacks the name; its qualifier is {lemma!r}",
-    "spelling": "WordNet lacks the name; one letter changed it is {lemma!r}",
-    "longer": "WordNet has {lemma!r}, which holds the name",
+    "spelling": "WordNet lacks the name, which is {lemma!r} with one letter changed",
+    "longer": "WordNet has {lemma!r}, which contains the name",
 }
 """Kind of route -> its explanation."""
-_ADDED = "our supplement to WordNet files it here"
+_ADDED = "assigned by our supplement to WordNet"
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import numpy as np
 from wordnet_splits.benchmark.rules.keywords import stopwords
 from wordnet_splits.linking.candidates import WHOLE, Lemmas, adjectives
 from wordnet_splits.linking.class_names import ParsedName
-from wordnet_splits.linking.contradictions import contradiction
 from wordnet_splits.linking.joint_reading import JOINT, Reading
 from wordnet_splits.linking.pool import UNARY, Flags, Floats, Indices, Pool
+from wordnet_splits.linking.reasons import contradiction
 
 FAMILIAR = (*WHOLE, "related", "within", "apposed", "head")
 """Kinds of routes of a name whose last word is a lemma."""

@@ -110,7 +110,7 @@ def audit_negatives(
 
 
 class _NameIndex:
-    """The classes of a list by their names and synsets, and the number of pictures of each, if known."""
+    """The classes of a list by their names and synsets, and the number of images of each, if known."""
 
     def __init__(
         self, class_list: ClassList, taxonomy: Taxonomy, images: Mapping[str, int] | None = None
@@ -205,7 +205,7 @@ def _by_name(ood_sets: Iterable[ClassList]) -> list[ClassList]:
     by_name: dict[str, ClassList] = {}
     for ood_set in ood_sets:
         if by_name.setdefault(ood_set.name, ood_set).classes != ood_set.classes:
-            raise DataError("names two OOD sets", where=ood_set.name, hint="rename one of the files")
+            raise DataError("OOD sets must have distinct names", where=ood_set.name, hint="rename a file")
     return list(by_name.values())
 
 

@@ -8,7 +8,6 @@ selects the candidates, and the order is by distance, or by NegLabel's rule on g
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +69,11 @@ def mine_negatives(
         candidates than ``count``, or ``embed`` fails, or gives embeddings of another shape, zero or not
         finite.
     """
-    _check_numbers(margin, 1 if count is None else count, percentile)
+    for name, value in (("margin", margin), ("count", 1 if count is None else count)):
+        if value < 1:
+            raise DataError(f"{name} must be a whole number from 1 on, got {value}")
+    if not 0 <= percentile <= 100:
+        raise DataError(f"percentile must be between 0 and 100, got {percentile}")
     taxonomy = taxonomy or load()
     allowed = taxonomy.descendants(taxonomy.find(below))
     first_senses = {
@@ -89,8 +92,9 @@ def mine_negatives(
         candidates = [word.word for word in report.words if word.relation is None and not word.names]
     if len(candidates) < (count or 1):
         raise DataError(
-            f"{len(candidates):,} nouns are {margin} edges or more from every class: {count or 1:,} expected",
-            hint="lower the margin or the count, or take more than what is below " + repr(below),
+            f"cannot mine {count or 1:,} words: {len(candidates):,} nouns are {margin} edges or more from "
+            "every class",
+            hint=f"give a smaller margin or count, or a wider noun than {below!r}",
         )
     ordered = order_classes(DRAW, seed, known_classes.name, candidates)
     if embed is None:
@@ -103,37 +107,23 @@ def mine_negatives(
     return ordered[:count]
 
 
-def _check_numbers(margin: object, count: object, percentile: object) -> None:
-    """Raise DataError for a number out of range, or another object."""
-    for name, value in (("margin", margin), ("count", count)):
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-            raise DataError(f"{name} must be a whole number from 1 on, not {value!r}")
-    if not isinstance(percentile, Real) or not 0 <= float(percentile) <= 100:
-        raise DataError(f"percentile must be between 0 and 100, not {percentile!r}")
-
-
 def _embeddings(embed: Embed, words: Sequence[str], names: Sequence[str]) -> list[npt.NDArray[Any]]:
-    """Return a text encoder's embeddings of words and of ID names, both (n, d).
-
-    Raises
-    ------
-    DataError : the encoder fails, or its embeddings are of another shape, or without a direction.
-    """
+    """Return a text encoder's embeddings of words and of ID names, both (n, d)."""
     embeddings = []
     for texts in (words, names):
         with user_errors("the text encoder failed", where="embed"):
             rows = np.asarray(embed(texts))
         if rows.dtype.kind not in "fiu" or rows.ndim != 2 or len(rows) != len(texts):
-            what = f"the text encoder gives {rows.shape} of {rows.dtype} for {len(texts):,} words"
-            raise DataError(what, where="embed", hint="return real numbers (n, d), a row for each word")
+            what = f"embeddings must be real numbers ({len(texts)}, d), got {rows.shape} of {rows.dtype}"
+            raise DataError(what, where="embed")
         bad = np.flatnonzero(~np.isfinite(rows).all(axis=1) | ~rows.any(axis=1))
         if len(bad):
-            what = f"the text encoder's embedding of {texts[bad[0]]!r} is zero or not finite"
+            what = f"embeddings must be finite and not zero, got another for {texts[bad[0]]!r}"
             raise DataError(what, where="embed")
         embeddings.append(rows)
     if len(widths := {rows.shape[1] for rows in embeddings}) > 1:
-        what = f"the text encoder gives {' and '.join(map(str, sorted(widths)))} numbers for a text"
-        raise DataError(what, where="embed", hint="return as many for each text")
+        what = f"embeddings must have one width, got {' and '.join(map(str, sorted(widths)))}"
+        raise DataError(what, where="embed")
     return embeddings
 
 

@@ -9,8 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from wordnet_splits.audit.page import write_table_page
-from wordnet_splits.audit.report import NAMESAKE, RELATIONS, TEXT_WIDTH, check_output, examples, share
+from wordnet_splits.audit.report import (
+    NAMESAKE,
+    RELATIONS,
+    TEXT_WIDTH,
+    check_output,
+    examples,
+    share,
+    write_table_page,
+)
 from wordnet_splits.base import plotting
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import schema_of, write_table_file
@@ -24,12 +31,12 @@ SCHEMA = schema_of(
     "ood_images:int64"
 )
 """Columns of a table of words."""
-PAGE_COLUMNS = ("word", "relation", "ID class", "edges", "path", "test classes", "their pictures")
+PAGE_COLUMNS = ("word", "relation", "ID class", "edges", "path", "test classes", "their images")
 MAX_ROWS = 10
 """Words printed of each relation by default."""
 LIMITS = (
     "A word is read as the first of its senses in WordNet. Too strict: an encoder may",
-    "read it in another. Too lax: it may know synonyms that WordNet does not have.",
+    "read it in another. Too lax: an encoder may know synonyms that WordNet lacks.",
 )
 """Caveats, as lines for a terminal."""
 
@@ -41,7 +48,7 @@ class NamedClass:
     Attributes
     ----------
     first_sense : whether the word's first sense is the class's synset.
-    images : pictures of the class in the set, None if unknown.
+    images : images of the class in the set, None if unknown.
     """
 
     ood_set: str
@@ -85,7 +92,7 @@ class OodSetCount:
     Attributes
     ----------
     named, classes : named classes, and all. first_sense : classes named by the first sense of a word.
-    words : words that name a class. named_images, images : pictures of these classes, and all; None if
+    words : words that name a class. named_images, images : images of these classes, and all; None if
         unknown.
     """
 
@@ -173,7 +180,7 @@ class NegativesAudit(Tabular):
             write_table_file(table, path, metadata={"list": self.listed, "against": self.against})
 
     def plot(self, path: Path) -> None:
-        """Draw the shares of each OOD set's classes and pictures that are named; SVG, PNG or PDF by the name.
+        """Draw the shares of each OOD set's classes and images that are named; SVG, PNG or PDF by the name.
 
         Raises
         ------
@@ -182,10 +189,10 @@ class NegativesAudit(Tabular):
         """
         plotting.check_output(path, "the plot of negative words")
         if not self.ood_sets:
-            raise DataError("there is no OOD set to draw", where=self.listed, hint="give one: --ood ssb-hard")
+            raise DataError("a plot needs an OOD set", where=self.listed, hint="give one: --ood ssb-hard")
         shares = [("classes", item.ood_set, item.named, item.classes) for item in self.ood_sets]
         shares += [
-            ("pictures", item.ood_set, item.named_images or 0, item.images or 0) for item in self.ood_sets
+            ("images", item.ood_set, item.named_images or 0, item.images or 0) for item in self.ood_sets
         ]
         bars = [
             Bar(ood_set, 100 * part / total, series=series)
@@ -238,9 +245,9 @@ class NegativesAudit(Tabular):
             "equal": "the first sense is an ID class",
             "below": "the first sense is a kind of an ID class",
             "above": "an ID class is a kind of the first sense",
-            NAMESAKE: "the name of an ID class, in another sense or as no noun",
+            NAMESAKE: "the name of an ID class, in another sense or not as a noun",
             "test": "the name of a class of an OOD set",
-            "without_sense": "no noun of WordNet: compared by name only",
+            "without_sense": "not a noun of WordNet: compared by name only",
         }
         figures = [
             (key.replace("_", " "), f"{share(counts[key], len(self.words))}: {meaning}")
@@ -252,8 +259,8 @@ class NegativesAudit(Tabular):
         return figures
 
     def ood_table(self, *, width: int | None = TEXT_WIDTH) -> list[str]:
-        """Return a table of the OOD sets: classes and pictures that are named."""
-        columns = ("OOD set", "named", "1st sense", "classes", "words", "pictures", "of")
+        """Return a table of the OOD sets: classes and images that are named."""
+        columns = ("OOD set", "named", "1st sense", "classes", "words", "images", "of")
         rows = [
             (
                 item.ood_set,
@@ -301,6 +308,6 @@ def _row(word: NegativeWord) -> dict[str, Any]:
 
 
 def _images(word: NegativeWord) -> int | None:
-    """Return the number of pictures of the test classes that a word names, None if not all are counted."""
+    """Return the number of images of the test classes that a word names, None if not all are counted."""
     images = [item.images for item in word.names if item.images is not None]
     return sum(images) if images and len(images) == len(word.names) else None

@@ -9,16 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
 from wordnet_splits.audit.overlaps import audit_classes
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog.inventory import load_list
-
-
-@pytest.fixture
-def command(capsys, monkeypatch, tmp_path) -> Command:
-    return Command(capsys, monkeypatch, tmp_path)
 
 
 def kept(facts: Path, dataset: str) -> Counter[str]:
@@ -86,7 +80,7 @@ def test_the_command_says_it_and_json_has_every_class(command):
     done = command("audit", "ssb-hard", "--images")
     assert done.code == 1
     assert "ninco/ssb_hard kept 208: 192 none, 11 below, 2 namesake, 3 above" in done.out
-    assert "pictures   none known by name" in done.out
+    assert "images     none known by name" in done.out
     assert max(map(len, done.out.splitlines())) <= 80
     found = command("audit", "ssb-hard", "--images", "--json").json
     assert found == json.loads(json.dumps(audit_classes("ssb-hard", images=True).as_dict()))

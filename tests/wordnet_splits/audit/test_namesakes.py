@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -107,10 +106,7 @@ def test_what_is_filed_under_something_wider_goes_by_its_own_name(wordnet: Taxon
     assert found["triturus_marmoratus"] is None  # filed under newt, which is also called triton
 
 
-def test_the_command_counts_namesakes_apart_and_is_negative(
-    capsys: Any, monkeypatch: Any, tmp_path: Path
-) -> None:
-    command = Command(capsys, monkeypatch, tmp_path)
+def test_the_command_counts_namesakes_apart_and_is_negative(command: Command, tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("red_fox.n.02\npullet.n.02\nalgebra\n", encoding="utf-8")
     done = command("audit", str(tmp_path / "list.txt"), "--json")
     assert done.code == 1

@@ -109,25 +109,23 @@ def test_a_page_names_the_path_and_escapes_what_it_shows(tmp_path: Path) -> None
 
 
 def test_a_page_has_pictures_of_both_sides_where_roots_are_given(
-    pics: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    pics: Path, command: Command, tmp_path: Path
 ) -> None:
-    command = Command(capsys, monkeypatch, tmp_path)
     (pics / "test" / "zebra" / "picture 0.png").write_bytes(b"no picture")
     report = ws.audit_classes("mypics", "mypics", roots={"mypics": pics})
     report.write(tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text("utf-8")
-    images = re.findall(r'<img src="data:image/jpeg;base64,([^"]+)" alt="([^"]+)"', page)
+    images = re.findall(r'<img src="data:image/(?:png|jpeg);base64,([^"]+)" alt="([^"]+)"', page)
     assert Counter(alt for _, alt in images) == {"golden retriever": 4, "zebra": 2, "teapot": 4}
-    assert "2 pictures cannot be read" in page
+    assert "2 images cannot be read" in page
     assert Image.open(io.BytesIO(base64.b64decode(images[0][0]))).size == (10, 12)
     done = command("audit", "mypics", "--out", "again.html", "--root", f"mypics={pics}")
     assert (done.code, done.err) == (1, "written to again.html\n")
 
 
 def test_a_group_of_a_new_benchmark_is_a_list_with_pictures(
-    pics: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    pics: Path, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    command = Command(capsys, monkeypatch, tmp_path)
     root = ("--root", f"mypics={pics}")
     known, far = "mypics:golden retriever,zebra", "mypics:teapot"
     assert command("new", "mine", "--id", known, "--far", far, *root).code == 0

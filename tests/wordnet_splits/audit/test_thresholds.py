@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.raising import mentions
-from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.recipes import HEAD, group, write_recipe
 from wordnet_splits.audit.overlaps import audit_classes
 from wordnet_splits.audit.report import LEAKS
@@ -20,11 +19,6 @@ from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.wordnet.similarity import pairs as similarity
 from wordnet_splits.wordnet.taxonomy import load
-
-
-@pytest.fixture
-def command(capsys, monkeypatch, tmp_path) -> Command:
-    return Command(capsys, monkeypatch, tmp_path)
 
 
 @pytest.fixture(scope="module")

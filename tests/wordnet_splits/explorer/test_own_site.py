@@ -26,12 +26,7 @@ ROOT = ("--root", "mypics=pics")
 
 
 @pytest.fixture
-def splits(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    return Command(capsys, monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def make(splits: Command) -> Callable[[str], None]:
+def make(command: Command) -> Callable[[str], None]:
     """A function that builds ``build/mine`` from pictures with more keys in their declaration."""
 
     def build(more: str = "", about: str = "") -> None:
@@ -39,17 +34,17 @@ def make(splits: Command) -> Callable[[str], None]:
         own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 1, "test": 3})
         own.declare(Path("pics"), "mypics", "folders", more)
         id_classes = "mypics:golden retriever,teapot"
-        assert splits("new", "mine", "--id", id_classes, "--near", "mypics", *ROOT).code == 0
+        assert command("new", "mine", "--id", id_classes, "--near", "mypics", *ROOT).code == 0
         recipe = Path("mine.toml").read_text("utf-8")
         Path("mine.toml").write_text(f"{recipe}\n{about}", "utf-8")
-        assert splits("build", "mine.toml", *ROOT).code == 0
+        assert command("build", "mine.toml", *ROOT).code == 0
 
     return build
 
 
-def test_the_site_of_one_benchmark_has_nothing_else(splits: Command, make: Callable[..., None]) -> None:
+def test_the_site_of_one_benchmark_has_nothing_else(command: Command, make: Callable[..., None]) -> None:
     make()
-    made = splits("site", "./build/mine", "--out", "pages", *ROOT, "--pictures", 2)
+    made = command("site", "./build/mine", "--out", "pages", *ROOT, "--pictures", 2)
     assert made.out.startswith("1 benchmark, ")
     assert made.err == ""
     folder = Path("pages")
@@ -67,15 +62,15 @@ def test_the_site_of_one_benchmark_has_nothing_else(splits: Command, make: Calla
     assert all("{" not in sentence for sentence in read(folder, "benchmark/mine")["rules"])
     page = read(folder, "benchmark/mine")
     known = [row["role"] != "excluded" for row in load_manifest("./build/mine").classes.to_pylist()]
-    assert [len(files) for files in page["pictures"]] == [2 * taken for taken in known]
-    for file in page["pictures"][0]:
+    assert [len(files) for files in page["images"]] == [2 * taken for taken in known]
+    for file in page["images"][0]:
         assert Image.open(folder / file).size == (64, 64)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.suffix != ".png")
     assert size < 200_000
     assert page["withheld"] == []
 
 
-def test_the_download_is_the_benchmark(splits: Command, make: Callable[..., None], tmp_path: Path) -> None:
+def test_the_download_is_the_benchmark(command: Command, make: Callable[..., None], tmp_path: Path) -> None:
     make()
     make_site("pages", ["./build/mine"])
     (about,) = read(Path("pages"), "index")["benchmarks"]
@@ -89,7 +84,7 @@ def test_the_download_is_the_benchmark(splits: Command, make: Callable[..., None
     assert list(again.declarations) == ["mypics"]
     make_site("pages", ["./build/mine"])
     assert file.read_bytes() == before
-    assert read(Path("pages"), "benchmark/mine")["pictures"] == [[]] * len(again.classes)
+    assert read(Path("pages"), "benchmark/mine")["images"] == [[]] * len(again.classes)
     make_site("pages", ["digits"])
     assert read(Path("pages"), "index")["benchmarks"][0]["download"] is None
 
@@ -101,16 +96,16 @@ def test_the_download_is_the_benchmark(splits: Command, make: Callable[..., None
         ("MIT (the authors)", None),
         (
             "CC-BY-NC-ND-4.0",
-            "No pictures of mypics are shown: its licence (CC-BY-NC-ND-4.0) does not allow it.",
+            "No images of mypics are shown: its licence (CC-BY-NC-ND-4.0) does not allow it.",
         ),
-        ("CC BY 4.0, of pictures under other terms", "No pictures of mypics are shown: its licence"),
+        ("CC BY 4.0, of pictures under other terms", "No images of mypics are shown: its licence"),
     ],
 )
 def test_pictures_are_shown_as_the_licence_allows(
-    splits: Command, make: Callable[..., None], licence: str, said: str | None
+    command: Command, make: Callable[..., None], licence: str, said: str | None
 ) -> None:
     make(f"licence = {json.dumps(licence)}\n")
-    made = splits("site", "./build/mine", "--out", "pages", *ROOT)
+    made = command("site", "./build/mine", "--out", "pages", *ROOT)
     page: dict[str, Any] = read(Path("pages"), "benchmark/mine")
     assert made.err == "".join(f"note: {sentence}\n" for sentence in page["withheld"])
     assert bool(list(Path("pages").rglob("*.png"))) == (said is None)
@@ -133,31 +128,31 @@ def test_pictures_are_shown_as_the_licence_allows(
     ],
 )
 def test_pictures_of_the_author_are_shown_under_any_licence(
-    splits: Command, make: Callable[..., None], author: str, terms: str, shown: bool
+    command: Command, make: Callable[..., None], author: str, terms: str, shown: bool
 ) -> None:
     make(
         f'[about]\nauthors = [{{ name = "Ada Lovelace" }}]\n{terms}\n',
         f'[about]\nauthors = [{{ name = "{author}" }}, {{ name = "Example Lab", organisation = true }}]\n',
     )
-    assert splits("site", "./build/mine", "--out", "pages", *ROOT).code == 0
+    assert command("site", "./build/mine", "--out", "pages", *ROOT).code == 0
     page = read(Path("pages"), "benchmark/mine")
     assert [credit["authors"] for credit in page["credits"]] == ["Ada Lovelace"] * shown
     assert len(page["withheld"]) == (not shown)
-    assert terms or page["withheld"] == ["No pictures of mypics are shown: it states no licence."]
+    assert terms or page["withheld"] == ["No images of mypics are shown: it states no licence."]
     (about,) = read(Path("pages"), "index")["benchmarks"]
     assert [one["name"] for one in about["about"]["authors"]] == [author, "Example Lab"]
 
 
-def test_a_source_without_a_fitting_licence_is_said(splits: Command) -> None:
+def test_a_source_without_a_fitting_licence_is_said(command: Command) -> None:
     make_site("pages", ["rungs-cifar100", "digits"], pictures=1)
     assert read(Path("pages"), "benchmark/rungs-cifar100")["withheld"] == [
-        "No pictures of cifar100 are shown: its licence (none stated; the publisher asks for citation of the "
+        "No images of cifar100 are shown: its licence (none stated; the publisher asks for citation of the "
         "report) does not allow it."
     ]
     make_site("others", ["optimizers-fashion"], pictures=1)
     assert read(Path("others"), "benchmark/optimizers-fashion")["withheld"][:2] == [
-        "No pictures of fashion-mnist are shown: its image ids are not known yet.",
-        "No pictures of omniglot are shown: its image ids are not known yet.",
+        "No images of fashion-mnist are shown: its image ids are not known yet.",
+        "No images of omniglot are shown: its image ids are not known yet.",
     ]
     assert [credit["source"] for credit in read(Path("pages"), "benchmark/digits")["credits"]] == [
         *("digits", "gaussian", "uniform")
@@ -165,21 +160,21 @@ def test_a_source_without_a_fitting_licence_is_said(splits: Command) -> None:
 
 
 def test_bad_names_roots_and_pictures_are_one_line(
-    splits: Command, make: Callable[..., None], tmp_path: Path
+    command: Command, make: Callable[..., None], tmp_path: Path
 ) -> None:
     make()
-    command = ("site", "./build/mine", "--out", "pages")
-    assert mentions(splits("site", "digit", "--out", "pages", *ROOT).error, "digits")
-    assert mentions(splits(*command, "--root", "mnist=pics").error, "site")
-    assert mentions(splits(*command, "--root", "mypics").error, "mypics")
-    assert "nowhere" in splits(*command, "--root", "mypics=nowhere").error
+    words = ("site", "./build/mine", "--out", "pages")
+    assert mentions(command("site", "digit", "--out", "pages", *ROOT).error, "digits")
+    assert mentions(command(*words, "--root", "mnist=pics").error, "site")
+    assert mentions(command(*words, "--root", "mypics").error, "mypics")
+    assert "nowhere" in command(*words, "--root", "mypics=nowhere").error
     own.class_folders(tmp_path / "cats", ["cat"], {"train": 1})
-    assert "cats" in splits(*command, "--root", "mypics=cats").error
+    assert "cats" in command(*words, "--root", "mypics=cats").error
     (picture,) = (tmp_path / "pics" / "test" / "teapot").glob("picture 1.png")
     own.picture(99).save(picture)
-    assert splits(*command, *ROOT).error
+    assert command(*words, *ROOT).error
     picture.unlink()
-    assert splits(*command, *ROOT).error
+    assert command(*words, *ROOT).error
     assert not (tmp_path / "pages").exists()
 
 
@@ -188,10 +183,10 @@ def test_roots_of_the_sources_are_accepted() -> None:
 
 
 def test_pictures_and_download_are_on_the_pages(
-    browser: Any, splits: Command, make: Callable[..., None], tmp_path: Path
+    browser: Any, command: Command, make: Callable[..., None], tmp_path: Path
 ) -> None:
     make()
-    assert splits("site", "./build/mine", "--out", "pages", *ROOT).code == 0
+    assert command("site", "./build/mine", "--out", "pages", *ROOT).code == 0
     page = browser.new_page(viewport={"width": 390, "height": 900}, offline=True)
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
@@ -217,7 +212,7 @@ def test_pictures_and_download_are_on_the_pages(
     page.wait_for_function(
         "[...document.images].length == 4 && [...document.images].every(i => i.naturalWidth)"
     )
-    assert page.get_by_alt_text("teapot, picture 2 of 4").count() == 1
+    assert page.get_by_alt_text("teapot, image 2 of 4").count() == 1
     assert "In other benchmarks" not in page.locator("main").text_content()
     assert complaints == []
     page.close()

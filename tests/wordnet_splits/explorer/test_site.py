@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -20,21 +19,14 @@ from wordnet_splits.benchmark.explain.explain import explain_class
 from wordnet_splits.benchmark.manifest.loading import manifest_names
 from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
 from wordnet_splits.explorer import make_site
+from wordnet_splits.explorer.columns import reduced_tree
 from wordnet_splits.explorer.leaderboard_page import fpr_metric, leaderboard_page
-from wordnet_splits.explorer.tree import reduced_tree
 from wordnet_splits.explorer.writing import _write
 from wordnet_splits.wordnet.taxonomy import load
 
 RESULTS = Path(__file__).parents[3] / "manifests" / "results"
 MOST_BYTES = 1_000_000
 """Of the site of one benchmark without pictures and download."""
-
-
-@pytest.fixture
-def splits(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[..., object]:
-    return Command(capsys, monkeypatch, tmp_path)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -133,8 +125,8 @@ def test_a_folder_of_something_else_stays(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_the_command_and_the_same_again_is_the_same(splits: Command, tmp_path: Path) -> None:
-    found = splits("site", "digits", "--out", "pages", "--json").json
+def test_the_command_and_the_same_again_is_the_same(command: Command, tmp_path: Path) -> None:
+    found = command("site", "digits", "--out", "pages", "--json").json
     assert found["benchmarks"] == ["digits"]
     assert found["pages"] == ["distances"]  # nothing that does not concern it, and it has no entries
     assert found["bytes"] < MOST_BYTES
@@ -142,17 +134,17 @@ def test_the_command_and_the_same_again_is_the_same(splits: Command, tmp_path: P
     assert found["bytes"] == sum(map(len, before.values()))
     make_site(Path("pages"), ["digits"])
     assert before == {path: path.read_bytes() for path in Path("pages").rglob("*") if path.is_file()}
-    assert mentions(splits("site", "digit", "--out", "other").error, "digits")
-    assert splits("site", "digits", "--out", "other", "--results", ".").error
+    assert mentions(command("site", "digit", "--out", "other").error, "digits")
+    assert command("site", "digits", "--out", "other", "--results", ".").error
     assert "other" not in {path.name for path in tmp_path.iterdir()}
 
 
-def test_a_place_or_benchmark_that_cannot_be_is_one_line(splits: Command, tmp_path: Path) -> None:
+def test_a_place_or_benchmark_that_cannot_be_is_one_line(command: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    assert splits("site", "digits", "--out", "file").error
+    assert command("site", "digits", "--out", "file").error
     for here in (".", str(tmp_path), str(tmp_path.parent)):
-        assert splits("site", "digits", "--out", here).error
-    assert mentions(splits("site", "digits", "digits", "--out", "a").error, "digits")
+        assert command("site", "digits", "--out", here).error
+    assert mentions(command("site", "digits", "digits", "--out", "a").error, "digits")
     assert {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")} == {"file"}
 
 

@@ -14,6 +14,7 @@ from wordnet_splits.linking.candidates import SUPPLEMENT, added_to, supplement
 from wordnet_splits.linking.catalog_maker import proposed
 from wordnet_splits.linking.class_names import parse_name
 from wordnet_splits.linking.joint_reading import read_names
+from wordnet_splits.linking.reasons import _ADDED
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 TAXONOMY = Taxonomy.embedded()
@@ -60,7 +61,7 @@ def test_no_row_repeats_a_sense_that_wordnet_has():
 def test_a_name_that_wordnet_lacks_is_filed_by_the_supplement(name, synset):
     (row,) = propose_synsets([name]).rows()
     assert row["synset"] == synset
-    assert row["reason"].endswith("; our supplement to WordNet files it here")
+    assert row["reason"].endswith(_ADDED)
 
 
 def test_a_noun_of_wordnet_may_have_a_sense_more():

@@ -1,7 +1,7 @@
 "use strict";
 // A benchmark: its sets beside the paper's, its classes as a tree, its rules and leaks.
 {
-  const MOST_OPEN = 60; // classes whose pictures are shown at once
+  const MOST_OPEN = 60; // classes whose images are shown at once
   const UNSHOWN = "excluded"; // at first: it is often the most of the classes
 
   site.views.benchmark = async ([name], query) => {
@@ -24,7 +24,7 @@
         ]),
         load(about),
         groups(about),
-        pictures(about, data),
+        sampleImages(about, data),
         classes(about, data, synsets, query),
         rules(about),
         about.leaks.length ? site.section("Known leaks", site.list(about.leaks)) : null,
@@ -75,12 +75,12 @@
   /** The thumbnails of a class, a list of small squares. */
   site.thumbnails = (data, row) => {
     const name = data.classes.name[row];
-    const files = data.pictures[row];
+    const files = data.images[row];
     return site.el(
       "span",
       { class: "thumbnails" },
       files.map((src, at) =>
-        site.el("img", { src: encodeURI(src), alt: `${name}, picture ${at + 1} of ${files.length}`, width: 64, height: 64, loading: "lazy" }),
+        site.el("img", { src: encodeURI(src), alt: `${name}, image ${at + 1} of ${files.length}`, width: 64, height: 64, loading: "lazy" }),
       ),
     );
   };
@@ -88,8 +88,8 @@
   site.credit = ({ source, title, authors, licence, url }) =>
     site.el("p", { class: "note" }, `${source}: `, site.outward(title, url), authors && ` by ${authors}`, `, ${licence}. Resized to 64 × 64 pixels.`);
 
-  function pictures({ name }, data) {
-    const rows = data.pictures.flatMap((files, row) => (files.length ? [row] : []));
+  function sampleImages({ name }, data) {
+    const rows = data.images.flatMap((files, row) => (files.length ? [row] : []));
     if (!rows.length && !data.withheld.length) return null;
     const { roles } = site.index;
     const { classes } = data;
@@ -102,9 +102,9 @@
       );
     rows.sort((a, b) => classes.role[a] - classes.role[b] || a - b);
     return site.section(
-      "Sample pictures",
+      "Sample images",
       rows.length
-        ? site.el("details", { open: rows.length <= MOST_OPEN }, site.el("summary", {}, `Pictures of ${site.plural(rows.length, "class", "classes")}`), site.el("ul", { class: "samples" }, rows.map(cell)))
+        ? site.el("details", { open: rows.length <= MOST_OPEN }, site.el("summary", {}, `Images of ${site.plural(rows.length, "class", "classes")}`), site.el("ul", { class: "samples" }, rows.map(cell)))
         : null,
       data.credits.map(site.credit),
       data.withheld.map((sentence) => site.el("p", { class: "note" }, sentence)),

@@ -35,17 +35,17 @@
           ["Synset", synset === null ? "none" : synsets.full(synset)],
           ["Rule", data.rules[table.rule[row]]],
         ]),
-        pictures(data, row),
+        sampleImages(data, row),
         nearest(about, table, row, synsets),
         site.index.benchmarks.length < 2 ? null : elsewhere(search, source, classId, name),
       ],
     };
   };
 
-  function pictures(data, row) {
+  function sampleImages(data, row) {
     const isSource = (credit) => credit.source === data.classes.source[row];
-    return data.pictures[row].length
-      ? site.section("Sample pictures", site.thumbnails(data, row), data.credits.filter(isSource).map(site.credit))
+    return data.images[row].length
+      ? site.section("Sample images", site.thumbnails(data, row), data.credits.filter(isSource).map(site.credit))
       : null;
   }
 

@@ -21,9 +21,17 @@ from wordnet_splits.base.files import replacing, write_text
 from wordnet_splits.base.parquet import IMAGE, hub_metadata, open_parquet, parquet_errors, schema_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.carried import FOLDER as SOURCES
-from wordnet_splits.exchange.entries import TEXT_COLUMNS, ListEntry, entry_of, list_files, text_row
-from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
-from wordnet_splits.exchange.tasks import ExportTask, ImportTask
+from wordnet_splits.exchange.exporter import ExportTask
+from wordnet_splits.exchange.formats import (
+    TEXT_COLUMNS,
+    ExchangeFormat,
+    ImportTask,
+    ListEntry,
+    entry_of,
+    list_files,
+    register_format,
+    text_row,
+)
 
 ROWS_PER_FILE: Final = 5_000
 """Largest number of images in a file; about 500 MB of photographs."""
@@ -37,8 +45,8 @@ SCHEMA: Final = IDS_SCHEMA.insert(0, pa.field("image", IMAGE))
 class Hub(ExchangeFormat):
     """Parquet files with a dataset card."""
 
-    about = "a Hub dataset: Parquet with pictures (or --ids-only), a configuration a group"
-    pictures = True
+    about = "a Hub dataset: Parquet with images (or --ids-only), a configuration for each group"
+    has_images = True
 
     def write(self, task: ExportTask, folder: Path) -> None:
         """Write the files of each part, and the card."""
@@ -58,15 +66,15 @@ class Hub(ExchangeFormat):
         if task.ids_only:
             yield from map(text_row, task.rows(table))
             return
-        for picture in task.pictures(part, table):
-            image = {"bytes": picture.data, "path": f"{picture.row['image_id']}{picture.extension}"}
-            yield {**text_row(picture.row), "image": image}
+        for image in task.read_images(part, table):
+            cell = {"bytes": image.data, "path": f"{image.row['image_id']}{image.extension}"}
+            yield {**text_row(image.row), "image": cell}
 
     def read(self, task: ImportTask) -> Iterator[ListEntry]:
         """Yield the rows of a Parquet file, or of all below a folder; images are not read."""
         for file in list_files(task.path, ".parquet", recursive=True):
             if file.parent != task.path / SOURCES:  # the inventories of users' datasets
-                yield from _read(file, task.split)
+                yield from _read_rows(file, task.split)
 
 
 def _write(path: Path, schema: pa.Schema, rows: Iterator[dict[str, Any]]) -> None:
@@ -75,13 +83,13 @@ def _write(path: Path, schema: pa.Schema, rows: Iterator[dict[str, Any]]) -> Non
             file.write_table(pa.Table.from_pylist(batch, schema=schema), ROWS_PER_GROUP)
 
 
-def _read(path: Path, split: str) -> Iterator[ListEntry]:
+def _read_rows(path: Path, split: str) -> Iterator[ListEntry]:
     opened = open_parquet(path)
     with closing(opened), parquet_errors(path):
         column_names = opened.schema_arrow.names
         if missing := [name for name in ("source", "image_id") if name not in column_names]:
             message = f"has no column {missing[0]!r}"
-            raise DataError(message, where=str(path), hint=f"it holds {', '.join(column_names)}")
+            raise DataError(message, where=str(path), hint=f"columns: {', '.join(column_names)}")
         columns = [name for name in (*TEXT_COLUMNS, "label") if name in column_names]
         number = 0
         for batch in opened.iter_batches(4096, columns=columns):
@@ -102,5 +110,5 @@ def _card(manifest: Manifest) -> str:
             lines += [f"  - split: {split}", f"    path: {json.dumps(f'data/{split}/{group}-*.parquet')}"]
     lines += ["---", "", f"# {manifest.name}", ""]
     lines += [f"Version {manifest.version}, written by `wordnet-splits export --format hub`: one"]
-    lines += ["configuration a group, `label` -1 for what is not in-distribution.", ""]
+    lines += ["configuration for each group; `label` is -1 for images that are not in-distribution.", ""]
     return "\n".join(lines)

@@ -14,9 +14,8 @@ from fix_resize.decode import EXTENSIONS
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import printable
 from wordnet_splits.benchmark.manifest.tables import SPLITS
-from wordnet_splits.exchange.entries import ListEntry, slug
-from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
-from wordnet_splits.exchange.tasks import DEFAULT_EXTENSION, ExportTask, ImportTask
+from wordnet_splits.exchange.exporter import DEFAULT_EXTENSION, ExportTask
+from wordnet_splits.exchange.formats import ExchangeFormat, ImportTask, ListEntry, register_format, slug
 
 
 @register_format("imagefolder")
@@ -24,15 +23,15 @@ class ImageFolderTree(ExchangeFormat):
     """Class folders of links or files."""
 
     about = "torchvision ImageFolder trees: split/group/class/image, links unless --copies"
-    pictures = True
+    has_images = True
 
     def write(self, task: ExportTask, folder: Path) -> None:
         """Write the tree, with absolute links: the tree can be moved, the root cannot."""
         for part, table in task.tables():
             (folder / part[0] / part[1]).mkdir(parents=True)
-            for picture in task.pictures(part, table, links=True):
-                path = folder / task.tree_path(picture.row, picture.extension or DEFAULT_EXTENSION)
-                picture.write(path, copies=task.copies)
+            for image in task.read_images(part, table, links=True):
+                path = folder / task.tree_path(image.row, image.extension or DEFAULT_EXTENSION)
+                image.write(path, copies=task.copies)
 
     def read(self, task: ImportTask) -> Iterator[ListEntry]:
         """Yield the files of ``<split>/<group>/<class>/``, or of a dataset's ``<class>/``.

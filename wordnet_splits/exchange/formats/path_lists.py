@@ -16,18 +16,23 @@ from wordnet_splits.base.text_formats import csv_rows
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.manifest import Part
 from wordnet_splits.benchmark.manifest.tables import SPLITS
-from wordnet_splits.exchange.entries import (
+from wordnet_splits.exchange.exporter import ExportTask, ImageRow
+from wordnet_splits.exchange.formats import (
     MAX_LIST_BYTES,
+    ExchangeFormat,
+    ImportTask,
     ListEntry,
     list_files,
     parse_label,
+    register_format,
     split_and_group,
 )
-from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
-from wordnet_splits.exchange.tasks import NEGATIVE, UNKNOWN, ExportTask, ImageRow, ImportTask
 
 IMAGES: Final = "images"
 """Folder of the images of an export with ``links``."""
+NEGATIVE, UNKNOWN = -1, -2
+LABELS: Final = {"external": NEGATIVE, "near": UNKNOWN, "far": UNKNOWN}
+"""Role -> label in openset-imagenet's lists; other images have their label of the benchmark."""
 GROUPS: Final = {NEGATIVE: ("negative", "external"), UNKNOWN: ("unknown", "far")}
 """Label -> group and role in openset-imagenet's lists; other labels are group ``known``, role ID."""
 
@@ -47,7 +52,7 @@ class OpenOOD(ExchangeFormat):
         """Write ``<split>_<group>.txt`` for each part."""
         for (split, group), table in task.tables():
             listed = _listed(task, (split, group), table, folder)
-            lines = (f"{path} {task.label(row)}\n" for path, row in listed)
+            lines = (f"{path} {row['label']}\n" for path, row in listed)
             write_text(folder / f"{split}_{group}.txt", "".join(lines))
 
     def read(self, task: ImportTask) -> Iterator[ListEntry]:
@@ -58,7 +63,7 @@ class OpenOOD(ExchangeFormat):
                 path, space, label = line.strip().partition(" ")
                 where = f"{file}, line {number}"
                 if path and not space:
-                    raise DataError("no label", where=where, hint="a line is PATH LABEL")
+                    raise DataError("a line must be PATH LABEL, got no label", where=where)
                 if path:
                     yield ListEntry(split, group, path, parse_label(label.strip(), where))
 
@@ -80,7 +85,7 @@ class OpensetImagenet(ExchangeFormat):
         for (split, group), table in task.tables():
             rows = csv.writer(texts[split], lineterminator="\n")
             listed = _listed(task, (split, group), table, folder)
-            rows.writerows((path, task.label(row)) for path, row in listed)
+            rows.writerows((path, LABELS.get(row["role"], row["label"])) for path, row in listed)
         for split, text in texts.items():
             write_text(folder / f"{split}.csv", text.getvalue())
 
@@ -92,7 +97,7 @@ class OpensetImagenet(ExchangeFormat):
             for number, cells in enumerate(csv_rows(file), 1):
                 where = f"{file}, line {number}"
                 if len(cells) != 2:
-                    raise DataError(f"{len(cells)} cells", where=where, hint="a line is PATH,LABEL")
+                    raise DataError(f"a line must be PATH,LABEL, got {len(cells)} cells", where=where)
                 label = parse_label(cells[1].strip(), where)
                 group, role = GROUPS.get(label, ("known", "id"))
                 yield ListEntry(split, group, cells[0].strip(), label, role=role)
@@ -101,10 +106,10 @@ class OpensetImagenet(ExchangeFormat):
 def _listed(task: ExportTask, part: Part, table: pa.Table, folder: Path) -> Iterator[tuple[str, ImageRow]]:
     """Yield path and row of each image; with ``task.links`` also write the image below ``images/``."""
     if task.links:
-        for picture in task.pictures(part, table, links=True):
-            path = task.path(picture.row, picture.extension)
-            picture.write(folder / IMAGES / path, copies=task.copies)
-            yield path, picture.row
+        for image in task.read_images(part, table, links=True):
+            path = task.path(image.row, image.extension)
+            image.write(folder / IMAGES / path, copies=task.copies)
+            yield path, image.row
         return
     for row in task.rows(table):
         try:

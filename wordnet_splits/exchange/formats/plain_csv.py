@@ -18,9 +18,15 @@ from wordnet_splits.base.files import replacing
 from wordnet_splits.base.tabular import from_csv_cell, write_csv
 from wordnet_splits.base.text_formats import csv_rows
 from wordnet_splits.benchmark.manifest.tables import IMAGE_SCHEMA
-from wordnet_splits.exchange.entries import ListEntry, entry_of, parse_label
-from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
-from wordnet_splits.exchange.tasks import ExportTask, ImportTask
+from wordnet_splits.exchange.exporter import ExportTask
+from wordnet_splits.exchange.formats import (
+    ExchangeFormat,
+    ImportTask,
+    ListEntry,
+    entry_of,
+    parse_label,
+    register_format,
+)
 
 IMAGES, CLASSES = "images.csv", "classes.csv"
 IMAGE_COLUMNS = ("source", "image_id")
@@ -81,7 +87,7 @@ def _read(path: Path, needed: Collection[str]) -> Iterator[tuple[dict[str, str],
     for number, cells in enumerate(rows, 2):
         where = f"{path}, row {number}"
         if len(cells) != len(head):
-            raise DataError(f"{len(cells)} cells, not {len(head)}", where=where)
+            raise DataError(f"a row must have {len(head)} cells, got {len(cells)}", where=where)
         yield dict(zip(head, map(from_csv_cell, cells), strict=True)), where
 
 

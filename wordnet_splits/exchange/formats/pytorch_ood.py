@@ -19,9 +19,8 @@ from wordnet_splits.base.schemas import StrictModel, validate
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.sources import source_names
-from wordnet_splits.exchange.entries import ListEntry
-from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
-from wordnet_splits.exchange.tasks import ExportTask, ImportTask
+from wordnet_splits.exchange.exporter import ExportTask
+from wordnet_splits.exchange.formats import ExchangeFormat, ImportTask, ListEntry, register_format
 
 NAME: Final = "classes.json"
 SIDES: Final = {"id": "known", "csid": "known", "near": "unknown", "far": "unknown"}

@@ -18,11 +18,18 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import replacing
 from wordnet_splits.base.text_formats import parse_json
 from wordnet_splits.datasets.sources.layouts.archives import archive_files
-from wordnet_splits.exchange.entries import ListEntry, entry_of, list_files, text_row
-from wordnet_splits.exchange.formats.registry import ExchangeFormat, register_format
-from wordnet_splits.exchange.tasks import DEFAULT_EXTENSION, ExportTask, ImportTask, Picture
+from wordnet_splits.exchange.exporter import DEFAULT_EXTENSION, ExportImage, ExportTask
+from wordnet_splits.exchange.formats import (
+    ExchangeFormat,
+    ImportTask,
+    ListEntry,
+    entry_of,
+    list_files,
+    register_format,
+    text_row,
+)
 
-PICTURES_PER_SHARD: Final = 5_000
+IMAGES_PER_SHARD: Final = 5_000
 """Largest number of images in a shard; about 500 MB of photographs."""
 MAX_OBJECT_BYTES: Final = 1 << 16
 
@@ -31,18 +38,18 @@ MAX_OBJECT_BYTES: Final = 1 << 16
 class WebDataset(ExchangeFormat):
     """Tar files that webdataset reads."""
 
-    about = "WebDataset shards: a picture, .cls and .json an image"
-    pictures = True
+    about = "WebDataset shards: an image, its .cls and its .json share a key"
+    has_images = True
 
     def write(self, task: ExportTask, folder: Path) -> None:
         """Write the shards of each part."""
         for (split, group), table in task.tables():
-            numbered = enumerate(task.pictures((split, group), table))
-            for shard, pictures in groupby(numbered, key=lambda item: item[0] // PICTURES_PER_SHARD):
+            numbered = enumerate(task.read_images((split, group), table))
+            for shard, images in groupby(numbered, key=lambda item: item[0] // IMAGES_PER_SHARD):
                 path = folder / split / f"{group}-{shard:06d}.tar"
                 with replacing(path) as part, tarfile.open(part, "w", format=tarfile.USTAR_FORMAT) as file:
-                    for number, picture in pictures:
-                        _add(file, number, picture)
+                    for number, image in images:
+                        _add(file, number, image)
 
     def read(self, task: ImportTask) -> Iterator[ListEntry]:
         """Yield the JSON objects of the shards as entries; images are not read."""
@@ -56,10 +63,10 @@ class WebDataset(ExchangeFormat):
                 yield entry_of(parse_json(text, where=where), task.split, where)
 
 
-def _add(shard: tarfile.TarFile, number: int, picture: Picture) -> None:
-    row = text_row(picture.row)
+def _add(shard: tarfile.TarFile, number: int, image: ExportImage) -> None:
+    row = text_row(image.row)
     members: dict[str, bytes] = {
-        picture.extension or DEFAULT_EXTENSION: picture.data,
+        image.extension or DEFAULT_EXTENSION: image.data,
         ".cls": str(row["label"]).encode(),
         ".json": json.dumps(row, ensure_ascii=False, sort_keys=True).encode(),
     }

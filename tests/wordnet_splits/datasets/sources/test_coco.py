@@ -11,7 +11,7 @@ import pytest
 from tests.raising import mentions, raises
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.datasets.sources.test_declared import rows
-from wordnet_splits.authoring.make_inventory import make_inventory
+from wordnet_splits.authoring.folder_dataset import make_inventory
 from wordnet_splits.base import errors
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import read_manifest

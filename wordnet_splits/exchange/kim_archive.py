@@ -16,27 +16,87 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from fix_resize.decode import EXTENSIONS, check_bytes, decode_bytes
 from wordnet_splits.base.digests import digest_file, digest_pixels
-from wordnet_splits.base.errors import DataError, Problem
+from wordnet_splits.base.errors import DataError, Problem, SourceError
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.text_formats import read_toml
 from wordnet_splits.base.untrusted import read_image
+from wordnet_splits.benchmark.construct.digesting import read_digests
+from wordnet_splits.benchmark.construct.population import NO_POSITIONS
 from wordnet_splits.benchmark.images.raw_images import RAW_VIEW
 from wordnet_splits.benchmark.manifest.tables import CUT_ORDER
 from wordnet_splits.benchmark.recipe import Group, Recipe, load_recipe
 from wordnet_splits.datasets.catalog import load_catalog
-from wordnet_splits.datasets.sources import source_class
+from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.datasets.sources import open_source, source_class
 from wordnet_splits.datasets.sources.layouts.walk import entries, folders, subfolder
-from wordnet_splits.exchange.archives.originals import find_originals
-from wordnet_splits.exchange.entries import ListEntry
-from wordnet_splits.exchange.recipe_from_lists import benchmark_from_lists
-from wordnet_splits.exchange.results import Imported, Unidentified
-from wordnet_splits.exchange.tasks import ImportOptions
+from wordnet_splits.exchange.formats import ListEntry
+from wordnet_splits.exchange.recipe_from_lists import (
+    Imported,
+    ImportOptions,
+    Unidentified,
+    benchmark_from_lists,
+)
 
-TABLE: Final = Path(__file__).parent.parent.parent / "data" / "exchange" / "kim-archive.toml"
+COLUMNS = ("image_id", "class_id", "split")
+
+
+class Original(NamedTuple):
+    """An image of a source."""
+
+    image_id: str
+    class_id: str
+    split: str
+
+
+def find_originals(
+    name: str, splits: frozenset[str], options: ImportOptions, problems: list[Problem]
+) -> Mapping[bytes, list[Original]] | None:
+    """Return the images of some splits by digest, in the order of their ids; None if no split is at hand.
+
+    Digests are from inventories or, if these do not have them all, from the images below the source's root.
+
+    Parameters
+    ----------
+    problems : takes a problem for each image that cannot be read.
+    """
+    shipped = {
+        split: table
+        for split in splits & set(inventory_splits(name))
+        if (table := load_inventory(name, split)) is not None and table["digest"].null_count == 0
+    }
+    rooted = source_class(name).rooted
+    originals: dict[bytes, list[Original]] = defaultdict(list)
+    if rooted and (shipped.keys() == splits or name not in options.roots):
+        if not shipped:
+            return None
+        table = pa.concat_tables(
+            [shipped[split].select([*COLUMNS, "digest"]) for split in sorted(shipped)]
+        ).sort_by("image_id")
+        for *columns, digest in zip(*(table[c].to_pylist() for c in (*COLUMNS, "digest")), strict=True):
+            originals[digest].append(Original(*columns))
+        return originals
+    source = open_source(name, options.roots.get(name))
+    if source.order != "published":
+        raise SourceError(
+            f"no image of {name} can be identified: {NO_POSITIONS}",
+            where=str(source.root),
+            hint="fetch the publisher's files",
+        )
+    found = {row[0]: Original(*row) for row in source.rows(splits)}
+    classes = {image_id: original.class_id for image_id, original in found.items()}
+    digests, unreadable = read_digests(source, classes, {}, workers=1, progress=options.progress)
+    problems += unreadable
+    for image_id in sorted(digests):
+        originals[digests[image_id]].append(found[image_id])
+    return originals
+
+
+TABLE: Final = Path(__file__).parent.parent / "data" / "exchange" / "kim-archive.toml"
 SPLIT_FOLDERS: Final = {"train": "train", "valid": "val", "test": "test"}
 
 
@@ -77,7 +137,7 @@ def benches() -> tuple[Bench, ...]:
 class ArchivePart(NamedTuple):
     """A set of a split; an unknown set has the ``group`` None.
 
-    ``classes`` have a class folder, even if it is empty; ``pictures`` maps each image's path in the bench
+    ``classes`` have a class folder, even if it is empty; ``images`` maps each image's path in the bench
     to the class of its folder, None if the folder is not a class.
     """
 
@@ -85,7 +145,7 @@ class ArchivePart(NamedTuple):
     split: str
     group: Group | None
     classes: tuple[str, ...]
-    pictures: Mapping[str, str | None]
+    images: Mapping[str, str | None]
 
 
 class Archive(NamedTuple):
@@ -110,7 +170,7 @@ def import_archive(path: Path, out: Path, *, name: str | None, options: ImportOp
         hint = "give the roots of the originals, and leave out the rest with --allow-missing"
         raise DataError("; ".join(map(str, matches.left_out)), where=printable(path), hint=hint)
     if not any(entry.role == "id" for entry in matches.entries):
-        reason = f"no class of {bench.id_set} is known, by a folder or by a picture"
+        reason = f"no class of {bench.id_set} found"
         raise DataError(reason, where=printable(path), hint="give the folder of the authors' archive")
     listed = list(dict.fromkeys(matches.entries))
     imported = benchmark_from_lists(
@@ -131,12 +191,6 @@ def open_archive(path: Path) -> Archive:
     Parameters
     ----------
     path : ``cifar-bench`` or ``imagenet-bench`` under any name, or a folder that contains either.
-
-    Raises
-    ------
-    DataError : no such folder, not the archive, both archives, or a set without its folders.
-    SourceError : a folder cannot be listed, or links form a cycle.
-    UnsafeDataError : a link that leaves ``path``.
     """
     if not path.is_dir():
         raise DataError("no such folder", where=printable(path))
@@ -144,7 +198,7 @@ def open_archive(path: Path) -> Archive:
     candidates = [(bench, base) for bench in benches() if (base := _base(bench, root)) is not None]
     names = [bench.folder for bench in benches()]
     if len(candidates) > 1:
-        raise DataError(f"holds both {' and '.join(names)}", where=printable(path), hint="give one of them")
+        raise DataError(f"contains both {' and '.join(names)}", where=printable(path), hint="give one")
     if not candidates:
         folders_needed = " or ".join(f"{{train,valid,test}}/{bench.id_set}" for bench in benches())
         reason = f"is not an archive of Kim et al.: no folder {folders_needed} here"
@@ -158,8 +212,8 @@ def open_archive(path: Path) -> Archive:
         for name in folders(top, root) if top is not None else ():
             group = groups[bench.sets[name]] if name in bench.sets else None
             parts.append(_part(f"{split}/{name}", group, base, root))
-    if not any(part.pictures for part in parts):
-        raise DataError("holds no picture", where=printable(path))
+    if not any(part.images for part in parts):
+        raise DataError("contains no image", where=printable(path))
     return Archive(bench, root, base, parts)
 
 
@@ -177,23 +231,23 @@ def _part(folder: str, group: Group | None, base: Path, root: Path) -> ArchivePa
     bare = subfolder(path, "no-labels", root)
     if labels is None and bare is None:
         if group is not None and not (of_classes and split == "train"):
-            reason = "neither labels nor no-labels" if of_classes else "no folder no-labels"
-            raise DataError(f"holds {reason}", where=printable(path), hint="unpack the archive again")
+            names = "labels or no-labels" if of_classes else "no-labels"
+            raise DataError(f"must contain a folder {names}", where=printable(path), hint="unpack it again")
         labels = path
     catalog = load_catalog(group.source) if group is not None and labels is not None else ()
     classes = tuple(name for name in folders(labels, root) if name in catalog) if labels is not None else ()
     top = labels or bare or path
-    pictures = {}
-    for file in sorted(_pictures(top, root), key=lambda file: file.relative_to(base).as_posix()):
+    images = {}
+    for file in sorted(_image_files(top, root), key=lambda file: file.relative_to(base).as_posix()):
         top_folder = file.relative_to(top).parts[0]
-        pictures[file.relative_to(base).as_posix()] = top_folder if top_folder in classes else None
-    return ArchivePart(folder, SPLIT_FOLDERS[split], group, classes, pictures)
+        images[file.relative_to(base).as_posix()] = top_folder if top_folder in classes else None
+    return ArchivePart(folder, SPLIT_FOLDERS[split], group, classes, images)
 
 
-def _pictures(folder: Path, root: Path) -> Iterator[Path]:
+def _image_files(folder: Path, root: Path) -> Iterator[Path]:
     for entry in entries(folder, root):
         if entry.is_dir():
-            yield from _pictures(Path(entry.path), root)
+            yield from _image_files(Path(entry.path), root)
         elif entry.name.rpartition(".")[2].lower() in EXTENSIONS:
             yield Path(entry.path)
 
@@ -214,12 +268,6 @@ def match_archive(archive: Archive, options: ImportOptions) -> ArchiveMatches:
     benchmark uses for this split: originals of its class if it is in a class folder, originals outside all ID
     classes if it is outside the ID set. Equal originals are assigned in the order of their ids if they share
     a class or the archive holds them all; otherwise the images are left out.
-
-    Raises
-    ------
-    DataError : an image cannot be read or decoded.
-    SourceError : a root is not this dataset, or positions in it do not identify images.
-    UnsafeDataError : a link leaves the archive.
     """
     matches = ArchiveMatches()
     read_originals = cache(lambda source, splits: find_originals(source, splits, options, matches.problems))
@@ -228,19 +276,19 @@ def match_archive(archive: Archive, options: ImportOptions) -> ArchiveMatches:
     for part in sorted(archive.parts, key=_order):
         group = part.group
         if group is None:
-            _leave_out(matches, part, {"an unknown set": list(part.pictures)})
+            _leave_out(matches, part, {"unknown set": list(part.images)})
             continue
         matches.entries += [_entry("", group, class_id, "") for class_id in part.classes]
         if group.role == "id":
             id_classes[group.source].update(part.classes)
         if group.view != RAW_VIEW:
-            reason = f"resized by the authors, so that no original of {group.source} is the same"
-            _leave_out(matches, part, {reason: list(part.pictures)})
+            reason = f"the authors resized them, so they cannot equal images of {group.source}"
+            _leave_out(matches, part, {reason: list(part.images)})
             continue
         originals = read_originals(group.source, _publisher_splits(group, part.split))
         if originals is None:
-            reason = f"the originals are not at hand (--root {group.source}=DIR)"
-            _leave_out(matches, part, {reason: list(part.pictures)})
+            reason = f"the original images are required (--root {group.source}=DIR)"
+            _leave_out(matches, part, {reason: list(part.images)})
             continue
         excluded = id_classes[group.source] if group.role != "id" else frozenset()
         left: dict[str, list[str]] = defaultdict(list)
@@ -253,7 +301,7 @@ def match_archive(archive: Archive, options: ImportOptions) -> ArchiveMatches:
                 and (group.source, original.image_id) not in used
             ]
             if len({o.class_id for o in candidates}) > 1 and len(paths) < len(candidates):
-                left["originals of several classes are the same"] += paths
+                left["equal originals in several classes"] += paths
                 continue
             for path, original in zip(paths, candidates, strict=False):
                 entry = _entry(part.split, group, original.class_id, original.image_id)
@@ -261,7 +309,7 @@ def match_archive(archive: Archive, options: ImportOptions) -> ArchiveMatches:
                 used.add((group.source, original.image_id))
                 if group.role == "id":
                     id_classes[group.source].add(original.class_id)
-            left[f"equal to no original of {group.source} that is left"] += paths[len(candidates) :]
+            left[f"no remaining image of {group.source} is equal"] += paths[len(candidates) :]
         _leave_out(matches, part, left)
     return matches
 
@@ -285,8 +333,8 @@ def _by_digest(
     """Return the paths of a part's images by the class of their folder and their digest."""
     lossless = source_class(group.source).lossless
     paths: dict[tuple[str | None, bytes], list[str]] = defaultdict(list)
-    with (progress or Silent()).task(f"reading {part.folder}", len(part.pictures)) as task:
-        for path, class_id in part.pictures.items():
+    with (progress or Silent()).task(f"reading {part.folder}", len(part.images)) as task:
+        for path, class_id in part.images.items():
             paths[class_id, _digest(archive, path, lossless)].append(path)
             task.advance()
     return paths
@@ -297,11 +345,11 @@ def _digest(archive: Archive, path: str, lossless: bool) -> bytes:
     try:
         data = read_image(archive.base / path, archive.root)
     except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", where=where) from error
+        raise DataError(f"cannot read: {error.strerror or error}", where=where) from error
     if lossless:
         return digest_pixels(np.asarray(decode_bytes(data, where=where), np.uint8))
     if (reason := check_bytes(data)) is not None:
-        raise DataError(reason, where=where, hint="unpack the archive again")
+        raise DataError(reason, where=where, hint="unpack it again")
     return digest_file(data)
 
 

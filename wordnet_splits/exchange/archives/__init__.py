@@ -1,1 +1,0 @@
-"""Archives of benchmarks published by the papers' authors."""
