@@ -255,7 +255,6 @@ def test_shipped_lists_and_groups_are_named(facts):
         ("a\t" + "x" * 200_000 + "\nb\tc", (), ()),
         ("dog, cat, horse\n", (), ("mine.txt", "3")),
         ("dog\tcat\n", (), "2"),
-        ("n02085936, n02086079", (), "2"),
         ("dog\n", ("--out", "audit.xls"), ("audit.xls", "audit")),
         ("x" * 200_000, (), ()),
     ],
@@ -289,12 +288,6 @@ def test_what_is_no_list_of_json_is_one_line(tmp_path, content, said):
     with raises(DataError, where="mine.json") as error:
         audit_classes(path)
     assert mentions(str(error.value), said)
-
-
-def test_a_csv_with_semicolons_is_refused_with_advice_that_helps(command, tmp_path):
-    (tmp_path / "mine.csv").write_text("wnid;name\nn02085936;maltese\n", "utf-8")
-    said = command("audit", "mine.csv").error
-    assert "separated by semicolons, not by commas (save it with commas" in said
 
 
 def test_the_command_says_what_leaks_and_ends_with_one(command):

@@ -33,12 +33,18 @@ def test_names_of_one_column_may_hold_commas(tmp_path, column):
     assert [c.id for c in listed.classes] == names
 
 
-@pytest.mark.parametrize("column", ["2", "label"])
-def test_a_column_that_another_mark_hides_is_refused_with_advice_that_helps(tmp_path, column):
-    path = tmp_path / "mine.tsv"
-    path.write_text("number,label\n0,tench\n", "utf-8")
-    with raises(DataError, where="mine.tsv"):
-        load_class_list(path, Taxonomy.embedded(), of="imagenet1k", column=column)
+@pytest.mark.parametrize(
+    ("name", "text", "column"),
+    [
+        ("mine.tsv", "number,label\n0,tench\n", "2"),
+        ("mine.tsv", "number,label\n0,tench\n", "label"),
+        ("mine.csv", "class;name\n0;tench\n", None),
+    ],
+)
+def test_a_table_with_another_delimiter_is_refused(tmp_path, name, text, column):
+    (tmp_path / name).write_text(text, "utf-8")
+    with raises(DataError, where=name):
+        load_class_list(tmp_path / name, Taxonomy.embedded(), of="imagenet1k", column=column)
 
 
 def test_a_group_of_a_benchmark_is_found_by_a_path_too(tmp_path):

@@ -235,94 +235,65 @@ def test_the_table_names_groups_of_ours():
         assert {*one.sets.values()} <= ours
 
 
-def nothing(root: Path) -> None:
-    root.mkdir()
-
-
-def another(root: Path) -> None:
-    write_images(root, in_class_folders(DTD, "images", extension="jpg"))
-
-
-def both(root: Path) -> None:
-    for one in benches():
-        write_images(root / one.folder / "test" / one.id_set / "labels", ["x/0.png"])
-
-
-def no_picture(root: Path) -> None:
-    (root / "test" / "cifar40" / "labels" / "apple").mkdir(parents=True)
-
-
-def no_folder(root: Path) -> None:
-    write_images(root / "test", ["cifar40/labels/apple/0.png", "svhn/0.png"])
-
-
-def truncated(root: Path) -> None:
-    write_images(root / "test", ["cifar40/labels/apple/0.png"])
-    file = root / "test" / "cifar40" / "labels" / "apple" / "0.png"
-    file.write_bytes(file.read_bytes()[:-200])
-
-
-def truncated_jpeg(root: Path) -> None:
-    write_images(root / "test", ["imagenet200/labels/n01440764/0.JPEG"])
-    file = root / "test" / "imagenet200" / "labels" / "n01440764" / "0.JPEG"
-    file.write_bytes(file.read_bytes()[:-200])
-
-
-def empty_file(root: Path) -> None:
-    write_images(root / "test", ["cifar40/labels/apple/0.png"])
-    (root / "test" / "cifar40" / "labels" / "apple" / "1.png").touch()
-
-
-def leaving_file(root: Path) -> None:
-    no_picture(root)
-    (root.parent / "secret.png").write_bytes(b"x")
-    (root / "test" / "cifar40" / "labels" / "apple" / "0.png").symlink_to(root.parent / "secret.png")
-
-
-def leaving_folder(root: Path) -> None:
-    no_picture(root)
-    write_images(root.parent / "elsewhere", ["0.png"])
-    (root / "test" / "svhn").symlink_to(root.parent / "elsewhere")
-
-
-def circle(root: Path) -> None:
-    no_picture(root)
-    (root / "test" / "cifar40" / "labels" / "apple" / "again").symlink_to(root / "test")
-
-
-def pipe(root: Path) -> None:
-    no_picture(root)
-    os.mkfifo(root / "test" / "cifar40" / "labels" / "apple" / "0.png")
-
-
-def no_class(root: Path) -> None:
-    write_images(root / "test", ["cifar40/labels/fig/0.png"])
-
-
-BAD = {
-    nothing: "in",
-    another: ("cifar40", "imagenet200"),
-    both: ("cifar-bench", "imagenet-bench"),
-    no_picture: "in",
-    no_folder: "no-labels",
-    truncated: "0.png",
-    truncated_jpeg: "0.JPEG",
-    empty_file: "1.png",
-    leaving_file: "secret.png",
-    leaving_folder: "elsewhere",
-    circle: "apple/again",
-    pipe: "0.png",
-    no_class: "cifar40",
+APPLE = "test/cifar40/labels/apple"
+BAD: dict[str, tuple[list[str], str, str, object]] = {
+    "nothing": ([], "", "", "in"),
+    "another": (list(in_class_folders(DTD, "images", extension="jpg")), "", "", ("cifar40", "imagenet200")),
+    "both": (
+        [f"{b.folder}/test/{b.id_set}/labels/x/0.png" for b in benches()],
+        "",
+        "",
+        ("cifar-bench", "imagenet-bench"),
+    ),
+    "no image": ([], "empty folder", APPLE, "in"),
+    "no folder": ([f"{APPLE}/0.png", "test/svhn/0.png"], "", "", "no-labels"),
+    "truncated": ([f"{APPLE}/0.png"], "cut", f"{APPLE}/0.png", "0.png"),
+    "truncated JPEG": (
+        ["test/imagenet200/labels/n01440764/0.JPEG"],
+        "cut",
+        "test/imagenet200/labels/n01440764/0.JPEG",
+        "0.JPEG",
+    ),
+    "empty file": ([f"{APPLE}/0.png", f"{APPLE}/1.png"], "empty", f"{APPLE}/1.png", "1.png"),
+    "a file elsewhere": ([f"{APPLE}/1.png"], "link to secret.png", f"{APPLE}/0.png", "secret.png"),
+    "a folder elsewhere": ([f"{APPLE}/1.png"], "link to elsewhere", "test/svhn", "elsewhere"),
+    "a circle": ([f"{APPLE}/1.png"], "link to in/test", f"{APPLE}/again", "apple/again"),
+    "a pipe": ([], "pipe", f"{APPLE}/0.png", "0.png"),
+    "no class": (["test/cifar40/labels/fig/0.png"], "", "", "cifar40"),
 }
+"""Images of a folder, a change of a path in it, and names in the error."""
 
 
-@pytest.mark.parametrize("make", BAD, ids=lambda make: make.__name__)
-def test_it_is_refused_in_one_line(make, command, tmp_path):
-    make(tmp_path / "in")
+def write_bad(root: Path, images: list[str], change: str, path: str) -> None:
+    write_images(root, images)
+    root.mkdir(exist_ok=True)
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if change == "empty folder":
+        target.mkdir()
+    elif change == "pipe":
+        os.mkfifo(target)
+    elif change == "empty":
+        target.write_bytes(b"")
+    elif change == "cut":
+        target.write_bytes(target.read_bytes()[:-200])
+    elif change:
+        outside = root.parent / change.removeprefix("link to ")
+        if outside.suffix:
+            outside.write_bytes(b"x")
+        else:
+            outside.mkdir(exist_ok=True)
+        target.symlink_to(outside)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_it_is_refused_in_one_line(case, command, tmp_path):
+    *written, named = BAD[case]
+    write_bad(tmp_path / "in", *written)
     root = tmp_path / "root"
     write_images(root, in_class_folders(IMAGENET, "val"))
     given = ("--root", f"imagenet1k={root}", "--allow-missing")
-    assert mentions(command("import", "kim-archive", "in", *given).error, BAD[make])
+    assert mentions(command("import", "kim-archive", "in", *given).error, named)
     assert not (tmp_path / "imported").exists()
 
 

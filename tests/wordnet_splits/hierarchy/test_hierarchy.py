@@ -139,15 +139,12 @@ def test_rules_are_read_as_written() -> None:
         parse_rule("treshold")
     with raises(UnknownNameError, where="threshold", near="posterior"):
         parse_rule("threshold[posteriors=1]")
-    for text in ("threshold[posterior=2]", "threshold[]", "conformal[error=nan]", "information[weight=-1]"):
+    for text in ("threshold[]", "conformal[error=nan]", "information[weight=-1]"):
         with pytest.raises(DataError):
             parse_rule(text)
-    with raises(DataError, where="threshold[posterior=2]"):
-        parse_rule("threshold[posterior=2]")
-    with raises(DataError, where="threshold[posterior=a]"):
-        parse_rule("threshold[posterior=a]")
-    with raises(DataError, where="information[weight=inf]"):
-        parse_rule("information[weight=inf]")
+    for text in ("threshold[posterior=2]", "threshold[posterior=a]", "information[weight=inf]"):
+        with raises(DataError, where=text):
+            parse_rule(text)
 
 
 def test_what_is_no_hierarchy_or_no_distribution_is_refused() -> None:
