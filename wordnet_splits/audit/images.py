@@ -119,7 +119,8 @@ def note_images(
     digests = {digest for images in (known_images or {}).values() for _, _, digest in images if digest}
     samples: list[Sample] = []
     kept_counts: Counter[str] = Counter()
-    if _are_imagenet(known):
+    imagenet = {wnid for item in load_catalog("imagenet1k") for wnid in item.wnids}
+    if all(wnid in imagenet for item in known.classes for wnid in item.wnids):
         for name in (name for name in list_names() if name.startswith(INSPECTED)):
             counts = _kept(name, listed)
             kept_counts.update(counts)
@@ -140,11 +141,6 @@ def note_images(
         for item in listed.classes
     )
     return ImageNotes(rows, len(digests), tuple(samples))
-
-
-def _are_imagenet(known: ClassList) -> bool:
-    looked_for = {wnid for item in load_catalog("imagenet1k") for wnid in item.wnids}
-    return all(wnid in looked_for for item in known.classes for wnid in item.wnids)
 
 
 def _kept(name: str, listed: ClassList) -> dict[str, int]:

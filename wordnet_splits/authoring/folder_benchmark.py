@@ -130,7 +130,8 @@ def make_benchmark(
         raise OutputError("must be outside the folder of images", where=str(out), hint="give another --out")
     declaration = None if declared is None else declaration_in(declared)
     dataset_name = declared_name(folder) if declaration is None else declaration.name
-    name = name or dataset_name or _as_name(folder.resolve().name)
+    folder_name = without_accents(folder.resolve().name).lower()
+    name = name or dataset_name or re.sub(r"[^a-z0-9]+", "-", folder_name).strip("-")
     check_new_name(name)
     file, source = _known_source(known, of, dataset_name or name)
     if source != (dataset_name or name):  # a wrong one is refused before anything is written or asked
@@ -212,10 +213,6 @@ def _make(
     page = site.out / "index.html"
     steps.end(f"open {page}")
     return FolderBenchmark(name, out, steps.steps, unsure, chosen, verification.ok, page)
-
-
-def _as_name(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", without_accents(text).lower()).strip("-")
 
 
 def _known_source(known: str, of: str | None, dataset: str) -> tuple[Path | None, str]:

@@ -236,7 +236,12 @@ def make_inventory(
     if declaration is None:
         raise SourceError(f"an inventory can only be made of a custom dataset, got the shipped source {name}")
     source = open_source(name, root, datasets)
-    rows = sorted((s, i, c) for batch in source.scan() for i, c, s in zip(*_columns(batch), strict=True))
+    names = ("split", "image_id", "class_id")
+    rows = sorted(
+        row
+        for batch in source.scan()
+        for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+    )
     catalog = source.catalog()
     for split in source.splits:
         counts = Counter(class_id for of_split, _, class_id in rows if of_split == split)
@@ -281,7 +286,3 @@ def make_inventory(
             write_table(table, out)
     images = Counter(split for split, _, _ in rows)
     return MadeInventory(name, out, dict(images), source.unexpected, same)
-
-
-def _columns(batch: pa.RecordBatch) -> list[list[str]]:
-    return [batch.column(name).to_pylist() for name in ("image_id", "class_id", "split")]

@@ -203,7 +203,12 @@ def search(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     group_order = {group: n for n, group in enumerate(order)}
-    return sorted(pairs_found, key=lambda p: _rank(p, group_order))
+
+    def rank(pair: NearPair) -> tuple[object, ...]:
+        groups = (group_order[pair.group_a], pair.split_a, group_order[pair.group_b], pair.split_b)
+        return (not pair.guarded, *groups, pair.distance, pair.image_a, pair.image_b)
+
+    return sorted(pairs_found, key=rank)
 
 
 def _strip(job: tuple[HashedSet, HashedSet, int], threshold: int) -> list[NearPair]:
@@ -225,11 +230,6 @@ def _strip(job: tuple[HashedSet, HashedSet, int], threshold: int) -> list[NearPa
                     )
                 )
     return pairs
-
-
-def _rank(pair: NearPair, group_order: Mapping[str, int]) -> tuple[object, ...]:
-    groups = (group_order[pair.group_a], pair.split_a, group_order[pair.group_b], pair.split_b)
-    return (not pair.guarded, *groups, pair.distance, pair.image_a, pair.image_b)
 
 
 def _sets_at_hand(manifest: Manifest, roots: Roots, report: NearReport) -> dict[Part, pa.Table]:

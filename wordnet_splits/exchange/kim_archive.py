@@ -273,7 +273,12 @@ def match_archive(archive: Archive, options: ImportOptions) -> ArchiveMatches:
     read_originals = cache(lambda source, splits: find_originals(source, splits, options, matches.problems))
     used: set[tuple[str, str]] = set()
     id_classes: dict[str, set[str]] = defaultdict(set)
-    for part in sorted(archive.parts, key=_order):
+
+    def order(part: ArchivePart) -> tuple[bool, int, str]:  # the ID set first
+        is_id = part.group is not None and part.group.role == "id"
+        return not is_id, CUT_ORDER.index(part.split), part.folder
+
+    for part in sorted(archive.parts, key=order):
         group = part.group
         if group is None:
             _leave_out(matches, part, {"unknown set": list(part.images)})
@@ -312,12 +317,6 @@ def match_archive(archive: Archive, options: ImportOptions) -> ArchiveMatches:
             left[f"no remaining image of {group.source} is equal"] += paths[len(candidates) :]
         _leave_out(matches, part, left)
     return matches
-
-
-def _order(part: ArchivePart) -> tuple[bool, int, str]:
-    """Sort the ID set first, and splits in the order of `CUT_ORDER`."""
-    is_id = part.group is not None and part.group.role == "id"
-    return not is_id, CUT_ORDER.index(part.split), part.folder
 
 
 def _publisher_splits(group: Group, split: str) -> frozenset[str]:

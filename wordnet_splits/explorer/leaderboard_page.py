@@ -142,7 +142,10 @@ def leaderboard_page(folder: Path, benchmarks: Sequence[Manifest]) -> dict[str, 
         "metrics": {name: metrics[name] for name in sorted(metrics) if name in shown},
         "elsewhere": elsewhere,
         "fpr": {name: fpr_metric(name) for name in sorted(names)},
-        "noise": {name: _noise_sets(manifests[_draw_of(name)]) for name in sorted(names)},
+        "noise": {
+            name: sorted({g.group for g in manifests[_draw_of(name)].groups if g.source in NOISE})
+            for name in sorted(names)
+        },
         "fitted_on_outliers": sorted(FITTED_ON_OUTLIERS),
     }
 
@@ -183,10 +186,6 @@ def _is_of(entry: LeaderboardEntry, manifests: Mapping[str, Manifest]) -> bool:
     return not same_version or facts.classes in (None, manifest.data.fingerprints.classes)
 
 
-def _noise_sets(manifest: Manifest) -> list[str]:
-    return sorted({row.group for row in manifest.groups if row.source in NOISE})
-
-
 def _entry_folders(folder: Path) -> list[Path]:
     folders = sorted(path.parent for path in folder.glob(f"*/{ENTRY}"))
     if not folders:
@@ -197,7 +196,10 @@ def _entry_folders(folder: Path) -> list[Path]:
 def _entry_row(entry: LeaderboardEntry) -> dict[str, Any]:
     facts = entry.facts
     incomplete = [scored_set for scored_set in facts.sets if scored_set.scored != scored_set.expected]
-    missing = [f"{s.group}: {s.scored:,} of {_count(s.expected)} images" for s in incomplete]
+    missing = [
+        f"{s.group}: {s.scored:,} of {'unknown' if s.expected is None else f'{s.expected:,}'} images"
+        for s in incomplete
+    ]
     if facts.classes is None:
         missing.append("no frozen benchmark: its images were compared with nothing")
     return {
@@ -212,10 +214,6 @@ def _entry_row(entry: LeaderboardEntry) -> dict[str, Any]:
         "networks": to_columns(("model", "model_key"), (network.model_dump() for network in facts.networks)),
         "missing": missing,
     }
-
-
-def _count(expected: int | None) -> str:
-    return "an unknown number of" if expected is None else f"{expected:,}"
 
 
 def _figures(folder: Path, entry: LeaderboardEntry) -> tuple[list[dict[str, Any]], _About]:

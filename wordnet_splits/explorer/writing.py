@@ -104,7 +104,9 @@ def make_site(
         with files.replacing_folder(target) as folder:
             _copy_assets(folder)
             loaded = [load_manifest(name, manifests) for name in benchmarks or manifest_names(manifests)]
-            _check_no_duplicates([manifest.name for manifest in loaded])
+            for name, count in Counter(manifest.name for manifest in loaded).items():
+                if count > 1:
+                    raise SplitsError("a benchmark is given twice", where=name, hint="give each once")
             check_roots(roots, loaded)
             per_class = (IMAGES_PER_CLASS if roots else 0) if pictures is None else pictures
             synsets = SynsetNumbers(load())
@@ -139,12 +141,6 @@ def _check_folder(target: Path) -> None:
     if Path.cwd().is_relative_to(target.resolve()):
         message = "must not be or contain the working folder, because a site replaces its folder"
         raise OutputError(message, where=str(target), hint="give another --out, such as pages")
-
-
-def _check_no_duplicates(names: Sequence[str]) -> None:
-    duplicates = sorted(name for name, count in Counter(names).items() if count > 1)
-    if duplicates:
-        raise SplitsError("a benchmark is given twice", where=duplicates[0], hint="give each once")
 
 
 Pages = Iterator[tuple[str, Callable[[], Any]]]

@@ -272,7 +272,8 @@ def _variants(words: Words, lemmas: Lemmas) -> Iterator[str]:
         for form in (joined, *lemmas.forms(joined)):
             yield from lemmas.of((form,))
         for n, word in enumerate(before):
-            for form in (*possessives(word), *_without_ing(word)):
+            without_ing = (word[:-3], f"{word[:-3]}e") if word.endswith("ing") else ()
+            for form in (*possessives(word), *without_ing):
                 yield from lemmas.of((*words[:n], form, *words[n + 1 :]))
     for n, word in enumerate(words):
         long = abbreviations().get(word)
@@ -294,10 +295,6 @@ def _related(phrase: Words, lemmas: Lemmas) -> list[str]:
         for lemma in lemmas.parts.get(phrase[0], ())
         if lemma.startswith(start) and lemma[len(start) :] in neighbours
     ]
-
-
-def _without_ing(word: str) -> Sequence[str]:
-    return (word[:-3], f"{word[:-3]}e") if word.endswith("ing") else ()
 
 
 def _within(phrase: Words, lemmas: Lemmas) -> list[tuple[str, int]]:

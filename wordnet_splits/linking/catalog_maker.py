@@ -280,15 +280,12 @@ def write_catalog(path: Path, classes: DatasetClasses, decisions: Sequence[Decis
     for index, (item, row) in enumerate(zip(classes.classes, decisions, strict=True)):
         counts = [str(item.counts[s]) if s in item.counts else "" for s in classes.splits]
         cells = (item.class_id, str(index), item.name, item.superclass, " ".join(row.wnids), row.mapped)
-        confidence = "" if row.confidence is None else f"{_rounded_down(row.confidence):.4f}"
+        confidence = ""
+        if row.confidence is not None:  # rounded down, so that it stays below every threshold above it
+            rounded = round(row.confidence, 4)
+            confidence = f"{rounded if rounded <= row.confidence else rounded - 1e-4:.4f}"
         lines.append("\t".join((*cells, " ".join(row.why.split()), confidence, *counts, "")))
     write_text(path, "\n".join(lines) + "\n")
-
-
-def _rounded_down(confidence: float) -> float:
-    """Return a confidence in four digits, rounded down, so that it stays below every threshold above it."""
-    rounded = round(confidence, 4)
-    return rounded if rounded <= confidence else rounded - 1e-4
 
 
 def explained_file(path: Path) -> Path:

@@ -76,7 +76,8 @@ def parse_name(name: str) -> ParsedName:
     if synset:
         text = text.replace(synset[0], " ").strip(" _-.:") if WNID.search(text) else synset[0].split(".")[0]
     asides = [words for part in _ASIDE.findall(text) if (words := _words(part))]
-    alternatives, *qualifiers = _without_letter(_ASIDE.sub(" ", text).strip("/ ").split("/"))
+    parts = _ASIDE.sub(" ", text).strip("/ ").split("/")
+    alternatives, *qualifiers = parts[1:] if len(parts) > 1 and len(parts[0]) == 1 else parts
     phrases = [words for part in alternatives.split(",") if (words := _words(_NUMBER_AFTER.sub("", part)))]
     asides += [words for part in qualifiers if (words := _words(part))]
     letters = [word for word in _BETWEEN.split(alternatives) if word[:1].isalpha()]
@@ -87,10 +88,6 @@ def parse_name(name: str) -> ParsedName:
         synset=synset[0] if synset else "",
         capital=bool(letters) and all(word[0].isupper() for word in letters),
     )
-
-
-def _without_letter(parts: list[str]) -> list[str]:
-    return parts[1:] if len(parts) > 1 and len(parts[0]) == 1 else parts
 
 
 def _words(text: str) -> Words:

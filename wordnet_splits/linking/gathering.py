@@ -44,7 +44,7 @@ class Graphs:
         self.kin_words = cache(self._kin_words)
         self.compounds = cache(self._compounds)
         self.mentions = cache(self._mentions)
-        self.ancestors = cache(self._ancestors)
+        self.ancestors = cache(lambda node: list(graph.ancestors(node)))
         self.tokens = cache(self._tokens)
         self.topic_words = cache(self._topic_words)
         self.word_shares = cache(self._word_shares)
@@ -101,10 +101,6 @@ class Graphs:
         """Return the words of a synset's lemmas without plain plural endings."""
         lemmas = self.taxonomy.lemmas(self.taxonomy.wnid(node))
         return {stem(w) for lemma in lemmas for w in re.split("[_-]", lemma.lower())}
-
-    def _ancestors(self, node: int) -> list[int]:
-        """Return a node and all above it."""
-        return list(self.taxonomy.graph.ancestors(node))
 
     def _topic_words(self, node: int) -> list[str]:
         """Return the stems of the words of a synset's first definition."""

@@ -47,7 +47,7 @@ category gets a tenth of a vote, so that 19 categories do not outweigh the names
 decide little, it gets more."""
 SMOOTHING = 0.5
 """Votes that are added to the voted and to the expected number of names that have a word."""
-PICTURED = ("imagenet21k", "imagenet1k")
+WITH_IMAGES = ("imagenet21k", "imagenet1k")
 """Sources whose synsets have images; synsets of the second source are also common in datasets."""
 
 
@@ -218,7 +218,9 @@ def read_parsed(
     lemmas, graphs = _lookups(taxonomy, supplemented)
     if nouns is not None:
         lemmas = ForeignLemmas(taxonomy, nouns)
-    pool = make_pool(names, superclasses, lemmas, graphs, _pictured())
+    catalogs = map(load_catalog, WITH_IMAGES)
+    with_images = [frozenset(wnid for item in catalog for wnid in item.wnids) for catalog in catalogs]
+    pool = make_pool(names, superclasses, lemmas, graphs, with_images)
 
     def senses(superclass: str) -> list[int]:
         sure = [r for r in routes(parse_name(superclass), lemmas) if r.left_out == 0 or r.kind == "head"]
@@ -236,9 +238,3 @@ def graphs_of(taxonomy: Taxonomy) -> Graphs:
 @lru_cache(maxsize=2)
 def _lookups(taxonomy: Taxonomy, supplemented: bool) -> tuple[Lemmas, Graphs]:
     return Lemmas(taxonomy, supplemented=supplemented), Graphs(taxonomy)
-
-
-@lru_cache(maxsize=1)
-def _pictured() -> tuple[frozenset[str], ...]:
-    catalogs = map(load_catalog, PICTURED)
-    return tuple(frozenset(wnid for item in catalog for wnid in item.wnids) for catalog in catalogs)

@@ -139,9 +139,9 @@ def make_pool(
     superclasses: Sequence[str],
     lemmas: Lemmas,
     graphs: Graphs,
-    pictured: Sequence[frozenset[str]],
+    with_images: Sequence[frozenset[str]],
 ) -> Pool:
-    """Return the candidates of all names; ``pictured``: synsets with images, and the common ones of these."""
+    """Return the candidates of all names; ``with_images``: synsets with images, and the common ones."""
     gatherer = Gatherer(lemmas, graphs)
     groups: dict[tuple[Words, ...], int] = {}
     per_name = [gatherer.candidates(name, above) for name, above in zip(names, superclasses, strict=True)]
@@ -155,7 +155,7 @@ def make_pool(
     columns = (
         np.eye(len(KINDS))[kind][:, _KIND_COLUMNS],
         route_features.reshape(len(candidates), len(ROUTE_FEATURES)),
-        _synset_features(nodes, graphs, pictured)[row],
+        _synset_features(nodes, graphs, with_images)[row],
         categories[row],
     )
     return Pool(
@@ -168,7 +168,7 @@ def make_pool(
         row=row.astype(np.int64),
         above=above,
         group=np.array([groups.setdefault(name.phrases, len(groups)) for name in names], np.int64),
-        category=_first_column(categories)[row],
+        category=np.hstack([categories, np.ones((len(nodes), 1))]).argmax(axis=1).astype(np.int64)[row],
         unary=np.hstack(columns) if candidates else np.zeros((0, len(UNARY))),
     )
 
@@ -189,18 +189,12 @@ def _categories(above: Keys, taxonomy: Taxonomy) -> Floats:
     return flags
 
 
-def _first_column(flags: Floats) -> Indices:
-    """Return the first column that is set in each row; the number of columns where none is."""
-    columns: Indices = np.hstack([flags, np.ones((len(flags), 1))]).argmax(axis=1).astype(np.int64)
-    return columns
-
-
-def _synset_features(nodes: Indices, graphs: Graphs, pictured: Sequence[frozenset[str]]) -> Floats:
+def _synset_features(nodes: Indices, graphs: Graphs, sets: Sequence[frozenset[str]]) -> Floats:
     """Return for each synset: is it an instance, has it images, is it common; and the log of its size."""
     graph, taxonomy = graphs.taxonomy.graph, graphs.taxonomy
     child = np.repeat(np.arange(len(graph)), np.diff(graph.parent_indptr))
     instance = np.bincount(child[graph.instance], minlength=len(graph)) > 0
     wnids = [taxonomy.wnid(node) for node in nodes.tolist()]
-    with_images = [np.array([wnid in synsets for wnid in wnids], np.float64) for synsets in pictured]
+    with_images = [np.array([wnid in synsets for wnid in wnids], np.float64) for synsets in sets]
     columns = (instance[nodes].astype(np.float64), *with_images, np.log(graphs.size[nodes]))
     return np.stack(columns, axis=1)

@@ -267,13 +267,17 @@ def _reasons(
     identified: Sequence[Identified | None],
 ) -> list[str]:
     foreign = [FOREIGN.format(reading.lemmas.lexicon)] if looks_foreign(reading.pool) else []
+
+    def against(name: ParsedName, row: Sequence[Candidate]) -> str:
+        return contradiction(name, row[0].kind, row[0].wnid, reading.lemmas) if row and row[0].share else ""
+
     return [
         f"{known.scheme}: {explainer.reason(row[0]) if row else UNKNOWN_IDENTIFIER}"
         if known
         else "; ".join(
             [
                 explainer.reason(row[0] if row else None),
-                *[OTHERWISE.format(words) for words in [_against(reading, name, row)] if words],
+                *[OTHERWISE.format(words) for words in [against(name, row)] if words],
                 *[NUMBER] * name.number,
                 *[ADJECTIVE] * (reading.lemmas.english and is_adjective(name)),
                 *foreign,
@@ -281,10 +285,6 @@ def _reasons(
         )
         for row, name, known in zip(candidates, reading.pool.names, identified, strict=True)
     ]
-
-
-def _against(reading: Reading, name: ParsedName, row: Sequence[Candidate]) -> str:
-    return contradiction(name, row[0].kind, row[0].wnid, reading.lemmas) if row and row[0].share else ""
 
 
 def _candidates(reading: Reading, shares: Floats) -> list[tuple[Candidate, ...]]:
@@ -301,12 +301,10 @@ def _candidates(reading: Reading, shares: Floats) -> list[tuple[Candidate, ...]]
             share = float(shares[c])
             row.append(Candidate(wnid, share, route.kind, route.lemma, sense, len(senses), route.added))
         wnids = {candidate.wnid for candidate in row}
-        row += [_common(wnid, taxonomy) for node in common if (wnid := taxonomy.wnid(node)) not in wnids]
+        for wnid in map(taxonomy.wnid, common):
+            if wnid not in wnids:
+                lemma = taxonomy.lemmas(wnid)[0].lower()
+                senses = taxonomy.lemma_index()[lemma]
+                row.append(Candidate(wnid, 0.0, COMMON, lemma, senses.index(wnid) + 1, len(senses)))
         offered.append(tuple(row[:OFFERED]))
     return offered
-
-
-def _common(wnid: str, taxonomy: Taxonomy) -> Candidate:
-    lemma = taxonomy.lemmas(wnid)[0].lower()
-    senses = taxonomy.lemma_index()[lemma]
-    return Candidate(wnid, 0.0, COMMON, lemma, senses.index(wnid) + 1, len(senses))

@@ -116,8 +116,10 @@ class Explainer:
         elif choice.kind != "synset":
             which = f"sense {choice.sense} of {choice.senses}"
             parts.append("its only sense" if choice.senses == 1 else which)
-        parts += [text for text in (self._kin(choice.wnid), self._twins(choice.wnid)) if text]
-        return "; ".join(parts)
+        parts.append(self._kin(choice.wnid))
+        if count := self._same[choice.wnid] - 1:
+            parts.append(f"{count} other class{'es have' if count > 1 else ' has'} this synset")
+        return "; ".join(filter(None, parts))
 
     def _in_lexicon(self, text: str) -> str:
         """Return a text about WordNet with the lexicon of another language in its place."""
@@ -147,7 +149,3 @@ class Explainer:
             return ""
         word = self._taxonomy.lemmas(nearest)[0].replace("_", " ")
         return f"{count} other class{'es are' if count > 1 else ' is'} below {word!r}, too"
-
-    def _twins(self, wnid: str) -> str:
-        count = self._same[wnid] - 1
-        return f"{count} other class{'es have' if count > 1 else ' has'} this synset" if count else ""

@@ -72,9 +72,11 @@ class Model:
     ask_below: float
 
     @classmethod
+    @cache
     def shipped(cls) -> Model:
         """Return the model in the package."""
-        return _shipped()
+        text = (files("wordnet_splits") / "data" / "proposals.toml").read_text(encoding="utf-8")
+        return cls.from_dict(tomllib.loads(text))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Mapping[str, float]]) -> Model:
@@ -108,12 +110,6 @@ class Model:
         confidence = confidence_of(signals(pool, alone, joint), self.signals)
         known = (np.diff(pool.starts) > 0) & ~np.array([name.number for name in pool.names], bool)
         return np.where(known, confidence, 0.0)
-
-
-@cache
-def _shipped() -> Model:
-    text = (files("wordnet_splits") / "data" / "proposals.toml").read_text(encoding="utf-8")
-    return Model.from_dict(tomllib.loads(text))
 
 
 def ranked(pool: Pool, shares: Floats) -> Indices:

@@ -95,9 +95,9 @@ def test_unsure_classes_stop_it_unless_they_are_accepted_and_are_never_frozen(co
     made = command(*words, "--accept", "--json").json
     assert (set(made["unsure"]), made["verified"]) == ({WORDLESS, "air fryer"}, True)
     accepted = "\n".join(made["steps"][0]["result"])
-    assert "accepted without confirmation: 1 synset; `freeze` and `hub publish` refuse" in accepted
+    assert "accepted without confirmation: 1 synset" in accepted
     assert "  air fryer: n0" in accepted
-    assert "accepted without a synset, so in no group: 1 class" in accepted
+    assert "accepted without a synset, in no group: 1 class" in accepted
     assert WORDLESS in roles("made/pics")["excluded"]
     frozen = command("freeze", "pics", "--built", "made", "--manifests", "frozen")
     assert frozen.error
@@ -137,7 +137,7 @@ def test_the_same_command_goes_on_where_it_stopped(command: Command, monkeypatch
     Path("made/mine.toml").write_text(recipe.replace("seed = 0  ", "seed = 1  "), "utf-8")
     done = command(*words)
     assert done.code == 2
-    assert "differs from what would be written now" in json.loads(done.out)["error"]["what"]
+    assert json.loads(done.out)["error"]["where"] == "made/mine.toml"
 
 
 @pytest.mark.usefixtures("no_pages")

@@ -236,7 +236,7 @@ def test_a_class_without_a_synset_is_neither_near_nor_far_unless_it_is_listed_by
     done = command("new", "cats", "--id", "imagenet1k:tabby", "--far", "mix", "--root", "mix=.", "--json")
     (note,) = done.json["notes"]
     assert note in done.err
-    assert note.startswith("far-mix: 2 classes without a synset left out, such as Löwe: ")
+    assert note.startswith("far-mix: left out 2 classes without a synset, such as Löwe; ")
 
     def built() -> dict[str, dict[str, Any]]:
         assert command("build", "cats.toml", "--root", "mix=.").code == 0
