@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module, util
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from loaders.harness.training.methods.registry import METHODS
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.cli.main import run
 
+from .oracles import embeddings, heads, images
 from .planted_faults import (
     DeclaredBatchEntropy,
     HeadOfSetup,
@@ -38,18 +38,13 @@ from .planted_training import (
 from .public_bugs import BatchEntropyMcd, BatchMean, DetachedVos, ForgettingNpos, UnscheduledGodin, Weightless
 from .stand_ins import spec_of
 
-ORACLES = "tests.loaders.harness.training.methods.oracles"
-
-
-def oracle_of(name: str) -> Any:
-    module = f"{ORACLES}.{name.replace('-', '_')}"
-    return import_module(module).oracle if util.find_spec(module) else None
+ORACLES = {**vars(images), **vars(heads), **vars(embeddings)}
 
 
 @pytest.mark.parametrize("name", list_methods())
 def test_each_method_trains_what_it_claims_and_equals_its_formula(name: str, tmp_path: Path) -> None:
-    oracle = oracle_of(name)
-    assert oracle is not None, f"write {ORACLES}.{name} from the paper"
+    oracle = ORACLES.get(f"of_{name.replace('-', '_')}")
+    assert oracle is not None, f"write its formula in {images.__package__} from the paper"
     audit = audit_method(spec_of(name, tmp_path), oracle)
     assert audit.failures == ()
     checked = {finding.part for finding in audit.findings if finding.check == "oracle"}

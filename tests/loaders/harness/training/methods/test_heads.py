@@ -18,7 +18,7 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.wordnet.taxonomy import load
 
 from .oracles.formulas import cross_entropy, log_sum_exp, softmax
-from .oracles.godin import logits_of
+from .oracles.heads import logits_of
 from .stand_ins import FixedOutputs
 
 GENERATOR = np.random.default_rng(0)

@@ -19,8 +19,8 @@ from loaders.harness.training.methods.virtual_outliers import (
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 
+from .oracles.embeddings import phi
 from .oracles.formulas import log_sum_exp
-from .oracles.vos import phi
 from .stand_ins import new_state
 from .test_heads import FEATURES, LOGITS, arrays, confidences, network
 

@@ -1,3 +1,0 @@
-"""Cross-entropy of images and copies."""
-
-from .softmax import oracle as oracle

@@ -1,3 +1,0 @@
-"""Cross-entropy of augmented images."""
-
-from .softmax import oracle as oracle
