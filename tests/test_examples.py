@@ -80,8 +80,9 @@ def test_the_examples_run(program, capsys, tmp_path):
     for number in range(12):
         pixels = noise.integers(0, 256, (16, 16, 3), np.uint8)
         Image.fromarray(pixels).resize((96, 80)).save(tmp_path / "photographs" / f"{number}.png")
-    (tmp_path / "pictures").mkdir()
-    Image.fromarray(noise.integers(0, 256, (8, 8, 3), np.uint8)).save(tmp_path / "pictures" / "0.png")
+    for folder in ("pictures", "images"):
+        (tmp_path / folder).mkdir()
+        Image.fromarray(noise.integers(0, 256, (8, 8, 3), np.uint8)).save(tmp_path / folder / "0.png")
     (tmp_path / "neg_labels.txt").write_text("axolotl\nmoonbeam\n")
     (tmp_path / "words.tsv").write_text("word\tkind\nhouse\tnoun\nyellow\tadjective\n")
     own.class_folders(tmp_path / "pics", ["zebra", "teapot"], {"": 2})

@@ -51,7 +51,9 @@ def plan(recipe: TrainingRecipe, options: argparse.Namespace) -> dict[str, list[
         epochs_and_seeds[recipe.network] = [1, 2]
     else:
         machine = choose_machine(options.device)
-        data = DeviceData.of(load_training_data(options.benchmark, packed=options.packed), machine.device)
+        data = DeviceData.from_data(
+            load_training_data(options.benchmark, packed=options.packed), machine.device
+        )
         for network, share in NETWORKS.items():
             (run,) = plan_runs(recipe, network=network)
             with reproducible(machine.device):

@@ -37,7 +37,7 @@ def training(figures: Figures, device: str, *, tiny: bool) -> None:
     recipe, machine = load_recipe("kim-cifar"), choose_machine(device, "float32")
     (run,) = plan_runs(recipe)
     steps = 1 if tiny else STEPS
-    data = DeviceData.of(random_images(steps * recipe.batch), machine.device)
+    data = DeviceData.from_data(random_images(steps * recipe.batch), machine.device)
     with reproducible(machine.device):
         for method in (PlainSoftmax(), Softmax()):
             trainer = Trainer(run, data, machine, method=method)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.hierarchy.nodes import ClassHierarchy, Flags, Floats, Ints
-from wordnet_splits.metrics.conformal import Promise
+from wordnet_splits.metrics.conformal import ConformalGuarantee
 
 ROUNDING = 1e-5
 """How much a probability of 1 may exceed it, in single precision."""
@@ -151,7 +151,7 @@ class Conformal(Rule):
         self, hierarchy: ClassHierarchy, probabilities: Floats, posteriors: Floats, calibration: Floats
     ) -> Floats:
         """Return the information of the nodes that cover the whole set; its LCS has the greatest."""
-        rank = Promise.of(self.error, len(calibration), where=self.label).rank
+        rank = ConformalGuarantee.for_rate(self.error, len(calibration), where=self.label).rank
         sets = probabilities >= calibration[rank - 1]
         sets[np.arange(len(sets)), probabilities.argmax(axis=1)] = True
         outside = sets.astype(np.float64) @ (~hierarchy.covers.T).astype(np.float64)

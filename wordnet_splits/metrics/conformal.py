@@ -30,7 +30,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Promise(Jsonable):
+class ConformalGuarantee(Jsonable):
     """The guarantee of a threshold that was calibrated on some images.
 
     Attributes
@@ -45,7 +45,7 @@ class Promise(Jsonable):
     rank: int
 
     @classmethod
-    def of(cls, requested: float, images: int, *, where: str | None = None) -> Promise:
+    def for_rate(cls, requested: float, images: int, *, where: str | None = None) -> ConformalGuarantee:
         """Return the guarantee for a rate of false alarms and a number of calibration images.
 
         Raises

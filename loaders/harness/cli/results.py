@@ -72,7 +72,7 @@ def check_results_folder(
     json: Json = False,
 ) -> int:
     """Recompute every row of results from their stored confidences; exit 1 where one differs."""
-    from ..leaderboard.check import check_entries, holds_entries
+    from ..leaderboard.submission import check_entries, holds_entries
     from ..results.check import check_results
 
     import_metrics(metric)
@@ -163,7 +163,7 @@ def remeasure_results(
     json: Json = False,
 ) -> int:
     """Compute every metric of results again from their scores, with intervals; the model is not needed."""
-    from ..leaderboard.submit import renew_entry
+    from ..leaderboard.submission import renew_entry
     from ..results.rows_from_scores import remeasure
 
     import_metrics(metric)

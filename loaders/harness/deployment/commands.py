@@ -57,7 +57,7 @@ def add_commands(app: typer.Typer) -> None:
     export = "unknown-eval export-detector results --detector msp --false-alarms 0.05"
     again = f"{export} --store build/activations --overwrite --json"
     add_command(app, "export-detector", export_detector, [export, again])
-    score = "unknown-eval score detector pictures"
+    score = "unknown-eval score detector images"
     add_command(app, "score", score_images, [score, f"{score} --out scored.csv --json"])
 
 
@@ -130,12 +130,12 @@ def export_detector(
         deadline=deadline,
     )
     paths = shipped.write(out, overwrite=overwrite)
-    promise = shipped.promise
-    low, high = promise.rates()
-    few, many = promise.counts(FUTURE_IMAGES)
+    guarantee = shipped.guarantee
+    low, high = guarantee.rates()
+    few, many = guarantee.counts(FUTURE_IMAGES)
     facts = {
         **shipped.description.calibration.model_dump(),
-        "coverage": promise.coverage,
+        "coverage": guarantee.coverage,
         "rate_lo": low,
         "rate_hi": high,
         "flagged_of_1000_lo": few,
@@ -149,10 +149,10 @@ def export_detector(
         "notes": shipped.notes,
     }
     subject = f"{shipped.description.detector} on {shipped.description.network.name}"
-    promised = f"{promise.false_alarms:.2%} (asked: {promise.requested:.2%})"
+    promised = f"{guarantee.false_alarms:.2%} (asked: {guarantee.requested:.2%})"
     lines = (
         f"{subject}: flags images of confidence below {shipped.threshold:.6g}, "
-        f"rank {promise.rank:,} of {promise.images:,} ID validation images",
+        f"rank {guarantee.rank:,} of {guarantee.images:,} ID validation images",
         f"an ID image is flagged with a probability of at most {promised}",
         f"with 95% probability the rate of this detector is {low:.2%} to {high:.2%}, "
         f"and {few:,} to {many:,} of {FUTURE_IMAGES:,} ID images are flagged",
@@ -227,7 +227,7 @@ def score_images(
         to_stderr(f"note: {len(table.problems):,} not scored, the first {first.image}: {first.problem}")
     to_stderr(
         f"{table.flagged:,} of {scored:,} images are flagged; of ID images at most "
-        f"{shipped.promise.false_alarms:.2%} are"
+        f"{shipped.guarantee.false_alarms:.2%} are"
     )
     return LEFT_OUT if table.problems else DONE
 
@@ -242,6 +242,6 @@ def _facts(shipped: ShippedDetector) -> dict[str, Any]:
         "detector": description.detector,
         "network": description.network.model_dump(),
         "benchmark": description.benchmark.model_dump(),
-        "false_alarms": shipped.promise.false_alarms,
+        "false_alarms": shipped.guarantee.false_alarms,
         "threshold": shipped.threshold,
     }

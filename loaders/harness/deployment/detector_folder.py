@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -23,12 +23,18 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.base.schemas import BenchmarkName, Count, Sha256, StrictModel, read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, check_file, sha256_of
 from wordnet_splits.base.user_code import user_errors
-from wordnet_splits.metrics.conformal import Promise
+from wordnet_splits.metrics.conformal import ConformalGuarantee
 
 from ..data import arrays
-from ..data.arrays import Array, ArrayView, Head
+from ..data.arrays import Array, Arrays, ArrayView, Head
+from ..evaluation.scoring import Fitted, confidence
 from ..models.class_map import ClassMap, Mode
 
+MOST_EXAMPLES: Final = 64
+TOLERANCE: Final = 1e-4
+"""Greatest change of an example's confidence, relative to it or to the range of the calibration scores."""
+CONFIDENCES: Final = "examples"
+PREFIX: Final = f"{CONFIDENCES}/"
 KIND = "kind"
 SCALARS = (bool, int, str, type(None))
 
@@ -192,7 +198,7 @@ class Columns(StrictModel):
         return self
 
     @classmethod
-    def of(cls, class_map: ClassMap) -> Columns:
+    def from_class_map(cls, class_map: ClassMap) -> Columns:
         """Describe a class map; every column is a class of a benchmark without labels."""
         return cls(
             columns=list(class_map.columns or class_map.class_columns),
@@ -229,7 +235,7 @@ class Calibration(StrictModel):
 
     Attributes
     ----------
-    requested : greatest acceptable rate of false alarms. false_alarms : the promised rate, at most that.
+    requested : greatest acceptable rate of false alarms. false_alarms : the guaranteed rate, at most that.
     images, rank : number of calibration images, and rank of the threshold among them.
     threshold : images of lower confidence are flagged. groups : the sets of the images.
     """
@@ -243,11 +249,11 @@ class Calibration(StrictModel):
 
     @model_validator(mode="after")
     def _follows(self) -> Calibration:
-        promise = Promise.of(self.requested, self.images)
-        if (self.rank, self.false_alarms) != (promise.rank, promise.false_alarms):
+        guarantee = ConformalGuarantee.for_rate(self.requested, self.images)
+        if (self.rank, self.false_alarms) != (guarantee.rank, guarantee.false_alarms):
             raise ValueError(
-                f"{self.images} images and a rate of {self.requested:g} give rank {promise.rank} and "
-                f"{promise.false_alarms:g} false alarms"
+                f"{self.images} images and a rate of {self.requested:g} give rank {guarantee.rank} and "
+                f"{guarantee.false_alarms:g} false alarms"
             )
         return self
 
@@ -289,7 +295,7 @@ def write_folder(
     ------
     OutputError : the folder cannot be written, holds a detector (not with ``overwrite``), or other files.
     """
-    save = _safetensors(str(folder)).save
+    save = need("safetensors.numpy", "torch", where=str(folder)).save
     with files.locked(folder, busy="another export is writing here"):
         files.restore(folder)
         refuse_folder(folder, overwrite=overwrite)
@@ -316,7 +322,7 @@ def read_folder(folder: Path) -> tuple[Description, dict[str, Array]]:
     check_file(path, largest=LARGEST_ARRAYS)
     if sha256_of(path, largest=LARGEST_ARRAYS) != description.arrays:
         raise DataError("was altered: its checksum differs", where=str(path), hint=AGAIN)
-    load_file = _safetensors(str(folder)).load_file
+    load_file = need("safetensors.numpy", "torch", where=str(folder)).load_file
     with user_errors("is not a safetensors file", where=str(path), hint=AGAIN):
         arrays = dict(load_file(str(path)))
     problem = _contradiction(description.calibration, arrays)
@@ -343,5 +349,49 @@ def _contradiction(calibration: Calibration, arrays: Mapping[str, Array]) -> str
     return ""
 
 
-def _safetensors(where: str) -> Any:
-    return need("safetensors.numpy", "torch", where=where)
+class Examples(NamedTuple):
+    """The arrays of some calibration images, and their confidences (n,), float32.
+
+    The arrays must still give the confidences, so that an altered state, parameter or confidence contradicts
+    the rest of the folder, whatever the detector keeps in its state.
+    """
+
+    arrays: Arrays
+    confidences: Array
+
+    @classmethod
+    def select(cls, data: Arrays, scores: Array) -> Examples:
+        """Return every n-th calibration image; those are in the order of their classes."""
+        rows = np.unique(np.linspace(0, len(scores) - 1, min(MOST_EXAMPLES, len(scores))).astype(np.int64))
+        arrays = {name: np.array(view[rows]) for name, view in data.items() if name != "labels"}
+        return cls(Arrays(arrays), np.asarray(scores, np.float32)[rows])
+
+    @classmethod
+    def take_from(cls, stored: dict[str, Array], *, where: str) -> Examples:
+        """Take the examples out of a folder's arrays; raise DataError if the arrays differ in length."""
+        names = [name for name in stored if name.startswith(PREFIX)]
+        try:
+            arrays = Arrays({name.removeprefix(PREFIX): stored.pop(name) for name in names})
+        except (DataError, TypeError) as error:  # TypeError: an array without axes
+            raise DataError(f"its examples are malformed: {error}", where=where) from error
+        return cls(arrays, stored.pop(CONFIDENCES, np.empty(0, np.float32)))
+
+    def stored(self) -> Mapping[str, Array]:
+        """Return the arrays of a folder."""
+        named = {f"{PREFIX}{name}": np.asarray(view) for name, view in self.arrays.items()}
+        return {**named, CONFIDENCES: self.confidences}
+
+    def check(self, fitted: Fitted, calibration: Array, *, where: str, hint: str) -> None:
+        """Raise DataError if the detector's confidences for its examples differ from the stored ones."""
+        expected, count = self.confidences, min(MOST_EXAMPLES, len(calibration))
+        if expected.shape != (count,) or self.arrays.n != count or not np.isin(expected, calibration).all():
+            message = f"must hold {count} examples of its {len(calibration):,} calibration scores"
+            raise DataError(message, where=where, hint=hint)
+        try:
+            found = np.asarray(confidence(fitted, self.arrays), np.float32)
+        except DataError as error:
+            raise DataError(f"cannot score its examples: {error.what}", where=where, hint=hint) from error
+        scale = np.maximum(np.abs(expected), np.ptp(calibration))
+        if not (np.abs(found - expected) <= TOLERANCE * scale).all():
+            message = "does not give its examples the confidences that it had at the export"
+            raise DataError(message, where=where, hint=hint)

@@ -19,7 +19,7 @@ from wordnet_splits.base.sampling import sampling_key
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources.roots import Roots
-from wordnet_splits.metrics.conformal import Promise
+from wordnet_splits.metrics.conformal import ConformalGuarantee
 
 from ...opening import PackedFolders
 from ..data.array_checks import tied_share
@@ -48,13 +48,13 @@ from .detector_folder import (
     Calibration,
     Columns,
     Description,
+    Examples,
     Network,
     NotStorableError,
     Preprocessing,
     pack_state,
     unpack_state,
 )
-from .examples import Examples
 from .shipped_detector import ShippedDetector, open_network
 
 SOURCE = "source:"
@@ -121,7 +121,7 @@ def export_detector(
         raise DataError("its sets were given in Python, and are not stored", where=about.benchmark, hint=hint)
     facts, run_notes = about.network(run)
     configured = _configured(results, detector, facts)
-    Promise.of(false_alarms, MANY)  # a rate out of range is refused before hours of forward passes
+    ConformalGuarantee.for_rate(false_alarms, MANY)  # a bad rate is refused before hours of work
     arguments: dict[str, Any] = {"model": model, "benchmark": benchmark, "roots": roots, "packed": packed}
     arguments |= {"store": store, "batch_size": batch_size, "workers": workers, **loading}
     named = transform is None or isinstance(transform, str)
@@ -158,8 +158,8 @@ def export_detector(
         needs = {*configured.needs, *fitted.probes}
         data = Arrays.concat([to_calibrate.group("val", group, needs).arrays for group in groups])
         scores = np.asarray(confidence(fitted, data, on="ID validation images"), np.float32)
-        calibration, examples = np.sort(scores), Examples.of(data, scores)
-    promise = Promise.of(false_alarms, len(calibration), where=manifest.name)
+        calibration, examples = np.sort(scores), Examples.select(data, scores)
+    guarantee = ConformalGuarantee.for_rate(false_alarms, len(calibration), where=manifest.name)
     hint = "the confidence of an image must not depend on the others"
     examples.check(fitted, calibration, where=fitted.where, hint=hint)
     description = Description(
@@ -169,7 +169,7 @@ def export_detector(
         params=dict(configured.params),
         chosen_on=configured.chosen_on,
         network=source,
-        columns=Columns.of(class_map),
+        columns=Columns.from_class_map(class_map),
         view=_view(images, groups),
         transform=Preprocessing(
             key=used_transform.key, words=used_transform.words, spec=dict(used_transform.spec)
@@ -178,11 +178,11 @@ def export_detector(
             name=manifest.name, version=manifest.version, images_fingerprint=manifest.fingerprint
         ),
         calibration=Calibration(
-            requested=promise.requested,
-            false_alarms=promise.false_alarms,
-            images=promise.images,
-            rank=promise.rank,
-            threshold=float(calibration[promise.rank - 1]),
+            requested=guarantee.requested,
+            false_alarms=guarantee.false_alarms,
+            images=guarantee.images,
+            rank=guarantee.rank,
+            threshold=float(calibration[guarantee.rank - 1]),
             groups=groups,
         ),
         notes=[
@@ -360,8 +360,8 @@ def _training_notes(network: Model) -> list[str]:
     if criterion == "last":
         return []
     return [
-        f"the epoch of the network was selected on the validation images ({criterion}): the promise does not "
-        "account for that choice"
+        f"the epoch of the network was selected on the validation images ({criterion}): the guarantee does "
+        "not account for that choice"
     ]
 
 
@@ -375,8 +375,8 @@ def _notes(configured: ConfiguredDetector, *, halved: bool, calibration: Array) 
         )
     if configured.chosen_on:
         notes.append(
-            f"its parameters were chosen on the validation images ({configured.chosen_on}): the promise does "
-            "not account for that choice"
+            f"its parameters were chosen on the validation images ({configured.chosen_on}): the guarantee "
+            "does not account for that choice"
         )
     tied = tied_share(calibration)
     if tied > MAX_TIED:

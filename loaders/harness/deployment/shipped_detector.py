@@ -20,7 +20,7 @@ from wordnet_splits.base.errors import DataError, SourceError, SplitsError, Unsa
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, read_bytes
 from wordnet_splits.base.user_code import USER_CODE_ERRORS, describe_error, require_trusted_name
 from wordnet_splits.benchmark.images.raw_images import RAW_VIEW, spec_id
-from wordnet_splits.metrics.conformal import Promise, p_values
+from wordnet_splits.metrics.conformal import ConformalGuarantee, p_values
 
 from ..data.arrays import Array
 from ..data.parameters import format_named, parse_named
@@ -37,12 +37,12 @@ from .detector_folder import (
     AGAIN,
     CALIBRATION,
     Description,
+    Examples,
     pack_state,
     read_folder,
     unpack_state,
     write_folder,
 )
-from .examples import Examples
 
 BATCH = 64
 
@@ -82,10 +82,10 @@ class ShippedDetector:
     examples: Examples
 
     @property
-    def promise(self) -> Promise:
+    def guarantee(self) -> ConformalGuarantee:
         """The guarantee of the threshold: requested rate, calibration images, intervals."""
         calibration = self.description.calibration
-        return Promise(calibration.requested, calibration.images, calibration.rank)
+        return ConformalGuarantee(calibration.requested, calibration.images, calibration.rank)
 
     @property
     def threshold(self) -> float:
@@ -98,10 +98,10 @@ class ShippedDetector:
         return tuple(self.description.notes)
 
     def __repr__(self) -> str:
-        name, promise = self.description.network.name, self.promise
+        name, guarantee = self.description.network.name, self.guarantee
         return (
-            f"ShippedDetector({self.description.detector} on {name}: {promise.false_alarms:.2%} false alarms "
-            f"at most, calibrated on {promise.images:,} images of {self.description.benchmark.name})"
+            f"ShippedDetector({self.description.detector} on {name}: {guarantee.false_alarms:.2%} false "
+            f"alarms at most, calibrated on {guarantee.images:,} images of {self.description.benchmark.name})"
         )
 
     def __call__(self, image: Any) -> ImageScore:
@@ -142,12 +142,12 @@ class ShippedDetector:
     def _prepared(self, image: Any) -> torch.Tensor | SplitsError:
         """Return an image as the network's input (3, h, w), or its error."""
         try:
-            picture = _picture(image)
+            decoded = _as_image(image)
             if self.description.view != RAW_VIEW:
                 from fix_resize import resize, spec
 
-                picture = Image.fromarray(resize.apply(spec.get_spec(self.description.view), picture))
-            tensor = self.transform(picture)
+                decoded = Image.fromarray(resize.apply(spec.get_spec(self.description.view), decoded))
+            tensor = self.transform(decoded)
             refuse_unscaled(tensor, "transform")
             return tensor
         except SplitsError as error:
@@ -239,7 +239,7 @@ def load_detector(
             where=where,
             hint="give the same architecture and weights, or export the detector for this network",
         )
-    calibration, examples = arrays.pop(CALIBRATION), Examples.taken(arrays, where=where)
+    calibration, examples = arrays.pop(CALIBRATION), Examples.take_from(arrays, where=where)
     classes = len(description.columns.class_map.class_columns)
     state = unpack_state(
         description.state, arrays, configured.spec.implementation, classes=classes, where=where
@@ -351,7 +351,7 @@ def _named_transform(model: Model, name: str, stored: Mapping[str, Any]) -> Tran
     return evaluation_transform(name, normalise.mean, normalise.std)
 
 
-def _picture(image: Any) -> Image.Image:
+def _as_image(image: Any) -> Image.Image:
     """Return an image as PIL RGB."""
     if isinstance(image, Image.Image):
         return image_as_rgb(image)

@@ -24,7 +24,7 @@ from wordnet_splits.base.sampling import sampling_key
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.hierarchy import ClassHierarchy, Rule, balanced_means
-from wordnet_splits.metrics.conformal import Promise
+from wordnet_splits.metrics.conformal import ConformalGuarantee
 from wordnet_splits.metrics.counts import to_numpy
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
@@ -331,7 +331,7 @@ class AnsweredImages:
             outside = np.zeros(len(keys), dtype=bool)
             for fold in FOLDS:
                 calibration = np.sort(confidences[(self.folds != fold) & (self.roles == "id")])
-                rank = Promise.of(false_alarms, len(calibration), where=self.benchmark).rank
+                rank = ConformalGuarantee.for_rate(false_alarms, len(calibration), where=self.benchmark).rank
                 rows = self.folds == fold
                 outside[rows] = confidences[rows] < calibration[rank - 1]
             yield name, outside

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from wordnet_splits.hub.entries import LeaderboardEntry, read_entry
 
-from .check import CheckedEntries, check_entries
-from .submit import submit
+from .submission import CheckedEntries, check_entries, submit
 
 __all__ = ["CheckedEntries", "LeaderboardEntry", "check_entries", "read_entry", "submit"]

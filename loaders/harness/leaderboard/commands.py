@@ -61,7 +61,7 @@ def submit_results(
     json: Json = False,
 ) -> int:
     """Check results and write them as an entry of a leaderboard."""
-    from .submit import submit
+    from .submission import submit
 
     lines = [] if commands is None else [line for line in read_text(commands).splitlines() if line.strip()]
     folder = submit(

@@ -62,7 +62,7 @@ class AuditedTrainer(Trainer):
         changes: dict[str, Any] = {"schedule": Constant(kind="constant"), "epochs": EPOCHS, "batch": 32}
         changes["augment"] = "crop4-flip"  # so that two random views differ
         recipe = recipe.model_copy(update={**changes, "optimizer": {"sgd": choice}})
-        data = DeviceData.of(audit_data(method.outliers != "none"), machine.device)
+        data = DeviceData.from_data(audit_data(method.outliers != "none"), machine.device)
         super().__init__(Run(recipe, recipe.network, "sgd", 0), data, machine, method=method)
         for layer in self.module.modules():
             if isinstance(layer, nn.Dropout):

@@ -44,7 +44,7 @@ EXAMPLE = "unknown-eval train --benchmark digits --recipe digits-demo --epochs 1
 MAX_SEEDS = 1000
 ALL_METHODS = "all"
 NEED_A_FOLDER = frozenset({"augmented-copies"})
-"""Methods that cannot be audited without pictures of the user's."""
+"""Methods that cannot be audited without images of the user's."""
 
 
 COMMANDS = ("train", "recipes", "audit-method")

@@ -101,7 +101,7 @@ class DeviceData:
     val_negatives: Images | None
 
     @classmethod
-    def of(cls, data: TrainingData, device: Any) -> DeviceData:
+    def from_data(cls, data: TrainingData, device: Any) -> DeviceData:
         """Move a benchmark's images to a device; negatives, labelled -1, follow the knowns."""
         images = data.train
         if data.negatives is not None:

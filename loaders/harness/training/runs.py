@@ -159,7 +159,7 @@ def train_runs(
     OutputError : a folder holds a run of other settings, is in use, or cannot be written.
     DataError : the loss is not finite, or the benchmark lacks images for the recipe's selection.
     """
-    on_device, ranks = DeviceData.of(data, machine.device), machine.ranks
+    on_device, ranks = DeviceData.from_data(data, machine.device), machine.ranks
     if not ranks.first:
         callbacks, progress, notify = (), None, _ignore
     for run in runs:

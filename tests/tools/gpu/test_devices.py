@@ -56,7 +56,7 @@ def trainer(device: str, rule: str = "sgd", precision: str = "float32", network:
     recipe = type(recipe).model_validate({**dict(recipe), "optimizer": given, "augment": "crop4-flip"})
     machine = choose_machine(device, precision)
     (run,) = plan_runs(recipe, network=network)
-    return Trainer(run, DeviceData.of(data, machine.device), machine)
+    return Trainer(run, DeviceData.from_data(data, machine.device), machine)
 
 
 def weights(one: Trainer) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def test_every_training_method_trains_resumes_and_scores(device: str, name: str,
     spec, machine = spec_of(name, tmp_path), choose_machine(device, "float32")
     (run,) = plan_runs(recipe_of(spec))
     with reproducible(machine.device):
-        data = DeviceData.of(small_data(), machine.device)
+        data = DeviceData.from_data(small_data(), machine.device)
         whole, first, second = (Trainer(run, data, machine) for _ in range(3))
         for epoch in range(2):
             whole.train_epoch(epoch, Silent())
@@ -109,7 +109,7 @@ def test_a_replayed_graph_gives_the_bytes_of_the_steps(
     machine = choose_machine(device, "float32")
     (run,) = plan_runs(recipe_of(name), network=network)
     with reproducible(machine.device):
-        data = DeviceData.of(small_data(size=16), machine.device)
+        data = DeviceData.from_data(small_data(size=16), machine.device)
         replayed = Trainer(run, data, machine)
         assert replayed.replays == (device == "cuda")
         with monkeypatch.context() as patch:

@@ -162,12 +162,12 @@ class PixMix(Softmax):
     def mix(self, images: Tensor, generator: Any) -> Tensor:
         """Return the mixture of each image."""
         rng, (n, _, h, w) = numpy_generator(generator), images.shape
-        pictures = fractal_pictures(self.fractals, h, w)
+        fractals = fractal_images(self.fractals, h, w)
         mixture = random_operation(images, self.severity, rng, rng.random(n) < 0.5) / 255
         rounds = rng.integers(0, self.rounds + 1, n)
         for number in range(self.rounds):
             copies = random_operation(images, self.severity, rng, np.ones(n, bool))
-            selected = pictures[torch.from_numpy(rng.integers(0, len(pictures), n))].to(images.device)
+            selected = fractals[torch.from_numpy(rng.integers(0, len(fractals), n))].to(images.device)
             partner = torch.where(as_factor(rng.random(n) < 0.5, images) > 0, copies, selected) / 255
             joined = join(mixture, partner, self.beta, rng)
             mixture = torch.where(as_factor(number < rounds, images) > 0, joined, mixture)
@@ -211,7 +211,7 @@ def jensen_shannon(logits: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=2)
-def fractal_pictures(count: int, h: int, w: int) -> Tensor:
+def fractal_images(count: int, h: int, w: int) -> Tensor:
     """Return attractors of random iterated function systems as images (count, 3, h, w) uint8.
 
     Each system has 2 to 4 affine contractions, each with a colour. Points move by random contractions and

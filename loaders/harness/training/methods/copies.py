@@ -32,7 +32,7 @@ from .registry import register_method
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 HINT = (
-    "it has a folder of pictures for each ID class. StyleAugment: python3 stylize.py --content-dir IMAGES"
+    "it has a folder of images for each ID class. StyleAugment: python3 stylize.py --content-dir IMAGES"
     " --style-dir PAINTINGS --output-dir FOLDER (github.com/bethgelab/stylize-datasets). DeepAugment:"
     " CAE_distort_imagenet.py and EDSR_distort_imagenet.py (github.com/hendrycks/imagenet-r)"
 )
@@ -92,7 +92,7 @@ def list_copies(folder: str, classes: Sequence[str]) -> list[list[Path]]:
         names = sorted(below.iterdir()) if below.is_dir() else []
         files.append([path for path in names if path.suffix.lower() in SUFFIXES])
         if not files[-1]:
-            raise DataError(f"{folder} has no picture of the ID class {name!r}", where=where, hint=HINT)
+            raise DataError(f"{folder} has no image of the ID class {name!r}", where=where, hint=HINT)
     return files
 
 

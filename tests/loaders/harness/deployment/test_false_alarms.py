@@ -1,4 +1,4 @@
-"""The promise of a threshold, kept by stored scores of committed results over 1,000 divisions."""
+"""The guarantee of a threshold, kept by stored scores of committed results over 1,000 divisions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.stats import betabinom, binom
 
 from loaders.harness.results.scores import column_of, scored_keys
 from wordnet_splits.base.parquet import read_table
-from wordnet_splits.metrics.conformal import Promise
+from wordnet_splits.metrics.conformal import ConformalGuarantee
 
 RESULTS = Path(__file__).resolve().parents[4] / "manifests" / "results"
 ENTRY = RESULTS / "unknown-cifar-tinyval-all" / "scores.parquet"
@@ -33,20 +33,20 @@ def test_false_alarms_over_1000_divisions_follow_the_promise(
     column: int, id_scores: dict[int, np.ndarray]
 ) -> None:
     scores = id_scores[column]
-    promise = Promise.of(RATE, CALIBRATION)
+    guarantee = ConformalGuarantee.for_rate(RATE, CALIBRATION)
     later = len(scores) - CALIBRATION
     draw = np.random.default_rng(column)
     alarms = []
     for _ in range(DIVISIONS):
         shuffled = draw.permutation(scores)
-        threshold = np.sort(shuffled[:CALIBRATION])[promise.rank - 1]
+        threshold = np.sort(shuffled[:CALIBRATION])[guarantee.rank - 1]
         alarms.append(int((shuffled[CALIBRATION:] < threshold).sum()))
-    law = betabinom(later, promise.rank, CALIBRATION + 1 - promise.rank)
-    assert law.mean() / later == pytest.approx(promise.false_alarms)
-    # the mean of 1,000 counts lies within four standard errors of the promise
+    law = betabinom(later, guarantee.rank, CALIBRATION + 1 - guarantee.rank)
+    assert law.mean() / later == pytest.approx(guarantee.false_alarms)
+    # the mean of 1,000 counts lies within four standard errors of the guarantee
     assert np.mean(alarms) == pytest.approx(law.mean(), abs=4 * law.std() / DIVISIONS**0.5)
     # and as many counts lie in the promised interval as a binomial law of its exact probability allows
-    low, high = promise.counts(later)
+    low, high = guarantee.counts(later)
     inside = sum(low <= count <= high for count in alarms)
     probability = law.cdf(high) - law.cdf(low - 1)
     assert probability >= 0.95

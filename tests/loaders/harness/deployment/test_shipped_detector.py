@@ -1,4 +1,4 @@
-"""Exported detectors: they score as the results do, keep what they promise, and refuse what is not theirs."""
+"""Exported detectors: they score as the results do, keep their guarantee, and refuse what is not theirs."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ def test_every_detector_scores_images_as_the_results_do_after_a_round_trip(
     assert scores == exported.score(images)
     if name in HALVED:
         assert any("one half" in note for note in loaded.notes)
-        assert loaded.promise.images == 60
+        assert loaded.guarantee.images == 60
     else:
-        assert loaded.promise.images == 120
+        assert loaded.guarantee.images == 120
     if name not in HALVED and name not in RANDOM:  # those draw by the name of an image
         confidences = [score.confidence for score in scores]
         assert confidences == pytest.approx(stored_scores(results, name, len(images)), rel=1e-4, abs=1e-5)
@@ -125,7 +125,7 @@ def test_the_threshold_is_the_promised_rank_and_agrees_with_the_p_values(
     knn: ShippedDetector, images: list[Image.Image]
 ) -> None:
     calibration = knn.calibration
-    assert knn.promise.rank == 12  # floor(0.1 * 121)
+    assert knn.guarantee.rank == 12  # floor(0.1 * 121)
     assert knn.threshold == sorted(calibration)[11]
     assert (calibration < knn.threshold).sum() == 11
     far = UnknownDetectionSet("digits", role="far")

@@ -16,7 +16,7 @@ from loaders import evaluate_arrays
 from loaders.harness import Results, check_results, image_ids
 from loaders.harness.cli.main import app
 from loaders.harness.evaluation.array_files import read_sets
-from loaders.harness.leaderboard.submit import submit
+from loaders.harness.leaderboard.submission import submit
 from tests.raising import mentions, raises
 from tests.wordnet_splits.command import run
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError

@@ -17,9 +17,8 @@ from loaders.harness import check_results
 from loaders.harness.cli.main import app
 from loaders.harness.detectors import DETECTORS
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.leaderboard import check, check_entries, read_entry, submit
-from loaders.harness.leaderboard.check import facts_of
-from loaders.harness.leaderboard.submit import trained_on_outliers
+from loaders.harness.leaderboard import check_entries, read_entry, submission, submit
+from loaders.harness.leaderboard.submission import facts_of, trained_on_outliers
 from loaders.harness.models.origin import WeightsOrigin
 from loaders.harness.results.results import Results
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal
@@ -69,7 +68,7 @@ def test_every_altered_fact_is_found_though_sealed_again(
 ) -> None:
     checked = check_results(entries / "linear")  # once: no table is altered
     assert checked.ok
-    monkeypatch.setattr(check, "check_results", lambda folder, **options: checked)
+    monkeypatch.setattr(submission, "check_results", lambda folder, **options: checked)
     file = entries / "linear" / "entry.json"
     facts = json.loads(file.read_text())["facts"]
     tried = list(alterations(facts))

@@ -14,7 +14,7 @@ from loaders.harness import remeasure
 from loaders.harness.cli.main import app
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.leaderboard import submit
-from loaders.harness.leaderboard.check import check_entry
+from loaders.harness.leaderboard.submission import check_entry
 from loaders.harness.results import check
 from loaders.harness.results.check import check_results, sampled
 from loaders.harness.results.metadata import MAX_REPLICATES, MetricOptions

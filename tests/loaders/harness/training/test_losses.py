@@ -43,7 +43,7 @@ def first_epoch(returned: Callable[[Tensor], Any], depends: Any = "image") -> di
 
     (run,) = plan_runs(recipe_of("softmax"))
     with reproducible(CPU.device):
-        trainer = Trainer(run, DeviceData.of(small_data(), CPU.device), CPU, method=Stated())
+        trainer = Trainer(run, DeviceData.from_data(small_data(), CPU.device), CPU, method=Stated())
         return trainer.train_epoch(0, Silent().task("", 1).__enter__())
 
 
@@ -94,7 +94,7 @@ def test_values_of_outliers_alone_are_a_part() -> None:
     for name in ("outlier-exposure", "energy", "udg"):
         (run,) = plan_runs(recipe_of(name))
         with reproducible(CPU.device):
-            trainer = Trainer(run, DeviceData.of(small_data(), CPU.device), CPU)
+            trainer = Trainer(run, DeviceData.from_data(small_data(), CPU.device), CPU)
             assert trainer.train_epoch(0, Silent().task("", 1).__enter__())["loss"] > 0
 
 

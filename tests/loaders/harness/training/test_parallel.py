@@ -104,7 +104,7 @@ def trainer_of(data: TrainingData, method: Method, ranks: Ranks, **changes: Any)
     recipe = load_recipe("digits-demo").model_copy(update={"batch": 24, **changes})
     (run,) = plan_runs(recipe)
     machine = dataclasses.replace(choose_machine("cpu"), ranks=ranks)
-    return Trainer(run, DeviceData.of(data, machine.device), machine, method=method)
+    return Trainer(run, DeviceData.from_data(data, machine.device), machine, method=method)
 
 
 def test_ranks_draw_the_same_numbers_between_epochs_and_others_within(

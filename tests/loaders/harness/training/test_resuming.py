@@ -185,7 +185,7 @@ def test_the_moving_average_is_kept_and_resumed(data: TrainingData, tmp_path: Pa
     assert weights(whole) != weights(plain[0])
     (run,) = plan_runs(recipe(epochs=2, ema=0.9))
     with reproducible(CPU.device):
-        by_hand = trainer.Trainer(run, DeviceData.of(data, CPU.device), CPU)
+        by_hand = trainer.Trainer(run, DeviceData.from_data(data, CPU.device), CPU)
         average = by_hand.module.state_dict()["head.weight"].double().clone()
         original = by_hand.optimizer.step
 

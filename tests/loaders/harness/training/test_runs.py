@@ -221,7 +221,7 @@ def test_accumulated_gradients_are_those_of_the_whole_batch(data: TrainingData, 
     for name, accumulate in (("whole", None), ("parts", 4)):
         planned = plan_runs(recipe(epochs=1, accumulate=accumulate, name=name, batch=20, **changes))
         with reproducible(CPU.device):
-            run = trainer.Trainer(planned[0], DeviceData.of(data, CPU.device), CPU)
+            run = trainer.Trainer(planned[0], DeviceData.from_data(data, CPU.device), CPU)
             for layer in run.module.modules():
                 if isinstance(layer, torch.nn.Dropout):
                     layer.p = 0.0

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from loaders.harness.training.methods import get_method
 from loaders.harness.training.methods import image_operations as operations
-from loaders.harness.training.methods.augmenting import fractal_pictures, jensen_shannon, join
+from loaders.harness.training.methods.augmenting import fractal_images, jensen_shannon, join
 
 RNG = np.random.default_rng(0)
 SMOOTH = np.stack([np.add.outer(np.arange(24) * k, np.arange(32) * 2) % 256 for k in (3, 5, 7)], 2)
@@ -136,9 +136,9 @@ def test_joined_pictures_have_a_formula() -> None:
 
 
 def test_fractals_are_the_same_pictures_every_time() -> None:
-    pictures = fractal_pictures(30, 12, 16)
-    assert pictures.shape == (30, 3, 12, 16)
-    assert torch.equal(pictures[:10], fractal_pictures(10, 12, 16))
-    assert len({bytes(p.numpy().tobytes()) for p in pictures}) == 30
-    assert float((pictures > 0).float().mean()) > 0.2
-    assert int(pictures.flatten(1).amax(1).min()) == 255
+    images = fractal_images(30, 12, 16)
+    assert images.shape == (30, 3, 12, 16)
+    assert torch.equal(images[:10], fractal_images(10, 12, 16))
+    assert len({bytes(p.numpy().tobytes()) for p in images}) == 30
+    assert float((images > 0).float().mean()) > 0.2
+    assert int(images.flatten(1).amax(1).min()) == 255

@@ -68,15 +68,15 @@ def test_an_epoch_gives_the_bytes_of_a_plain_loop(name: str) -> None:
     beside = name == "outlier-exposure"
     with reproducible(CPU.device):
         (run,) = plan_runs(recipe)
-        trainer = Trainer(run, DeviceData.of(data, CPU.device), CPU)
-        plain = Trainer(run, DeviceData.of(data, CPU.device), CPU).module
+        trainer = Trainer(run, DeviceData.from_data(data, CPU.device), CPU)
+        plain = Trainer(run, DeviceData.from_data(data, CPU.device), CPU).module
         trainer.train_epoch(0, Silent().task("", 1).__enter__())
         optimizer = torch.optim.Adam(plain.parameters(), lr=0.003)
         torch.manual_seed(derive_seed(0, "dropout", 0))
         generator = torch.Generator().manual_seed(derive_seed(0, "batches", 0))
         plain.train()
         rows = epoch_batches(42, 18, "beside" if beside else "none", 16, 1, generator)
-        pool = DeviceData.of(data, CPU.device).pool
+        pool = DeviceData.from_data(data, CPU.device).pool
         for step, batch in enumerate(rows):
             optimizer.param_groups[0]["lr"] = 0.003 * recipe.schedule.factor(step, 3, 3)
             images = data.normalise(pool.pixels[batch]).contiguous(memory_format=torch.channels_last)
@@ -121,7 +121,7 @@ def test_killed_and_resumed_gives_the_same_bytes(
 def test_a_checkpoint_evaluates_as_the_trained_network(name: str, tmp_path: Path) -> None:
     spec = spec_of(name, tmp_path)
     network = load_checkpoint(train(spec, tmp_path / "models").folder)
-    trainer = Trainer(plan_runs(recipe_of(spec))[0], DeviceData.of(small_data(), CPU.device), CPU)
+    trainer = Trainer(plan_runs(recipe_of(spec))[0], DeviceData.from_data(small_data(), CPU.device), CPU)
     trainer.module.load_state_dict(network.state_dict())
     images = torch.randn(6, 3, 8, 8, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
@@ -155,7 +155,7 @@ def test_graphs_are_of_networks_and_steps_that_were_compared(
     changes: dict[str, Any], precision: Any, replays: bool
 ) -> None:
     (run,) = plan_runs(recipe_of("softmax", **changes))
-    trainer = Trainer(run, DeviceData.of(small_data(), CPU.device), CPU)
+    trainer = Trainer(run, DeviceData.from_data(small_data(), CPU.device), CPU)
     assert not trainer.replays
     trainer.machine = Machine(torch.device("cuda"), precision)
     assert trainer.replays == replays
@@ -170,7 +170,7 @@ def small_network(outputs: int) -> nn.Module:
 
 def test_csi_linear_changes_its_heads_alone() -> None:
     run = plan_runs(recipe_of("csi-linear", network="resnet20"))[0]
-    trainer = Trainer(run, DeviceData.of(small_data(), CPU.device), CPU)
+    trainer = Trainer(run, DeviceData.from_data(small_data(), CPU.device), CPU)
     before = copied(trainer.module.state_dict())
     trainer.train_epoch(0, Silent())
     changed = {name for name, value in trainer.module.state_dict().items() if (value != before[name]).any()}
@@ -190,7 +190,7 @@ def test_images_are_counted_in_steps_alone(
     data = small_data()
     trainer = Trainer(
         plan_runs(recipe_of(method))[0],
-        DeviceData.of(dataclasses.replace(data, val=data.train), CPU.device),
+        DeviceData.from_data(dataclasses.replace(data, val=data.train), CPU.device),
         CPU,
     )
     costs: list[Cost] = []
@@ -326,7 +326,7 @@ class Remembering(Method):
 def test_state_index_and_parameter_groups(tmp_path: Path) -> None:
     (run,) = plan_runs(recipe_of(f"{__name__}:Remembering"))
     with reproducible(CPU.device):
-        trainer = Trainer(run, DeviceData.of(small_data(), CPU.device), CPU)
+        trainer = Trainer(run, DeviceData.from_data(small_data(), CPU.device), CPU)
         for epoch in range(2):
             row = trainer.train_epoch(epoch, Silent().task("", 1).__enter__())
     assert trainer.method_state["seen"].tolist() == [2] * 42
