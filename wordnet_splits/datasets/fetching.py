@@ -85,7 +85,10 @@ def _receive(url: str, part: Path, name: str, progress: Progress) -> None:
         return
     with response:
         start, total = _range(response, received)
-        _check_room(part, (total or start) - start)
+        needed, free = (total or start) - start, shutil.disk_usage(part.parent).free
+        if needed > free:
+            message = f"{needed / 1e9:,.1f} GB are needed, {free / 1e9:,.1f} GB are free"
+            raise OutputError(message, where=str(part.parent), hint="fetch into another folder (--out)")
         label = f"fetching {name}, in MiB"
         with writing(part), part.open("r+b" if start else "wb") as out:
             out.seek(start)
@@ -98,10 +101,6 @@ def _receive(url: str, part: Path, name: str, progress: Progress) -> None:
                     task.advance((size + len(piece)) // _PIECE - size // _PIECE)
                     size += len(piece)
             out.truncate()
-    _check_complete(size, total, url)
-
-
-def _check_complete(size: int, total: int | None, url: str) -> None:
     if total is not None and size < total:
         raise SourceError(f"the server broke off after {size:,} of {total:,} bytes", where=url, hint=_AGAIN)
 
@@ -131,13 +130,6 @@ def _range(response: HTTPResponse, received: int) -> tuple[int, int | None]:
         return received, int(match[2])
     length = response.headers.get("Content-Length", "")
     return 0, int(length) if length.isascii() and length.isdigit() else None
-
-
-def _check_room(part: Path, needed: int) -> None:
-    free = shutil.disk_usage(part.parent).free
-    if needed > free:
-        message = f"{needed / 1e9:,.1f} GB are needed, {free / 1e9:,.1f} GB are free"
-        raise OutputError(message, where=str(part.parent), hint="fetch into another folder (--out)")
 
 
 def _piece(response: HTTPResponse, url: str, size: int) -> bytes:
@@ -273,11 +265,7 @@ def _fetch_from_hub(
 ) -> tuple[str, tuple[FetchedFile, ...]]:
     """Fetch the files of a source's Hub copy; return the repository with its commit, and the files.
 
-    Raises
-    ------
-    MissingPackageError : huggingface_hub is not installed.
-    SourceError : the Hub has no copy.
-    HubError : no access or no connection, or a file differs from the Hub's description.
+    Raises MissingPackageError without huggingface_hub, SourceError if the Hub has no copy, and HubError.
     """
     if info.hub is None:
         hint = f"leave --hub out, or: {info.how}"
@@ -311,11 +299,8 @@ _DAMAGED: Final = (tarfile.TarError, EOFError, TypeError, ValueError, zlib.error
 def unpack(archive: Path, folder: Path, *, progress: Progress) -> None:
     """Unpack a tar archive, compressed or not, into ``folder``, which gets its files only at the end.
 
-    Raises
-    ------
-    DataError : a member is outside the folder. UnsafeDataError : a member is not a file or folder, or
-        there are too many members or bytes. SourceError : the archive is damaged. OutputError : ``folder``
-        cannot be written.
+    Raises DataError for a member outside of the folder, UnsafeDataError for a member that is not a file or
+    folder or for too many members or bytes, SourceError for a damaged archive, OutputError.
     """
     stage = folder / f".{archive.name}{PART}"
     shutil.rmtree(stage, ignore_errors=True)
@@ -357,7 +342,7 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, stage: Path, archive: 
         return
     content = tar.extractfile(member) if member.isfile() else None
     if content is None:
-        message = f"member {printable(member.name)!r} is neither file nor folder"
+        message = f"member {printable(member.name)!r} must be a file or a folder"
         raise UnsafeDataError(message, where=str(archive))
     path = path_below(stage, member.name)
     with writing(path):

@@ -44,9 +44,7 @@ class WordList:
     def write(self, path: Path, left_out: Collection[int]) -> None:
         """Write the list without the lines of these numbers.
 
-        Raises
-        ------
-        OutputError : the file is the list's own, or cannot be written.
+        Raises OutputError if the file is the list's own, or cannot be written.
         """
         if self.path is not None and path.exists() and path.samefile(self.path):
             raise OutputError("is the list itself", where=str(path), hint="give another file")
@@ -75,7 +73,7 @@ def read_words(words: str | Path | Iterable[str], column: str | None = None) -> 
     else:
         name, lines = "list", tuple(words)
         if not all(isinstance(line, str) for line in lines):
-            raise DataError("holds a word that is no text", where=name)
+            raise DataError("every word must be text", where=name)
     entries = numbered_lines(lines)
     delimiter = _delimiter(path, entries[0][1]) if path is not None and entries else None
     if delimiter is not None or column is not None:
@@ -83,7 +81,7 @@ def read_words(words: str | Path | Iterable[str], column: str | None = None) -> 
     else:
         listed = [Word(n, line.strip()) for n, line in entries]
     if not listed:
-        raise DataError("holds no word", where=name)
+        raise DataError("has no words", where=name)
     if len(listed) > MAX_WORDS:
         raise DataError(f"holds {len(listed):,} words, at most {MAX_WORDS:,} are read", where=name)
     return WordList(name, tuple(listed), lines, path)

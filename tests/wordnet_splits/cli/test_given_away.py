@@ -285,7 +285,7 @@ def test_a_package_with_a_source_of_that_name_is_refused(
         ('catalog = "pics/mypics.tsv"', "", "the key 'catalog' is missing"),
         ("pics/mypics.tsv", "../stranger/mypics.tsv", "source 'mypics': the path '../stranger/mypics.tsv'"),
         ("pics/mypics.tsv", "/etc/passwd", "source 'mypics': the path '/etc/passwd' leaves its folder"),
-        ("pics/mypics.tsv", "mypics.tsv", "there is no such catalog"),
+        ("pics/mypics.tsv", "mypics.tsv", "the catalog does not exist"),
         (
             'name = "mypics"\nlayout',
             'name = "digits"\nlayout',

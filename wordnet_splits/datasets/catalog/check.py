@@ -93,7 +93,9 @@ def check_catalog(catalog: Catalog, taxonomy: Taxonomy) -> CatalogReport:
         if naive is None:
             nothing += [item.class_id] if item.wnids else []
         elif item.wnids and naive not in item.wnids:
-            wrong.append(_naive_wrong(item, naive, taxonomy))
+            glosses = "; ".join(taxonomy.first_definition(w) for w in item.wnids if w in taxonomy)
+            naive_gloss, ours = taxonomy.first_definition(naive), " ".join(item.wnids)
+            wrong.append(NaiveWrong(item.class_id, item.name, naive, naive_gloss, ours, glosses))
     return CatalogReport(
         source=catalog.source,
         classes=len(catalog),
@@ -117,14 +119,3 @@ def naive_sense(item: CatalogClass, taxonomy: Taxonomy) -> str | None:
         if senses:
             return senses[0]
     return None
-
-
-def _naive_wrong(item: CatalogClass, naive: str, taxonomy: Taxonomy) -> NaiveWrong:
-    return NaiveWrong(
-        class_id=item.class_id,
-        name=item.name,
-        naive=naive,
-        naive_gloss=taxonomy.first_definition(naive),
-        ours=" ".join(item.wnids),
-        ours_gloss="; ".join(taxonomy.first_definition(w) for w in item.wnids if w in taxonomy),
-    )

@@ -168,9 +168,7 @@ class Sources:
     def of(cls, *sets: Mapping[str, Declaration]) -> Sources:
         """Return the datasets of recipes and manifests.
 
-        Raises
-        ------
-        DataError : two sets, or a set and this machine, declare different datasets under the same name.
+        Raises DataError if two sets, or a set and this machine, declare different datasets of one name.
         """
         declared = merge_declarations(sets)
         for name in declared.keys() & _REGISTERED.keys():

@@ -42,10 +42,8 @@ def pair_key(row: Mapping[str, str]) -> PairKey:
 def read_pairs(path: Path) -> list[PairRow]:
     """Return the rows of a table of pairs.
 
-    Raises
-    ------
-    DataError : the file is absent or not such a table, a verdict is unknown or without a reviewer, or a
-        distance is not a number of bits.
+    Raises DataError if the file is absent or not such a table, a verdict is unknown or without a reviewer,
+    or a distance is not a number of bits.
     """
     rows: list[PairRow] = []
     header: Sequence[str] | None = None
@@ -54,7 +52,7 @@ def read_pairs(path: Path) -> list[PairRow]:
         if header is None:
             if tuple(cells) != COLUMNS:
                 raise DataError(
-                    "is no table of pairs: its first line is not that of duplicates.tsv",
+                    "must have the first line of duplicates.tsv",
                     where=str(path),
                     hint="columns " + ", ".join(COLUMNS),
                 )
@@ -67,9 +65,12 @@ def read_pairs(path: Path) -> list[PairRow]:
         if row["verdict"] not in allowed:
             listed = ", ".join(filter(None, allowed))
             raise DataError(f"the verdict {row['verdict']!r} is not one of {listed}", where=where)
-        if row["distance"] and not _is_distance(row["distance"]):
+        distance = row["distance"]
+        if distance and not (
+            distance.isascii() and distance.isdecimal() and len(distance) < 4 and int(distance) <= BITS
+        ):
             raise DataError(
-                f"the distance {row['distance']!r} is not a whole number of bits from 0 to {BITS}",
+                f"the distance {distance!r} is not a whole number of bits from 0 to {BITS}",
                 where=where,
                 hint="leave it empty where it is unknown",
             )
@@ -79,10 +80,6 @@ def read_pairs(path: Path) -> list[PairRow]:
     if header is None:
         raise DataError("is empty", where=str(path))
     return rows
-
-
-def _is_distance(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= len(str(BITS)) and int(text) <= BITS
 
 
 def write_pairs(path: Path, rows: Iterable[Mapping[str, str]]) -> None:

@@ -227,7 +227,7 @@ def load_declared_catalog(declaration: Declaration) -> Catalog:
         return _read_file(file_id(path), declaration.name)
     except OSError:
         hint = f"wordnet-splits catalog make --root {declaration.name}=DIR --out {path}"
-        raise DataError("there is no such catalog", where=str(path), hint=hint) from None
+        raise DataError("the catalog does not exist", where=str(path), hint=hint) from None
 
 
 @lru_cache(maxsize=64)
@@ -270,7 +270,7 @@ class _Reader:
                 raise self._error(f"class {item.class_id!r} occurs twice")
             classes[item.class_id] = item
         if not classes:
-            raise self._error("the catalog holds no class")
+            raise self._error("a catalog must have a class")
         for group, members in self.members.items():
             if members < 2:
                 raise self._error(f"count_group {group!r} has one class: give it as the count of that class")

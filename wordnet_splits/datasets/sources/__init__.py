@@ -99,7 +99,7 @@ def open_source(name: str, root: Path | str | None = None, sources: Sources = LO
     cls = source_class(name, sources)
     if not cls.rooted:
         if root is not None:
-            raise SourceError(f"source {name} is built in and takes no root", where=str(root))
+            raise SourceError(f"source {name} is built in: remove its root", where=str(root))
         return cls.open(None, next(cls.layouts(Path())), **params)
     if root is None:
         hint = f"--root {name}=DIR, or {root_variable(name)}; {source_info(name, sources).how}"
@@ -109,7 +109,9 @@ def open_source(name: str, root: Path | str | None = None, sources: Sources = LO
     if layout is None or not cls.is_unambiguous(folder):
         recognised = recognise(folder, other_than=name)
         if recognised or layout is None:
-            raise _not_this(cls, folder, recognised, source_info(name, sources).how)
+            looks_like = f"; it looks like {recognised}" if recognised else ""
+            message = f"this is not {cls.name}: looked for {cls.expected_files}{looks_like}"
+            raise SourceError(message, where=str(folder), hint=source_info(name, sources).how)
     return cls.open(folder, layout, **params)
 
 
@@ -124,12 +126,3 @@ def recognise(folder: Path, other_than: str = "") -> str | None:
         except SourceError:  # a folder another source cannot even walk is not that source
             continue
     return None
-
-
-def _not_this(cls: type[Source], folder: Path, recognised: str | None, hint: str) -> SourceError:
-    looks_like = f"; it looks like {recognised}" if recognised else ""
-    return SourceError(
-        f"this is not {cls.name}: looked for {cls.expected_files}{looks_like}",
-        where=str(folder),
-        hint=hint,
-    )

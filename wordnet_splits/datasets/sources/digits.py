@@ -81,9 +81,7 @@ def load_digits_pixels() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     images : (1797, 8, 8) uint8, grey in [0, 255]: ``(v * 255 + 8) // 16`` of the published v in 0..16.
     labels : (1797,) uint8 in 0..9.
 
-    Raises
-    ------
-    DataError : the embedded file is absent, or differs from this package's file.
+    Raises DataError if the embedded file is absent, or differs from this package's file.
     """
     try:
         raw = lzma.decompress(PATH.read_bytes())

@@ -135,9 +135,7 @@ class ImageFolder(Source):
     def open_folder(cls, root: Path) -> ImageFolder:
         """Open a folder of image files.
 
-        Raises
-        ------
-        SourceError : the folder does not exist, is empty or cannot be read.
+        Raises SourceError if the folder does not exist, is empty or cannot be read.
         """
         folder = check_root(root, cls.name, hint="give a folder that holds images")
         return cls.open(folder, ImageTree(folder))
@@ -145,9 +143,7 @@ class ImageFolder(Source):
     def in_parquet(self) -> ImageFolder | None:
         """Return the images in Parquet files that the last scan found; None if no file has images.
 
-        Raises
-        ------
-        SourceError : a Parquet file cannot be read.
+        Raises SourceError if a Parquet file cannot be read.
         """
         assert self.root is not None
         paths = sorted(self.root / name for name in self.unexpected if name.endswith(".parquet"))

@@ -84,9 +84,7 @@ class ImageSet:
     def ids(self) -> tuple[str, ...]:
         """The id of each image; ``SOURCE/ID`` if images of two sources have the same id.
 
-        Raises
-        ------
-        SourceError : the set contains an image twice.
+        Raises SourceError if the set contains an image twice.
         """
         images = list(zip(*(self.table[c].to_pylist() for c in ("source", "image_id")), strict=True))
         counts = Counter(image_id for _, image_id in images)
@@ -148,9 +146,7 @@ class ImageSet:
 def source_images(label: str, source: Source, splits: Sequence[str] = ()) -> ImageSet:
     """Return the images of a dataset in some splits, by default all, in the order of their ids.
 
-    Raises
-    ------
-    SourceError : these splits have no images. UnknownNameError : no such split.
+    Raises SourceError if these splits have no images, UnknownNameError for an unknown split.
     """
     return ImageSet.from_rows(label, sorted(_scan(source, splits)), SourceReader(source), source.root)
 
@@ -158,9 +154,7 @@ def source_images(label: str, source: Source, splits: Sequence[str] = ()) -> Ima
 def folder_images(label: str, folder: Path) -> ImageSet:
     """Return the image files below a folder, or else the images in its Parquet files.
 
-    Raises
-    ------
-    SourceError : the folder cannot be read, or has no images.
+    Raises SourceError if the folder cannot be read, or has no images.
     """
     source = ImageFolder.open_folder(folder)
     rows = list(_scan(source))

@@ -261,7 +261,7 @@ def _folder_parts(base: Path, root: Path) -> tuple[list[KeyedImages], list[str]]
 
     Where most folders are of other classes, it is another dataset: Places365 has bedrooms too.
     """
-    paths = [(split, name, f"{split}/{name}") for split in SPLITS for name in _inside(base, split, root)]
+    paths = [(split, name, f"{split}/{name}") for split, name in _split_folders(base, root)]
     for name in folders(base, root):
         category, _, split = name.rpartition("_")
         if split in SPLITS and category:
@@ -279,6 +279,8 @@ def _folder_parts(base: Path, root: Path) -> tuple[list[KeyedImages], list[str]]
     return ([*parts.values()], unexpected) if len(parts) > len(unexpected) else ([], unexpected)
 
 
-def _inside(base: Path, name: str, root: Path) -> list[str]:
-    folder = subfolder(base, name, root)
-    return folders(folder, root) if folder else []
+def _split_folders(base: Path, root: Path) -> Iterator[tuple[str, str]]:
+    """Yield split and name of each folder below the folders of the splits."""
+    for split in SPLITS:
+        if folder := subfolder(base, split, root):
+            yield from ((split, name) for name in folders(folder, root))

@@ -90,7 +90,7 @@ class NoiseSource(Source):
     def open(cls, root: Path | None, layout: Layout, **params: Any) -> Self:
         """Return the source with ``shape`` [height, width, channels] and ``seed`` (default 0)."""
         if unknown_names := sorted(params.keys() - {"shape", "seed"}):
-            message = f"source {cls.name} takes no parameter {unknown_names[0]!r}"
+            message = f"source {cls.name} has no parameter {unknown_names[0]!r}"
             raise SourceError(message, hint="it takes shape and seed")
         shape, seed = params.get("shape"), params.get("seed", 0)
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:

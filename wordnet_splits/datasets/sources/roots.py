@@ -145,9 +145,7 @@ def parse_roots(
     ----------
     declarations : the datasets that a benchmark carries, which may have a root, too.
 
-    Raises
-    ------
-    SplitsError : a flag is not of that form, or of an unknown source.
+    Raises SplitsError if a flag is not of that form, or of an unknown source.
     """
     folders: dict[str, Path] = {}
     for text in flags:

@@ -104,7 +104,7 @@ class Source(ABC):
     def open(cls, root: Path | None, layout: Layout, **params: Any) -> Self:
         """Return the source over a layout that was found; sources on disk have no parameters."""
         if params:
-            raise SourceError(f"source {cls.name} takes no parameter {min(params)!r}")
+            raise SourceError(f"source {cls.name} has no parameter {min(params)!r}")
         layout.prepare()
         return cls(root, layout)
 
@@ -175,9 +175,7 @@ class Source(ABC):
     def read(self, ids: Sequence[str]) -> list[Raw]:
         """Return images as stored (file bytes or uint8 pixels), in the order of ``ids``.
 
-        Raises
-        ------
-        MissingImageError : naming the first id whose pixels are absent under the root.
+        Raises MissingImageError with the first id whose pixels are absent under the root.
         """
         locations = [self._locate(image_id) for image_id in ids]
         raws: list[Raw] = [b""] * len(ids)
@@ -236,7 +234,7 @@ class Source(ABC):
         return MissingImageError(
             f"image {image_id!r} of {self.name} {why}",
             where=str(self.root) if self.root else self.name,
-            hint=f"layout {self.layout}; 'wordnet-splits sources check' counts what the root holds",
+            hint=f"layout {self.layout}; 'wordnet-splits sources check' counts the images under the root",
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -251,9 +251,7 @@ def tree_of(graph: Graph, choices: Mapping[int, int], wnid: Callable[[int], str]
         and is marked ``unresolved``.
     wnid : function that returns the wnid of a node, for errors.
 
-    Raises
-    ------
-    TaxonomyError : a chosen parent is not a hypernym of its child.
+    Raises TaxonomyError if a chosen parent is not a hypernym of its child.
     """
     n = len(graph)
     owner = np.repeat(np.arange(n, dtype=np.int32), np.diff(graph.parent_indptr))

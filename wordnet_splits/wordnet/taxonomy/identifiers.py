@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -115,9 +116,7 @@ def installed_lexicons() -> tuple[str, ...]:
 def read_lexicon(specifier: str) -> tuple[dict[str, bytes], dict[str, str]]:
     """Return a lexicon's nouns as the texts of a WNDB folder, and sense key -> wnid in them.
 
-    Raises
-    ------
-    TaxonomyError : `wn` has no such lexicon, or one without sense keys. MissingPackageError : no `wn`.
+    Raises MissingPackageError without `wn`, TaxonomyError if it lacks the lexicon or that has no nouns.
     """
     need("wn", "wn", where=f"lexicon {specifier}")
     import wn
@@ -225,21 +224,19 @@ def by_wordnet31(offset: str, taxonomy: Taxonomy) -> str | None:
     return wnid if wnid in taxonomy else None
 
 
-def _by_offset(offset: str, taxonomy: Taxonomy) -> str | None:
-    return wnid if (wnid := f"n{offset}") in taxonomy else None
-
-
-def _by_sense_key(key: str, taxonomy: Taxonomy) -> str | None:
-    del taxonomy
-    return _keys().get(key.lower())
+@cache
+def _keys() -> dict[str, str]:
+    return sense_keys(wndb.ShippedTexts()["data.noun"])
 
 
 SCHEMES = (
     Scheme("ILI", re.compile(r"(?:ili:|cili\.)?i(\d{5,6})"), _by_ili),
     Scheme("Open English WordNet", re.compile(r"o?ewn-(\d{8})-n"), by_wordnet31),
     Scheme("WordNet 3.1", re.compile(r"(?:omw-en31-|p?wn31[-:])(\d{8})-?n"), by_wordnet31),
-    Scheme("OMW", re.compile(r"(?:omw-[a-z]+-|p?wn30[-:]|wn:)?(\d{8})-?n"), _by_offset),
-    Scheme("sense key", re.compile(r"(\S+%1:\d\d:\d\d::)"), _by_sense_key),
+    Scheme(
+        "OMW", re.compile(r"(?:omw-[a-z]+-|p?wn30[-:]|wn:)?(\d{8})-?n"), lambda offset, taxonomy: f"n{offset}"
+    ),
+    Scheme("sense key", re.compile(r"(\S+%1:\d\d:\d\d::)"), lambda key, _: _keys().get(key.lower())),
     Scheme("Wikidata item", re.compile(r"(?:wd:)?(Q[1-9]\d*)"), table="Wikidata's P5063 is an item's ILI"),
     Scheme(
         "Open Images or Freebase MID",
@@ -266,7 +263,8 @@ def identify(text: str, taxonomy: Taxonomy, ids: Mapping[str, str]) -> Identifie
         if match := scheme.pattern.fullmatch(text):
             wnid = ids.get(_as_published(match[1]))
             if wnid is None and scheme.find and taxonomy.version == VERSION:
-                wnid = scheme.find(match[1], taxonomy)
+                found = scheme.find(match[1], taxonomy)
+                wnid = found if found in taxonomy else None
             return Identified(scheme.name, wnid or "")
     return None
 
@@ -283,9 +281,7 @@ def read_ids(path: Path, taxonomy: Taxonomy) -> dict[str, str]:
     verbs, adjectives and adverbs (``00001740-a``) are passed over, and so are comments and a heading in the
     first line. An identifier with several synsets is ambiguous and maps to ``""``.
 
-    Raises
-    ------
-    DataError : absent, malformed, or a synset is not in the taxonomy.
+    Raises DataError if the table is absent or malformed, or a synset is not in the taxonomy.
     """
     ids: dict[str, str] = {}
     first = True
@@ -313,10 +309,9 @@ def read_ids(path: Path, taxonomy: Taxonomy) -> dict[str, str]:
 def _synset(text: str, taxonomy: Taxonomy) -> str | None:
     if text in taxonomy:
         return text
-    lemma, dot, number = text.lower().rpartition(".n.")
-    senses = taxonomy.lemma_index().get(lemma, ()) if dot else ()
-    if number.isdigit() and 0 < int(number) <= len(senses):
-        return senses[int(number) - 1]
+    if ".n." in text:
+        with suppress(TaxonomyError):
+            return taxonomy.from_name(text)
     known = identify(text, taxonomy, {})
     return known.wnid or None if known else None
 
@@ -326,11 +321,6 @@ def _runs() -> tuple[list[int], list[str]]:
     """Return the runs of offsets of WordNet 3.1: the first of each, and the way from there to 3.0's."""
     rows = read_rows(OF_WORDNET31)
     return [int(first) for first, _ in rows], [shift for _, shift in rows]
-
-
-@cache
-def _keys() -> dict[str, str]:
-    return sense_keys(wndb.ShippedTexts()["data.noun"])
 
 
 @dataclass(frozen=True)

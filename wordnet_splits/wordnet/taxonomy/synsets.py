@@ -266,7 +266,7 @@ class Taxonomy:
     def _undecided(self, node: int) -> TaxonomyError:
         return TaxonomyError(
             f"the tree records no choice among the hypernyms of {self.wnid(node)} ({self._words.name(node)})",
-            hint="record the one that it keeps, or use the full hierarchy",
+            hint="add its parent to the choices, or use the full hierarchy",
         )
 
     def path_up(self, x: str, a: str) -> tuple[str, ...]:
@@ -274,9 +274,7 @@ class Taxonomy:
 
         At every step from ``x``, the smallest next synset on a shortest chain is taken.
 
-        Raises
-        ------
-        TaxonomyError : ``a`` is not an ancestor of ``x``.
+        Raises TaxonomyError if ``a`` is not an ancestor of ``x``.
         """
         top, ancestors = self.index(a), self.ancestor_nodes(x)
         if top not in ancestors:
@@ -323,7 +321,7 @@ class Taxonomy:
         if rest.isascii() and rest.isdigit() and 0 < int(rest) <= len(nodes):
             return self.wnids[nodes[int(rest) - 1]]
         raise TaxonomyError(
-            f"{name!r} names no noun synset of WordNet {self.version}",
+            f"{name!r} is not a noun synset of WordNet {self.version}",
             near=[] if nodes else self._words.similar(lemma),
             hint=f"{lemma!r} has {len(nodes)} senses" if nodes else "a name is LEMMA.n.NUMBER, as dog.n.01",
         )

@@ -58,9 +58,7 @@ class Nouns:
 def directory_texts(folder: Path, without: Collection[str] = ()) -> dict[str, bytes]:
     """Return the content of the noun files of a WNDB directory, except for those in ``without``.
 
-    Raises
-    ------
-    TaxonomyError : one of ``FILES`` cannot be read.
+    Raises TaxonomyError if one of ``FILES`` cannot be read.
     """
     # loading the embedded database avoids pydantic and Parquet, which would double its time
     from wordnet_splits.base.untrusted import read_bytes
@@ -79,10 +77,7 @@ def directory_texts(folder: Path, without: Collection[str] = ()) -> dict[str, by
 def nltk_texts(reader: WordNetCorpusReader | None) -> dict[str, bytes]:
     """Return the content of the noun files of an NLTK reader, by default of the installed corpus.
 
-    Raises
-    ------
-    MissingPackageError : NLTK is not installed.
-    TaxonomyError : the corpus is not installed.
+    Raises MissingPackageError without NLTK, TaxonomyError without its corpus.
     """
     corpus = need("nltk", "nltk", where="Taxonomy.from_nltk").corpus.wordnet if reader is None else reader
     texts = {}

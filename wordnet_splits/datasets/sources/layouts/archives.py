@@ -91,7 +91,7 @@ def check_member(name: str, number: int, where: str) -> None:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name:
         hint = "this is not the publisher's archive; fetch it again from the publisher"
-        message = f"archive member {printable(name)!r} lies outside the archive's folder"
+        message = f"archive member {printable(name)!r} is outside the archive's folder"
         raise UnsafeDataError(message, where=where, hint=hint)
     if number >= MAX_MEMBERS:
         raise UnsafeDataError(f"the archive has more than {MAX_MEMBERS:,} members", where=where)
@@ -215,9 +215,7 @@ class OpenTar:
 def archive_files(path: Path, is_wanted: Callable[[str], bool], largest: int) -> Iterator[tuple[str, bytes]]:
     """Yield name and bytes of the members of an archive whose names ``is_wanted`` accepts.
 
-    Raises
-    ------
-    UnsafeDataError, SourceError : as `members`, or such a member has more than ``largest`` bytes.
+    Raises as `members`, and UnsafeDataError if such a member has more than ``largest`` bytes.
     """
     file = OpenTar(path)
     for member in file.members():
@@ -287,9 +285,7 @@ class ZipFolders(IndexedFiles):
     def read_at(self, position: Position) -> bytes:
         """Return an entry's bytes, checked with the archive's checksum.
 
-        Raises
-        ------
-        SourceError : it is damaged. UnsafeDataError : it would expand to more than an image has.
+        Raises SourceError if it is damaged, UnsafeDataError if it would expand to more than an image has.
         """
         archive = self._archive()
         entry = archive.infolist()[position[0]]

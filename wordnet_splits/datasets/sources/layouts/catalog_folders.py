@@ -67,10 +67,7 @@ class FolderFiles(NamedFiles):
     def read(self, location: Location) -> bytes:
         """Return a file's bytes.
 
-        Raises
-        ------
-        KeyError, FileNotFoundError : it is not there.
-        SourceError : two files have the name, such as a .jpg and a .png.
+        Raises KeyError or FileNotFoundError if it is absent, SourceError if two files have the name.
         """
         return read_image(self._path(location), self.root)
 

@@ -57,7 +57,11 @@ class Pickles(MatchedImages):
 
     def is_unambiguous(self) -> bool:
         """Return whether a batch begins like a pickle: other datasets may have a file ``train``, too."""
-        return any(_first_byte(path) == _PICKLE for path in self.paths.values())
+        for path in self.paths.values():
+            with open_untrusted(path, largest=LARGEST_FILE, error=SourceError) as stream:
+                if stream.read(1) == _PICKLE:
+                    return True
+        return False
 
     def listing(self, split: str) -> Listing:
         """Return the images of the batches of ``split`` that are there."""
@@ -121,11 +125,6 @@ class Pickles(MatchedImages):
         if not isinstance(loaded, dict):
             raise _not_a_batch(path, "it is not a dictionary")
         return {_text(key): value for key, value in loaded.items()}
-
-
-def _first_byte(path: Path) -> bytes:
-    with open_untrusted(path, largest=LARGEST_FILE, error=SourceError) as stream:
-        return stream.read(1)
 
 
 def _list(batch: Mapping[str, Any], key: str, path: Path) -> Sequence[Any]:

@@ -96,9 +96,7 @@ def shards(root: Path, pattern: str | None, extension: str, kind: str) -> list[P
     ----------
     kind : such a file in words, for the error.
 
-    Raises
-    ------
-    SourceError : the folder has no shard.
+    Raises SourceError if the folder has no shard.
     """
     paths = sorted(_files(root, root, extension))
     if pattern is not None:

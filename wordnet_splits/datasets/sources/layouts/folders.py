@@ -55,10 +55,8 @@ def read_tree(filled: Iterable[Parts], splits: Collection[str] | None, *, where:
     filled : their paths.
     splits : the declared folders of splits, if any; ``all`` alone means no splits.
 
-    Raises
-    ------
-    SourceError : splits and classes cannot be distinguished, no folder is a class, or two folders of a split
-        have the same class.
+    Raises SourceError if splits and classes cannot be distinguished, no folder is a class, or two folders
+    of a split have the same class.
     """
     classes, unclassed = _without_strays(sorted(filled))
     declared = None if splits is None or set(splits) == {ALL} else splits
@@ -123,7 +121,8 @@ def _has_splits(inner: Collection[Parts], where: str) -> bool:
     if not marked:
         return False
     others = _listed(tops.keys() - marked)
-    message = f"cannot tell splits from classes: {_listed(marked)}" + (f" next to {others}" if others else "")
+    next_to = f" next to {others}" if others else ""
+    message = f"cannot distinguish splits and classes: {_listed(marked)}{next_to}"
     splits = (marked & deep) or marked  # a flat one has no class
     names = ", ".join(f'"{printable(top)}"' for top in sorted(splits)[:SHOWN])
     hint = f'write in dataset.toml which are splits, splits = [{names}], or splits = ["all"] for none'

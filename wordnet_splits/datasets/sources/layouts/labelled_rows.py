@@ -135,7 +135,7 @@ class LabelledRows(DeclaredLayout):
         image, _, _ = self._columns(table, path)
         paths = _path_column(table.schema.field(image))
         if paths is not None and (image_path := _paths(table.read(group, [paths]), image)[row]):
-            message = f"the dataset holds no image, only the path {printable(image_path)}"
+            message = f"the dataset has only the path of the image, {printable(image_path)}"
             hint = "save_to_disk of `datasets` stores images; to_parquet may leave them out"
             raise SourceError(message, where=where, hint=hint)
         raise KeyError(row)

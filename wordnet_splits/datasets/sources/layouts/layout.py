@@ -285,10 +285,7 @@ def layout_names() -> tuple[str, ...]:
 def layout_class(declaration: Declaration) -> type[DeclaredLayout]:
     """Return the class of a declared layout.
 
-    Raises
-    ------
-    UnknownNameError : the layout does not exist.
-    DataError : another package's layout cannot be loaded, or is not a subclass of `DeclaredLayout`.
+    Raises UnknownNameError if it does not exist, DataError if it is not a subclass of `DeclaredLayout`.
     """
     layout: object = LAYOUTS.find(declaration.layout, where=str(declaration.file))
     if not (isinstance(layout, type) and issubclass(layout, DeclaredLayout)):

@@ -94,7 +94,7 @@ class Naming:
         counts = load_catalog(self.source)[class_id].counts
         splits = [split for split in self.splits if counts[split] != 0]
         if len(splits) > 1:
-            message = f"the images of {self.source} cannot be told apart into {' and '.join(self.splits)}"
+            message = f"cannot assign the images of {self.source} to {' and '.join(self.splits)}"
             raise SourceError(message, hint="its inventory is not installed; reinstall wordnet-splits")
         return splits[0] if splits else None
 
@@ -119,10 +119,7 @@ class NameIndex:
     def position(self, name: str) -> tuple[int, ...]:
         """Return the position of an image.
 
-        Raises
-        ------
-        KeyError : it is absent.
-        SourceError : two entries have the name.
+        Raises KeyError if it is absent, SourceError if two entries have the name.
         """
         start, stop = (int(np.searchsorted(self._names, name.encode(), side)) for side in ("left", "right"))
         if start == stop or not name:

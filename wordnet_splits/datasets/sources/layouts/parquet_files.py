@@ -250,7 +250,7 @@ def find_named_rows(base: Path, root: Path, split: str, naming: Naming, suffix: 
     entry = next(layout.entries(), None)
     if entry is not None and entry[1] is None:
         raise SourceError(
-            f"this Parquet copy of {naming.source} has no file names, so its images cannot be told apart",
+            f"this Parquet copy of {naming.source} must have file names, which identify its images",
             where=str(paths[0]),
             hint="use a copy whose image.path holds the publisher's file names, or the publisher's files",
         )
@@ -331,7 +331,8 @@ class ParquetImages(MatchedImages):
     def _load(self, split: str) -> dict[tuple[int, int], pa.Array]:
         """Return the encoded images by shard and row group; they are read in any order."""
         shards = Shards(self._paths[split])
-        size = sum(_unpacked_size(path) for path in shards.paths)
+        files = [open_parquet(path, error=SourceError).metadata for path in shards.paths]
+        size = sum(file.row_group(n).total_byte_size for file in files for n in range(file.num_row_groups))
         if size > LARGEST_SPLIT:
             raise SourceError(f"{split} would unpack to {size:,} bytes", where=str(shards.paths[0].parent))
         columns = shards.rows(f"{shards.image}.bytes")
@@ -388,11 +389,6 @@ def _fits(
         names = tuple(misspelt.get(name, name) for name in label_names(schema, label))
         return has_images and has_labels and names in ((), class_ids)
     raise SourceError("cannot be read as Parquet", where=str(paths[0]), hint=FETCH)
-
-
-def _unpacked_size(path: Path) -> int:
-    metadata = open_parquet(path, error=SourceError).metadata
-    return sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
 
 
 def label_names(schema: pa.Schema, label: str) -> tuple[str, ...]:

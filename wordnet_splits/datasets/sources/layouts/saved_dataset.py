@@ -182,11 +182,8 @@ def receive_shards(declaration: Declaration) -> Sequence[Shard]:
     A revision is looked up once and its commit is stored, so that workers and offline runs read the same
     files.
 
-    Raises
-    ------
-    MissingPackageError : huggingface_hub is not installed.
-    HubError : no such dataset, no access or no connection.
-    SourceError : it has no Parquet files, or several configurations.
+    Raises MissingPackageError without huggingface_hub, HubError, and SourceError for a dataset without
+    Parquet files or with several configurations.
     """
     address = _address(declaration)
     repository = Repository(address.repo)

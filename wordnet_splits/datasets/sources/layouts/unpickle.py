@@ -185,7 +185,7 @@ class _Machine:
     def refuse(self, request: str) -> NoReturn:
         if not request.isprintable() or len(request) > 100:
             request = ascii(request[:100])
-        message = f"the pickle asks for {request}, which no dataset needs; nothing of it was run"
+        message = f"a dataset must not use {request} in its pickle; nothing was run"
         raise UnsafeDataError(message, where=self.where, hint="fetch the dataset again from its publisher")
 
     def push_global(self, name: str) -> None:

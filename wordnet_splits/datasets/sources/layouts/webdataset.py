@@ -61,7 +61,7 @@ class WebDataset(DeclaredLayout):
 
     def __init__(self, root: Path, declaration: Declaration) -> None:
         super().__init__(root, declaration)
-        self._shards = cache(self._find)
+        self._shards = cache(lambda: shards(root, declaration.images, ".tar", "tar shard"))
         self._file = lru_cache(maxsize=OPEN_SHARDS)(OpenTar)
 
     def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
@@ -133,9 +133,6 @@ class WebDataset(DeclaredLayout):
         if size > largest:
             raise UnsafeDataError(f"a file of {size:,} bytes at byte {offset:,}", where=str(path))
         return os.pread(self._file(path).descriptor, size, offset)
-
-    def _find(self) -> list[Path]:
-        return shards(self.root, self.declaration.images, ".tar", "tar shard")
 
 
 def _key(member: Member) -> str:
