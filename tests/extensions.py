@@ -18,7 +18,17 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-COPIED = ("pyproject.toml", "wordnet_splits", "loaders", "fix_resize", "tests", "manifests", "tools")
+COPIED = (
+    "README.md",
+    "pyproject.toml",
+    "docs",
+    "fix_resize",
+    "loaders",
+    "manifests",
+    "tests",
+    "tools",
+    "wordnet_splits",
+)
 
 
 def extensions() -> list[str]:
