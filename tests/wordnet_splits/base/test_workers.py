@@ -172,7 +172,7 @@ def test_a_build_survives_a_killed_worker(tmp_path: Path) -> None:
     undisturbed = build_many(tmp_path / "a")
     recipe, out = tmp_path / "a" / "many.toml", tmp_path / "b"
     module = "wordnet_splits.benchmark.construct.digesting"
-    done = run_killed_once(tmp_path, module, "_outcome", WORDNET_SPLITS, "build", recipe, "--out", out)
+    done = run_killed_once(tmp_path, module, "_read", WORDNET_SPLITS, "build", recipe, "--out", out)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert files(out / "many") == files(undisturbed)
