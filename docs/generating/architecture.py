@@ -35,7 +35,7 @@ WAYS: dict[str, tuple[tuple[str, str], ...]] = {
         ("item", "loaders.dataset:UnknownDetectionSet"),
     ),
     "evaluate": (
-        ("models", "loaders.harness.models:load_model"),
+        ("models", "loaders.harness:load_model"),
         ("activations", "loaders.harness.extraction.extractor:Extractor"),
         ("fitted detectors", "loaders.harness.evaluation.scoring:fit"),
         ("scores", "loaders.harness.results.scores:score_table"),
