@@ -26,7 +26,6 @@ from wordnet_splits.benchmark.construct.selection import Selection
 from wordnet_splits.benchmark.recipe import Group
 from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.sources import Source, open_source, source_class
-from wordnet_splits.datasets.sources.image_set import stamps
 
 CHUNK = 128
 AT_ONCE = 32
@@ -250,6 +249,8 @@ class _Journal:
         self._header = json.dumps({"source": source.name, "root": str(source.root), "layout": source.layout})
         self._stamps: dict[str, int] = {}
         if path is not None and source.root is not None and ids:
+            from wordnet_splits.datasets.sources.image_set import stamps  # it reads all layouts of folders
+
             self._stamps = dict(zip(ids, stamps(source.root, pa.array(ids)).tolist(), strict=True))
 
     def replay(self) -> dict[str, bytes]:
