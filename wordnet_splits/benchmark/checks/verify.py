@@ -17,7 +17,7 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.untrusted import sha256_of
-from wordnet_splits.benchmark.construct import build_recipe
+from wordnet_splits.benchmark.construct import Build, build_recipe
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest, Part, altered, write_manifest
 from wordnet_splits.benchmark.manifest.diff import diff_manifests
 from wordnet_splits.benchmark.manifest.loading import altered_sources, read_again, while_steady
@@ -26,148 +26,12 @@ from wordnet_splits.benchmark.recipe import Recipe, awaited_lists, load_recipe, 
 from wordnet_splits.datasets.sources.roots import Roots, declare_roots
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
+LocatedProblem = tuple[Problem, Part | None]
+"""A problem and the (split, group) that it is in; None for a problem of the whole manifest."""
 
-def verify_benchmark(
-    manifest: Manifest,
-    *,
-    roots: Roots | None = None,
-    out: Path | None = None,
-    workers: int = 1,
-    taxonomy: Taxonomy | None = None,
-    progress: Progress | None = None,
-) -> Verification:
-    """Compare a manifest, except its provenance, with its tables and with a fresh build.
-
-    Ids are compared with inventories and with the roots given; unknown ids are not compared. Pixels
-    are compared if their source has a root, is embedded or is generated. A manifest that a build replaces
-    meanwhile is read and compared again.
-
-    Parameters
-    ----------
-    manifest : a manifest read from a folder.
-    roots : folder of each source whose pixels are compared.
-    out : folder to write the fresh build into, as ``<name>/``, if there are no problems.
-    workers : processes that read images.
-
-    Raises
-    ------
-    ManifestError : the manifest is in no folder, or ``manifest.json`` or the class table is malformed.
-    SourceError : a root holds another dataset.
-
-    Examples
-    --------
-    >>> verification = verify_benchmark(load_manifest("digits"))
-    >>> [(c.group, c.ids, c.pixels) for c in verification.checks if c.split == "test"][0]
-    ('digits-0-5', 360, 360)
-    """
-    folder = manifest.folder
-    if folder is None:
-        raise ManifestError("is not in a folder", where=manifest.name, hint="build it with `out`")
-
-    def verify() -> Verification:
-        return _verify(
-            read_again(manifest),
-            recipe_of,
-            roots or {},
-            out,
-            workers=workers,
-            taxonomy=taxonomy,
-            progress=progress,
-        )
-
-    return while_steady(folder, verify, suspect=lambda verification: not verification.ok)
-
-
-def verify_received(manifest: Manifest) -> list[Problem]:
-    """Return the problems of a manifest from the Hub.
-
-    It is compared with the shipped recipe of its name and version, otherwise with the recipe in it. Evidence
-    and distances are compared only if this version of the program wrote them.
-    """
-    problems = _verify(manifest, _recipe_of_version, {}).problems
-    if manifest.data.provenance.get("wordnet-splits") == version("wordnet-splits"):
-        return list(problems)
-    return [problem for problem in problems if not problem.detail.startswith(EXPLANATION_DIFFERS)]
-
-
-def recipe_of(manifest: Manifest) -> Recipe:
-    """Return the recipe to compare a manifest with: the shipped recipe of its name, else its own.
-
-    A shipped recipe whose lists are missing does not count: users import that benchmark under its name.
-    """
-    name = manifest.name.partition("@")[0]
-    shipped = load_recipe(name) if name in recipe_names() else None
-    return load_recipe(manifest) if shipped is None or awaited_lists(shipped) else shipped
-
-
-def _recipe_of_version(manifest: Manifest) -> Recipe:
-    recipe = recipe_of(manifest)
-    return recipe if recipe.version == manifest.version else load_recipe(manifest)
-
-
-def _verify(
-    frozen: Manifest,
-    recipe_for: Callable[[Manifest], Recipe],
-    roots: Roots,
-    out: Path | None = None,
-    *,
-    workers: int = 1,
-    taxonomy: Taxonomy | None = None,
-    progress: Progress | None = None,
-) -> Verification:
-    if carried := altered_sources(frozen):
-        return _verification(frozen, [of_whole("fingerprint", text) for text in carried])
-    declare_roots(roots, frozen.datasets)
-    problems = list(folder_problems(frozen))
-    if any(located.part for located in problems):
-        return _verification(frozen, problems)
-    build = build_recipe(
-        recipe_for(frozen),
-        roots,
-        given=frozen,
-        seed=frozen.data.seed if "@seed=" in frozen.name else None,
-        local=frozen.name.endswith("@local"),
-        workers=workers,
-        taxonomy=taxonomy,
-        progress=progress,
-    )
-    problems += differences(frozen, build.manifest)
-    problems += _located(build.problems, build.manifest)
-    if out is not None and not problems:
-        with locked(out / build.manifest.name, busy="another build is writing here"):
-            restore(out / build.manifest.name)
-            write_manifest(build.manifest, out)
-    checks = count_checks(frozen, problems, build.drawn, build.pixels)
-    return _verification(frozen, problems, checks, build.unexpected, build.unread)
-
-
-def _located(problems: Sequence[Problem], manifest: Manifest) -> list[LocatedProblem]:
-    """Return the problems of a manifest's images, each with the part that holds the image."""
-    part_of: dict[tuple[str, str | None], Part] = {}
-    for part, read_table in manifest.parts.items() if problems else ():
-        columns = (read_table()[name].to_pylist() for name in ("source", "image_id"))
-        part_of |= dict.fromkeys(zip(*columns, strict=True), part)
-    keys = [(problem.source, problem.image_id) for problem in problems]
-    return [LocatedProblem(p, part_of[key]) for p, key in zip(problems, keys, strict=True) if key in part_of]
-
-
-def _verification(
-    frozen: Manifest,
-    problems: Sequence[LocatedProblem],
-    checks: Sequence[CheckedGroup] | None = None,
-    unexpected: Mapping[str, Mapping[str, int]] | None = None,
-    unread: Mapping[str, str] | None = None,
-) -> Verification:
-    return Verification(
-        frozen.name,
-        list(frozen.groups),
-        count_checks(frozen, problems) if checks is None else checks,
-        [located.problem for located in problems],
-        unexpected or {},
-        unread or {},
-    )
-
-
+CROISSANT: Final = "croissant.json"
+EXPLANATION_DIFFERS: Final = "manifest.json says fingerprints.explanation is "
+"""Beginning of the problem that evidence or distances differ from a fresh build."""
 IMAGE_PROBLEMS = ("image-not-by-rule", "image-changed")
 """Kinds of problems of images that a manifest holds and the rules do not give."""
 
@@ -194,14 +58,6 @@ class CheckedGroup(Jsonable):
     pixels: int
     expected: int | None
     problems: int
-
-
-@dataclass(frozen=True)
-class LocatedProblem:
-    """A problem and the (split, group) that it is in; None for a problem of the whole manifest."""
-
-    problem: Problem
-    part: Part | None = None
 
 
 @dataclass(frozen=True)
@@ -243,54 +99,145 @@ class Verification(Tabular):
         }
 
 
-def count_checks(
-    frozen: Manifest,
-    problems: Sequence[LocatedProblem],
-    compared: Mapping[Part, int] | None = None,
-    pixels: Mapping[Part, int] | None = None,
+def verify_benchmark(
+    manifest: Manifest,
     *,
-    rows: Mapping[Part, int] | None = None,
-) -> list[CheckedGroup]:
-    """Count the comparisons in each group.
+    roots: Roots | None = None,
+    out: Path | None = None,
+    workers: int = 1,
+    taxonomy: Taxonomy | None = None,
+    progress: Progress | None = None,
+) -> Verification:
+    """Compare a manifest, except its provenance, with its tables and with a fresh build.
+
+    Ids are compared with inventories and with the roots given; unknown ids are not compared. Pixels
+    are compared if their source has a root, is embedded or is generated. A manifest that a build replaces
+    meanwhile is read and compared again.
 
     Parameters
     ----------
-    compared : number of images of each part that the rules drew again; None if nothing was decided.
-    pixels : number of images of each part that have their digest.
-    rows : number of rows of each image table; read from the tables by default.
+    manifest : a manifest read from a folder.
+    roots : folder of each source whose pixels are compared.
+    out : folder to write the fresh build into, as ``<name>/``, if there are no problems.
+    workers : processes that read images.
+
+    Raises
+    ------
+    ManifestError : the manifest is in no folder, or ``manifest.json`` or the class table is malformed.
+    SourceError : a root holds another dataset.
+
+    Examples
+    --------
+    >>> verification = verify_benchmark(load_manifest("digits"))
+    >>> [(c.group, c.ids, c.pixels) for c in verification.checks if c.split == "test"][0]
+    ('digits-0-5', 360, 360)
     """
-    if rows is None:
-        rows = {part: table().num_rows for part, table in frozen.parts.items()} if compared else {}
-    per_part = Counter(located.part for located in problems)
-    wrong_images = Counter(p.part for p in problems if p.problem.kind in IMAGE_PROBLEMS)
+    folder = manifest.folder
+    if folder is None:
+        raise ManifestError("is not in a folder", where=manifest.name, hint="build it with `out`")
+
+    options = {"workers": workers, "taxonomy": taxonomy, "progress": progress}
+
+    def verify() -> Verification:
+        return _verify(read_again(manifest), recipe_of, roots or {}, out, **options)
+
+    return while_steady(folder, verify, suspect=lambda verification: not verification.ok)
+
+
+def verify_received(manifest: Manifest) -> list[Problem]:
+    """Return the problems of a manifest from the Hub.
+
+    It is compared with the shipped recipe of its name and version, otherwise with the recipe in it. Evidence
+    and distances are compared only if this version of the program wrote them.
+    """
+
+    def recipe_for(received: Manifest) -> Recipe:
+        recipe = recipe_of(received)
+        return recipe if recipe.version == received.version else load_recipe(received)
+
+    problems = _verify(manifest, recipe_for, {}).problems
+    if manifest.data.provenance.get("wordnet-splits") == version("wordnet-splits"):
+        return list(problems)
+    return [problem for problem in problems if not problem.detail.startswith(EXPLANATION_DIFFERS)]
+
+
+def recipe_of(manifest: Manifest) -> Recipe:
+    """Return the recipe to compare a manifest with: the shipped recipe of its name, else its own.
+
+    A shipped recipe whose lists are missing does not count: users import that benchmark under its name.
+    """
+    name = manifest.name.partition("@")[0]
+    shipped = load_recipe(name) if name in recipe_names() else None
+    return load_recipe(manifest) if shipped is None or awaited_lists(shipped) else shipped
+
+
+def _verify(
+    frozen: Manifest,
+    recipe_for: Callable[[Manifest], Recipe],
+    roots: Roots,
+    out: Path | None = None,
+    **options: Any,
+) -> Verification:
+    if carried := altered_sources(frozen):
+        return _verification(frozen, [of_whole("fingerprint", text) for text in carried])
+    declare_roots(roots, frozen.datasets)
+    problems = list(folder_problems(frozen))
+    if any(part for _, part in problems):
+        return _verification(frozen, problems)
+    build = build_recipe(
+        recipe_for(frozen),
+        roots,
+        given=frozen,
+        seed=frozen.data.seed if "@seed=" in frozen.name else None,
+        local=frozen.name.endswith("@local"),
+        **options,
+    )
+    problems += differences(frozen, build.manifest)
+    problems += _located(build.problems, build.manifest)
+    if out is not None and not problems:
+        with locked(out / build.manifest.name, busy="another build is writing here"):
+            restore(out / build.manifest.name)
+            write_manifest(build.manifest, out)
+    return _verification(frozen, problems, build)
+
+
+def _located(problems: Sequence[Problem], manifest: Manifest) -> list[LocatedProblem]:
+    """Return the problems of a manifest's images, each with the part that holds the image."""
+    part_of: dict[tuple[str, str | None], Part] = {}
+    for part, read_table in manifest.parts.items() if problems else ():
+        columns = (read_table()[name].to_pylist() for name in ("source", "image_id"))
+        part_of |= dict.fromkeys(zip(*columns, strict=True), part)
+    keys = [(problem.source, problem.image_id) for problem in problems]
+    return [(p, part_of[key]) for p, key in zip(problems, keys, strict=True) if key in part_of]
+
+
+def _verification(
+    frozen: Manifest, located: Sequence[LocatedProblem], build: Build | None = None
+) -> Verification:
+    """Count the comparisons in each group; without ``build`` nothing was compared with the rules."""
+    per_part = Counter(part for _, part in located)
+    wrong_images = Counter(part for problem, part in located if problem.kind in IMAGE_PROBLEMS)
     classes = Counter(frozen.classes["group"].to_pylist())
     checks = []
     for group in frozen.groups:
         part = (group.split, group.group)
-        by_rule = classes[group.group] - per_part["classes", group.group] if compared is not None else 0
-        count = rows.get(part, 0)
+        rule = ids = pixels = 0
+        if build is not None:
+            count = frozen.parts[part]().num_rows if part in frozen.parts else 0
+            rule = max(0, classes[group.group] - per_part["classes", group.group])
+            ids = min(build.drawn.get(part, 0), count - wrong_images[part])
+            pixels = min(count, build.pixels.get(part, 0))
         checks.append(
-            CheckedGroup(
-                group=group.group,
-                split=group.split,
-                rule=max(0, by_rule),
-                ids=min((compared or {}).get(part, 0), count - wrong_images[part]),
-                pixels=min(count, (pixels or {}).get(part, 0)),
-                expected=group.expected,
-                problems=per_part[part],
-            )
+            CheckedGroup(group.group, group.split, rule, ids, pixels, group.expected, per_part[part])
         )
-    return checks
-
-
-CROISSANT: Final = "croissant.json"
-EXPLANATION_DIFFERS: Final = "manifest.json says fingerprints.explanation is "
-"""Beginning of the problem that evidence or distances differ from a fresh build."""
+    problems = [problem for problem, _ in located]
+    unexpected, unread = ({}, {}) if build is None else (build.unexpected, build.unread)
+    return Verification(frozen.name, list(frozen.groups), checks, problems, unexpected, unread)
 
 
 def of_whole(kind: str, detail: str) -> LocatedProblem:
     """Return a problem of the whole manifest."""
-    return LocatedProblem(Problem(kind, "", None, None, detail))
+    return Problem(kind, "", None, None, detail), None
 
 
 def folder_problems(manifest: Manifest) -> Iterator[LocatedProblem]:
@@ -312,7 +259,7 @@ def folder_problems(manifest: Manifest) -> Iterator[LocatedProblem]:
         try:
             read_table()
         except ManifestError as error:
-            yield LocatedProblem(Problem("unreadable-table", "", None, None, error.line()), part)
+            yield Problem("unreadable-table", "", None, None, error.line()), part
 
 
 def _stale_metadata(folder: Path, files: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -351,8 +298,8 @@ def _row_problems(frozen: Manifest, fresh: Manifest) -> Iterator[LocatedProblem]
         for kind, rows in kinds.items():
             for row in rows:
                 ids = row["source"], row["class_id"], row.get("image_id")
-                problem = Problem(f"{table}-{kind}", *ids, _row_words(row))
-                yield LocatedProblem(problem, (row.get("split", "classes"), row["group"]))
+                part = row.get("split", "classes"), row["group"]
+                yield Problem(f"{table}-{kind}", *ids, _row_words(row)), part
 
 
 def _row_words(row: Mapping[str, Any]) -> str:
@@ -371,7 +318,7 @@ def _field_problems(frozen: Manifest, fresh: Manifest) -> Iterator[LocatedProble
         part = rows[index] if index is not None and index < len(rows) else None
         where = ".".join(map(str, path))
         detail = f"manifest.json says {where} is {recorded}, by rule {by_rule}"
-        yield LocatedProblem(Problem("field", "", None, None, detail), part)
+        yield Problem("field", "", None, None, detail), part
 
 
 def _unequal(a: Any, b: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any, Any]]:
