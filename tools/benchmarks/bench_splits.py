@@ -12,7 +12,8 @@ from pathlib import Path
 from tools.benchmarks.rows import Row, fastest
 from wordnet_splits.base import sampling
 from wordnet_splits.base.parquet import write_table
-from wordnet_splits.benchmark.construct.classes import build_class_table, decide_membership, labels_of
+from wordnet_splits.benchmark.construct.assemble import build_class_table
+from wordnet_splits.benchmark.construct.classes import decide_membership, labels_of
 from wordnet_splits.benchmark.manifest import fingerprint
 from wordnet_splits.benchmark.manifest.tables import image_table
 from wordnet_splits.benchmark.recipe import buildable, load_recipe

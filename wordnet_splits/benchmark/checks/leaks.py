@@ -13,9 +13,13 @@ from typing import Any, ClassVar
 
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.benchmark.construct.classes import Membership
-from wordnet_splits.benchmark.construct.copies import digest_leaks, near_duplicate_leaks, near_duplicate_pairs
-from wordnet_splits.benchmark.construct.leak_kinds import Leak, class_leaks
+from wordnet_splits.benchmark.construct.classes import Membership, class_leaks
+from wordnet_splits.benchmark.construct.leak_kinds import (
+    Leak,
+    digest_leaks,
+    near_duplicate_leaks,
+    near_duplicate_pairs,
+)
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.metadata import LeakRow
 from wordnet_splits.benchmark.recipe import Recipe, load_recipe

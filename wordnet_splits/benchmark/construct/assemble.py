@@ -9,27 +9,45 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from wordnet_splits.base.errors import Problem
 from wordnet_splits.base.names import counted
-from wordnet_splits.benchmark.construct.classes import Labels, Membership, build_class_table, labels_of
-from wordnet_splits.benchmark.construct.copies import (
+from wordnet_splits.benchmark.construct.classes import (
+    Labels,
+    Membership,
+    labels_of,
+    leak_evidence,
+    without_collection,
+)
+from wordnet_splits.benchmark.construct.leak_kinds import (
+    Leak,
     check_once,
     digest_leaks,
     drop_identical,
     drop_near_duplicates,
     near_duplicate_leaks,
     near_duplicate_pairs,
+    set_severities,
 )
-from wordnet_splits.benchmark.construct.leak_kinds import Leak, leak_evidence, set_severities
 from wordnet_splits.benchmark.construct.selection import Selection
 from wordnet_splits.benchmark.manifest import Manifest, Part, fingerprint
 from wordnet_splits.benchmark.manifest.carried import pair_table_rows, source_rows
 from wordnet_splits.benchmark.manifest.metadata import SCHEMA, check_data
-from wordnet_splits.benchmark.manifest.tables import NEARNESS, SPLITS, image_table, inversions
-from wordnet_splits.benchmark.recipe import Recipe
-from wordnet_splits.datasets.catalog.declarations import Declaration
+from wordnet_splits.benchmark.manifest.tables import (
+    NEARNESS,
+    SPLITS,
+    class_table,
+    image_table,
+    inversions,
+    nearness_clauses,
+)
+from wordnet_splits.benchmark.recipe import Group, Recipe
+from wordnet_splits.benchmark.rules import Key, Verdict, sentence
+from wordnet_splits.datasets.catalog import CatalogClass, load_catalog
+from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
+from wordnet_splits.wordnet.similarity import pairs as similarity
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 
@@ -97,7 +115,7 @@ def assemble(
             "pyarrow": pa.__version__,
         },
     }
-    parts: dict[Part, Callable[[], pa.Table]] = {part: partial(_identity, t) for part, t in tables.items()}
+    parts: dict[Part, Callable[[], pa.Table]] = {part: partial(table.slice) for part, table in tables.items()}
     checked = check_data(data, recipe.name)
     return Manifest(checked, classes, parts, declarations=declarations, pair_tables=pair_tables), leaks
 
@@ -109,10 +127,6 @@ def _inverted(classes: pa.Table) -> dict[str, str]:
     for inversion in inversions(columns.to_pylist()):
         sentences.setdefault(inversion.far, []).append(inversion.sentence())
     return {group: "; ".join(clauses) for group, clauses in sentences.items()}
-
-
-def _identity(table: pa.Table) -> pa.Table:
-    return table
 
 
 def _fingerprints(
@@ -210,3 +224,159 @@ def group_rows(
             }
             rows.append(row)
     return rows
+
+
+MEASURES = {"distance": "distance", "path": "path", "wup": "wup_wn", "lch": "lch", "mean": "mean"}
+"""Similarity measure of each numeric distance column."""
+
+
+NO_DISTANCE = dict.fromkeys(("own_wnid", "nearest_wnid", "nearest_id", "lcs", *MEASURES))
+"""Distance columns of a class that has no synset."""
+
+
+PAIRS = 512
+"""Pairs of synsets compared at a time; memory grows with the square."""
+
+
+@without_collection()
+def build_class_table(
+    membership: Membership, labels: Labels, taxonomy: Taxonomy, leaks: Mapping[Key, str] | None = None
+) -> pa.Table:
+    """Return the class table: every catalog class of every source of the recipe.
+
+    ``leaks`` are clauses about the leaks of classes, to be added to their evidence.
+    """
+    leaks, datasets = leaks or {}, membership.recipe.datasets
+    id_keys = [
+        (g.source, c) for g in membership.recipe.groups_with_role("id") for c in membership.groups[g.name]
+    ]
+    rows: list[dict[str, Any]] = []
+    placed: set[Key] = set()
+    for group in membership.recipe.group:
+        catalog = load_catalog(group.source, datasets)
+        for class_id in membership.groups[group.name]:
+            key = (group.source, class_id)
+            placed.add(key)
+            verdict = membership.verdicts[group.name, key]
+            label = labels[key] if group.role in ("id", "csid") and key in labels else -1
+            rows.append(_row(key, catalog[class_id], group.role, group, label, verdict, membership))
+    for source in membership.recipe.sources:
+        for item in load_catalog(source, datasets):
+            key = (source, item.class_id)
+            if key in placed:
+                continue
+            refusals = [
+                _row(key, item, "excluded", g, -1, v, membership) for g, v in membership.refusals.get(key, ())
+            ]
+            if key in membership.removed:
+                group, reason = membership.removed[key]
+                row = _row(key, item, "excluded", group, -1, Verdict(False, ()), membership)
+                refusals.append(row | {"evidence": reason})
+            rows.append(refusals[0] if len(refusals) == 1 else _joined(refusals))
+    classes = {(r["source"], r["class_id"]): load_catalog(r["source"], datasets)[r["class_id"]] for r in rows}
+    nearest = nearest_id_pairs(classes, id_keys, taxonomy, datasets)
+    for row in rows:
+        row |= nearest.get((row["source"], row["class_id"]), NO_DISTANCE)
+    for row, clause in zip(rows, nearness_clauses(rows, taxonomy), strict=True):
+        row["evidence"] = f"{clause}; {row['evidence']}"
+        leak = leaks.get((row["source"], row["class_id"]))
+        if leak is not None and row["role"] != "excluded":
+            row["evidence"] = f"{row['evidence']}; {leak}"
+    return class_table(rows)
+
+
+def _joined(refusals: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Merge the rows of a class that several groups refused: all rules, sentences and evidence."""
+    row = dict(refusals[-1])
+    row["rule"] = "; ".join(dict.fromkeys(r["rule"] for r in refusals))
+    row["evidence"] = "; ".join(r["evidence"] for r in refusals)
+    row["via"] = [via for r in refusals for via in r["via"]]
+    return row
+
+
+def _row(
+    key: Key,
+    item: CatalogClass,
+    role: str,
+    group: Group,
+    label: int,
+    verdict: Verdict,
+    membership: Membership,
+) -> dict[str, Any]:
+    context = membership.context
+    assert context is not None
+    return {
+        "source": key[0],
+        "class_id": key[1],
+        "name": item.name,
+        "wnids": item.wnids,
+        "role": role,
+        "group": "" if role == "excluded" else group.name,
+        "label": label,
+        "rule": membership.rules[group.name],
+        "via": verdict.via,
+        "evidence": sentence(verdict, source=key[0], class_id=key[1], group=group.name, context=context),
+    }
+
+
+def nearest_id_pairs(
+    classes: Mapping[Key, CatalogClass], id_keys: Sequence[Key], taxonomy: Taxonomy, datasets: Sources
+) -> dict[Key, dict[str, object]]:
+    """Return the distance columns of each class that has a synset.
+
+    The pair has the greatest ``mean`` of all synset pairs with an ID class other than
+    itself, ties to the smaller (nearest_id, own_wnid, nearest_wnid).
+    """
+    catalogs = {source: load_catalog(source, datasets) for source, _ in id_keys}
+    id_pairs = sorted({(c, wnid, source) for source, c in id_keys for wnid in catalogs[source][c].wnids})
+    wnids = sorted({w for item in classes.values() for w in item.wnids})
+    if not id_pairs or not wnids:
+        return {}
+    scores = similarity.similarity_matrix("mean", wnids, [wnid for _, wnid, _ in id_pairs], taxonomy)
+    nearest_columns = scores.argmax(axis=1)  # ties: the first, which has the smallest class, then synset
+    row_of = {w: n for n, w in enumerate(wnids)}
+    columns_of: dict[Key, list[int]] = {}
+    for column, (class_id, _, source) in enumerate(id_pairs):
+        columns_of.setdefault((source, class_id), []).append(column)
+    nearest_by_key: dict[Key, tuple[str, str, str]] = {}
+    for key, item in classes.items():
+        nearest = []
+        for wnid in item.wnids:
+            row, column = row_of[wnid], nearest_columns[row_of[wnid]]
+            score = scores[row, column]
+            if key in columns_of:
+                others = scores[row].copy()
+                others[columns_of[key]] = -1.0
+                column = others.argmax()
+                score = others[column]
+            nearest.append((-score, id_pairs[column][0], wnid, id_pairs[column][1]))
+        if nearest and min(nearest)[0] <= 0:
+            nearest_by_key[key] = min(nearest)[1:]
+    pairs = sorted({f[1:] for f in nearest_by_key.values()})
+    compared: dict[tuple[str, str], dict[str, object]] = {}
+    for start in range(0, len(pairs), PAIRS):
+        compared |= _compare_pairs(pairs[start : start + PAIRS], taxonomy)
+    return {
+        key: {
+            "own_wnid": class_wnid,
+            "nearest_wnid": nearest,
+            "nearest_id": nearest_id,
+            **compared[class_wnid, nearest],
+        }
+        for key, (nearest_id, class_wnid, nearest) in nearest_by_key.items()
+    }
+
+
+def _compare_pairs(
+    pairs: Sequence[tuple[str, str]], taxonomy: Taxonomy
+) -> dict[tuple[str, str], dict[str, object]]:
+    """Return the LCS and the measures of each pair of synsets, as of `similarity.compare`."""
+    (rows, row), (columns, column) = (
+        np.unique([pair[side] for pair in pairs], return_inverse=True) for side in (0, 1)
+    )
+    rows, columns, at = rows.tolist(), columns.tolist(), (row, column)
+    matrices = similarity.similarity_matrices((*MEASURES.values(), "lcs"), rows, columns, taxonomy)
+    values = {name: matrices[measure][at].tolist() for name, measure in MEASURES.items()}
+    values["lcs"] = [taxonomy.wnid(node) for node in matrices["lcs"][at].tolist()]
+    of_pairs = zip(*values.values(), strict=True)
+    return {pair: dict(zip(values, row, strict=True)) for pair, row in zip(pairs, of_pairs, strict=True)}

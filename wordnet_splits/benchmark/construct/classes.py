@@ -7,25 +7,24 @@ is ``excluded`` and keeps the evidence of every rule that refused it.
 from __future__ import annotations
 
 import gc
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
+from itertools import combinations
 
 from wordnet_splits.base.errors import RecipeError, SplitsError
-from wordnet_splits.benchmark.manifest.tables import class_table, nearness_clauses
+from wordnet_splits.benchmark.construct.leak_kinds import Leak, trains
 from wordnet_splits.benchmark.recipe import Group, Recipe
-from wordnet_splits.benchmark.rules import Context, Key, Verdict, decide, sentence
+from wordnet_splits.benchmark.rules import Context, Key, Verdict, decide
 from wordnet_splits.benchmark.rules.phrases import explain_refusals
+from wordnet_splits.benchmark.rules.registry import NAMED, join_names
+from wordnet_splits.benchmark.rules.relations import EQUAL, KnownClasses
 from wordnet_splits.benchmark.rules.syntax import ids_listed, rule_text
 from wordnet_splits.datasets.catalog import CatalogClass, load_catalog
 from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.catalog.inventory import find_list
-from wordnet_splits.wordnet.similarity import pairs as similarity
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 
@@ -55,7 +54,7 @@ class Membership:
 
 
 @contextmanager
-def _without_collection() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
     """Pause the garbage collector: a class table makes half a million objects, and no cycles.
 
     Afterwards the new objects count as old ones, since a collection of half a million young objects takes
@@ -73,7 +72,7 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-@_without_collection()
+@without_collection()
 def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membership:
     """Decide the classes of each group.
 
@@ -129,14 +128,12 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
     return membership
 
 
-MEASURES = {"distance": "distance", "path": "path", "wup": "wup_wn", "lch": "lch", "mean": "mean"}
-"""Similarity measure of each numeric distance column."""
+CLASS_KINDS = ("class", "ancestry", "sibling")
+"""Kinds of leaks between classes, the closest kin first."""
 
-NO_DISTANCE = dict.fromkeys(("own_wnid", "nearest_wnid", "nearest_id", "lcs", *MEASURES))
-"""Distance columns of a class that has no synset."""
 
-PAIRS = 512
-"""Pairs of synsets compared at a time; memory grows with the square."""
+KEPT_FIRST = ("id", "csid", "near", "far", "external")
+"""Roles by preference: ``drop_leaks`` keeps the class whose role comes first."""
 
 
 Labels = Mapping[Key, int]
@@ -181,145 +178,195 @@ def number_classes(
     return labels
 
 
-@_without_collection()
-def build_class_table(
-    membership: Membership, labels: Labels, taxonomy: Taxonomy, leaks: Mapping[Key, str] | None = None
-) -> pa.Table:
-    """Return the class table: every catalog class of every source of the recipe.
+@dataclass(frozen=True)
+class ClassSet:
+    """Classes to compare: a group, or the classes of a source that are in no group."""
 
-    ``leaks`` are clauses about the leaks of classes, to be added to their evidence.
+    name: str
+    role: str
+    source: str
+    members: Mapping[str, CatalogClass]
+    """by class id"""
+
+    @property
+    def wnids(self) -> Iterator[tuple[str, str]]:
+        """Yield (wnid, class id) pairs."""
+        return ((wnid, c) for c, item in self.members.items() for wnid in item.wnids)
+
+
+def class_sets(membership: Membership) -> list[ClassSet]:
+    """Return the groups in file order, then the remaining classes of the sources of ID and far groups."""
+    recipe = membership.recipe
+    catalogs = {source: load_catalog(source, recipe.datasets) for source in recipe.sources}
+
+    def class_set(name: str, role: str, source: str, classes: Iterable[str]) -> ClassSet:
+        return ClassSet(name, role, source, {c: catalogs[source][c] for c in classes})
+
+    sets = [class_set(g.name, g.role, g.source, membership.groups[g.name]) for g in recipe.group]
+    for source in sorted({g.source for g in recipe.group if g.role in ("id", "far")}):
+        grouped = {c for g in recipe.group if g.source == source for c in membership.groups[g.name]}
+        left = [item.class_id for item in catalogs[source] if item.class_id not in grouped]
+        sets.append(class_set(f"source:{source}", "excluded", source, left))
+    return sets
+
+
+def assign_classes(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> tuple[Membership, list[Leak]]:
+    """Assign the classes of a recipe's sources to its groups; return them with their leaks.
+
+    Raises
+    ------
+    RecipeError : a rule that cannot be satisfied.
     """
-    leaks, datasets = leaks or {}, membership.recipe.datasets
-    id_keys = [
-        (g.source, c) for g in membership.recipe.groups_with_role("id") for c in membership.groups[g.name]
-    ]
-    rows: list[dict[str, Any]] = []
-    placed: set[Key] = set()
+    membership = decide_membership(recipe, seed, taxonomy)
+    leaks = class_leaks(membership, taxonomy)
+    if recipe.drop_leaks:
+        drop_leaking(membership, leaks, taxonomy)
+        leaks = class_leaks(membership, taxonomy)
+    return membership, leaks
+
+
+def class_leaks(membership: Membership, taxonomy: Taxonomy) -> list[Leak]:
+    """Return the leaks of classes between every two sets, in the order of `class_sets`.
+
+    Kind ``class`` is an equal class, ``ancestry`` one above the other, by `KnownClasses`; ``sibling`` a far
+    class below a direct hypernym of a class of an ID source, paired with the class fewest edges away, once
+    for each set. Shifted copies of ID classes are skipped: they have the leaks of the ID classes.
+    """
+    sets = [class_set for class_set in class_sets(membership) if class_set.role != "csid"]
+    domain = {g.source for g in membership.recipe.groups_with_role("id")}
+    above = {wnid: taxonomy.ancestors(wnid) for class_set in sets for wnid, _ in class_set.wnids}
+    known = {class_set.name: KnownClasses(class_set.members, taxonomy) for class_set in sets}
+    leaks = []
+    for a, b in combinations(sets, 2):
+        far, id_side = (b, a) if b.role == "far" else (a, b)
+        from_rules = "excluded" not in (a.role, b.role)
+        if not from_rules and far.role != "far":
+            continue
+        contradicts = far.role == "far" != id_side.role and id_side.source in domain
+        equal, ancestry = _shared_classes(a, b, known[b.name])
+        pairs_by_kind = {"class": equal}
+        if from_rules or (contradicts and id_side.source != far.source):
+            pairs_by_kind["ancestry"] = ancestry
+            if contradicts:
+                pairs = _siblings(far, id_side, above, taxonomy, {*equal, *ancestry})
+                pairs_by_kind["sibling"] = pairs if far is a else sorted((y, x) for x, y in pairs)
+        leaks += [Leak(kind, a.name, b.name, pairs) for kind, pairs in pairs_by_kind.items() if pairs]
+    return leaks
+
+
+def _shared_classes(
+    a: ClassSet, b: ClassSet, known: KnownClasses[str]
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return (equal, ancestry) class pairs of two sets, sorted; ``known`` are the classes of ``b``."""
+    equal = {(c, c) for c in a.members.keys() & b.members.keys() if a.source == b.source}
+    pairs = [(kin.relation, (c, kin.known)) for c, item in a.members.items() for kin in known.kin(item)]
+    equal |= {pair for relation, pair in pairs if relation == EQUAL}
+    return sorted(equal), sorted({pair for _, pair in pairs} - equal)
+
+
+def _siblings(
+    far: ClassSet,
+    id_side: ClassSet,
+    above: Mapping[str, Mapping[str, int]],
+    taxonomy: Taxonomy,
+    closer: Iterable[tuple[str, str]],
+) -> list[tuple[str, str]]:
+    """Return (far class, nearest class of ``id_side`` with a parent above it) pairs, except ``closer`` kin.
+
+    A far class mapped to a wider synset is also below that synset.
+    """
+    children: dict[str, str] = {}  # a parent -> the first of its classes
+    for wnid, c in id_side.wnids:
+        for parent in taxonomy.parents(wnid):
+            children[parent] = min(children.get(parent, c), c)
+    related = {c for pair in closer for c in pair}
+    siblings = []
+    for c, item in far.members.items():
+        steps = [
+            (edges, children[up])
+            for wnid in item.wnids
+            for up, edges in above[wnid].items()
+            if up in children and (edges or wnid not in item.covers)
+        ]
+        if steps and c not in related:
+            siblings.append((c, min(steps)[1]))
+    return sorted(siblings)
+
+
+def drop_leaking(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> None:
+    """Remove the classes that leak from their groups, for ``drop_leaks``, and note the reasons.
+
+    One of two equal or related classes of an ID or external group and any other is removed, also near classes
+    above or below an ID class. The class whose role is later in `KEPT_FIRST`, or whose group is later, is
+    removed. Leaks to ID are removed first, and a removed class causes no further removals.
+    """
+    groups = {g.name: g for g in membership.recipe.group}
+    members = {class_set.name: class_set.members for class_set in class_sets(membership)}
+    dropped: dict[str, dict[str, str]] = defaultdict(dict)
+    pairs = []
+    for leak in leaks:
+        a, b = groups.get(leak.a), groups.get(leak.b)
+        if a is None or b is None or leak.kind not in ("class", "ancestry") or not trains(a, b):
+            continue
+        rank = KEPT_FIRST.index(a.role), KEPT_FIRST.index(b.role)
+        flip = rank[0] > rank[1]
+        keeps, goes = (b, a) if flip else (a, b)
+        pairs += [(min(rank), leak.kind, keeps, goes, *(pair[::-1] if flip else pair)) for pair in leak.pairs]
+    for _, kind, keeps, goes, kept_id, dropped_id in sorted(pairs, key=lambda pair: pair[0]):
+        if kept_id not in dropped[keeps.name]:
+            relation = _relation(kind, members[goes.name][dropped_id], members[keeps.name][kept_id], taxonomy)
+            name = load_catalog(keeps.source, membership.recipe.datasets)[kept_id].name.replace("_", " ")
+            role = "ID" if keeps.role == "id" else keeps.role
+            dropped[goes.name].setdefault(dropped_id, f"{relation} the {role} class {name}")
     for group in membership.recipe.group:
-        catalog = load_catalog(group.source, datasets)
-        for class_id in membership.groups[group.name]:
-            key = (group.source, class_id)
-            placed.add(key)
-            verdict = membership.verdicts[group.name, key]
-            label = labels[key] if group.role in ("id", "csid") and key in labels else -1
-            rows.append(_row(key, catalog[class_id], group.role, group, label, verdict, membership))
-    for source in membership.recipe.sources:
-        for item in load_catalog(source, datasets):
-            key = (source, item.class_id)
-            if key in placed:
-                continue
-            refusals = [
-                _row(key, item, "excluded", g, -1, v, membership) for g, v in membership.refusals.get(key, ())
-            ]
-            if key in membership.removed:
-                group, reason = membership.removed[key]
-                row = _row(key, item, "excluded", group, -1, Verdict(False, ()), membership)
-                refusals.append(row | {"evidence": reason})
-            rows.append(refusals[0] if len(refusals) == 1 else _joined(refusals))
-    classes = {(r["source"], r["class_id"]): load_catalog(r["source"], datasets)[r["class_id"]] for r in rows}
-    nearest = nearest_id_pairs(classes, id_keys, taxonomy, datasets)
-    for row in rows:
-        row |= nearest.get((row["source"], row["class_id"]), NO_DISTANCE)
-    for row, clause in zip(rows, nearness_clauses(rows, taxonomy), strict=True):
-        row["evidence"] = f"{clause}; {row['evidence']}"
-        leak = leaks.get((row["source"], row["class_id"]))
-        if leak is not None and row["role"] != "excluded":
-            row["evidence"] = f"{row['evidence']}; {leak}"
-    return class_table(rows)
+        of_group = dropped[group.name]
+        membership.groups[group.name] = [c for c in membership.groups[group.name] if c not in of_group]
+        for class_id, leaking in of_group.items():
+            reason = f"not {group.name}: removed as a leak ({leaking})"
+            membership.removed[group.source, class_id] = (group, reason)
 
 
-def _joined(refusals: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Merge the rows of a class that several groups refused: all rules, sentences and evidence."""
-    row = dict(refusals[-1])
-    row["rule"] = "; ".join(dict.fromkeys(r["rule"] for r in refusals))
-    row["evidence"] = "; ".join(r["evidence"] for r in refusals)
-    row["via"] = [via for r in refusals for via in r["via"]]
-    return row
+def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> dict[Key, str]:
+    """Return clauses about the leaks of each class, closest kin first, with the recipe's reasons.
 
-
-def _row(
-    key: Key,
-    item: CatalogClass,
-    role: str,
-    group: Group,
-    label: int,
-    verdict: Verdict,
-    membership: Membership,
-) -> dict[str, Any]:
-    context = membership.context
-    assert context is not None
-    return {
-        "source": key[0],
-        "class_id": key[1],
-        "name": item.name,
-        "wnids": item.wnids,
-        "role": role,
-        "group": "" if role == "excluded" else group.name,
-        "label": label,
-        "rule": membership.rules[group.name],
-        "via": verdict.via,
-        "evidence": sentence(verdict, source=key[0], class_id=key[1], group=group.name, context=context),
-    }
-
-
-def nearest_id_pairs(
-    classes: Mapping[Key, CatalogClass], id_keys: Sequence[Key], taxonomy: Taxonomy, datasets: Sources
-) -> dict[Key, dict[str, object]]:
-    """Return the distance columns of each class that has a synset.
-
-    The pair has the greatest ``mean`` of all synset pairs with an ID class other than
-    itself, ties to the smaller (nearest_id, own_wnid, nearest_wnid).
+    A sibling is mentioned in the evidence of the far class only.
     """
-    catalogs = {source: load_catalog(source, datasets) for source, _ in id_keys}
-    id_pairs = sorted({(c, wnid, source) for source, c in id_keys for wnid in catalogs[source][c].wnids})
-    wnids = sorted({w for item in classes.values() for w in item.wnids})
-    if not id_pairs or not wnids:
-        return {}
-    scores = similarity.similarity_matrix("mean", wnids, [wnid for _, wnid, _ in id_pairs], taxonomy)
-    nearest_columns = scores.argmax(axis=1)  # ties: the first, which has the smallest class, then synset
-    row_of = {w: n for n, w in enumerate(wnids)}
-    columns_of: dict[Key, list[int]] = {}
-    for column, (class_id, _, source) in enumerate(id_pairs):
-        columns_of.setdefault((source, class_id), []).append(column)
-    nearest_by_key: dict[Key, tuple[str, str, str]] = {}
-    for key, item in classes.items():
-        nearest = []
-        for wnid in item.wnids:
-            row, column = row_of[wnid], nearest_columns[row_of[wnid]]
-            score = scores[row, column]
-            if key in columns_of:
-                others = scores[row].copy()
-                others[columns_of[key]] = -1.0
-                column = others.argmax()
-                score = others[column]
-            nearest.append((-score, id_pairs[column][0], wnid, id_pairs[column][1]))
-        if nearest and min(nearest)[0] <= 0:
-            nearest_by_key[key] = min(nearest)[1:]
-    pairs = sorted({f[1:] for f in nearest_by_key.values()})
-    compared: dict[tuple[str, str], dict[str, object]] = {}
-    for start in range(0, len(pairs), PAIRS):
-        compared |= _compare_pairs(pairs[start : start + PAIRS], taxonomy)
+    sets = {class_set.name: class_set for class_set in class_sets(membership)}
+    clauses: dict[Key, dict[tuple[str, str, str], list[tuple[ClassSet, str]]]]
+    clauses = defaultdict(lambda: defaultdict(list))
+    for leak in sorted(
+        (k for k in leaks if k.kind in CLASS_KINDS), key=lambda leak: CLASS_KINDS.index(leak.kind)
+    ):
+        for name_a, name_b, swapped in ((leak.a, leak.b, False), (leak.b, leak.a, True)):
+            class_set_a, class_set_b = sets[name_a], sets[name_b]
+            if class_set_a.role == "excluded" or (leak.kind == "sibling" and class_set_a.role != "far"):
+                continue
+            for pair in leak.pairs:
+                c, o = pair[::-1] if swapped else pair
+                relation = _relation(leak.kind, class_set_a.members[c], class_set_b.members[o], taxonomy)
+                clauses[class_set_a.source, c][leak.severity, relation, leak.reason].append((class_set_b, o))
     return {
-        key: {
-            "own_wnid": class_wnid,
-            "nearest_wnid": nearest,
-            "nearest_id": nearest_id,
-            **compared[class_wnid, nearest],
-        }
-        for key, (nearest_id, class_wnid, nearest) in nearest_by_key.items()
+        key: "; ".join(_clause(*clause_key, kin) for clause_key, kin in grouped.items())
+        for key, grouped in clauses.items()
     }
 
 
-def _compare_pairs(
-    pairs: Sequence[tuple[str, str]], taxonomy: Taxonomy
-) -> dict[tuple[str, str], dict[str, object]]:
-    """Return the LCS and the measures of each pair of synsets, as of `similarity.compare`."""
-    (rows, row), (columns, column) = (
-        np.unique([pair[side] for pair in pairs], return_inverse=True) for side in (0, 1)
+def _clause(severity: str, relation: str, reason: str, kin: Sequence[tuple[ClassSet, str]]) -> str:
+    kind = {"known": "known leak", "unnamed": "leak that the recipe does not name"}.get(severity, "leak")
+    names = [
+        f"the {'ID' if s.role == 'id' else s.role} class {s.members[class_id].name.replace('_', ' ')}"
+        for s, class_id in kin[:NAMED]
+    ]
+    remainder = [f"{len(kin) - NAMED:,} more"] if len(kin) > NAMED else []
+    return f"{kind}: {relation} {join_names([*names, *remainder])}" + (
+        f" ({reason.rstrip('.')})" if reason else ""
     )
-    rows, columns, at = rows.tolist(), columns.tolist(), (row, column)
-    matrices = similarity.similarity_matrices((*MEASURES.values(), "lcs"), rows, columns, taxonomy)
-    values = {name: matrices[measure][at].tolist() for name, measure in MEASURES.items()}
-    values["lcs"] = [taxonomy.wnid(node) for node in matrices["lcs"][at].tolist()]
-    of_pairs = zip(*values.values(), strict=True)
-    return {pair: dict(zip(values, row, strict=True)) for pair, row in zip(pairs, of_pairs, strict=True)}
+
+
+def _relation(kind: str, item: CatalogClass, related: CatalogClass, taxonomy: Taxonomy) -> str:
+    if kind == "class":
+        return "same synset as"
+    if kind == "sibling":
+        return "below a parent of"
+    kin = KnownClasses({related.class_id: related}, taxonomy).kin(item)
+    return kin[0].relation

@@ -1,41 +1,39 @@
-"""Leaks between the sets of a benchmark: equal classes, kin in WordNet, identical images, near-duplicates.
+"""Leaks between the sets of a benchmark, and the removal of images that leak.
 
-Between an ID or external group and any other, a class of equal synsets, ancestry or an identical image is
-an error, unless the recipe names it or has ``reproduces``. So is an image that an ID group has in two splits
-or in two classes. Other leaks are recorded, with the recipe's reason if it names them: ancestry between ID
-and near classes of the same source, which are near by design; leaks between two OOD test groups; far classes
-that the catalog contradicts, because they are below a parent of a class of an ID source (``sibling``) or have
-the synset of an excluded class.
-
-A class that its catalog maps to a ``wider`` synset is above no other class: *marbled newt*, mapped to newt,
-is not above the other newts. Two such classes with the same synset are equal only if they have the same name.
+A leak is a pair of equal or related classes (`wordnet_splits.benchmark.construct.classes` finds them), of
+identical images (of one digest), or of near-duplicates (in a table that the recipe names). Between an ID or
+external group and any other, a leak is an error unless the recipe names it or has ``reproduces``. So is an
+image that an ID group has in two splits or classes. Other leaks are recorded: ancestry between ID and near
+classes of the same source, which are near by design; leaks between two OOD test groups; far classes that the
+catalog contradicts, because they are below a parent of a class of an ID source (``sibling``) or have the
+synset of an excluded class.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.base.names import counted
-from wordnet_splits.benchmark.construct.classes import Membership, decide_membership
+from wordnet_splits.benchmark.construct.selection import Selection, read_table
 from wordnet_splits.benchmark.recipe import Group, KnownLeak, Recipe, recipe_names
-from wordnet_splits.benchmark.rules import Key
-from wordnet_splits.benchmark.rules.registry import NAMED, join_names
-from wordnet_splits.benchmark.rules.relations import EQUAL, KnownClasses
-from wordnet_splits.datasets.catalog import CatalogClass, load_catalog
-from wordnet_splits.wordnet.taxonomy import Taxonomy
+from wordnet_splits.datasets.catalog.image_pairs import NO_DUPLICATE
 
 EXAMPLES = 5
-CLASS_KINDS = ("class", "ancestry", "sibling")
-"""Kinds of leaks between classes, the closest kin first."""
-PICTURE_KINDS = ("digest", "near-duplicate")
+IMAGE_KINDS = ("digest", "near-duplicate")
 """Kinds of leaks between images."""
 TRAINING_ROLES = frozenset({"id", "external"})
-KEPT_FIRST = ("id", "csid", "near", "far", "external")
-"""Roles by preference: ``drop_leaks`` keeps the class whose role comes first."""
+ImageKey = tuple[str, str]
+"""Source and image id."""
+Distances = Mapping[tuple[ImageKey, ImageKey], str]
+"""The distance of each pair of near-duplicates, as in the table."""
 
 
 @dataclass
@@ -85,154 +83,6 @@ class Leak:
         )
 
 
-@dataclass(frozen=True)
-class ClassSet:
-    """Classes to compare: a group, or the classes of a source that are in no group."""
-
-    name: str
-    role: str
-    source: str
-    members: Mapping[str, CatalogClass]
-    """by class id"""
-
-    @property
-    def wnids(self) -> Iterator[tuple[str, str]]:
-        """Yield (wnid, class id) pairs."""
-        return ((wnid, c) for c, item in self.members.items() for wnid in item.wnids)
-
-
-def class_sets(membership: Membership) -> list[ClassSet]:
-    """Return the groups in file order, then the remaining classes of the sources of ID and far groups."""
-    recipe = membership.recipe
-    catalogs = {source: load_catalog(source, recipe.datasets) for source in recipe.sources}
-
-    def class_set(name: str, role: str, source: str, classes: Iterable[str]) -> ClassSet:
-        return ClassSet(name, role, source, {c: catalogs[source][c] for c in classes})
-
-    sets = [class_set(g.name, g.role, g.source, membership.groups[g.name]) for g in recipe.group]
-    for source in sorted({g.source for g in recipe.group if g.role in ("id", "far")}):
-        grouped = {c for g in recipe.group if g.source == source for c in membership.groups[g.name]}
-        left = [item.class_id for item in catalogs[source] if item.class_id not in grouped]
-        sets.append(class_set(f"source:{source}", "excluded", source, left))
-    return sets
-
-
-def assign_classes(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> tuple[Membership, list[Leak]]:
-    """Assign the classes of a recipe's sources to its groups; return them with their leaks.
-
-    Raises
-    ------
-    RecipeError : a rule that cannot be satisfied.
-    """
-    membership = decide_membership(recipe, seed, taxonomy)
-    leaks = class_leaks(membership, taxonomy)
-    if recipe.drop_leaks:
-        drop_leaking(membership, leaks, taxonomy)
-        leaks = class_leaks(membership, taxonomy)
-    return membership, leaks
-
-
-def class_leaks(membership: Membership, taxonomy: Taxonomy) -> list[Leak]:
-    """Return the leaks of classes between every two sets, in the order of `class_sets`.
-
-    Kind ``class`` is an equal class, ``ancestry`` one above the other, by `KnownClasses`; ``sibling`` a far
-    class below a direct hypernym of a class of an ID source, paired with the class fewest edges away, once
-    for each set. Shifted copies of ID classes are skipped: they have the leaks of the ID classes.
-    """
-    sets = [class_set for class_set in class_sets(membership) if class_set.role != "csid"]
-    domain = {g.source for g in membership.recipe.groups_with_role("id")}
-    above = {wnid: taxonomy.ancestors(wnid) for class_set in sets for wnid, _ in class_set.wnids}
-    known = {class_set.name: KnownClasses(class_set.members, taxonomy) for class_set in sets}
-    leaks = []
-    for a, b in combinations(sets, 2):
-        far, id_side = (b, a) if b.role == "far" else (a, b)
-        from_rules = "excluded" not in (a.role, b.role)
-        if not from_rules and far.role != "far":
-            continue
-        contradicts = far.role == "far" != id_side.role and id_side.source in domain
-        equal, ancestry = _shared_classes(a, b, known[b.name])
-        pairs_by_kind = {"class": equal}
-        if from_rules or (contradicts and id_side.source != far.source):
-            pairs_by_kind["ancestry"] = ancestry
-            if contradicts:
-                pairs = _siblings(far, id_side, above, taxonomy, {*equal, *ancestry})
-                pairs_by_kind["sibling"] = pairs if far is a else sorted((y, x) for x, y in pairs)
-        leaks += [Leak(kind, a.name, b.name, pairs) for kind, pairs in pairs_by_kind.items() if pairs]
-    return leaks
-
-
-def _shared_classes(
-    a: ClassSet, b: ClassSet, known: KnownClasses[str]
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return (equal, ancestry) class pairs of two sets, sorted; ``known`` are the classes of ``b``."""
-    equal = {(c, c) for c in a.members.keys() & b.members.keys() if a.source == b.source}
-    pairs = [(kin.relation, (c, kin.known)) for c, item in a.members.items() for kin in known.kin(item)]
-    equal |= {pair for relation, pair in pairs if relation == EQUAL}
-    return sorted(equal), sorted({pair for _, pair in pairs} - equal)
-
-
-def _siblings(
-    far: ClassSet,
-    id_side: ClassSet,
-    above: Mapping[str, Mapping[str, int]],
-    taxonomy: Taxonomy,
-    closer: Iterable[tuple[str, str]],
-) -> list[tuple[str, str]]:
-    """Return (far class, nearest class of ``id_side`` with a parent above it) pairs, except ``closer`` kin.
-
-    A far class mapped to a wider synset is also below that synset.
-    """
-    children: dict[str, str] = {}  # a parent -> the first of its classes
-    for wnid, c in id_side.wnids:
-        for parent in taxonomy.parents(wnid):
-            children[parent] = min(children.get(parent, c), c)
-    related = {c for pair in closer for c in pair}
-    siblings = []
-    for c, item in far.members.items():
-        steps = [
-            (edges, children[up])
-            for wnid in item.wnids
-            for up, edges in above[wnid].items()
-            if up in children and (edges or wnid not in item.covers)
-        ]
-        if steps and c not in related:
-            siblings.append((c, min(steps)[1]))
-    return sorted(siblings)
-
-
-def drop_leaking(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> None:
-    """Remove the classes that leak from their groups, for ``drop_leaks``, and note the reasons.
-
-    One of two equal or related classes of an ID or external group and any other is removed, also near classes
-    above or below an ID class. The class whose role is later in `KEPT_FIRST`, or whose group is later, is
-    removed. Leaks to ID are removed first, and a removed class causes no further removals.
-    """
-    groups = {g.name: g for g in membership.recipe.group}
-    members = {class_set.name: class_set.members for class_set in class_sets(membership)}
-    dropped: dict[str, dict[str, str]] = defaultdict(dict)
-    pairs = []
-    for leak in leaks:
-        a, b = groups.get(leak.a), groups.get(leak.b)
-        if a is None or b is None or leak.kind not in ("class", "ancestry") or not trains(a, b):
-            continue
-        rank = KEPT_FIRST.index(a.role), KEPT_FIRST.index(b.role)
-        flip = rank[0] > rank[1]
-        keeps, goes = (b, a) if flip else (a, b)
-        pairs += [(min(rank), leak.kind, keeps, goes, *(pair[::-1] if flip else pair)) for pair in leak.pairs]
-    for _, kind, keeps, goes, kept_id, dropped_id in sorted(pairs, key=lambda pair: pair[0]):
-        if kept_id not in dropped[keeps.name]:
-            relation = _relation(kind, members[goes.name][dropped_id], members[keeps.name][kept_id], taxonomy)
-            name = load_catalog(keeps.source, membership.recipe.datasets)[kept_id].name.replace("_", " ")
-            role = "ID" if keeps.role == "id" else keeps.role
-            dropped[goes.name].setdefault(dropped_id, f"{relation} the {role} class {name}")
-    for group in membership.recipe.group:
-        of_group = dropped[group.name]
-        membership.groups[group.name] = [c for c in membership.groups[group.name] if c not in of_group]
-        for class_id, leaking in of_group.items():
-            reason = f"not {group.name}: removed as a leak ({leaking})"
-            membership.removed[group.source, class_id] = (group, reason)
-
-
 def set_severities(
     recipe: Recipe, leaks: Sequence[Leak], *, unknown_digests: Collection[str], strict: bool = True
 ) -> None:
@@ -259,32 +109,31 @@ def set_severities(
         elif not strict or (leak.a == leak.b and recipe.name in recipe_names()):
             leak.severity = "unnamed"
         else:
-            raise RecipeError(_unnamed(leak), where=recipe.name, hint=_remedy(recipe, leak))
+            raise _unnamed_error(recipe, leak)
     for n, matching in leaks_by_entry.items() if strict else ():
         _check_extent(recipe, recipe.known_leak[n], matching, groups, unknown_digests)
 
 
-def _unnamed(leak: Leak) -> str:
-    if leak.a == leak.b and leak.kind == "digest":
-        subject = f"{len(leak.pairs):,} " + ("picture is" if len(leak.pairs) == 1 else "pictures are")
-        return f"{subject} in two splits or classes of the ID group {leak.a!r}: {leak.shown()}"
-    between = f"within group {leak.a!r}" if leak.a == leak.b else f"between groups {leak.a!r} and {leak.b!r}"
-    return f"{counted(len(leak.pairs), f'{leak.kind} leak')} {between}: {leak.shown()}"
-
-
-def _remedy(recipe: Recipe, leak: Leak) -> str:
-    entry = f'kind = "{leak.kind}", a = "{as_operand(leak.a)}", b = "{as_operand(leak.b)}"'
-    change = "remove the copies" if leak.kind in PICTURE_KINDS else "change the rule"
+def _unnamed_error(recipe: Recipe, leak: Leak) -> RecipeError:
+    count, a, b = len(leak.pairs), leak.a, leak.b
+    where = f"between groups {a!r} and {b!r}" if a != b else f"within group {a!r}"
+    subject = f"{counted(count, f'{leak.kind} leak')} {where}"
+    if a == b and leak.kind == "digest":
+        verb = "is" if count == 1 else "are"
+        subject = f"{counted(count, 'image')} {verb} in two splits or classes of the ID group {a!r}"
+    entry = f'kind = "{leak.kind}", a = "{as_operand(a)}", b = "{as_operand(b)}", count = {count}'
+    change = "remove the copies" if leak.kind in IMAGE_KINDS else "change the rule"
     drop = "" if recipe.drop_leaks else ", set drop_leaks = true,"  # it has already removed all that it can
-    return f"{change}{drop} or name them in [[known_leak]]: {entry}, count = {len(leak.pairs)}, and a reason"
+    hint = f"{change}{drop} or name them in [[known_leak]]: {entry}, and a reason"
+    return RecipeError(f"{subject}: {leak.shown()}", where=recipe.name, hint=hint)
 
 
 def _serious(groups: Mapping[str, Group], leak: Leak) -> bool:
     a, b = groups.get(leak.a), groups.get(leak.b)
     if a is None or b is None or leak.kind == "sibling":
         return False
-    if inside_id(a, b):
-        return leak.kind in PICTURE_KINDS
+    if a.name == b.name and a.role == "id":  # an image in two splits or classes
+        return leak.kind in IMAGE_KINDS
     if not trains(a, b):
         return False
     near_by_design = {a.role, b.role} == {"id", "near"} and a.source == b.source
@@ -314,82 +163,24 @@ def _check_extent(
 
     Fewer may be found while digests of the groups are unknown, and in a variant that drops leaks.
     """
-    between = f"{entry.a} and {entry.b}"
     may_be_fewer = recipe.drop_leaks or (
-        entry.kind in PICTURE_KINDS
+        entry.kind in IMAGE_KINDS
         and any(_covers(o, name, groups) for o in (entry.a, entry.b) for name in unknown_digests)
     )
-    if not leaks and not may_be_fewer:
-        raise RecipeError(
-            f"known_leak {entry.kind} between {between} matches nothing",
-            where=recipe.name,
-            hint="remove the entry",
-        )
     pairs = {p[::-1] if _orders(entry, leak, groups)[0] else p for leak in leaks for p in leak.pairs}
-    if entry.count is not None:
-        if len(pairs) > entry.count or (len(pairs) < entry.count and not may_be_fewer):
-            raise RecipeError(
-                f"{counted(len(pairs), f'{entry.kind} leak')} between {between}, "
-                f"the recipe names {entry.count}",
-                where=recipe.name,
-                hint="correct the count, or the rule",
-            )
-        return
     named_pairs = set(entry.classes or ())
     unnamed, idle = sorted(pairs - named_pairs), sorted(named_pairs - pairs)
-    if unnamed or (idle and not may_be_fewer):
-        reason = f"{unnamed[0]} is not named" if unnamed else f"{idle[0]} matches nothing"
-        raise RecipeError(
-            f"known_leak {entry.kind} between {between}: {reason}",
-            where=recipe.name,
-            hint="name exactly the leaks there are",
-        )
-
-
-def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> dict[Key, str]:
-    """Return clauses about the leaks of each class, closest kin first, with the recipe's reasons.
-
-    A sibling is mentioned in the evidence of the far class only.
-    """
-    sets = {class_set.name: class_set for class_set in class_sets(membership)}
-    clauses: dict[Key, dict[tuple[str, str, str], list[tuple[ClassSet, str]]]]
-    clauses = defaultdict(lambda: defaultdict(list))
-    for leak in sorted(
-        (k for k in leaks if k.kind in CLASS_KINDS), key=lambda leak: CLASS_KINDS.index(leak.kind)
-    ):
-        for name_a, name_b, swapped in ((leak.a, leak.b, False), (leak.b, leak.a, True)):
-            class_set_a, class_set_b = sets[name_a], sets[name_b]
-            if class_set_a.role == "excluded" or (leak.kind == "sibling" and class_set_a.role != "far"):
-                continue
-            for pair in leak.pairs:
-                c, o = pair[::-1] if swapped else pair
-                relation = _relation(leak.kind, class_set_a.members[c], class_set_b.members[o], taxonomy)
-                clauses[class_set_a.source, c][leak.severity, relation, leak.reason].append((class_set_b, o))
-    return {
-        key: "; ".join(_clause(*clause_key, kin) for clause_key, kin in grouped.items())
-        for key, grouped in clauses.items()
-    }
-
-
-def _clause(severity: str, relation: str, reason: str, kin: Sequence[tuple[ClassSet, str]]) -> str:
-    kind = {"known": "known leak", "unnamed": "leak that the recipe does not name"}.get(severity, "leak")
-    names = [
-        f"the {'ID' if s.role == 'id' else s.role} class {s.members[class_id].name.replace('_', ' ')}"
-        for s, class_id in kin[:NAMED]
-    ]
-    remainder = [f"{len(kin) - NAMED:,} more"] if len(kin) > NAMED else []
-    return f"{kind}: {relation} {join_names([*names, *remainder])}" + (
-        f" ({reason.rstrip('.')})" if reason else ""
-    )
-
-
-def _relation(kind: str, item: CatalogClass, related: CatalogClass, taxonomy: Taxonomy) -> str:
-    if kind == "class":
-        return "same synset as"
-    if kind == "sibling":
-        return "below a parent of"
-    kin = KnownClasses({related.class_id: related}, taxonomy).kin(item)
-    return kin[0].relation
+    problem = None
+    if not leaks:
+        problem = None if may_be_fewer else "matches nothing"
+    elif entry.count is not None:
+        if len(pairs) > entry.count or (len(pairs) < entry.count and not may_be_fewer):
+            problem = f"the recipe names {entry.count:,}, found {counted(len(pairs), 'pair')}"
+    elif unnamed or (idle and not may_be_fewer):
+        problem = f"{unnamed[0]} is not named" if unnamed else f"{idle[0]} matches nothing"
+    if problem is not None:
+        message = f"known_leak {entry.kind} between {entry.a} and {entry.b}: {problem}"
+        raise RecipeError(message, where=recipe.name, hint="name exactly the leaks that there are")
 
 
 def trains(a: Group, b: Group) -> bool:
@@ -397,11 +188,213 @@ def trains(a: Group, b: Group) -> bool:
     return a.name != b.name and "csid" not in (a.role, b.role) and bool({a.role, b.role} & TRAINING_ROLES)
 
 
-def inside_id(a: Group, b: Group) -> bool:
-    """Return whether both are the same ID group, so that an image has two splits or classes."""
-    return a.name == b.name and a.role == "id"
-
-
 def as_operand(name: str) -> str:
     """Return the name of a set in known leaks and in ``manifest.json``."""
     return name if name.startswith("source:") else f"group:{name}"
+
+
+def near_duplicate_pairs(recipe: Recipe) -> Distances:
+    """Return the pairs of a recipe's ``near_duplicates`` except those judged different.
+
+    Raises
+    ------
+    RecipeError, DataError : the table cannot be read, or has no pair of the benchmark's sources.
+    """
+    name = recipe.near_duplicates
+    if name is None:
+        return {}
+    where = f"{recipe.name}: near_duplicates"
+    rows = [row for row in read_table(recipe, name, where) if row["image_id_b"]]
+    sources = set(recipe.sources)
+    within = [row for row in rows if {row["source_a"], row["source_b"]} <= sources]
+    if rows and not within:
+        of_table = sorted({row[f"source_{side}"] for row in rows for side in "ab"})
+        hint = f"it compares {', '.join(of_table)}; the sources here are {', '.join(recipe.sources)}"
+        raise RecipeError(f"no pair of {name} has both images in the benchmark", where=where, hint=hint)
+    return {
+        ((row["source_a"], row["image_id_a"]), (row["source_b"], row["image_id_b"])): row["distance"]
+        for row in within
+        if row["verdict"] not in NO_DUPLICATE
+    }
+
+
+def near_duplicate_leaks(recipe: Recipe, distances: Distances, tables: Sequence[pa.Table]) -> list[Leak]:
+    """Return the near-duplicates between groups, and within a group across splits or classes."""
+    ids = pa.array({image_id for pair in distances for _, image_id in pair}, pa.string())
+    positions: dict[ImageKey, tuple[str, ...]] = {}
+    for table in tables if distances else ():
+        rows = table.filter(pc.is_in(table["image_id"], ids))
+        names = ("source", "image_id", "group", "split", "class_id")
+        for source, image_id, *position in _columns(rows, *names):
+            positions[source, image_id] = tuple(position)
+    order = {group.name: n for n, group in enumerate(recipe.group)}
+    between: dict[tuple[str, str], dict[tuple[str, str], str]] = defaultdict(dict)
+    for pair, distance in distances.items():
+        if not positions.keys() >= set(pair) or positions[pair[0]] == positions[pair[1]]:
+            continue
+        a, b = sorted(pair, key=lambda image: (order[positions[image][0]], image))
+        between[positions[a][0], positions[b][0]][a[1], b[1]] = distance
+    leaks = []
+    for groups in sorted(between, key=lambda names: [order[name] for name in names]):
+        pairs = dict(sorted(between[groups].items()))
+        leaks.append(Leak("near-duplicate", *groups, [*pairs], distances=[*pairs.values()]))
+    return leaks
+
+
+def digest_leaks(recipe: Recipe, tables: Sequence[pa.Table]) -> list[Leak]:
+    """Return the identical images between groups, and within a group across splits or classes.
+
+    One pair per shared digest and pair of groups, in time linear in the number of copies.
+    """
+    holders: dict[bytes, list[Copy]] = defaultdict(list)
+    shared = _repeated(table["digest"].drop_null() for table in tables)
+    for table in tables if len(shared) else ():
+        rows = table.filter(pc.is_in(table["digest"], shared))
+        for *position, digest in _columns(rows, "group", "split", "image_id", "class_id", "digest"):
+            holders[digest].append(Copy(*position))
+    order = {group.name: n for n, group in enumerate(recipe.group)}
+    pairs_between: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+    for copies in holders.values():
+        for groups, pair in _example_pairs(copies, order).items():
+            pairs_between[groups].add(pair)
+    ordered = sorted(pairs_between, key=lambda groups: [order[name] for name in groups])
+    return [Leak("digest", *groups, sorted(pairs_between[groups])) for groups in ordered]
+
+
+class Copy(NamedTuple):
+    """A copy of an image."""
+
+    group: str
+    split: str
+    image_id: str
+    class_id: str
+
+
+def _example_pairs(
+    copies: Iterable[Copy], order: Mapping[str, int]
+) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return a pair of copies for every two groups that contain the image: the first copy in each group.
+
+    Within a group, pair the first copy with the next copy in another split or class.
+    """
+    first_copies: dict[str, Copy] = {}
+    pairs: dict[tuple[str, str], tuple[str, str]] = {}
+    for copy in sorted(copies):
+        before = first_copies.setdefault(copy.group, copy)
+        if (before.split, before.class_id) != (copy.split, copy.class_id):
+            pairs.setdefault((copy.group, copy.group), (before.image_id, copy.image_id))
+    for a, b in combinations(sorted(first_copies, key=order.__getitem__), 2):
+        pairs[a, b] = first_copies[a].image_id, first_copies[b].image_id
+    return pairs
+
+
+def check_once(tables: Sequence[pa.Table], where: str) -> None:
+    """Raise RecipeError if an image is in two splits or groups."""
+    by_source: dict[str, list[pa.Table]] = defaultdict(list)
+    for table in tables:
+        if table.num_rows:
+            by_source[table["source"][0].as_py()].append(table)
+    for source, of_source in by_source.items():
+        shared = _repeated(table["image_id"].unique() for table in of_source)
+        places: dict[str, str] = {}
+        for table in of_source if len(shared) else ():
+            rows = table.filter(pc.is_in(table["image_id"], shared))
+            for image_id, split, group in _columns(rows, "image_id", "split", "group"):
+                position = f"{group} ({split})"
+                before = places.setdefault(image_id, position)
+                if before != position:
+                    message = f"image {image_id} of {source} is in {before} and in {position}"
+                    raise RecipeError(message, where=where, hint="let each image be taken once")
+
+
+def _repeated(columns: Iterable[pa.Array | pa.ChunkedArray]) -> pa.Array:
+    """Return the values that occur more than once in the columns."""
+    chunks = [chunk for column in columns for chunk in getattr(column, "chunks", [column])]
+    if not chunks:
+        return pa.array([])
+    counts = pc.value_counts(pa.chunked_array(chunks))
+    return counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+
+
+def _columns(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    return zip(*(table[name].to_pylist() for name in names), strict=True)
+
+
+KEPT_SPLITS = ("test", "val", "train")
+"""Splits by preference: an ID image that is in several stays in the first."""
+
+
+def drop_identical(selections: Sequence[Selection]) -> None:
+    """Drop images that equal an ID image, OOD images that equal an external one, and copies within ID.
+
+    An ID image in two classes is dropped from both, since its label is uncertain. An ID image in two splits
+    stays in the split that comes first in `KEPT_SPLITS`. Copies within a split and class stay.
+    """
+    ready = [s for s in selections if s.awaiting is None]
+    training = {d for s in ready if s.group.role in TRAINING_ROLES for d in s.digests.values()}
+    of_id = {d for s in ready if s.group.role == "id" for d in s.digests.values()}
+    inside = _within_id([s for s in ready if s.group.role == "id"])
+    for selection in ready:
+        copies = inside.get(selection.split, set())
+        digests = {"id": copies, "external": of_id}.get(selection.group.role, training)
+        selection.leave_out({i for i, d in selection.digests.items() if d in digests})
+
+
+def _within_id(selections: Sequence[Selection]) -> dict[str, set[bytes]]:
+    """Return the digests of the images to drop, by split."""
+    times = Counter(d for s in selections for d in s.digests.values())
+    classes: dict[bytes, set[tuple[str, str]]] = defaultdict(set)
+    splits: dict[bytes, set[str]] = defaultdict(set)
+    for selection in selections:
+        for class_id, ids in selection.images.items():
+            for digest in (selection.digests.get(i) for i in ids):
+                if digest is not None and times[digest] > 1:
+                    classes[digest].add((selection.group.source, class_id))
+                    splits[digest].add(selection.split)
+    dropped: dict[str, set[bytes]] = defaultdict(set)
+    for digest, digest_splits in splits.items():
+        stays = None if len(classes[digest]) > 1 else min(digest_splits, key=KEPT_SPLITS.index)
+        for split in digest_splits - {stays}:
+            dropped[split].add(digest)
+    return dropped
+
+
+def drop_near_duplicates(selections: Sequence[Selection], pairs: Distances) -> None:
+    """Drop one image of each pair of near-duplicates that leaks: the OOD image, or the external image.
+
+    Two ID images are both dropped if their classes differ; otherwise the image whose split is later in
+    `KEPT_SPLITS`. Shifted copies of ID images stay. A dropped image causes no further drops.
+    """
+    if not pairs:
+        return
+    of_pairs = {image for pair in pairs for image in pair}
+    positions = {
+        (selection.group.source, image_id): (n, class_id)
+        for n, selection in enumerate(selections)
+        for class_id, ids in selection.images.items()
+        for image_id in ids
+        if (selection.group.source, image_id) in of_pairs
+    }
+
+    def rank(image: ImageKey) -> tuple[int, int, int, ImageKey]:
+        n, _ = positions[image]
+        role = selections[n].group.role
+        in_id = KEPT_SPLITS.index(selections[n].split) if role == "id" else 0
+        return {"id": 0, "external": 1}.get(role, 2), in_id, n, image
+
+    dropped: set[ImageKey] = set()
+    ranked = [sorted(pair, key=rank) for pair in pairs if positions.keys() >= set(pair)]
+    for stays, goes in sorted(ranked, key=lambda pair: [rank(image) for image in pair]):
+        (n_a, class_a), (n_b, class_b) = positions[stays], positions[goes]
+        a, b = selections[n_a], selections[n_b]
+        if stays in dropped or goes in dropped:
+            continue
+        if a.group.role == b.group.role == "id":
+            if (a.group.source, class_a) != (b.group.source, class_b):
+                dropped |= {stays, goes}
+            elif a.split != b.split:
+                dropped.add(goes)
+        elif trains(a.group, b.group):
+            dropped.add(goes)
+    for selection in selections:
+        selection.leave_out({image_id for source, image_id in dropped if source == selection.group.source})

@@ -18,9 +18,9 @@ from wordnet_splits.base.files import as_path, locked, restore
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.benchmark.construct.assemble import assemble
-from wordnet_splits.benchmark.construct.classes import Membership
+from wordnet_splits.benchmark.construct.classes import Membership, assign_classes
 from wordnet_splits.benchmark.construct.digesting import read_pixels, unexpected_names, unreadable_by_position
-from wordnet_splits.benchmark.construct.leak_kinds import Leak, assign_classes
+from wordnet_splits.benchmark.construct.leak_kinds import Leak
 from wordnet_splits.benchmark.construct.selection import Selection, select_images
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest, Part, read_manifest, write_manifest
 from wordnet_splits.benchmark.recipe import Recipe, declared_by, load_recipe

@@ -12,7 +12,8 @@ from functools import cache, cached_property, partial
 from typing import Any
 
 from wordnet_splits.base.errors import TaxonomyError
-from wordnet_splits.benchmark.construct.leak_kinds import KEPT_FIRST, trains
+from wordnet_splits.benchmark.construct.classes import KEPT_FIRST
+from wordnet_splits.benchmark.construct.leak_kinds import trains
 from wordnet_splits.benchmark.recipe import Group, Recipe
 from wordnet_splits.benchmark.rules import ClassRule, Context, Expression, Key, decide
 from wordnet_splits.benchmark.rules.context import Hierarchy

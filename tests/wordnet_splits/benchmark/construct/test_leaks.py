@@ -11,10 +11,10 @@ import pytest
 
 from tests.raising import mentions, raises
 from wordnet_splits.base.errors import RecipeError
-from wordnet_splits.benchmark.construct import build_benchmark, copies
+from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.construct import leak_kinds as leaks
-from wordnet_splits.benchmark.construct.classes import decide_membership
-from wordnet_splits.benchmark.construct.leak_kinds import _remedy, class_leaks
+from wordnet_splits.benchmark.construct.classes import class_leaks, decide_membership
+from wordnet_splits.benchmark.construct.leak_kinds import _unnamed_error
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import manifest_names
 from wordnet_splits.benchmark.manifest.tables import image_table
@@ -339,8 +339,8 @@ def test_drop_leaks_takes_out_of_external_what_id_holds(pics):
 def test_no_refusal_advises_what_the_recipe_says_already():
     leak = leaks.Leak("digest", "known", "outliers", [("a", "b")])
     recipe = load_recipe("digits")
-    assert "set drop_leaks = true" in _remedy(recipe, leak)
-    assert "drop_leaks" not in _remedy(recipe.model_copy(update={"drop_leaks": True}), leak)
+    assert "drop_leaks" in str(_unnamed_error(recipe, leak).hint)
+    assert "drop_leaks" not in str(_unnamed_error(recipe.model_copy(update={"drop_leaks": True}), leak).hint)
 
 
 def test_copies_of_one_placeholder_take_one_pair_for_each_two_groups_that_hold_it(pics, monkeypatch):
@@ -367,7 +367,7 @@ def test_copies_of_one_placeholder_take_one_pair_for_each_two_groups_that_hold_i
         )
         for name in reversed(names)
     ]
-    found = copies.digest_leaks(recipe, tables)
+    found = leaks.digest_leaks(recipe, tables)
     assert [(leak.a, leak.b, leak.pairs) for leak in found] == [
         (a, b, [(f"{a}/00000", f"{b}/00000")]) for a, b in combinations(names, 2)
     ]

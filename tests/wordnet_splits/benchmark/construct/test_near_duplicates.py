@@ -13,7 +13,7 @@ from wordnet_splits.base.errors import DataError, RecipeError
 from wordnet_splits.benchmark.checks.leaks import report_leaks
 from wordnet_splits.benchmark.checks.verify import verify_benchmark
 from wordnet_splits.benchmark.construct import build_benchmark
-from wordnet_splits.benchmark.construct.copies import drop_near_duplicates
+from wordnet_splits.benchmark.construct.leak_kinds import drop_near_duplicates
 from wordnet_splits.benchmark.construct.selection import Selection
 from wordnet_splits.benchmark.recipe import Group, load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from wordnet_splits.benchmark.construct.classes import build_class_table, decide_membership, labels_of
+from wordnet_splits.benchmark.construct.assemble import build_class_table
+from wordnet_splits.benchmark.construct.classes import decide_membership, labels_of
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 

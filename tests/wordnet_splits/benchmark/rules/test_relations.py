@@ -11,8 +11,7 @@ from tests.wordnet_splits.recipes import HEAD, group, write_recipe
 from wordnet_splits.audit.overlaps import audit_classes
 from wordnet_splits.audit.report import LEAKS
 from wordnet_splits.audit.thresholds import thresholds
-from wordnet_splits.benchmark.construct.classes import decide_membership
-from wordnet_splits.benchmark.construct.leak_kinds import class_leaks
+from wordnet_splits.benchmark.construct.classes import class_leaks, decide_membership
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.benchmark.recipe.drafting import DraftGroup, draft_recipe
 from wordnet_splits.benchmark.rules import ClassRule, Context, decide
