@@ -11,9 +11,9 @@ from .benchmark.checks.listing import list_benchmarks as list_benchmarks
 from .benchmark.checks.verify import verify_benchmark as verify_benchmark
 from .benchmark.construct import Build as Build
 from .benchmark.construct import build_benchmark as build_benchmark
-from .benchmark.explain.distance import distance as distance
-from .benchmark.explain.explain import explain_benchmark as explain_benchmark
-from .benchmark.explain.explain import explain_class as explain_class
+from .benchmark.distances import distance as distance
+from .benchmark.explain import explain_benchmark as explain_benchmark
+from .benchmark.explain import explain_class as explain_class
 from .benchmark.manifest import Manifest as Manifest
 from .benchmark.manifest.diff import diff_manifests as diff_manifests
 from .benchmark.manifest.loading import manifest_names as manifest_names
@@ -43,8 +43,8 @@ from .negatives.audit_negatives import audit_negatives as audit_negatives
 from .negatives.mining import mine_negatives as mine_negatives
 from .studies.class_sets import class_set as class_set
 from .studies.class_sets import class_sets as class_sets
-from .studies.fidelity.figures import fidelity_rows as fidelity_rows
-from .studies.robust.roles import robust_roles as robust_roles
+from .studies.fidelity import fidelity_rows as fidelity_rows
+from .studies.robust import robust_roles as robust_roles
 from .wordnet.similarity import compare as compare
 from .wordnet.similarity import similarity_matrix as similarity_matrix
 from .wordnet.taxonomy import Taxonomy as Taxonomy

@@ -17,7 +17,7 @@ from wordnet_splits.base import files
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.benchmark.recipe import buildable
-from wordnet_splits.studies.robust.roles import robust_roles
+from wordnet_splits.studies.robust import robust_roles
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from wordnet_splits.studies.robust.roles import BUILT_IN
+from wordnet_splits.studies.robust import BUILT_IN
 
 THERE = "wordnet-3.1"
 """The column of the second WordNet that the page is made with."""

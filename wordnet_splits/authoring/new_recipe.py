@@ -18,7 +18,7 @@ from wordnet_splits.base.schemas import NAME_PATTERN
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.construct import build_recipe
 from wordnet_splits.benchmark.construct.classes import Membership
-from wordnet_splits.benchmark.explain.explain import margin
+from wordnet_splits.benchmark.explain import margin
 from wordnet_splits.benchmark.manifest import GroupRow
 from wordnet_splits.benchmark.manifest.metadata import LeakRow
 from wordnet_splits.benchmark.recipe import Group, Recipe, load_recipe, recipe_names

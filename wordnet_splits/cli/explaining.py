@@ -60,7 +60,7 @@ def explain_class(
     json: Json = False,
 ) -> int:
     """Explain why a class is in-distribution, near, far, external or excluded, and how near it is."""
-    from wordnet_splits.benchmark.explain.explain import explain_benchmark, explain_class
+    from wordnet_splits.benchmark.explain import explain_benchmark, explain_class
     from wordnet_splits.benchmark.resolve import declarations_of
 
     if all_ == (class_name is not None):
@@ -77,7 +77,7 @@ def explain_class(
 
 
 def _print_explanations(rows: Sequence[Mapping[str, Any]], verbose: bool) -> None:
-    from wordnet_splits.benchmark.explain.explain import draw_tree
+    from wordnet_splits.benchmark.explain import draw_tree
 
     for row in rows:
         to_stdout(f"{row['source']}:{row['class_id']}  {row['name']}")
@@ -126,7 +126,7 @@ def show_distance(
     json: Json = False,
 ) -> int:
     """Print how far each set of a benchmark lies from its ID classes, and whether near is nearer than far."""
-    from wordnet_splits.benchmark.explain.distance import distance
+    from wordnet_splits.benchmark.distances import distance
 
     distances = distance(benchmark, measure=measure, manifests=manifests)
     if plot is not None:

@@ -23,7 +23,7 @@ from wordnet_splits.base.terminal.output import (
 
 if TYPE_CHECKING:
     from wordnet_splits.studies.class_sets import Difference
-    from wordnet_splits.studies.robust.roles import Robust, RobustClass
+    from wordnet_splits.studies.robust import Robust, RobustClass
 
 COLUMNS = ("set", "paper", "groups", "classes", "only published", "only ours", "elsewhere", "checked")
 
@@ -134,8 +134,7 @@ def show_fidelity(
     json: Json = False,
 ) -> int:
     """Print the figures of the papers and ours, with each keyword switch in turn."""
-    from wordnet_splits.studies.fidelity.figures import fidelity_rows
-    from wordnet_splits.studies.fidelity.keyword_switches import keyword_switches, switch_table
+    from wordnet_splits.studies.fidelity import fidelity_rows, keyword_switches
 
     rows = fidelity_rows()
     switches = () if summary and not json else keyword_switches()
@@ -166,7 +165,8 @@ def show_fidelity(
             to_stdout(f"  {'; '.join(r.what for r in rows if r.why == why)}: {why}")
         to_stdout()
         to_stdout("Far-OOD classes (and images) kept with each switch of the keyword rule in turn:")
-        print_lines(switch_table(switches).splitlines())
+        sources = list(switches[0].kept)
+        print_table(("switch", *sources), [(s.switch, *map(s.cell, sources)) for s in switches])
 
     result = {"rows": [asdict(r) for r in rows], "switches": [asdict(s) for s in switches]}
     print_result(result, json, print_summary if summary else print_figures)
@@ -188,7 +188,7 @@ def show_robust(
     json: Json = False,
 ) -> int:
     """Print which roles stay the same under another sense, measure, hierarchy and WordNet."""
-    from wordnet_splits.studies.robust.roles import robust_roles
+    from wordnet_splits.studies.robust import robust_roles
 
     report = robust_roles(benchmark, wordnets=wordnet, manifests=manifests)
     if out is not None:

@@ -16,7 +16,7 @@ import pytest
 from tools.audits.page import filled
 from tools.robustness.page import THERE, tables
 from wordnet_splits.benchmark.recipe import buildable
-from wordnet_splits.studies.robust.roles import robust_roles
+from wordnet_splits.studies.robust import robust_roles
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "evidence" / "robust.md"

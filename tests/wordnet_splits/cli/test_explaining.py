@@ -21,14 +21,13 @@ from tests.wordnet_splits.recipes import FAR, KNOWN, group, write_recipe
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.base.terminal.output import print_json
 from wordnet_splits.benchmark.construct import build_benchmark
-from wordnet_splits.benchmark.explain.explain import explain_class, find_class
-from wordnet_splits.benchmark.explain.explain import margin as margin_of
+from wordnet_splits.benchmark.explain import explain_class, find_class
+from wordnet_splits.benchmark.explain import margin as margin_of
 from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.benchmark.rules import ClassRule
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog
-from wordnet_splits.studies.fidelity import figures as fidelity
-from wordnet_splits.studies.fidelity import keyword_switches
+from wordnet_splits.studies import fidelity
 from wordnet_splits.wordnet.similarity import pairs as similarity
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
@@ -52,9 +51,7 @@ def built(tmp_path_factory) -> Path:
 def _manifests_read_once() -> Iterator[None]:
     """Every explanation reads all other benchmarks, which no test here alters."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "wordnet_splits.benchmark.explain.explain.load_manifest", functools.cache(load_manifest)
-        )
+        patch.setattr("wordnet_splits.benchmark.explain.load_manifest", functools.cache(load_manifest))
         yield
 
 
@@ -411,7 +408,7 @@ def test_catalog_show_has_every_class_in_the_publishers_order(command):
 
 
 def test_fidelity_shows_every_figure_and_explains_each_difference(command, monkeypatch):
-    for module, function in ((fidelity, "fidelity_rows"), (keyword_switches, "keyword_switches")):
+    for module, function in ((fidelity, "fidelity_rows"), (fidelity, "keyword_switches")):
         monkeypatch.setattr(module, function, functools.cache(getattr(module, function)))  # seconds each
     done = command("fidelity", "--json")
     assert (done.code, set(done.json)) == (0, {"rows", "switches"})

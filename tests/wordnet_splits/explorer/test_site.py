@@ -15,7 +15,7 @@ from tests.wordnet_splits.explorer.conftest import NAMES
 from tests.wordnet_splits.explorer.pages import read, rows
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.errors import OutputError
-from wordnet_splits.benchmark.explain.explain import explain_class
+from wordnet_splits.benchmark.explain import explain_class
 from wordnet_splits.benchmark.manifest.loading import manifest_names
 from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
 from wordnet_splits.explorer import make_site
@@ -53,7 +53,7 @@ def test_every_class_is_there_with_its_evidence(site: Path, name: str) -> None:
 
 
 def test_the_way_is_the_one_that_explain_tells(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wordnet_splits.benchmark.explain.explain.load_manifest", cache(load_manifest))
+    monkeypatch.setattr("wordnet_splits.benchmark.explain.load_manifest", cache(load_manifest))
     page, synsets = read(site, "benchmark/unknown-cifar-clean"), read(site, "synsets")
     for row in rows(page["classes"])[:40:10]:
         (told,) = (

@@ -8,35 +8,21 @@ from html import escape
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from wordnet_splits.base.about import About
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.base.schemas import Count, Name, Role, Sha256, Version
 from wordnet_splits.base.tabular import html_table
 from wordnet_splits.base.untrusted import path_below
-from wordnet_splits.benchmark.manifest.tables import SPLITS
 from wordnet_splits.benchmark.rules.context import Yes
 from wordnet_splits.benchmark.rules.syntax import ClassRule, operands, rule_text
 from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
 
+SplitKey = Annotated[str, Field(pattern="^(train|val|test)$")]
+CountedKey = Annotated[str, Field(pattern="^(classes|train|val|test)$")]
 NoiseSide = Annotated[int, Field(gt=0, le=4096, strict=True)]
-
-
 Transform = Literal["none", "resize-32", "resize-32-crop-32", "resize-256-crop-224"]
-
-
-def _one_of(*names: str) -> AfterValidator:
-    def check(value: str) -> str:
-        if value not in names:
-            raise ValueError(f"{value!r} is not one of {', '.join(names)}")
-        return value
-
-    return AfterValidator(check)
-
-
-SplitKey = Annotated[str, _one_of(*SPLITS)]
-CountedKey = Annotated[str, _one_of("classes", *SPLITS)]
 
 
 class RecipePart(BaseModel):
@@ -157,12 +143,12 @@ class Group(RecipePart):
             raise ValueError("`generate` needs noise = { shape = [h, w, c], seed = 0 } in the group")
         if len(generated) > 1:
             raise ValueError("only one split of a group can be generated: its ids start at 0")
-        for split in generated if self.noise is not None else ():
-            height, width, _ = self.noise.shape if self.noise else (0, 0, 0)
-            size = (self.images[split].generate or 0) * height * width * 3
+        if generated and self.noise is not None:
+            height, width, _ = self.noise.shape
+            size = (self.images[generated[0]].generate or 0) * height * width * 3
             if size > MOST_NOISE:
                 gib, most = size / (1 << 30), MOST_NOISE >> 30
-                raise ValueError(f"{split} asks for {gib:,.1f} GiB of noise, at most {most} are made")
+                raise ValueError(f"noise of {gib:,.1f} GiB is too large: at most {most} GiB are generated")
         if not self.labelled and self.role != "id":
             raise ValueError("labelled = false is for ID classes that the classifier has no output for")
         if not self.images and self.role != "id":
@@ -382,7 +368,7 @@ class Recipe(RecipePart):
 
     def __repr__(self) -> str:
         lines = [f"{self.name} version {self.version}: {self.title or 'without a title'}"]
-        lines += [f"  {r['group']:20} {r['role']:9} {r['source']:14} {r['rule']}"[:110] for r in self._rows()]
+        lines += [f"  {r['name']:20} {r['role']:9} {r['source']:14} {r['rule']}"[:110] for r in self._rows()]
         return "\n".join(lines)
 
     __str__ = __repr__
@@ -391,15 +377,9 @@ class Recipe(RecipePart):
         return f"<p>{escape(self.name)} version {self.version}</p>" + html_table(self._rows())
 
     def _rows(self) -> list[dict[str, Any]]:
+        columns = ("name", "role", "source", "view")
         return [
-            {
-                "group": g.name,
-                "role": g.role,
-                "source": g.source,
-                "view": g.view,
-                "rule": rule_text(g.classes),
-            }
-            for g in self.group
+            {**{name: getattr(g, name) for name in columns}, "rule": rule_text(g.classes)} for g in self.group
         ]
 
     @property

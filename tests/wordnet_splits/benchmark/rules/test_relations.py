@@ -17,7 +17,7 @@ from wordnet_splits.benchmark.recipe.drafting import DraftGroup, draft_recipe
 from wordnet_splits.benchmark.rules import ClassRule, Context, decide
 from wordnet_splits.benchmark.rules.relations import KnownClasses, are_same_class
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog
-from wordnet_splits.studies.robust import alternatives
+from wordnet_splits.studies import alternatives
 from wordnet_splits.wordnet.taxonomy import load
 
 IMAGES = '{ test = { from = "all", all = true } }'

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 StepUp = tuple[int, str]
 """Edges up to a synset, and its wnid; sorted, the nearest is first, ties to the smaller wnid."""
+Step = tuple[str, str, int]
+"""Relation of a synset of the operand to a class, its wnid, and the edges up to it."""
 Evidence = Iterable[Via]
 """Evidence of an operator for a class, nearest first; empty if the operator is false for the class."""
 WHOLE, PART = "whole", "part"
@@ -68,13 +70,11 @@ def subtree(expression: Expression, candidates: Candidates) -> dict[str, Finding
     """Accept the classes at or below any synset of the operand."""
     roots = candidates.synsets(expression.value)
 
-    def evidence(class_id: str) -> Evidence:
+    def steps(class_id: str) -> Iterator[Step]:
         for edges, wnid in all_above(candidates.wnids(class_id), roots, candidates.context.graph):
-            yield from _vias(
-                "equal" if edges == 0 else "ancestor", wnid, roots[wnid], candidates.key(class_id), edges
-            )
+            yield "ancestor" if edges else "equal", wnid, edges
 
-    return _judge(expression, candidates, roots, evidence)
+    return _judge(expression, candidates, roots, roots, steps)
 
 
 def _below_one_wording(finding: Finding, names: Names) -> str:
@@ -102,55 +102,23 @@ def below_one(expression: Expression, candidates: Candidates) -> dict[str, Findi
     """
     roots = candidates.synsets(expression.value)
 
-    def evidence(class_id: str) -> tuple[Via, ...]:
-        above = all_above(candidates.wnids(class_id), roots, candidates.context.graph)
-        return tuple(
+    vias = {
+        c: tuple(
             Via("ancestor" if edges else "equal", wnid, *roots[wnid][0], float(edges))
-            for edges, wnid in above
+            for edges, wnid in all_above(candidates.wnids(c), roots, candidates.context.graph)
         )
-
-    vias = {c: evidence(c) for c in candidates.class_ids}
+        for c in candidates.class_ids
+    }
     nearest = unrelated([c for c, via in vias.items() if not via], roots, candidates)
     return {c: Finding(expression, len(via) == 1, via or nearest[c]) for c, via in vias.items()}
 
 
-def _shares_parent_with_wording(finding: Finding, names: Names) -> str:
+def _parent_wording(finding: Finding, names: Names) -> str:
     operand: Operand = finding.expression.value
     if not finding.holds:
-        return f"{names.subject} shares no parent with {names.any_of(operand, finding.via)}"
-    classes, parent = _nearest(finding, operand, names)
-    return f"{names.subject} and {classes} share the parent {parent}"
-
-
-@register_operator(
-    "shares_parent_with",
-    value=OperandField,
-    meaning="a direct hypernym in common",
-    reads=GRAPH | {MEASURE},
-    wording=_shares_parent_with_wording,
-    clause="share a direct hypernym with {}",
-)
-def shares_parent_with(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
-    """Accept the classes that have a direct hypernym in common with another class of the operand."""
-    graph = candidates.context.graph
-    synsets = candidates.synsets(expression.value)
-    parents = parents_of(synsets, graph)
-
-    def evidence(class_id: str) -> Evidence:
-        candidate = candidates.key(class_id)
-        for parent in sorted(
-            {p for w in candidates.wnids(class_id) for p in graph.parents(w) if p in parents}
-        ):
-            if siblings := [key for key in parents[parent] if key != candidate]:
-                yield from _vias("sibling", parent, siblings, candidate, 1)
-
-    return _judge(expression, candidates, synsets, evidence)
-
-
-def _below_parent_of_wording(finding: Finding, names: Names) -> str:
-    operand: Operand = finding.expression.value
-    if not finding.holds:
-        return f"{names.subject} is not at or below a parent of {names.any_of(operand, finding.via)}"
+        shares = finding.expression.operator == "shares_parent_with"
+        verb = "shares no parent with" if shares else "is not at or below a parent of"
+        return f"{names.subject} {verb} {names.any_of(operand, finding.via)}"
     relation = finding.via[0].relation
     classes, parent = _nearest(finding, operand, names)
     if relation == "sibling":
@@ -159,11 +127,32 @@ def _below_parent_of_wording(finding: Finding, names: Names) -> str:
 
 
 @register_operator(
+    "shares_parent_with",
+    value=OperandField,
+    meaning="a direct hypernym in common",
+    reads=GRAPH | {MEASURE},
+    wording=_parent_wording,
+    clause="share a direct hypernym with {}",
+)
+def shares_parent_with(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
+    """Accept the classes that have a direct hypernym in common with another class of the operand."""
+    graph, synsets = candidates.context.graph, candidates.synsets(expression.value)
+    parents = parents_of(synsets, graph)
+
+    def steps(class_id: str) -> Iterator[Step]:
+        for parent in sorted({p for wnid in candidates.wnids(class_id) for p in graph.parents(wnid)}):
+            if {*parents.get(parent, ())} - {candidates.key(class_id)}:
+                yield "sibling", parent, 1
+
+    return _judge(expression, candidates, synsets, parents, steps)
+
+
+@register_operator(
     "below_parent_of",
     value=OperandField,
     meaning="at or below a direct hypernym",
     reads=GRAPH | {MEASURE},
-    wording=_below_parent_of_wording,
+    wording=_parent_wording,
     clause="lie at or below a direct hypernym of {}",
 )
 def below_parent_of(expression: Expression, candidates: Candidates) -> dict[str, Finding]:
@@ -172,16 +161,14 @@ def below_parent_of(expression: Expression, candidates: Candidates) -> dict[str,
     This is the rule for near candidates of Kim et al. (2023), section 3.2. It is true of the operand's
     classes themselves, too, which their own group has taken before.
     """
-    graph = candidates.context.graph
-    synsets = candidates.synsets(expression.value)
+    graph, synsets = candidates.context.graph, candidates.synsets(expression.value)
     parents = parents_of(synsets, graph)
 
-    def evidence(class_id: str) -> Evidence:
+    def steps(class_id: str) -> Iterator[Step]:
         for edges, parent in all_above(candidates.wnids(class_id), parents, graph):
-            relation = {0: "equal", 1: "sibling"}.get(edges, "ancestor")
-            yield from _vias(relation, parent, parents[parent], candidates.key(class_id), edges)
+            yield {0: "equal", 1: "sibling"}.get(edges, "ancestor"), parent, edges
 
-    return _judge(expression, candidates, synsets, evidence)
+    return _judge(expression, candidates, synsets, parents, steps)
 
 
 def _overlaps_wording(finding: Finding, names: Names) -> str:
@@ -241,7 +228,7 @@ def overlaps(expression: Expression, candidates: Candidates) -> dict[str, Findin
             yield from _vias(VIA_OF[counted_relations[n]], wnid, relatives, candidates.key(class_id), edges)
 
     synsets = candidates.by_synset((wnid, key) for key, item in classes.items() for wnid in item.wnids)
-    return _judge(expression, candidates, synsets, evidence)
+    return _findings(expression, candidates, synsets, evidence)
 
 
 def _part_whole_with_wording(finding: Finding, names: Names) -> str:
@@ -355,6 +342,22 @@ def _vias(relation: str, wnid: str, keys: Iterable[Key], candidate: Key, edges: 
 
 
 def _judge(
+    expression: Expression,
+    candidates: Candidates,
+    synsets: ClassesBySynset,
+    targets: ClassesBySynset,
+    steps: Callable[[str], Iterable[Step]],
+) -> dict[str, Finding]:
+    """Return a finding for each candidate from its steps to the targets, the nearest first."""
+
+    def evidence(class_id: str) -> Evidence:
+        for relation, wnid, edges in steps(class_id):
+            yield from _vias(relation, wnid, targets[wnid], candidates.key(class_id), edges)
+
+    return _findings(expression, candidates, synsets, evidence)
+
+
+def _findings(
     expression: Expression,
     candidates: Candidates,
     synsets: ClassesBySynset,

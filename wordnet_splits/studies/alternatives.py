@@ -1,4 +1,4 @@
-"""Re-evaluate the rules of a benchmark under another hierarchy or another WordNet.
+"""Re-evaluate the rules of a benchmark under another hierarchy, WordNet, sense or measure.
 
 Random draws do not depend on WordNet: a rule that draws from the classes it accepts is treated as taking all
 classes, so that classes are compared by the group they are candidates for.
@@ -15,9 +15,9 @@ from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.benchmark.construct.classes import KEPT_FIRST
 from wordnet_splits.benchmark.construct.leak_kinds import trains
 from wordnet_splits.benchmark.recipe import Group, Recipe
-from wordnet_splits.benchmark.rules import ClassRule, Context, Expression, Key, decide
-from wordnet_splits.benchmark.rules.context import Hierarchy
-from wordnet_splits.benchmark.rules.registry import OPERATORS
+from wordnet_splits.benchmark.rules import ClassRule, Context, Expression, Key, Operand, decide
+from wordnet_splits.benchmark.rules.context import Hierarchy, operand_value
+from wordnet_splits.benchmark.rules.registry import OPERATORS, SENSE
 from wordnet_splits.benchmark.rules.relations import KnownClasses
 from wordnet_splits.benchmark.rules.syntax import expand_clear_of, operands
 from wordnet_splits.datasets.catalog import Catalog, CatalogClass, load_catalog
@@ -27,6 +27,24 @@ from wordnet_splits.wordnet.taxonomy import Taxonomy
 from wordnet_splits.wordnet.taxonomy.identifiers import OtherWordNet
 
 EXCLUDED = "excluded"
+FAMILIES = {
+    "path": ("distance", "path", "lch", "lch_perl"),
+    "wup": ("wup", "wup_wn", "wup_perl"),
+    "mean": ("mean", "mean_nltk", "mean2"),
+}
+"""Reading -> measures that give (nearly) the same order of pairs; path and lch use only the distance."""
+MEASURE_OF = {"path": "path", "wup": "wup_wn", "mean": "mean"}
+"""Reading -> the measure used for it."""
+NEARNESS_OPERATORS = (
+    "similarity",
+    "below_parent_of",
+    "shares_parent_with",
+    "overlaps",
+    "keyword_overlap",
+    "clear_of",
+)
+"""Operators that judge the nearness of a class to one operand, and that a measure can replace."""
+Leaf = Callable[[Expression, list[str]], Expression]
 Rewrite = Callable[[Group, ClassRule, list[str], Context], ClassRule]
 
 
@@ -45,12 +63,14 @@ class Alternative:
     @cached_property
     def catalog(self) -> Callable[[str], Catalog]:
         """The catalog of a source with mapped synsets, by name."""
-        return cache(self._catalog)
 
-    def _catalog(self, source: str) -> Catalog:
-        catalog = load_catalog(source, self.datasets)
-        mapped = ((item, tuple(filter(None, map(self.synset, item.wnids)))) for item in catalog)
-        return replace(catalog, classes=tuple(replace(item, wnids=wnids) for item, wnids in mapped))
+        @cache
+        def catalog(source: str) -> Catalog:
+            found = load_catalog(source, self.datasets)
+            mapped = ((item, tuple(filter(None, map(self.synset, item.wnids)))) for item in found)
+            return replace(found, classes=tuple(replace(item, wnids=wnids) for item, wnids in mapped))
+
+        return catalog
 
     def rule(self, rule: ClassRule, source: str, wordnet: Taxonomy) -> ClassRule:
         """Return a rule with its synsets mapped into this taxonomy.
@@ -112,23 +132,22 @@ def _data(test: Expression) -> dict[str, Any]:
     return test.model_dump(by_alias=True, exclude_unset=True)
 
 
-def operators(test: Expression) -> Iterator[str]:
-    """Yield the operators of a rule, at any depth; ``clear_of`` is expanded."""
-    if test.operator == "clear_of":
-        test = expand_clear_of(test)
-    yield test.operator
-    for part in test.value if test.operator in ("all", "any") else ():
-        yield from operators(part)
-    if test.operator == "not":
-        yield from operators(test.value)
+def leaves(test: Expression) -> Iterator[Expression]:
+    """Yield the parts of a rule that are no combination of others, at any depth."""
+    if test.operator in ("all", "any", "not"):
+        for part in (test.value,) if test.operator == "not" else test.value:
+            yield from leaves(part)
+    else:
+        yield test
 
 
 def readings_used(recipe: Recipe) -> dict[str, frozenset[str]]:
     """Return group -> kinds of readings that its rule depends on, directly or through other groups."""
     kinds: dict[str, frozenset[str]] = {}
-    registered = OPERATORS
     for group in recipe.group:
-        reads = (registered[name].reads for name in operators(group.classes) if name in registered)
+        parts = leaves(group.classes)
+        expanded = (leaves(expand_clear_of(p)) if p.operator == "clear_of" else [p] for p in parts)
+        reads = (OPERATORS[p.operator].reads for ps in expanded for p in ps if p.operator)
         operand_reads = (kinds[o.name] for o in operands(group.classes) if o.kind == "group")
         kinds[group.name] = frozenset().union(*reads, *operand_reads)
     return kinds
@@ -226,7 +245,7 @@ def decide_in(
 def _drop_leaks(outcome: Outcome) -> None:
     """Add the classes that ``drop_leaks`` removes: of two related classes, the later role in `KEPT_FIRST`.
 
-    Equivalent to `making.leaks.drop_leaking`, class by class; a test compares it with the manifests.
+    Equivalent to `construct.leak_kinds.drop_leaking`, class by class; a test compares it with the manifests.
     """
     recipe, alternative = outcome.recipe, outcome.alternative
     remaining: list[tuple[Group, Sequence[CatalogClass]]] = []
@@ -243,3 +262,140 @@ def _drop_leaks(outcome: Outcome) -> None:
             else:
                 left.append(item)
         remaining.append((group, left))
+
+
+def roles_by_sense(outcome: Outcome, taxonomy: Taxonomy) -> dict[Key, list[tuple[str, str]]]:
+    """Return class -> (synset, role) pairs for each other sense of its name, other classes unchanged."""
+    senses: dict[Key, list[str]] = {}  # the most frequent first
+    for key in outcome.offered_to:
+        item = load_catalog(key[0], outcome.recipe.datasets)[key[1]]
+        senses[key] = [w for w in taxonomy.senses(item.name.replace(" ", "_")) if w not in item.wnids]
+    roles: dict[Key, list[tuple[str, str]]] = {}
+    for number in range(max(map(len, senses.values()), default=0)):
+        replaced = {key: tuple(wnids[number : number + 1]) for key, wnids in senses.items() if wnids[number:]}
+        for key, role in _roles_with(outcome, replaced):
+            roles.setdefault(key, []).append((replaced[key][0], role))
+    return roles
+
+
+def _roles_with(outcome: Outcome, replaced: dict[Key, tuple[str, ...]]) -> Iterator[tuple[Key, str]]:
+    """Yield the role of each class with its synsets replaced, all other classes unchanged."""
+    recipe = outcome.recipe
+    groups = {g.name: [(g.source, c) for c in outcome.groups[g.name]] for g in recipe.group}
+    context = context_of(recipe, outcome.alternative)
+    context = replace(context, groups=groups, replaced_synsets=replaced)
+    kinds, left = readings_used(recipe), dict.fromkeys(replaced)
+    for group in recipe.group:
+        offered = [key[1] for key in left if key[0] == group.source]
+        if not offered:
+            continue
+        rule, accepted = without_draw(recipe, group), set(outcome.groups[group.name])
+        if SENSE in kinds[group.name] or rule.draw is None:
+            verdicts = decide(rule, group.source, offered, context)
+            accepted = {c for c in offered if verdicts[c].accepted}
+        leak_index = outcome.leak_indexes.get(group.name)
+        for class_id in offered:
+            if class_id in accepted:
+                key = (group.source, class_id)
+                del left[key]
+                item = replace(outcome.alternative.catalog(group.source)[class_id], wnids=replaced[key])
+                yield key, EXCLUDED if leak_index and leak_index.kin(item) else group.role
+    yield from ((key, EXCLUDED) for key in left)
+
+
+def measures_for(recipe: Recipe) -> tuple[str, ...]:
+    """Return the readings by measure: none without nearness operators, and not the recipe's own measure."""
+    used = [leaf for g in recipe.group for leaf in leaves(g.classes) if leaf.operator in NEARNESS_OPERATORS]
+    own_measures = {leaf.value.measure for leaf in used if leaf.operator == "similarity"}
+    return tuple(name for name, alike in FAMILIES.items() if used and own_measures.isdisjoint(alike))
+
+
+def by_measure(recipe: Recipe, measure: str, taxonomy: Taxonomy) -> Outcome:
+    """Return the classes of each group with nearness decided by a measure, at the same share of near classes.
+
+    Each nearness operator is replaced by a bound on the similarity to its operand. The bound accepts as many
+    of the offered classes as the operator does, or the closest possible number if similarities are tied, the
+    smaller of two. Classes without a synset are not counted. A rule that calls none or all classes near is
+    ``idle``, because no measure can change it.
+    """
+    shares: dict[str, list[int]] = {}
+    sizes: dict[str, list[int]] = {}
+
+    def count(group: Group, rule: ClassRule, offered: list[str], context: Context) -> ClassRule:
+        shares[group.name], sizes[group.name] = [], []
+
+        def leaf(test: Expression, classes: list[str]) -> Expression:
+            shares[group.name].append(len(_near(test, group.source, classes, context)))
+            catalog = context.catalog(group.source)
+            sizes[group.name].append(sum(bool(catalog[c].wnids) for c in classes))
+            return test
+
+        return _with_leaves(rule, group.source, offered, context, leaf)
+
+    def change(group: Group, rule: ClassRule, offered: list[str], context: Context) -> ClassRule:
+        counts = iter(shares[group.name])
+
+        def leaf(test: Expression, classes: list[str]) -> Expression:
+            return _at_share(test, next(counts), measure, group.source, classes, context)
+
+        return _with_leaves(rule, group.source, offered, context, leaf)
+
+    alternative = original(recipe, taxonomy)
+    decide_in(recipe, alternative, taxonomy, count)
+    outcome = decide_in(recipe, alternative, taxonomy, change)
+    for name, counts in shares.items():
+        if counts and all(near in (0, of) for near, of in zip(counts, sizes[name], strict=True)):
+            outcome.idle.add(name)
+    return outcome
+
+
+def _with_leaves(rule: ClassRule, source: str, offered: list[str], context: Context, leaf: Leaf) -> ClassRule:
+    """Return a rule with each nearness operator replaced by ``leaf(operator, offered classes)``."""
+    if all(leaf.operator not in NEARNESS_OPERATORS for leaf in leaves(rule)):
+        return rule
+
+    def walk(test: Expression, classes: list[str]) -> Expression:
+        if test.operator in NEARNESS_OPERATORS:
+            return leaf(test, classes)
+        if test.operator == "not":
+            return Expression.model_validate({"not": walk(test.value, classes)})
+        if test.operator not in ("all", "any"):
+            return test
+        parts, left = [], classes
+        for part in test.value:
+            parts.append(walk(part, left))
+            verdicts = decide(as_rule(parts[-1]), source, left, context)
+            left = [c for c in left if verdicts[c].accepted == (test.operator == "all")]
+        return Expression.model_validate({test.operator: parts})
+
+    return as_rule(walk(rule, offered))
+
+
+def _accepts_far(test: Expression) -> bool:
+    return test.operator == "clear_of" or (test.operator == "similarity" and test.value.below is not None)
+
+
+def _near(test: Expression, source: str, classes: list[str], context: Context) -> list[str]:
+    """Return the classes with a synset that an operator judges near."""
+    verdicts = decide(as_rule(test), source, classes, context)
+    catalog, far = context.catalog(source), _accepts_far(test)
+    return [c for c in classes if catalog[c].wnids and verdicts[c].accepted != far]
+
+
+def _at_share(
+    test: Expression, near: int, measure: str, source: str, classes: list[str], context: Context
+) -> Expression:
+    """Return a bound on a measure that judges as many classes near."""
+    value = test.value
+    to = value if isinstance(value, Operand) else value.to if test.operator == "similarity" else value.with_
+
+    def bound(value: float) -> Expression:
+        rule = {"to": operand_value(to), "measure": MEASURE_OF[measure], "above": value}
+        return Expression.model_validate({"similarity": rule})
+
+    verdicts = decide(as_rule(bound(-1e9)), source, classes, context)
+    values = sorted((v.via[0].value or 0.0 for v in verdicts.values() if v.via), reverse=True)
+    counts = {1e9: 0} | {value: at for at, value in enumerate(values, start=1)}  # the last of ties
+    cut = min(counts, key=lambda value: (abs(counts[value] - near), counts[value]))
+    bounded = bound(cut)
+    return Expression.model_validate({"not": bounded}) if _accepts_far(test) else bounded

@@ -9,15 +9,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tests.wordnet_splits.command import Command
 from wordnet_splits.benchmark.recipe import Recipe, load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog import load_catalog
-from wordnet_splits.studies.robust import alternatives
-from wordnet_splits.studies.robust.roles import NO_SYNSET, NO_WORDNET, Robust, RobustClass, robust_roles
+from wordnet_splits.studies import alternatives
+from wordnet_splits.studies.robust import NO_SYNSET, NO_WORDNET, Robust, RobustClass, robust_roles
 from wordnet_splits.wordnet.similarity import compare, similarity_matrix
 from wordnet_splits.wordnet.taxonomy import Taxonomy
-
-from ...command import Command
 
 CLEAN = (
     "unknown-cifar-clean",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from wordnet_splits.benchmark.construct.classes import Membership, decide_member
 from wordnet_splits.benchmark.construct.selection import select_images
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.benchmark.rules import ClassRule, Context, decide
-from wordnet_splits.datasets.catalog import load_catalog
+from wordnet_splits.benchmark.rules.context import Candidates
+from wordnet_splits.benchmark.rules.keywords import KINDS, Compounds, MatchBy, Qualifiers, matches
+from wordnet_splits.benchmark.rules.operators.names import relatives
+from wordnet_splits.datasets.catalog import Catalog, load_catalog
 from wordnet_splits.datasets.catalog.check import naive_sense
 from wordnet_splits.datasets.catalog.inventory import load_list
-from wordnet_splits.studies.fidelity.keyword_switches import SWITCHES, keyword_switches
 from wordnet_splits.wordnet.similarity import pairs as similarity
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
@@ -163,7 +165,7 @@ def differing_classes(membership: Membership, published: dict[str, str]) -> int:
 
 def _far(taxonomy: Taxonomy) -> Iterator[FidelityRow]:
     published = {"food101": 32, "caltech256": 45, "places365": 82}
-    switches = [s for s in SWITCHES if s.name in ("default", "compounds split")]
+    switches = tuple(s for s in SWITCHES if s.name in ("default", "compounds split"))
     whole, split = keyword_switches(tuple(published), "imagenet1k", switches=switches, taxonomy=taxonomy)
     for source, count in whole.counts().items():
         yield FidelityRow(KIM, f"{source} classes kept as far-OOD", published[source], count, KEYWORDS)
@@ -234,3 +236,97 @@ def _kin(source: str, taxonomy: Taxonomy) -> Iterator[FidelityRow]:
     unmapped = len(ids) - len(equal) - len(left)
     if unmapped:
         yield FidelityRow(OPENOOD, f"{source}: classes without a synset", None, unmapped, KIN)
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A setting of the keyword rule; in `SWITCHES` at most one field differs from its default."""
+
+    name: str
+    nodes: Literal["all", "subtree"] = "all"
+    match: MatchBy = "token"
+    qualifiers: Qualifiers = "drop"
+    compounds: Compounds = "whole"
+    kinds: Collection[str] = KINDS
+
+
+SWITCHES: tuple[Switch, ...] = (
+    Switch("default"),
+    Switch("qualifiers kept", qualifiers="keep"),
+    Switch("compounds split", compounds="split"),
+    Switch("subtree only", nodes="subtree"),
+    *(Switch(f"without {kind}", kinds=tuple(k for k in KINDS if k != kind)) for kind in KINDS),
+)
+"""The default, and each switch alone."""
+
+
+@dataclass(frozen=True)
+class SwitchRow:
+    """Classes kept under a switch, by source, and the number of their images (None if not all are known)."""
+
+    switch: str
+    kept: dict[str, tuple[str, ...]]
+    images: dict[str, int | None]
+
+    def counts(self) -> dict[str, int]:
+        """Return source -> number of kept classes."""
+        return {source: len(classes) for source, classes in self.kept.items()}
+
+    def cell(self, source: str) -> str:
+        """Return the number of kept classes of a source, and of their images in parentheses if known."""
+        images = self.images[source]
+        return f"{len(self.kept[source])}" + ("" if images is None else f" ({images})")
+
+
+def keyword_switches(
+    sources: Sequence[str] = ("food101", "caltech256", "places365"),
+    with_source: str = "imagenet1k",
+    *,
+    switches: Sequence[Switch] = SWITCHES,
+    taxonomy: Taxonomy | None = None,
+) -> tuple[SwitchRow, ...]:
+    """Return which classes of each source overlap no class of ``with_source``, under each switch.
+
+    The rule is ``{ not = { keyword_overlap = { with = "source:..." } } }``: see `keyword_overlap`.
+    """
+    taxonomy = taxonomy or load()
+    synsets = Candidates.by_synset(
+        (wnid, (with_source, item.class_id)) for item in load_catalog(with_source) for wnid in item.wnids
+    )
+    near = {
+        "all": relatives(synsets, taxonomy).keys(),
+        "subtree": relatives(synsets, taxonomy, only_subtree=True).keys(),
+    }
+    rows = []
+    for switch in switches:
+        kept_classes = {s: _kept(load_catalog(s), switch, near[switch.nodes], taxonomy) for s in sources}
+        images = {s: _images(load_catalog(s), classes) for s, classes in kept_classes.items()}
+        rows.append(SwitchRow(switch.name, kept_classes, images))
+    return tuple(rows)
+
+
+def _kept(catalog: Catalog, switch: Switch, near: Collection[str], taxonomy: Taxonomy) -> tuple[str, ...]:
+    def overlaps(name: str) -> bool:
+        reached = matches(
+            name,
+            match=switch.match,
+            qualifiers=switch.qualifiers,
+            compounds=switch.compounds,
+            kinds=switch.kinds,
+            taxonomy=taxonomy,
+        )
+        return any(match.wnid in near for match in reached)
+
+    return tuple(item.class_id for item in catalog if not overlaps(item.name))
+
+
+def _images(catalog: Catalog, classes: Sequence[str]) -> int | None:
+    """Return the images of the classes in all the publisher's splits, None unless each count is known."""
+    total = 0
+    for class_id in classes:
+        for split in catalog.splits:
+            count = catalog.count(class_id, split)
+            if count is None:
+                return None
+            total += count
+    return total

@@ -16,7 +16,7 @@ from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.shapes import Box, Boxes
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.benchmark.construct.assemble import MEASURES
-from wordnet_splits.benchmark.explain.explain import manifest_of
+from wordnet_splits.benchmark.explain import manifest_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.tables import NEARNESS, Inversion, inversions
 from wordnet_splits.benchmark.recipe import Recipe

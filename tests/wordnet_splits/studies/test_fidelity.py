@@ -8,7 +8,7 @@ import pytest
 
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.datasets.catalog import load_catalog
-from wordnet_splits.studies.fidelity.figures import fidelity_rows, published_classes
+from wordnet_splits.studies.fidelity import fidelity_rows, published_classes
 from wordnet_splits.wordnet.similarity import pairs as similarity
 
 T = ("T40", "T45", "T50")

@@ -24,8 +24,8 @@ from wordnet_splits.benchmark.rules import Key
 from wordnet_splits.benchmark.rules.registry import GRAPH, HIERARCHY, MEASURE, SENSE, WORDNET
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.declarations import Sources
-from wordnet_splits.studies.robust import alternatives, readings
-from wordnet_splits.studies.robust.alternatives import EXCLUDED, Outcome
+from wordnet_splits.studies import alternatives
+from wordnet_splits.studies.alternatives import EXCLUDED, FAMILIES, Outcome
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 from wordnet_splits.wordnet.taxonomy.identifiers import (
     OtherWordNet,
@@ -37,7 +37,7 @@ NO_SYNSET = "it has no synset"
 NO_WORDNET = "no rule on WordNet decides its role"
 NO_READING = "no reading applies to it"
 OWN_COLUMNS = "benchmark source class_id name role candidate group robust:double why"
-BUILT_IN = (SENSE, HIERARCHY, *readings.FAMILIES)
+BUILT_IN = (SENSE, HIERARCHY, *FAMILIES)
 """Readings that use only embedded data."""
 
 
@@ -188,8 +188,8 @@ def _classes(
     kinds, datasets = alternatives.readings_used(recipe), recipe.datasets
     roles = _roles(recipe, base, taxonomy)
     outcomes = dict(_outcomes(recipe, kinds, other_wordnets, taxonomy, notes))
-    kind_of = {HIERARCHY: HIERARCHY} | dict.fromkeys(readings.FAMILIES, MEASURE)
-    senses = readings.roles_by_sense(base, taxonomy) if _reads(recipe, kinds, SENSE) else {}
+    kind_of = {HIERARCHY: HIERARCHY} | dict.fromkeys(FAMILIES, MEASURE)
+    senses = alternatives.roles_by_sense(base, taxonomy) if _reads(recipe, kinds, SENSE) else {}
     for key, group_names in base.offered_to.items():
         item = load_catalog(key[0], datasets)[key[1]]
         kinds_of_class = frozenset[str]().union(*(kinds[name] for name in group_names))
@@ -258,8 +258,8 @@ def _outcomes(
             HIERARCHY,
             alternatives.decide_in(recipe, alternatives.other_hierarchy(recipe, taxonomy), taxonomy),
         )
-    for measure in readings.measures_for(recipe):
-        yield measure, readings.by_measure(recipe, measure, taxonomy)
+    for measure in alternatives.measures_for(recipe):
+        yield measure, alternatives.by_measure(recipe, measure, taxonomy)
     for wordnet in other_wordnets if _reads(recipe, kinds, WORDNET) else ():
         try:
             yield (

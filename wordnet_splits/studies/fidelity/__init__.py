@@ -1,1 +1,0 @@
-"""Published figures compared with this package's figures."""

@@ -1,1 +1,0 @@
-"""Whether the role of a class survives another sense, measure, hierarchy or WordNet."""
