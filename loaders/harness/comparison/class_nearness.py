@@ -246,12 +246,7 @@ class _OodClasses:
         return np.asarray(bootstrap_indices(seed, "classes", replicate, len(self.keys)))
 
     def auroc(self, entry: Entry) -> Array:
-        """Return the AUROC of each class, averaged over the entry's runs.
-
-        Raises
-        ------
-        DataError : a run was not scored on one of the classes.
-        """
+        """Return the AUROC of each class, averaged over the entry's runs."""
         total, counts = np.zeros(len(self.keys)), np.zeros(len(self.keys), dtype=np.int64)
         for evaluation, number in entry.runs:
             for row in evaluation.results.by_class.to_pylist():

@@ -62,12 +62,7 @@ class DrawComparison:
 
 
 def compare_draws(draws: Sequence[BenchmarkResults], metric: str, scope: Scope) -> DrawComparison:
-    """Rank the entries in each draw and compare the orderings of the entries that all draws share.
-
-    Raises
-    ------
-    DataError : the draws share fewer than two entries.
-    """
+    """Rank the entries in each draw and compare the orderings of the entries that all draws share."""
     values = [_means(draw, metric, scope) for draw in draws]
     common = [label for label in values[0] if all(label in of_draw for of_draw in values)]
     if len(common) < 2:
@@ -151,10 +146,6 @@ def improvements(ranking: Ranking, baseline: str = BASELINE, *, level: float = 0
     Parameters
     ----------
     baseline : a detector, or a model and a detector with a space between: the first such entry.
-
-    Raises
-    ------
-    DataError : the baseline entry is absent, or its value is 0.
     """
     index = next((n for n, entry in enumerate(ranking.entries) if _is_baseline(entry, baseline)), None)
     if index is None:

@@ -161,12 +161,7 @@ class BenchmarkResults:
         return replace(self, entries=tuple(entries))
 
     def manifest(self) -> Manifest:
-        """Return the benchmark's manifest, for the names and synsets of its classes.
-
-        Raises
-        ------
-        DataError : it is not installed, another benchmark, or another version.
-        """
+        """Return the benchmark's manifest, for the names and synsets of its classes."""
         if self.found_at is not None:
             manifest = load_manifest(self.found_at)
         elif self.first.about.custom_sets:
@@ -189,12 +184,7 @@ class BenchmarkResults:
         return manifest
 
     def require_same_images(self, groups: Iterable[str]) -> None:
-        """Raise DataError unless every entry was scored on the same images of ``groups``.
-
-        Raises
-        ------
-        DataError : with the group and two of the results.
-        """
+        """Raise DataError unless every entry was scored on the same images of ``groups``."""
         for group in groups:
             holders: dict[str | None, str] = {}
             for evaluation in self.results:

@@ -74,10 +74,6 @@ def entry_replicates(entry: Entry, metric: str, scope: Scope, *, replicates: int
     installed.
 
     The images of replicate r are the same for every entry that was scored on the same images.
-
-    Raises
-    ------
-    DataError : a user's metric has another definition now than when the results were computed.
     """
     standard = metric.removesuffix(FULL_SPECTRUM)
     definition = _definition(standard)
@@ -191,12 +187,7 @@ class Ranking:
 
 
 def higher_is_better(metric: str, draw: BenchmarkResults) -> bool:
-    """Return whether higher values of a metric of the results are better; the results record users' metrics.
-
-    Raises
-    ------
-    UnknownNameError : no such metric. DataError : the results record both directions of the metric.
-    """
+    """Return whether higher values of a metric are better; the results record this of users' metrics."""
     directions = {evaluation.results.about.higher_is_better(metric) for evaluation in draw.results}
     if len(directions) > 1:
         raise DataError(f"higher is better of {metric!r} in some of the results, and lower in others")
@@ -206,12 +197,7 @@ def higher_is_better(metric: str, draw: BenchmarkResults) -> bool:
 def rank_entries(
     draw: BenchmarkResults, metric: str, scope: Scope, *, replicates: int, seed: int = 0, level: float = 0.95
 ) -> Ranking:
-    """Rank the entries of a draw by a metric.
-
-    Raises
-    ------
-    DataError : an entry has no value, or the entries were scored on different images.
-    """
+    """Rank the entries of a draw by a metric."""
     higher = higher_is_better(metric, draw)
     sign = 1 if higher else -1
     values = [_values(entry, metric, scope) for entry in draw.entries]

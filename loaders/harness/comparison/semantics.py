@@ -74,10 +74,6 @@ def predictions_by_class(predictions: pa.Table, manifest: Manifest) -> list[Pred
     ----------
     predictions : a network's predictions (`Results.predicted`). Predictions outside the ID classes are left
         out.
-
-    Raises
-    ------
-    DataError : no ID class has a label, or a class of the results is not in the benchmark.
     """
     classes, labels = classes_of(manifest)
     columns = (predictions[name].to_pylist() for name in ("source", "class_id", "role", "prediction"))

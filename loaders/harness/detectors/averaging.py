@@ -26,12 +26,7 @@ class Ensemble:
     """Maximum of the mean softmax of several models (Deep Ensemble)."""
 
     def predict(self, state: None, data: Sequence[Arrays]) -> Arrays:
-        """Return the log of the mean softmax as ``logits`` (and ``background``): its softmax is that mean.
-
-        Raises
-        ------
-        DataError : the models differ in classes, or only some have a background class.
-        """
+        """Return the log of the mean softmax as ``logits`` (and ``background``): its softmax is that mean."""
         logs = [_log_softmax(model) for model in data]
         if len({(classes.shape[1], background is None) for classes, background in logs}) > 1:
             raise DataError("the models of an ensemble differ in classes", hint="give models of one head")

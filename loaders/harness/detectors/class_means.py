@@ -18,12 +18,7 @@ from .softmax import products
 
 
 def classes_of(labels: Array) -> tuple[Array, Array]:
-    """Return the sorted classes of labelled images, and the index (n,) of each image's class, -1 for none.
-
-    Raises
-    ------
-    DataError : no image has a label.
-    """
+    """Return the sorted classes of labelled images, and the index (n,) of each image's class, -1 for none."""
     labels = np.asarray(labels)
     classes = np.unique(labels[labels >= 0])
     if not len(classes):
@@ -62,12 +57,7 @@ def _members(class_index: Array, count: int) -> csr_matrix:
 
 
 def mean_of(view: ArrayView) -> Array:
-    """Return the mean (D,) of all rows in float64.
-
-    Raises
-    ------
-    DataError : the view is empty.
-    """
+    """Return the mean (D,) of all rows in float64."""
     if not len(view):
         raise DataError("there is no training image to take a mean of")
     return np.asarray(sum(chunk.sum(axis=0, dtype=np.float64) for chunk in view.chunks()) / len(view))
@@ -116,12 +106,7 @@ class Moments(NamedTuple):
 
 
 def moments(view: ArrayView, labels: Array) -> Moments:
-    """Return the moments of the labelled rows of an array (n, D).
-
-    Raises
-    ------
-    DataError : no image has a label.
-    """
+    """Return the moments of the labelled rows of an array (n, D)."""
     classes, class_index = classes_of(labels)
     width = view.shape[1]
     means, members = class_means(view, class_index, len(classes))
@@ -161,12 +146,7 @@ class Mahalanobis:
     on: Literal["features", "logits"] = "features"
 
     def fit(self, data: Arrays, head: Head | None) -> Gaussians:
-        """Return class means and whitening of the labelled training images.
-
-        Raises
-        ------
-        DataError : no image has a label, or no direction varies within classes.
-        """
+        """Return class means and whitening of the labelled training images."""
         return moments(data[self.on], np.asarray(data["labels"])).within()
 
     def score(self, state: Gaussians, data: Arrays) -> Array:
@@ -187,12 +167,7 @@ class RMDS:
     """Distance to the nearest class mean less that to the mean of all, each under its own covariance."""
 
     def fit(self, data: Arrays, head: Head | None) -> Relative:
-        """Return the Gaussians of the classes and of all labelled training images.
-
-        Raises
-        ------
-        DataError : no image has a label, or no direction varies within classes.
-        """
+        """Return the Gaussians of the classes and of all labelled training images."""
         class_moments = moments(data["features"], np.asarray(data["labels"]))
         return Relative(class_moments.within(), class_moments.overall())
 

@@ -27,12 +27,7 @@ class SHE:
     """
 
     def fit(self, data: Arrays, head: Head | None) -> Array:
-        """Return the patterns (K, D) float32 of the classes.
-
-        Raises
-        ------
-        DataError : no image has a label.
-        """
+        """Return the patterns (K, D) float32 of the classes."""
         labels = np.asarray(data["labels"])
         if not (labels >= 0).any():
             raise DataError("no training image has a label, so there are no class patterns")
@@ -194,12 +189,7 @@ class ViM(SharedScores):
     dim: PositiveInt = 256
 
     def fit(self, data: Arrays, head: Head) -> Subspace:
-        """Return the directions of the training images' features around the point of equal logits.
-
-        Raises
-        ------
-        DataError : there are zero images, or the subspace contains all features.
-        """
+        """Return the directions of the training images' features around the point of equal logits."""
         width = data["features"].shape[1]
         origin = np.linalg.lstsq(head.weight.astype(np.float64), -head.bias.astype(np.float64), rcond=None)[0]
         scatter = np.zeros((width, width))

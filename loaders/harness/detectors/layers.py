@@ -210,12 +210,7 @@ class OODL:
     layers: str = STAGES
 
     def fit(self, data: Mapping[str, Arrays], head: Head | None) -> OneClass:
-        """Return the machine of the selected layer.
-
-        Raises
-        ------
-        MissingPackageError : scikit-learn is not installed. DataError : there are zero training images.
-        """
+        """Return the machine of the selected layer."""
         need("sklearn", "detectors", where="detector oodl")
         unit = SUMS.format(layers=self.layers)
         machines = [self._machine(layer, view) for layer, view in data["train"].under(unit).items()]

@@ -67,12 +67,7 @@ class TempScale:
     """Maximum softmax at the temperature of least NLL on ID validation data."""
 
     def fit(self, data: Arrays, head: Head | None) -> float:
-        """Return the temperature; images without a label are left out.
-
-        Raises
-        ------
-        DataError : no image has a label.
-        """
+        """Return the temperature; images without a label are left out."""
         labels = np.asarray(data["labels"])
         labelled = labels >= 0
         if not labelled.any():
@@ -140,12 +135,7 @@ class Entropy:
     """Negative entropy of the softmax, in nats."""
 
     def score(self, state: None, data: Arrays) -> Array:
-        """Return -H(p), a sum of terms with equal sign, so that values near 0 keep their digits.
-
-        Raises
-        ------
-        DataError : there is a background class; entropy over the remaining classes has no meaning.
-        """
+        """Return -H(p), a sum of terms with equal sign, so that values near 0 keep their digits."""
         logits, background = logits_of(data, dtype=np.float32)
         if background is not None:
             raise DataError("entropy is not defined once a background column is dropped", hint="use msp")

@@ -142,12 +142,7 @@ class KNN(SharedScores):
     k: PositiveInt = 50
 
     def fit(self, data: Arrays, head: Head | None) -> Bank:
-        """Return the training features, to be scaled to unit length.
-
-        Raises
-        ------
-        DataError : fewer than k training images.
-        """
+        """Return the training features, to be scaled to unit length."""
         require_images(data.n, self.k)
         return Bank(data["features"])
 
@@ -198,12 +193,7 @@ class NNGuide(SharedScores):
     k: PositiveInt = 10
 
     def fit(self, data: Arrays, head: Head | None) -> Bank:
-        """Return the directions of the training images, each as long as its image's energy.
-
-        Raises
-        ------
-        DataError : fewer than k training images.
-        """
+        """Return the directions of the training images, each as long as its image's energy."""
         require_images(data.n, self.k)
         energies = np.concatenate([energy(chunk) for chunk in data["logits"].chunks()])
         return Bank(data["features"], energies.astype(np.float32))

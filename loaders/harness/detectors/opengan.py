@@ -56,12 +56,7 @@ class OpenGAN:
     seed: int = 0
 
     def fit(self, data: Mapping[str, Arrays], head: Head | None) -> Discriminator:
-        """Train, and return the discriminator of the best epoch.
-
-        Raises
-        ------
-        DataError : a split has fewer than two images.
-        """
+        """Train, and return the discriminator of the best epoch."""
         need("torch", "torch", where="detector opengan")
         train, id_val, ood_val = (canonical(data[split]["features"]) for split in ("train", "val", "ood-val"))
         if min(len(train), len(id_val), len(ood_val)) < 2:

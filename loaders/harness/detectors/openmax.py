@@ -65,12 +65,7 @@ class OpenMax:
     distance: Literal["eucos", "euclidean"] = "eucos"
 
     def fit(self, data: Arrays, head: Head | None) -> Centres:
-        """Return class means and the distributions of the greatest distances to them.
-
-        Raises
-        ------
-        DataError : no training image is predicted correctly.
-        """
+        """Return class means and the distributions of the greatest distances to them."""
         labels = np.asarray(data["labels"])
         predicted = np.concatenate([np.asarray(chunk).argmax(axis=1) for chunk in data["logits"].chunks()])
         correct = (labels >= 0) & (predicted == labels)

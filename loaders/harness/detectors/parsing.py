@@ -130,12 +130,7 @@ def parse_detectors(text: str | Sequence[str], *, benchmark: str = "") -> list[C
 
 
 def one_detector(detector: Any) -> ConfiguredDetector:
-    """Return the detector of a name or an object.
-
-    Raises
-    ------
-    SplitsError : as `parse_detectors` or `detector_from_object`, or the text names several.
-    """
+    """Return the detector of a name or an object."""
     if not isinstance(detector, str):
         return detector_from_object(detector)
     detectors = parse_detectors(detector)
@@ -163,12 +158,7 @@ def as_shown(label: str, confidences: Array) -> Array:
 
 
 def without_duplicates(detectors: Iterable[ConfiguredDetector]) -> list[ConfiguredDetector]:
-    """Return detectors in order, each label once; one that is listed outside a preset is not optional.
-
-    Raises
-    ------
-    SplitsError : two different detectors have the same label.
-    """
+    """Return detectors in order, each label once; one that is listed outside a preset is not optional."""
     by_label: dict[str, ConfiguredDetector] = {}
     for detector in detectors:
         earlier = by_label.setdefault(detector.label, detector)

@@ -52,12 +52,7 @@ class GEN(SharedScores):
 
     @staticmethod
     def score_each(detectors: Sequence[GEN], state: None, data: Arrays) -> list[Array]:
-        """Return minus the sums for each gamma and M; softmax, its order and each power are computed once.
-
-        Raises
-        ------
-        DataError : there is a background class; the sum over the remaining classes has no meaning.
-        """
+        """Return minus the sums for each gamma and M; softmax, its order and each power are computed once."""
         logits, background = logits_of(data, dtype=np.float32)
         if background is not None:
             raise DataError("gen is not defined once a background column is dropped", hint="use msp")
@@ -98,12 +93,7 @@ class KLM:
     """
 
     def fit(self, data: Arrays, head: Head | None) -> Typical:
-        """Return the mean softmax by predicted class.
-
-        Raises
-        ------
-        DataError : there are zero validation images.
-        """
+        """Return the mean softmax by predicted class."""
         if not data.n:
             raise DataError("there is no validation image to take a mean softmax of")
         logits, predicted = _columns(data), np.asarray(data["logits"]).argmax(axis=1)

@@ -108,10 +108,6 @@ def pytorch_ood_object(detector: Any) -> ConfiguredDetector | None:
     """Return a configured detector for a detector object of pytorch-ood, None for any other object.
 
     The object's values, weights and head are used; a copy is fitted, so the object does not change.
-
-    Raises
-    ------
-    DataError : the detector needs the network itself.
     """
     spec = None if inspect.isclass(detector) else pytorch_ood_spec(type(detector))
     if spec is None:

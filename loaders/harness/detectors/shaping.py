@@ -56,12 +56,7 @@ class Values(NamedTuple):
 
     @classmethod
     def of(cls, data: Arrays, head: Head) -> Values:
-        """Return the sorted features and the head; sorting is faster than computing a percentile.
-
-        Raises
-        ------
-        DataError : there are zero images.
-        """
+        """Return the sorted features and the head; sorting is faster than computing a percentile."""
         values = np.array(data["features"], dtype=np.float32).ravel()
         if not values.size:
             raise DataError("there are no validation images to take a percentile of")

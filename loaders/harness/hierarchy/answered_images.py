@@ -56,12 +56,7 @@ def scored_images(results: ResultTables, manifest: Manifest, group: str) -> pa.T
 def stored_logits(
     run: RunFacts, manifest: Manifest, group: str, images: pa.Table, store: Path, where: str
 ) -> Array:
-    """Return the logits (n, K) of images that an evaluation stored.
-
-    Raises
-    ------
-    DataError : the store lacks them, or the columns of the model are not the labels.
-    """
+    """Return the logits (n, K) of images that an evaluation stored."""
     from ..extraction.store import Store, image_names
     from ..extraction.stored_list import FORWARD
 
@@ -88,12 +83,7 @@ def probabilities_of(
     store: str | Path | None,
     logits: Mapping[str, npt.ArrayLike] | None,
 ) -> Array:
-    """Return the softmax (n, K) over the ID classes of the images of all groups, in order.
-
-    Raises
-    ------
-    DataError : no source of logits, a group without them, or other images or classes than the results'.
-    """
+    """Return the softmax (n, K) over the ID classes of the images of all groups, in order."""
     where = results.about.benchmark
     if logits is not None:
         if not isinstance(logits, Mapping):

@@ -99,12 +99,7 @@ class MethodOutput(ProbeDefaults):
             raise UnusableError(message, where=model.name)
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
-        """Return ``value`` (n,).
-
-        Raises
-        ------
-        DataError : the model has no such output, or values of another shape.
-        """
+        """Return ``value`` (n,)."""
         self.require(model, x)
         trained = model.require_module().trained_by
         where = f"training method {trained.method.name!r}"

@@ -168,10 +168,6 @@ def without_first_rank(maps: Tensor) -> Tensor:
 
     Its right (or left) vector is the last eigenvector of the smaller of the two Gram matrices, which is far
     cheaper than all singular vectors.
-
-    Raises
-    ------
-    DataError : there is one position or one channel, so that nothing would remain.
     """
     channels, positions = maps.shape[1:]
     if min(channels, positions) < 2:

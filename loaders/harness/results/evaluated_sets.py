@@ -40,10 +40,6 @@ class EvaluatedSets:
         Parameters
         ----------
         without : groups without images, left out.
-
-        Raises
-        ------
-        UnknownNameError : no such group in the test split. DataError : no ID test images.
         """
         rows = sorted(_rows(manifest, "test"), key=lambda row: ORDER.index(row.role))
         names = [row.group for row in rows]

@@ -275,12 +275,7 @@ class _Table:
 
 
 def read_scores(folder: Path) -> tuple[ScoreTableMetadata, pa.Table, pa.Table]:
-    """Return the description, scores and predictions of an exported table.
-
-    Raises
-    ------
-    DataError : a file is absent, damaged or altered, or has other columns than the description.
-    """
+    """Return the description, scores and predictions of an exported table."""
     description = read_sealed(folder / DESCRIPTION, ScoreTableMetadata, hint="export the scores again")
     tables = []
     for name in SCORED:

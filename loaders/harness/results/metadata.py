@@ -277,12 +277,7 @@ class ResultsMetadata(MetadataPart):
         )
 
     def higher_is_better(self, metric: str) -> bool:
-        """Return the direction of a metric of these results, which record the direction of users' metrics.
-
-        Raises
-        ------
-        UnknownNameError : no such metric.
-        """
+        """Return the direction of a metric of these results, which record the direction of users' metrics."""
         name = metric.partition("[")[0]
         if name in OTHER_VALUES:
             return OTHER_VALUES[name]
@@ -309,10 +304,6 @@ class ResultsMetadata(MetadataPart):
         """Return a network by its number, and a note that identifies it among several runs.
 
         The default is the first run of the only model.
-
-        Raises
-        ------
-        DataError : no such run; no number although there are several models.
         """
         numbers = ", ".join(f"{run.run} ({run.model})" for run in self.runs)
         if number is not None:

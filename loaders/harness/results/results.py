@@ -200,12 +200,7 @@ class Results(ResultTables):
 
 
 def read_folder(folder: Path) -> tuple[Results, list[str]]:
-    """Return the results in a folder, and the names of the files whose checksum differs.
-
-    Raises
-    ------
-    DataError : a file is absent, damaged, or of other columns or rows than ``about.json`` describes.
-    """
+    """Return the results in a folder, and the names of the files whose checksum differs."""
     sealed = _read_about(folder)
     about = sealed.about
     runs = [facts.run for facts in about.runs if facts.run not in about.unscored_runs]
@@ -286,10 +281,6 @@ def refuse_other_results(
     ----------
     fingerprints : `ResultsMetadata.fingerprints`, which have to agree; None is not compared.
     models : (name, model_key) of all models.
-
-    Raises
-    ------
-    OutputError : the benchmark, fingerprints or models differ, or ``about.json`` cannot be read.
     """
     if not (folder / ABOUT).exists():
         return

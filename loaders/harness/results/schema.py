@@ -88,12 +88,7 @@ class ResultTables(Tabular):
         return confidences_of(self.scores, (detector, run))
 
     def predicted(self, run: int = 0, detector: str = MODEL) -> pa.Table:
-        """Return the images with the predictions of a network, or of a detector that has its own.
-
-        Raises
-        ------
-        DataError : the run lacks predictions.
-        """
+        """Return the images with the predictions of a network, or of a detector that has its own."""
         return predictions_of(self.scores, self.predictions, (detector, run))
 
     def values(

@@ -92,12 +92,7 @@ def prediction_table(predictions: Mapping[DetectorRun, pa.Table]) -> pa.Table:
 
 
 def predictions_of(scores: pa.Table, predictions: pa.Table, key: DetectorRun) -> pa.Table:
-    """Return the columns `IMAGES` and `PREDICTED` of a detector and run, a row for each image.
-
-    Raises
-    ------
-    DataError : the run lacks predictions.
-    """
+    """Return the columns `IMAGES` and `PREDICTED` of a detector and run, a row for each image."""
     names = [f"{name}/{column_of(key)}" for name in PREDICTED.names]
     if names[0] not in predictions.column_names:
         raise DataError(f"no predictions of run {key[1]}", where="predictions")

@@ -162,12 +162,7 @@ class _Scores(NamedTuple):
 
 
 def _read_tables(folder: Path) -> Iterator[_Scores]:
-    """Yield the tables of a folder of results, or of an export.
-
-    Raises
-    ------
-    DataError : the folder has no tables, or a table is damaged or was altered.
-    """
+    """Yield the tables of a folder of results, or of an export."""
     if (folder / ABOUT).is_file():
         results = Results.read(folder)
         models = {run.run: run.model for run in results.about.runs}

@@ -95,13 +95,7 @@ class Selection:
 
     @classmethod
     def of(cls, results: Sequence[ResultsOrFolder] | ResultsOrFolder, **options: Any) -> Selection:
-        """Read results; options are `SelectionOptions`.
-
-        Raises
-        ------
-        DataError : the results are on several benchmarks or draws, or lack the primary metric and ``best`` is
-            given. UnknownNameError : no such set.
-        """
+        """Read results; options are `SelectionOptions`."""
         part = SelectionOptions(**options)
         draws = draws_of(as_sequence(results), part.detectors)
         if len(draws) > 1:
@@ -206,12 +200,7 @@ def of_roles(sets: Sets, *roles: str) -> Sets:
 
 
 def classified_id(entry: Entry, sets: Sets) -> list[ScoreSet]:
-    """Return the ID sets of a run, with the correctness of predictions.
-
-    Raises
-    ------
-    DataError : it is not known which predictions are right.
-    """
+    """Return the ID sets of a run, with the correctness of predictions."""
     id_sets = list(of_roles(sets, "id").values())
     if any(score_set.correct is None for score_set in id_sets):
         raise DataError("it is not known which predictions are right", where=" ".join(entry.label))
