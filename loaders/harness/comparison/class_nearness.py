@@ -225,7 +225,7 @@ class _OodClasses:
         mapped = tuple(key for key in keys if key[1:] in by_key and by_key[key[1:]].wnids)
         if len(mapped) < MIN_CLASSES or not id_classes:
             raise DataError(
-                f"{len(mapped)} OOD classes have a synset, and a rank correlation needs {MIN_CLASSES}",
+                f"a rank correlation needs {MIN_CLASSES} OOD classes with a synset, got {len(mapped)}",
                 where=draw.benchmark,
             )
         ood_classes = [by_key[key[1:]] for key in mapped]

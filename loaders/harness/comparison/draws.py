@@ -67,8 +67,8 @@ def compare_draws(draws: Sequence[BenchmarkResults], metric: str, scope: Scope) 
     common = [label for label in values[0] if all(label in of_draw for of_draw in values)]
     if len(common) < 2:
         names = ", ".join(draw.benchmark for draw in draws)
-        hint = "an ordering needs two; evaluate the same detectors on models of the same name"
-        raise DataError(f"{len(common)} entries are in every draw", where=names, hint=hint)
+        hint = "evaluate the same detectors on models of the same name"
+        raise DataError(f"draws must share at least two entries, got {len(common)}", where=names, hint=hint)
     sign = 1 if higher_is_better(metric, draws[0]) else -1
     table = sign * np.array([[of_draw[label] for label in common] for of_draw in values])
     ranks = rankdata(-table, axis=1)
@@ -150,10 +150,10 @@ def improvements(ranking: Ranking, baseline: str = BASELINE, *, level: float = 0
     index = next((n for n, entry in enumerate(ranking.entries) if _is_baseline(entry, baseline)), None)
     if index is None:
         names = ", ".join(f"{entry.model} {entry.detector}".strip() for entry in ranking.entries)
-        raise DataError(f"no {baseline} to improve on", where=ranking.benchmark, hint=f"there are {names}")
+        raise DataError(f"no baseline {baseline}", where=ranking.benchmark, hint=f"there are {names}")
     base = ranking.entries[index].mean
     if base == 0:
-        raise DataError(f"the {ranking.metric} of {baseline} is 0, so nothing is a share of it")
+        raise DataError(f"cannot measure improvement: the {ranking.metric} of {baseline} is 0")
     factor = 100 if ranking.higher_is_better else -100
     over = f"{ranking.entries[index].model} {ranking.entries[index].detector}".strip()
     rows = []

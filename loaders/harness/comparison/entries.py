@@ -84,7 +84,9 @@ class NamedResults:
         """Return a digest of the images of a group; without scores, their number; None without the group."""
         if self.results.about.unscored_runs:
             return f"{self.results.about.composition.sets.get(group, 0)} images without scores"
-        return _digest(self._images.names(group)) if group in self._images.roles else None
+        if group not in self._images.roles:
+            return None
+        return hashlib.sha256("\n".join(self._images.names(group)).encode()).hexdigest()
 
     @cached_property
     def scored(self) -> Mapping[DetectorRun, Mapping[str, ScoreSet]]:
@@ -191,9 +193,9 @@ class BenchmarkResults:
                 holders.setdefault(evaluation.image_digest(group), evaluation.name)
             if len(holders) > 1:
                 raise DataError(
-                    f"not scored on the same images of {group}, so nothing that it is part of is compared",
+                    f"cannot compare: results are on different images of {group}",
                     where=" and ".join(list(dict.fromkeys(holders.values()))[:2]),
-                    hint="compare `--on` a set that all of them hold whole",
+                    hint="compare `--on` a set that all of them have whole",
                 )
 
 
@@ -218,7 +220,7 @@ def draws_of(
     if len(benchmarks) > 1:
         raise DataError(
             f"results on different benchmarks: {', '.join(benchmarks)}",
-            hint="their values are of other images; compare each benchmark's own",
+            hint="compare the results of each benchmark separately",
         )
     by_draw: dict[str, list[NamedResults]] = {}
     for evaluation in every:
@@ -232,25 +234,14 @@ def draws_of(
 OWN_IDS: Final = ' on the same images; `evaluate_arrays` takes their names as "ids"'
 
 
-def _require_same(subject: str, benchmark: str, holders: Mapping[str, str], hint: str = "") -> None:
+def _require_same(
+    subject: str, benchmark: str, holders: Mapping[str, str], hint: str = "", *, shown: int = 12
+) -> None:
     """Raise DataError if there are several values (value -> name of results that hold it)."""
     if len(holders) > 1:
-        listed = ", ".join(f"{name} ({value[:12]})" for value, name in holders.items())
+        listed = "; ".join(f"{name} ({value[:shown]})" for value, name in holders.items())
         message = f"results on different {subject} of {benchmark}: {listed}"
         raise DataError(message, hint=f"evaluate again{hint}")
-
-
-def _require_same_sets(benchmark: str, results: Sequence[NamedResults]) -> None:
-    """Raise DataError unless all results are on the same user sets, whose names hold their roles."""
-    holders: dict[tuple[str, ...], str] = {}
-    for evaluation in results:
-        holders.setdefault(evaluation.results.about.custom_sets, evaluation.name)
-    if len(holders) > 1:
-        listed = "; ".join(
-            f"{name} ({', '.join(sets) or 'sets of the benchmark'})" for sets, name in holders.items()
-        )
-        message = f"results with other sets or roles of {benchmark}: {listed}"
-        raise DataError(message, hint="give the same sets in the same order")
 
 
 def _draw(
@@ -258,7 +249,8 @@ def _draw(
 ) -> BenchmarkResults:
     abouts = [(evaluation.name, evaluation.results.about) for evaluation in results]
     _require_same("versions", benchmark, {str(about.version): name for name, about in abouts})
-    _require_same_sets(benchmark, results)
+    sets = {", ".join(about.custom_sets) or "sets of the benchmark": name for name, about in abouts}
+    _require_same("sets or roles", benchmark, sets, ", with the same sets in the same order", shown=80)
     on_user_sets = any(about.custom_sets for _, about in abouts)
     for key, subject in FINGERPRINT_SUBJECTS.items():
         holders = {str(about.fingerprints[key]): name for name, about in abouts}
@@ -266,16 +258,18 @@ def _draw(
     results = _with_labels(benchmark, results)
     runs: dict[tuple[str, str], dict[str, tuple[NamedResults, int]]] = {}
     for evaluation in results:
-        for model, detector, number, key in _keys(evaluation.results):
-            if detectors is not None and detector not in detectors:
+        about = evaluation.results.about
+        models = {run.run: run.model for run in about.runs}
+        for facts in about.detectors:
+            if detectors is not None and facts.detector not in detectors:
                 continue
-            of_entry = runs.setdefault((evaluation.labels[model], detector), {})
-            if of_entry.setdefault(key or f"{evaluation.name} {number}", (evaluation, number)) != (
-                evaluation,
-                number,
-            ):
+            model, run = models[facts.run], (evaluation, facts.run)
+            of_entry = runs.setdefault((evaluation.labels[model], facts.detector), {})
+            key = about.model_key(facts) or f"{evaluation.name} {facts.run}"
+            if of_entry.setdefault(key, run) != run:
                 hint = "give each network's results once"
-                raise DataError(f"{detector} on {model} is given twice", where=evaluation.name, hint=hint)
+                message = f"{facts.detector} on {model} is given twice"
+                raise DataError(message, where=evaluation.name, hint=hint)
     entries = tuple(Entry(benchmark, *label, tuple(of_entry.values())) for label, of_entry in runs.items())
     if not entries:
         hint = f"it holds {', '.join(results[0].results.detectors)}"
@@ -310,15 +304,6 @@ def _identity(evaluation: NamedResults, model: str) -> str:
     return "+".join(run.model_key for run in runs) or evaluation.name
 
 
-def _keys(results: ResultTables) -> list[tuple[str, str, int, str]]:
-    """Return the (model, detector, run, model_key) of everything scored."""
-    about = results.about
-    models = {run.run: run.model for run in about.runs}
-    return [
-        (models[facts.run], facts.detector, facts.run, about.model_key(facts)) for facts in about.detectors
-    ]
-
-
 def _notes(benchmark: str, results: Sequence[NamedResults]) -> Iterator[str]:
     transforms: dict[str, str] = {}
     networks: dict[str, dict[str, None]] = {}
@@ -334,10 +319,7 @@ def _notes(benchmark: str, results: Sequence[NamedResults]) -> Iterator[str]:
         yield f"{benchmark}: the images went through different transforms ({listed})"
     for of_network in dict.fromkeys(tuple(of_network) for key, of_network in networks.items() if key):
         if len(of_network) > 1:
-            yield (
-                f"{', '.join(of_network)}: hold one network, equal in architecture and weights, under "
-                f"{len(of_network)} names: it is ranked, and counted in the correction of p, once for each"
-            )
+            yield f"{', '.join(of_network)} are the same network; it is ranked {len(of_network)} times"
     labels: dict[str, dict[str, None]] = {}
     for evaluation in results:
         for model, label in evaluation.labels.items():
@@ -345,13 +327,9 @@ def _notes(benchmark: str, results: Sequence[NamedResults]) -> Iterator[str]:
     for model, of_model in labels.items():
         if len(of_model) > 1:
             yield (
-                f"{', '.join(of_model)}: compared as {len(of_model)} models, since nobody said that they are "
-                f"runs of one (name it: {{{model!r}: [run, run]}}, --runs, or model= of evaluate_arrays)"
+                f"{', '.join(of_model)} are treated as separate models; name the model to average its runs "
+                f"({{{model!r}: [run, run]}}, --runs, or model= of evaluate_arrays)"
             )
     for evaluation in results:
         for missing in evaluation.results.about.missing:
             yield f"{evaluation.name}: {missing.group} was not scored whole ({missing.scored:,} images)"
-
-
-def _digest(names: Iterable[str]) -> str:
-    return hashlib.sha256("\n".join(names).encode()).hexdigest()

@@ -16,7 +16,6 @@ from scipy.stats import rankdata
 
 from wordnet_splits.base.errors import DataError, UnknownNameError, unknown
 from wordnet_splits.metrics import (
-    Metric,
     ScoreSet,
     bootstrap_replicates,
     get_metric,
@@ -76,8 +75,11 @@ def entry_replicates(entry: Entry, metric: str, scope: Scope, *, replicates: int
     The images of replicate r are the same for every entry that was scored on the same images.
     """
     standard = metric.removesuffix(FULL_SPECTRUM)
-    definition = _definition(standard)
-    if definition is None or not replicates:
+    try:
+        definition = get_metric(standard)
+    except UnknownNameError:
+        return None
+    if not replicates:
         return None
     id_roles = _id_roles(metric)
     values = []
@@ -107,14 +109,6 @@ def entry_replicates(entry: Entry, metric: str, scope: Scope, *, replicates: int
             hint="evaluate again, or `remeasure` the results",
         )
     return np.asarray(np.mean(values, axis=0))
-
-
-def _definition(metric: str) -> Metric | None:
-    """Return the metric of that name, None for other values and for a user's metric that is not installed."""
-    try:
-        return get_metric(metric)
-    except UnknownNameError:
-        return None
 
 
 def groups_behind(entry: Entry, metric: str, scope: Scope) -> list[str]:
@@ -210,7 +204,7 @@ def rank_entries(
     means = np.array([np.mean(of_runs) for of_runs in values])
     ranks = rankdata(-sign * means)
     order = sorted(range(len(means)), key=lambda n: (ranks[n], n))
-    rank_table = None if table is None else _ranks_of(table)
+    rank_table = None if table is None else rankdata(-np.nan_to_num(table, nan=-np.inf), axis=0)
     best = order[0]
     ranked = []
     for n in order:
@@ -259,11 +253,6 @@ def _values(entry: Entry, metric: str, scope: Scope) -> list[float]:
             hint="leave it out with --detectors, or compare another metric or set",
         )
     return values
-
-
-def _ranks_of(table: Array) -> Array:
-    """Return the ranks of the entries in every replicate, shape as the table; the greatest is rank 1."""
-    return np.asarray(rankdata(-np.nan_to_num(table, nan=-np.inf), axis=0))
 
 
 def _pairs(

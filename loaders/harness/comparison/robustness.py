@@ -123,7 +123,7 @@ def robustness_tables(draw: BenchmarkResults, numbers: Sequence[int] = DEFAULT) 
     cells = Cells.of(draw)
     if len(cells.axes["model"]) < 2:
         raise DataError(
-            "robustness is over models (optimizers), and there is one",
+            "robustness needs several models (optimizers), got one",
             where=draw.benchmark,
             hint="evaluate several --model, each with its seeds as runs",
         )

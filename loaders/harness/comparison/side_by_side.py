@@ -82,7 +82,7 @@ def _neighbours_table(ranking: Ranking, factor: float, unit: str) -> Table:
     pairs = {(pair.a, pair.b): pair for pair in ranking.pairs}
     replicates = 0 if ranking.replicates is None else ranking.replicates.shape[1]
     table = table_of_records(
-        f"How much better each is than the next{unit}",
+        f"Gap to the next{unit}",
         [pairs[neighbours] for neighbours in pairwise(names)],
         {
             "": lambda pair: pair.a,

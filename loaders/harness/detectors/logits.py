@@ -78,7 +78,14 @@ class TempScale:
         low, high = np.log(TEMPERATURES)
 
         def loss(log_temperature: float) -> float:
-            return _nll(logits, background, labels, float(np.exp(log_temperature)))
+            """Return the mean negative log-likelihood of the labels, summed in sorted order."""
+            temperature = float(np.exp(log_temperature))
+            below = gaps(logits, temperature)
+            columns = below
+            if background is not None:
+                columns = np.column_stack([below, (background - logits.max(axis=1)) / temperature])
+            losses = log_sum_exp(columns) - below[np.arange(len(labels)), labels]
+            return float(np.mean(np.sort(losses)))
 
         optimum = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
         return float(np.exp(optimum.x))
@@ -86,16 +93,6 @@ class TempScale:
     def score(self, state: float, data: Arrays) -> Array:
         """Return the maximum softmax at temperature ``state``, as its odds on a log scale."""
         return scaled_odds(*logits_of(data, classes=2, dtype=np.float32), [state])[0]
-
-
-def _nll(logits: Array, background: Array | None, labels: Array, temperature: float) -> float:
-    """Return the mean negative log-likelihood of the labels, summed in sorted order."""
-    below = gaps(logits, temperature)
-    columns = below
-    if background is not None:
-        columns = np.column_stack([below, (background - logits.max(axis=1)) / temperature])
-    losses = log_sum_exp(columns) - below[np.arange(len(labels)), labels]
-    return float(np.mean(np.sort(losses)))
 
 
 @register(

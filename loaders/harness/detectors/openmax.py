@@ -70,7 +70,7 @@ class OpenMax:
         predicted = np.concatenate([np.asarray(chunk).argmax(axis=1) for chunk in data["logits"].chunks()])
         correct = (labels >= 0) & (predicted == labels)
         if not correct.any():
-            raise DataError("no training image is predicted rightly, so there are no class means")
+            raise DataError("no training image is classified correctly, so there are no class means")
         classes = data["logits"].shape[1]
         class_index = np.where(correct, labels, -1)
         means, _ = class_means(data["logits"], class_index, classes)

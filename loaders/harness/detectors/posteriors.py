@@ -125,18 +125,15 @@ class KLM:
     def score(self, state: Typical, data: Arrays) -> Array:
         """Return minus the divergence to the nearest mean."""
         # in parts of much the same size: a product with a single row would round differently
-        parts = np.array_split(_columns(data), -(-data.n // PART) or 1)
-        return np.concatenate([-_least_divergence(part, state.log_mean) for part in parts])
-
-
-def _least_divergence(logits: Array, log_mean: Array) -> Array:
-    """Return the least divergence (n,) of the softmax of logits (n, K) from means (C, K)."""
-    below = gaps(logits, dtype=np.float64)
-    powers = np.exp(below)
-    total = sums(powers)
-    # p log p - p log m, times the sum of the powers
-    least = products(powers, below) - maxima(powers @ log_mean.T)
-    return np.asarray(least / total - np.log(total))
+        divergences = []
+        for logits in np.array_split(_columns(data), -(-data.n // PART) or 1):
+            below = gaps(logits, dtype=np.float64)
+            powers = np.exp(below)
+            total = sums(powers)
+            # p log p - p log m, times the sum of the powers
+            least = products(powers, below) - maxima(powers @ state.log_mean.T)
+            divergences.append(least / total - np.log(total))
+        return -np.concatenate(divergences)
 
 
 def _columns(data: Arrays) -> Array:

@@ -7,7 +7,7 @@ needs the network itself (gradients, several layers, dropout) is refused.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -32,6 +32,7 @@ NEEDS = {
 """Kind of a pytorch-ood detector -> its input arrays; with features, ``logits`` serve for predictions."""
 INPUTS = {"LogitsDetector": "logits", "FeaturesDetector": "features", "FeatureMapsDetector": "feature_maps"}
 """Kind -> ending of its methods ``fit_...`` and ``predict_...``."""
+VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 NETWORK_PARAMETERS = frozenset({"encoder", "backbone", "model"})
 HEAD_PARAMETERS = frozenset({"w", "b", "head"})
 FIT_ON_VAL = frozenset({"KLMatching", "TemperatureScaling", "ReAct", "VRA"})
@@ -70,7 +71,11 @@ def pytorch_ood_spec(cls: Any) -> DetectorSpec | None:
             hint="take ours of that name, if there is one (unknown-eval detectors)",
         )
     arguments = inspect.signature(cls).parameters
-    objects = [name for name, item in arguments.items() if _is_required(item) and not _is_value(item)]
+    objects = [
+        name
+        for name, item in arguments.items()
+        if item.default is inspect.Parameter.empty and item.kind not in VARIABLE and not _is_value(item)
+    ]
     if unavailable := [name for name in objects if name not in NETWORK_PARAMETERS | HEAD_PARAMETERS]:
         raise DataError(
             f"{cls.__name__} needs {', '.join(unavailable)}, which are neither arrays nor values",
@@ -78,7 +83,7 @@ def pytorch_ood_spec(cls: Any) -> DetectorSpec | None:
             hint="give a function of your own that calls it",
         )
     parameters = {
-        name: _default(item)
+        name: item.default if (unset := _unset(item)) is None else unset
         for name, item in arguments.items()
         if _is_value(item) and name not in HEAD_PARAMETERS
     }
@@ -90,7 +95,7 @@ def pytorch_ood_spec(cls: Any) -> DetectorSpec | None:
         for name in params:
             if name not in explicit and arguments[name].default is inspect.Parameter.empty:
                 raise DataError(f"needs its {name}", where=cls.__name__, hint=f"{cls.__name__}[{name}=...]")
-        return _PytorchOODDetector(cls, kind, explicit, fits)
+        return _Adapter(lambda head: _configured(cls, kind, explicit, head), kind, fits)
 
     return DetectorSpec(
         f"{PACKAGE}.{cls.__name__}".lower(),
@@ -118,7 +123,9 @@ def pytorch_ood_object(detector: Any) -> ConfiguredDetector | None:
     kind = next(base.__name__ for base in type(detector).__mro__ if base.__name__ in NEEDS)
 
     def build(**params: Value) -> Detector:
-        return _PytorchOODObject(detector, kind, bool(getattr(detector, "requires_fit", False)))
+        networks = [getattr(detector, name, None) for name in NETWORK_PARAMETERS]  # not copied
+        memo = {id(network): network for network in networks}
+        return _Adapter(lambda head: deepcopy(detector, memo), kind, getattr(detector, "requires_fit", False))
 
     spec = replace(
         spec, build=build, parameters=values, needs=tuple(need for need in spec.needs if need != "head")
@@ -140,11 +147,6 @@ def pytorch_ood_specs() -> list[DetectorSpec]:
     return specs
 
 
-def _is_required(item: inspect.Parameter) -> bool:
-    variable = item.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return not variable and item.default is inspect.Parameter.empty
-
-
 def _is_value(item: inspect.Parameter) -> bool:
     """Return whether a parameter is a number, text or truth value, which can be set by text."""
     annotation = str(item.annotation)
@@ -160,11 +162,6 @@ def _unset(item: inspect.Parameter) -> Value | None:
     return next((value for kind, value in UNSET.items() if kind in str(item.annotation)), None)
 
 
-def _default(item: inspect.Parameter) -> Any:
-    unset = _unset(item)
-    return item.default if unset is None else unset
-
-
 def _paper(cls: Any) -> Paper | None:
     paper = getattr(getattr(cls, "info", None), "paper", None)
     if paper is None:
@@ -173,77 +170,60 @@ def _paper(cls: Any) -> Paper | None:
     return Paper(cls.__name__.lower(), paper.title, authors, paper.venue, paper.year, paper.url)
 
 
-@dataclass(frozen=True)
-class _PytorchOODDetector:
-    """A detector of pytorch-ood with its parameters; confidence is minus its outlier score."""
+def _configured(cls: Any, kind: str, params: Mapping[str, Value], head: Head | None) -> Any:
+    """Return a detector of a class, with the classifier's head in the form that it takes."""
+    import torch
 
-    cls: Any
+    names = inspect.signature(cls).parameters
+    arguments: dict[str, Any] = dict.fromkeys(NETWORK_PARAMETERS & set(names))
+    if head is not None:
+        linear = torch.nn.Linear(*head.weight.shape[::-1])
+        linear.weight.data = torch.from_numpy(np.array(head.weight))
+        linear.bias.data = torch.from_numpy(np.array(head.bias))
+        of_maps = kind == "FeatureMapsDetector"
+        module = torch.nn.Sequential(torch.nn.Flatten(), linear) if of_maps else linear
+        parts = {"w": linear.weight.data, "b": linear.bias.data, "head": module.eval()}
+        arguments |= {name: part for name, part in parts.items() if name in names}
+    return cls(**arguments, **params)
+
+
+@dataclass(frozen=True)
+class _Adapter:
+    """A detector of pytorch-ood; confidence is minus its outlier score.
+
+    Attributes
+    ----------
+    make : head -> a new detector. kind : a key of `INPUTS`. fits : whether it is fitted on ID images.
+    """
+
+    make: Callable[[Head | None], Any]
     kind: str
-    params: Mapping[str, Value]
     fits: bool
 
     def fit(self, data: Arrays, head: Head | None) -> Any:
-        """Return the pytorch-ood detector, fitted on ID images if it has a fit."""
+        """Return a detector, fitted on ID images if it has a fit."""
         import torch
 
-        names = inspect.signature(self.cls).parameters
-        arguments: dict[str, Any] = dict.fromkeys(NETWORK_PARAMETERS & set(names))
-        if head is not None:
-            linear = torch.nn.Linear(*head.weight.shape[::-1])
-            linear.weight.data = torch.from_numpy(np.array(head.weight))
-            linear.bias.data = torch.from_numpy(np.array(head.bias))
-            of_maps = self.kind == "FeatureMapsDetector"
-            module = torch.nn.Sequential(torch.nn.Flatten(), linear) if of_maps else linear
-            parts = {"w": linear.weight.data, "b": linear.bias.data, "head": module.eval()}
-            arguments |= {name: part for name, part in parts.items() if name in names}
-        return _fitted(self.cls(**arguments, **self.params), self.kind, self.fits, data)
+        detector = self.make(head)
+        if self.fits:
+            with torch.no_grad():
+                labels = torch.from_numpy(np.array(data["labels"]))
+                labelled = labels >= 0
+                fit = getattr(detector, f"fit_{INPUTS[self.kind]}")
+                fit(self._input(data)[labelled], labels[labelled])
+        return detector
 
     def score(self, state: Any, data: Arrays) -> Array:
         """Return minus the outlier scores."""
-        return _confidence(state, self.kind, data)
+        import torch
 
-
-@dataclass(frozen=True)
-class _PytorchOODObject:
-    """A detector object of pytorch-ood; confidence is minus its outlier score."""
-
-    original: Any
-    kind: str
-    fits: bool
-
-    def fit(self, data: Arrays, head: Head | None) -> Any:
-        """Return a copy of the object, fitted on ID images if it has a fit; networks are not copied."""
-        networks = [getattr(self.original, name, None) for name in NETWORK_PARAMETERS]
-        copied = deepcopy(self.original, {id(network): network for network in networks})
-        return _fitted(copied, self.kind, self.fits, data)
-
-    def score(self, state: Any, data: Arrays) -> Array:
-        """Return minus the outlier scores."""
-        return _confidence(state, self.kind, data)
-
-
-def _fitted(detector: Any, kind: str, fits: bool, data: Arrays) -> Any:
-    import torch
-
-    if fits:
         with torch.no_grad():
-            labels = torch.from_numpy(np.array(data["labels"]))
-            labelled = labels >= 0
-            getattr(detector, f"fit_{INPUTS[kind]}")(_input(kind, data)[labelled], labels[labelled])
-    return detector
+            scores = getattr(state, f"predict_{INPUTS[self.kind]}")(self._input(data))
+        return -np.asarray(scores.detach().cpu().numpy(), dtype=np.float64)
 
+    def _input(self, data: Arrays) -> Any:
+        import torch
 
-def _confidence(detector: Any, kind: str, data: Arrays) -> Array:
-    import torch
-
-    with torch.no_grad():
-        scores = getattr(detector, f"predict_{INPUTS[kind]}")(_input(kind, data))
-    return -np.asarray(scores.detach().cpu().numpy(), dtype=np.float64)
-
-
-def _input(kind: str, data: Arrays) -> Any:
-    import torch
-
-    name = "logits" if kind == "LogitsDetector" else "features"
-    tensor = torch.from_numpy(np.array(data[name], dtype=np.float32))
-    return tensor[:, :, None, None] if kind == "FeatureMapsDetector" else tensor
+        name = "logits" if self.kind == "LogitsDetector" else "features"
+        tensor = torch.from_numpy(np.array(data[name], dtype=np.float32))
+        return tensor[:, :, None, None] if self.kind == "FeatureMapsDetector" else tensor

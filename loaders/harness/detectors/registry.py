@@ -37,7 +37,9 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any, Final, Literal, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, ClassVar, Final, Literal, Protocol, TypeVar, cast, runtime_checkable
+
+from pydantic import ConfigDict
 
 from wordnet_splits.base.errors import SplitsError, unknown
 from wordnet_splits.base.registry import Registry, defined_in
@@ -93,6 +95,8 @@ class Foreign:
     protocol : the library whose protocol it follows. object : its class.
     sign : how its scores become confidences.
     """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     protocol: str
     object: str

@@ -183,25 +183,6 @@ def ratio(part: Array, whole: Array) -> Array:
     return np.divide(whole, part, out=np.ones_like(whole), where=part != 0)
 
 
-def _pruned(ranked: Ranked, number: int, head: Head) -> Array:
-    return logits_from(ranked.features * ranked.greatest(number), head)
-
-
-def _binarised(ranked: Ranked, number: int, head: Head) -> Array:
-    """Set every kept value to an equal share of the sum of all."""
-    share = ranked.sum_of_all / number
-    ones = ranked.greatest(number).astype(np.float32) @ head.weight.T
-    return np.asarray(ones * share.astype(np.float32)[:, None] + head.bias)
-
-
-def _sharpened(ranked: Ranked, number: int, head: Head) -> Array:
-    factor = np.exp(ratio(ranked.sum_of_greatest(number), ranked.sum_of_all)).astype(np.float32)[:, None]
-    return logits_from(ranked.features * ranked.greatest(number) * factor, head)
-
-
-VARIANTS = {"p": _pruned, "b": _binarised, "s": _sharpened}
-
-
 class _OfRanked(_Shaped):
     """Logits of features that depend on the greatest features of an image."""
 
@@ -245,7 +226,15 @@ class ASH(_OfRanked):
     def shaped(self, head: Head, data: Arrays, ranked: Ranked) -> Array:
         """Return the logits of the shaped features."""
         number = kept_number(ranked.features.shape[1], self.percentile)
-        return VARIANTS[self.variant](ranked, number, head)
+        kept = ranked.greatest(number)
+        if self.variant == "b":  # an equal share of the sum of all for every kept value
+            share = (ranked.sum_of_all / number).astype(np.float32)
+            return np.asarray((kept.astype(np.float32) @ head.weight.T) * share[:, None] + head.bias)
+        features = ranked.features * kept
+        if self.variant == "s":
+            factor = np.exp(ratio(ranked.sum_of_greatest(number), ranked.sum_of_all))
+            features *= factor.astype(np.float32)[:, None]
+        return logits_from(features, head)
 
 
 @register(

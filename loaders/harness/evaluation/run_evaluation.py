@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -26,7 +26,6 @@ from ..results.evaluated_sets import EvaluatedSets
 from ..results.metadata import (
     Coverage,
     DetectorFacts,
-    ForeignFacts,
     MetricOptions,
     ResultsMetadata,
     RunFacts,
@@ -320,14 +319,13 @@ class _Evaluation:
         self.scores[key] = np.concatenate(list(scores.values()))
         self.notes += [f"{name}: {note}" for note in notes]
         configured = fitted.configured
-        foreign = configured.spec.foreign
         self.detectors[key] = DetectorFacts(
             detector=key[0],
             run=key[1],
             runs=numbers,
             params=dict(configured.params),
             chosen_on=configured.chosen_on or None,
-            foreign=None if foreign is None else ForeignFacts(**asdict(foreign)),
+            foreign=configured.spec.foreign,
         )
 
     def results(

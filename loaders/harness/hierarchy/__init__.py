@@ -1,4 +1,4 @@
-"""Naming the unknown: answers of results at any node of WordNet, by stopping rule and detector."""
+"""Answers of results at any node of WordNet, by stopping rule and detector."""
 
 from __future__ import annotations
 

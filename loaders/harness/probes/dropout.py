@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -97,7 +98,7 @@ class Replay:
             and isinstance(output, Tensor)
             and versions == [value._version for value in tensors]
             and _memory(output) not in map(_memory, tensors)
-            and not _watched_inside(part)
+            and not any(p._forward_hooks or p._forward_pre_hooks for p in part.modules() if p is not part)
         ):
             step.replayable = True
             del self.steps[inner:]
@@ -106,11 +107,6 @@ class Replay:
 
 def _memory(tensor: Tensor) -> int:
     return int(tensor.untyped_storage().data_ptr())
-
-
-def _watched_inside(module: nn.Module) -> bool:
-    inner = (part for part in module.modules() if part is not module)
-    return any(part._forward_hooks or part._forward_pre_hooks for part in inner)
 
 
 @contextmanager
@@ -122,7 +118,7 @@ def replayed(module: nn.Module, drawing: Sequence[nn.Module]) -> Iterator[Replay
         if part is module or part in drawing or isinstance(part, torch.jit.ScriptModule):
             continue
         forwards.append((part, part.__dict__.get("forward")))
-        part.__dict__["forward"] = _through(replay, part, part.forward)
+        part.__dict__["forward"] = partial(_call, replay, part, part.forward)
     try:
         yield replay
     finally:
@@ -133,11 +129,8 @@ def replayed(module: nn.Module, drawing: Sequence[nn.Module]) -> Iterator[Replay
                 part.__dict__["forward"] = forward
 
 
-def _through(replay: Replay, part: nn.Module, forward: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return replay.call(part, forward, args, kwargs)
-
-    return call
+def _call(replay: Replay, part: nn.Module, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return replay.call(part, forward, args, kwargs)
 
 
 WHOLE = (nn.Dropout,)
@@ -159,7 +152,6 @@ class Dropout(ProbeDefaults):
     passes: PositiveInt = 50  # type: ignore[misc]
     columns: tuple[int, ...] | None = None
 
-    layers: ClassVar[tuple[str, ...]] = ()
     random: ClassVar[bool] = True
 
     def require(self, model: Model, x: Any) -> None:

@@ -44,7 +44,6 @@ class Odin(ProbeDefaults):
     eps: NonNegativeFloat = 0.0014
     columns: tuple[int, ...] | None = None
 
-    layers: ClassVar[tuple[str, ...]] = ()
     gradients: ClassVar[bool] = True
     passes: ClassVar[int] = 2
 
@@ -116,7 +115,6 @@ class MahalanobisStep(ProbeDefaults):
     state: FittedArrays
     eps: NonNegativeFloat = 0.0014
 
-    layers: ClassVar[tuple[str, ...]] = ()
     gradients: ClassVar[bool] = True
     passes: ClassVar[int] = 2
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 class Cosine(ProbeDefaults):
     """The factor between the logits of a zero-shot classifier and cosine similarities."""
 
-    layers: ClassVar[tuple[str, ...]] = ()
-
     def require(self, model: Model, x: Any) -> None:
         """Raise UnusableError unless the model is a zero-shot classifier."""
         _require_zero_shot(model)
@@ -49,8 +47,6 @@ class Negatives(ProbeDefaults):
 
     groups: PositiveInt = 100
     T: PositiveFloat = 1.0
-
-    layers: ClassVar[tuple[str, ...]] = ()
 
     def require(self, model: Model, x: Any) -> None:
         """Raise UnusableError unless the model is a zero-shot classifier with negative words."""
@@ -83,8 +79,7 @@ class MethodOutput(ProbeDefaults):
 
     output: str = ""
 
-    passes = 1
-    layers = ()
+    passes: ClassVar[int] = 1
 
     def require(self, model: Model, x: Any) -> None:
         """Raise UnusableError for a model that no training method gives this output."""

@@ -75,6 +75,11 @@ class ProbeDefaults:
     passes: ClassVar[int] = 0
     random: ClassVar[bool] = False
 
+    @property
+    def layers(self) -> Sequence[str]:
+        """Names of the layers it reads."""
+        return ()
+
 
 def register_probe(kind: str) -> Callable[[ProbeClass], ProbeClass]:
     """Register the decorated dataclass as probe ``kind``.

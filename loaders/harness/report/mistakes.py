@@ -123,9 +123,9 @@ def with_thumbnails(
         try:
             of_group, reason = _thumbnails(manifest, group, images, roots, packed)
             thumbnails |= {(group, *image): thumbnail for image, thumbnail in of_group.items()}
-            notes += [f"No pictures of {group}: {reason}"] if reason else []
+            notes += [f"No images of {group}: {reason}"] if reason else []
         except SplitsError as error:
-            notes.append(f"No pictures of {group}: {error}")
+            notes.append(f"No images of {group}: {error}")
     return [
         replace(mistake, thumbnail=thumbnails.get((mistake.group, mistake.source, mistake.image_id)))
         for mistake in mistakes
@@ -140,7 +140,7 @@ def _thumbnails(
     packed: PackedFolders | None,
 ) -> tuple[dict[tuple[str, str], str], str]:
     """Return the thumbnails of available images, and the reasons why other images are missing."""
-    need("torch", "torch", where="pictures of mistakes")
+    need("torch", "torch", where="images of mistakes")
     from ...dataset import UnknownDetectionSet
 
     dataset = UnknownDetectionSet(manifest, group=group, roots=roots, packed=packed, allow_missing=True)

@@ -1,10 +1,10 @@
-"""`report`: networks and sets, every table and plot, the worst mistakes, and commands to repeat it all."""
+"""`report`: networks, sets, tables, plots, the worst mistakes, and commands that repeat the evaluation."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,7 +81,15 @@ def report(
     comparison = compare_draws_of([draw], ComparisonOptions(bootstrap=bootstrap))
     plots, plot_notes = _plots(selection if best is None else selection.best_models(best), comparison)
     manifest, absent = manifest_of(draw)
-    worst, entry_name, mistake_notes = _mistakes(draw, comparison, mistakes, roots, packed)
+    best_row = comparison.rankings[0].entries[0]
+    (best_entry,) = [e for e in draw.entries if e.label == (best_row.model, best_row.detector)]
+    entry_name = " ".join(part for part in best_entry.label if part)
+    worst: list[Mistake] = []
+    if manifest is None:
+        mistake_notes = [f"Mistakes are not shown: {absent}"]
+    else:
+        worst = worst_mistakes(best_entry, manifest, mistakes)
+        worst, mistake_notes = with_thumbnails(worst, manifest, roots=roots, packed=packed)
     sweeps = [table for evaluation in draw.results for table in sweep_details(evaluation.results)]
     all_remarks = [
         *draw.notes,
@@ -89,11 +97,11 @@ def report(
     ]
     sections = [
         Section(
-            "What was run on what",
+            "Networks, sets and detectors",
             tables=(*_overview(draw), *sweeps),
             lines=tuple(dict.fromkeys(all_remarks)),
         ),
-        Section("What is missing", lines=tuple(missing_lines(draw))),
+        Section("Missing sets", lines=tuple(missing_lines(draw))),
         Section(
             "Results",
             tables=tuple(table for evaluation in draw.results for table in tables(evaluation.results)),
@@ -113,7 +121,7 @@ def report(
             for kind, title in KINDS.items()
         ),
         Section(
-            "How to repeat it",
+            "Reproduction",
             tables=(environment_table(draw), fingerprints_table(draw)),
             lines=(*remarks(draw), *mistake_notes),
             commands=tuple(commands(draw)),
@@ -121,7 +129,7 @@ def report(
         Section(
             "Licences and citation",
             tables=() if manifest is None else (licences_table(manifest),),
-            lines=(absent,) if absent else (),
+            lines=(f"Licences and citations are not shown: {absent}",) if absent else (),
             listing="" if manifest is None else bibtex_of(manifest),
         ),
     ]
@@ -134,7 +142,7 @@ def report(
 
 def _named_unknowns(selection: Selection) -> Section:
     """Return the section on answers in WordNet of the first network, empty without stored activations."""
-    title = "Naming the unknown"
+    title = "Answers in WordNet"
     if selection.store is None:
         return Section(title)
     try:
@@ -181,26 +189,6 @@ def _drawn(kinds: Iterable[tuple[str, Selection]], letter: str) -> tuple[list[Dr
     return drawn, notes
 
 
-def _mistakes(
-    draw: BenchmarkResults,
-    comparison: Comparison,
-    limit: int,
-    roots: Roots | None,
-    packed: PackedFolders | None,
-) -> tuple[list[Mistake], str, list[str]]:
-    """Return the mistakes of the best entry, its name, and sentences on those that are not shown."""
-    best = comparison.rankings[0].entries[0]
-    (entry,) = [entry for entry in draw.entries if entry.label == (best.model, best.detector)]
-    name = " ".join(part for part in entry.label if part)
-    try:
-        manifest = draw.manifest()
-    except SplitsError as error:
-        return [], name, [f"Mistakes are not shown: {error}"]
-    mistakes = worst_mistakes(entry, manifest, limit)
-    mistakes, notes = with_thumbnails(mistakes, manifest, roots=roots, packed=packed)
-    return mistakes, name, notes
-
-
 def _overview(draw: BenchmarkResults) -> Iterator[Table]:
     """Yield the networks, the sets with their numbers of images, and the detectors."""
     rows = []
@@ -232,7 +220,7 @@ REBUILT = (
     "takes the place of all), WEIGHTS the folder of a file of weights."
 )
 IN_PYTHON = (
-    "The sets were given in Python, which no command line can: in the place of each ... stand the model, the "
+    "The sets were given in Python, so no command repeats the evaluation: replace each ... by the model, the "
     "datasets or the arrays, which results do not record."
 )
 
@@ -310,13 +298,9 @@ def fingerprints_table(draw: BenchmarkResults) -> Table:
     """Return the fingerprints that all evaluations of a benchmark share."""
     about = draw.first.about
     rows = [("version", str(about.version))]
-    rows += [(name, value or "none: a source is awaited") for name, value in _fingerprints(about).items()]
+    fingerprints = {name: value for name, value in about.fingerprints.items() if value or name != "sources"}
+    rows += [(name, value or "none: a source is awaited") for name, value in fingerprints.items()]
     return Table(f"Fingerprints of {about.benchmark}", ("", "value"), tuple(rows))
-
-
-def _fingerprints(about: ResultsMetadata) -> Mapping[str, str | None]:
-    """Return the fingerprints, without ``sources`` if the benchmark carries none."""
-    return {n: value for n, value in about.fingerprints.items() if value or n != "sources"}
 
 
 def missing_lines(draw: BenchmarkResults) -> Iterator[str]:
@@ -356,8 +340,8 @@ def bibtex_of(manifest: Manifest) -> str:
 
 
 def manifest_of(draw: BenchmarkResults) -> tuple[Manifest | None, str]:
-    """Return the benchmark, or None and a sentence with the reason why it is not available."""
+    """Return the benchmark, or None and the reason why it is not available."""
     try:
         return draw.manifest(), ""
     except SplitsError as error:
-        return None, f"Licences and citations are not shown: {error}"
+        return None, str(error)

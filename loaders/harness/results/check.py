@@ -236,15 +236,13 @@ def _compare_intervals(
                 comparison.value("results", name, column, row[column], recomputed[row_key][column])
             if row["lo"] is not None:
                 counts[key] = counts.get(key, 0) + 1
-        elif not _in_order(row["lo"], row["hi"]):
+        elif None in (row["lo"], row["hi"]) or not (
+            row["lo"] <= row["hi"] or (_is_nan(row["lo"]) and _is_nan(row["hi"]))
+        ):
             interval = f"{row['lo']} to {row['hi']}"
             comparison.differences.append(Difference("results", name, "lo", interval, "an interval"))
     labels = tuple(f"{detector}, run {run}" for detector, run in counts)
     return CheckedIntervals(n_stored, sum(counts.values()), labels)
-
-
-def _in_order(lo: float | None, hi: float | None) -> bool:
-    return lo is not None and hi is not None and (lo <= hi or (_is_nan(lo) and _is_nan(hi)))
 
 
 def _compare_with_benchmark(
@@ -280,8 +278,12 @@ def _compare_with_benchmark(
         expected_criterion = sweep_criterion(*validation_groups(sets))
         for criterion in stored.sweeps["on"].unique().to_pylist():
             comparison.value("sweeps", "every row", "on", criterion, expected_criterion)
+    columns = [name for name in IMAGES.names if name != "group"]
     images = {
-        group: {row["image_id"]: row for row in _image_rows(manifest.images("test", group), group)}
+        group: {
+            row["image_id"]: {**row, "group": group}
+            for row in manifest.images("test", group).select(columns).to_pylist()
+        }
         for group in sets.test
     }
     counts: dict[str, int] = {}
@@ -295,11 +297,6 @@ def _compare_with_benchmark(
     missing = tuple(replace(sets, not_chosen=not_chosen - counts.keys()).missing(counts))
     comparison.value("about", "missing", "", about.missing, missing)
     return f"images compared with {manifest.name}, version {manifest.version}"
-
-
-def _image_rows(images: pa.Table, group: str) -> Iterator[dict[str, Any]]:
-    columns = [name for name in IMAGES.names if name != "group"]
-    yield from ({**row, "group": group} for row in images.select(columns).to_pylist())
 
 
 RowsByKey = dict[tuple[Any, ...], Mapping[str, Any]]
@@ -343,15 +340,13 @@ class _Comparison:
         self.values += 1
         if stored == expected or (_is_nan(stored) and _is_nan(expected)):
             self.exact += 1
-        elif not _is_close(stored, expected):
+        elif not (
+            isinstance(stored, float)
+            and isinstance(expected, float)
+            and math.isclose(stored, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        ):
             self.differences.append(Difference(table, row, column, stored, expected))
 
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
-
-
-def _is_close(stored: Any, expected: Any) -> bool:
-    if not isinstance(stored, float) or not isinstance(expected, float):
-        return False
-    return math.isclose(stored, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

@@ -131,7 +131,7 @@ def export_scores(
         if results.has_scores:
             tables.setdefault(about.benchmark, _Table(about)).add(folder, results)
     if not tables:
-        raise DataError("no scores of images are there", where=", ".join(map(str, folders)))
+        raise DataError("no entry has scores of images", where=", ".join(map(str, folders)))
     with files.locked(out, busy="another export is writing here"):
         files.restore(out)
         held = {path.name for path in out.glob("*") if (path / DESCRIPTION).is_file()}
@@ -179,8 +179,8 @@ class _Table:
     def add(self, folder: Path, results: Results) -> None:
         """Add the scores and predictions of an entry."""
         if results.about.fingerprints != self.about.fingerprints:
-            message = f"is of other images of {self.about.benchmark} than another entry"
-            raise DataError(message, where=str(folder), hint="export them into tables of their own")
+            message = f"has other images of {self.about.benchmark} than another entry"
+            raise DataError(message, where=str(folder), hint="export them separately")
         self._add_images(folder, results.scores)
         unscored = results.about.unscored_runs
         numbers = {
@@ -194,7 +194,7 @@ class _Table:
                 continue
             key = (facts.detector, numbers[facts.run])
             if key in self.detectors:
-                message = f"holds scores of {facts.detector} on a network, as another entry does"
+                message = f"scores {facts.detector} on a network that another entry scores, too"
                 raise DataError(message, where=str(folder), hint="leave one of them out")
             runs = tuple(numbers[run] for run in facts.runs if run in numbers)
             self.detectors[key] = facts.model_copy(update={"run": key[1], "runs": runs})

@@ -10,9 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.schemas import BenchmarkName, Count, validate
 from wordnet_splits.benchmark.manifest import Manifest
-from wordnet_splits.metrics import METRICS, Metric, get_metric, list_metrics
+from wordnet_splits.metrics import METRICS, get_metric, list_metrics
 from wordnet_splits.metrics.registry import OTHER_VALUES
 
+from ..detectors.registry import Foreign
 from ..models.origin import WeightsOrigin
 
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -127,20 +128,6 @@ class RunFacts(MetadataPart):
         return self
 
 
-class ForeignFacts(MetadataPart):
-    """The object of another library that was used as a detector.
-
-    Attributes
-    ----------
-    protocol : the library whose protocol it follows. object : its class.
-    sign : how its scores became confidences.
-    """
-
-    protocol: str
-    object: str
-    sign: str
-
-
 class DetectorFacts(MetadataPart):
     """One detector on one network, or on all runs of a model.
 
@@ -157,7 +144,7 @@ class DetectorFacts(MetadataPart):
     runs: tuple[Count, ...]
     params: dict[str, Any]
     chosen_on: str | None = None
-    foreign: ForeignFacts | None = None
+    foreign: Foreign | None = None
 
 
 class MetricFacts(MetadataPart):
@@ -183,16 +170,15 @@ class MetricFacts(MetadataPart):
             raise ValueError(f"the metric {name!r} is built in")
         return name
 
-    @classmethod
-    def from_metric(cls, metric: Metric) -> MetricFacts:
-        """Return the facts of a registered metric."""
-        return cls(**{name: getattr(metric, name) for name in cls.model_fields})
-
 
 def user_metrics() -> tuple[MetricFacts, ...]:
     """Return the facts of the users' metrics that are registered."""
     metrics = (get_metric(name) for name in list_metrics())
-    return tuple(MetricFacts.from_metric(metric) for metric in metrics if metric.origin)
+    return tuple(
+        MetricFacts(**{name: getattr(metric, name) for name in MetricFacts.model_fields})
+        for metric in metrics
+        if metric.origin
+    )
 
 
 class ResultsMetadata(MetadataPart):

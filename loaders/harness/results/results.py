@@ -174,7 +174,9 @@ class Results(ResultTables):
                 parts = {name: stack.enter_context(files.replacing(folder / name)) for name in names}
                 for name in names:
                     write_table(tables[name], parts[name], split_bytes=name in SCORED)
-                write_about(about_part, self.about, parts)
+                checksums = {name: sha256_of(part, largest=MAX_FILE_SIZE) for name, part in parts.items()}
+                sealed = ChecksummedMetadata(schema=2, about=self.about, files=checksums)
+                write_sealed(about_part, sealed.model_dump(mode="json", by_alias=True))
                 with files.writing(folder / ABOUT):
                     for name in (ABOUT, *TABLES):  # no results until the new files take their place
                         if name not in names:
@@ -194,7 +196,7 @@ class Results(ResultTables):
             raise DataError(
                 "was altered: its checksum differs",
                 where=str(Path(folder) / altered[0]),
-                hint=f"`unknown-eval check-results {folder}` says what differs",
+                hint=f"`unknown-eval check-results {folder}` shows the differences",
             )
         return results
 
@@ -224,13 +226,6 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
     checksums = {name: sha256_of(folder / name, largest=MAX_FILE_SIZE) for name in names}
     altered = [name for name, checksum in checksums.items() if sealed.files.get(name) != checksum]
     return Results(**tables, about=about), altered
-
-
-def write_about(path: Path, about: ResultsMetadata, tables: Mapping[str, Path]) -> None:
-    """Write ``about.json`` with the checksums of the files of tables, given by name."""
-    checksums = {name: sha256_of(file, largest=MAX_FILE_SIZE) for name, file in tables.items()}
-    sealed = ChecksummedMetadata(schema=2, about=about, files=checksums)
-    write_sealed(path, sealed.model_dump(mode="json", by_alias=True))
 
 
 def leave_out_scores(folder: str | Path, runs: Collection[int]) -> None:
@@ -266,7 +261,7 @@ def _check_table(table: pa.Table, schema: pa.Schema, models: Mapping[int, str], 
     if "model" in schema.names:
         pairs = table.select(["run", "model"]).group_by(["run", "model"]).aggregate([]).to_pylist()
         if wrong := [row for row in pairs if models[row["run"]] != row["model"]]:
-            message = f"run {wrong[0]['run']} is of another model in {ABOUT}"
+            message = f"run {wrong[0]['run']} has another model in {ABOUT}"
             raise DataError(message, where=str(path), hint="evaluate again")
 
 
@@ -316,7 +311,7 @@ def _read_about(folder: Path) -> ChecksummedMetadata:
     """Return the content of ``about.json``, which is written last and removed first."""
     if not (folder / ABOUT).exists():
         if any((folder / name).exists() for name in TABLES) or any(folder.glob(f".*{files.PART}")):
-            message = f"holds results that were not written to their end: there is no {ABOUT}"
+            message = f"holds incomplete results: there is no {ABOUT}"
             raise DataError(message, where=str(folder), hint="run the command that wrote them again")
         raise DataError(f"no {ABOUT} here", where=str(folder), hint="give the folder that `run` wrote")
     return read_sealed(folder / ABOUT, ChecksummedMetadata, hint="evaluate again")

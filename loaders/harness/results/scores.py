@@ -93,11 +93,16 @@ def prediction_table(predictions: Mapping[DetectorRun, pa.Table]) -> pa.Table:
 
 def predictions_of(scores: pa.Table, predictions: pa.Table, key: DetectorRun) -> pa.Table:
     """Return the columns `IMAGES` and `PREDICTED` of a detector and run, a row for each image."""
-    names = [f"{name}/{column_of(key)}" for name in PREDICTED.names]
-    if names[0] not in predictions.column_names:
-        raise DataError(f"no predictions of run {key[1]}", where="predictions")
     columns = {name: scores[name] for name in IMAGES.names}
-    return pa.table(columns | dict(zip(PREDICTED.names, map(predictions.column, names), strict=True)))
+    return pa.table(columns | _predicted(predictions, key))
+
+
+def _predicted(predictions: pa.Table, key: DetectorRun) -> dict[str, pa.ChunkedArray]:
+    """Return the columns `PREDICTED` of a detector and run by name."""
+    names = {name: f"{name}/{column_of(key)}" for name in PREDICTED.names}
+    if names["prediction"] not in predictions.column_names:
+        raise DataError(f"no predictions of run {key[1]}", where="predictions")
+    return {name: predictions[column] for name, column in names.items()}
 
 
 def check_scores(
@@ -201,12 +206,7 @@ class ScoredImages:
         self.images, self.roles = images, images.roles
         if f"prediction/{column_of(key)}" not in predictions.column_names:
             key = (MODEL, key[1])
-        names = [f"{name}/{column_of(key)}" for name in PREDICTED.names]
-        if names[0] not in predictions.column_names:
-            raise DataError(f"no predictions of run {key[1]}", where="predictions")
-        self._columns = {
-            name: predictions[column].to_numpy() for name, column in zip(PREDICTED.names, names, strict=True)
-        }
+        self._columns = {name: column.to_numpy() for name, column in _predicted(predictions, key).items()}
 
     def score_set(self, group: str, confidence: Array, *, by_name: bool = False) -> ScoreSet:
         """Return the confidences of a set; images without a confidence, as in exports, are left out.
@@ -220,14 +220,13 @@ class ScoredImages:
         """
         rows = (self.images.rows_by_name if by_name else self.images.rows)[group]
         rows = rows[~np.isnan(confidence[rows])]
-        return ScoreSet(group, self.roles[group], confidence[rows], self._correct(group, rows))
-
-    def _correct(self, group: str, rows: Array) -> Array | None:
-        label, predicted = self.images.labels[rows], self._columns["prediction"][rows]
-        labelled = (
-            self.roles[group] in ("id", "csid") and (label >= 0).all() and not np.isnan(predicted).any()
+        role, label, predicted = (
+            self.roles[group],
+            self.images.labels[rows],
+            self._columns["prediction"][rows],
         )
-        return predicted == label if labelled else None
+        labelled = role in ("id", "csid") and (label >= 0).all() and not np.isnan(predicted).any()
+        return ScoreSet(group, role, confidence[rows], predicted == label if labelled else None)
 
     def probabilities(self, group: str, column: str) -> Array:
         """Return a column of predictions for the images of a set, NaN for missing values."""

@@ -63,7 +63,7 @@ def sweep_summary(results: Iterable[ResultTables], detectors: Container[str]) ->
                 }
             )
     columns = ("model", "detector", "run", "tried", "not usable", "chosen", "best", "worst")
-    title = "What sweeps chose: AUROC on validation images, in %"
+    title = "Values chosen by sweeps: AUROC on validation images, in %"
     return [Table(title, columns, tuple(cells), tuple(rows))] if cells else []
 
 
@@ -78,7 +78,7 @@ def sweep_details(results: ResultTables) -> list[Table]:
             model = models.get((detector, run), "")
             values = params_text(params_of(row["params"]))
             cells.append((model, detector, str(run), values, _percent(row["auroc"]), outcome))
-    columns = ("model", "detector", "run", "values", "AUROC", "what became of it")
+    columns = ("model", "detector", "run", "values", "AUROC", "outcome")
     criteria = dict.fromkeys(row["on"] for row in results.sweeps.to_pylist())
     notes = [f"Chosen by {criterion}." for criterion in criteria]
     if len(cells) > MAX_ROWS:

@@ -106,7 +106,7 @@ def recompute(
         detectors = split_list(detectors)
     for name in names:
         if name in OTHER_VALUES:
-            message = f"{name} is not computed from confidences, which is what the table has"
+            message = f"{name} is not computed from confidences"
             raise DataError(message, where=str(folder), hint="the results of each entry have it")
         get_metric(name)
     tables = list(_read_tables(folder))
@@ -215,7 +215,7 @@ def _read_list(subset: str | Path | pa.Table) -> pa.Table:
             )
         else:
             hint = "as list.csv, with a column image_id"
-            raise DataError("a list of images is a .csv or .parquet file", where=where, hint=hint)
+            raise DataError("a list of images must be a .csv or .parquet file", where=where, hint=hint)
     if repeated := [name for name in LISTED if table.column_names.count(name) > 1]:
         raise DataError(f"has the column {repeated[0]} twice", where=where)
     names = [name for name in LISTED if name in table.column_names]
@@ -225,7 +225,7 @@ def _read_list(subset: str | Path | pa.Table) -> pa.Table:
     if not table.num_rows:
         raise DataError("lists no image", where=where)
     if any(not pa.types.is_string(table.schema.field(n).type) or table[n].null_count for n in names):
-        raise DataError(f"{', '.join(names)} have to be texts without empty cells", where=where)
+        raise DataError(f"{', '.join(names)} must be texts without empty cells", where=where)
     return table.select(names)
 
 

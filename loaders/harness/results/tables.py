@@ -74,8 +74,10 @@ def tables(results: ResultTables, layout: str | None = None) -> list[Table]:
             continue
         groups = [g for g, role in sets.roles.items() if role in spec["roles"]] if "per" in spec else [None]
         filled += [_table(results, sets, table_layout, spec, group) for group in groups]
-    specs = [spec for spec in _user_tables(results) if _has_rows(results, spec)]
-    return filled + [_table(results, sets, table_layout, spec, None) for spec in specs]
+    for spec in _user_tables(results):
+        if any(results.rows(metric=metric) for part in spec["columns"] for metric, _ in part["show"]):
+            filled.append(_table(results, sets, table_layout, spec, None))
+    return filled
 
 
 def _user_tables(results: ResultTables) -> Iterator[Mapping[str, Any]]:
@@ -90,10 +92,6 @@ def _user_tables(results: ResultTables) -> Iterator[Mapping[str, Any]]:
         columns = over_ood if "ood" in facts.needs else [{"over": "id", "show": show}]
         better = "higher" if facts.higher_is_better else "lower"
         yield {"title": f"{facts.name}, {facts.origin}: x 100, {better} is better", "columns": columns}
-
-
-def _has_rows(results: ResultTables, spec: Mapping[str, Any]) -> bool:
-    return any(results.rows(metric=metric) for part in spec["columns"] for metric, _ in part["show"])
 
 
 def text_of(results: ResultTables, layout: str | None = None, width: int | None = None) -> str:
@@ -326,7 +324,7 @@ def format_tables(
         table for table in tables(results, name) if table.rows and len(table.columns) > len(table.names)
     ]
     if not filled:
-        message = f"the layout {name} is of {absent} sets, and the results have none"
+        message = f"the layout {name} needs {absent} sets, and the results have none"
         raise DataError(message, where=results.about.benchmark, hint="give another --layout")
     lacking = [f"The results have no {absent} set, so the layout {name} lacks its columns."] if absent else []
     notes = [*lines_below(results), *results.about.remarks]

@@ -116,7 +116,7 @@ def nearness(selection: Selection) -> Plot:
         title = f"{selection.label(entry)}{correlation}"
         panels.append(Points(title, "similarity to the nearest ID class", "AUROC in %", points))
     if not any(panel.points for panel in panels):
-        raise DataError("no OOD class has a synset, so none has a similarity", where=selection.benchmark)
+        raise DataError("no OOD class has a synset", where=selection.benchmark)
     return Plot(f"{selection.benchmark}: is detection harder nearby?", tuple(panels))
 
 
@@ -140,7 +140,7 @@ def robustness(selection: Selection) -> Plot:
     """Return AUROC or another metric; the paper's figures 1 and 3 show one detector, 2 and 4 two."""
     metric = selection.metric or "auroc"
     if len({entry.model for entry in selection.entries}) < 2:
-        raise DataError("robustness is over models (optimizers), and there is one", where=selection.benchmark)
+        raise DataError("robustness needs several models (optimizers), got one", where=selection.benchmark)
     panels = []
     for group, role in selection.roles.items():
         bars = []
@@ -260,7 +260,7 @@ def best_and_worst(selection: Selection) -> Plot:
     ]
     means = means_by(ood, predicted=True)
     if not means:
-        raise DataError("no OOD class has a synset, so none has a similarity", where=selection.benchmark)
+        raise DataError("no OOD class has a synset", where=selection.benchmark)
     panels = (_panel("best", means[:CLASSES]), _panel("worst", means[-CLASSES:]))
     return Plot(f"{selection.benchmark}: predicted classes, over OOD", panels)
 

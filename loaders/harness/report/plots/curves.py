@@ -164,7 +164,7 @@ def gammas_over_epochs(selection: Selection) -> Plot:
             panels.append(Lines(label, "epoch", label, tuple(lines)))
     if not panels:
         raise DataError(
-            "no model here recorded gamma while it was trained",
+            "no model recorded gamma during training",
             where=selection.benchmark,
             hint="`unknown-eval train` does, with a recipe that has negatives (BG, EOS)",
         )

@@ -100,7 +100,7 @@ class Selection:
         draws = draws_of(as_sequence(results), part.detectors)
         if len(draws) > 1:
             names = ", ".join(draw.benchmark for draw in draws)
-            raise DataError(f"a plot is of one draw, not of {names}", hint="`compare` is over draws")
+            raise DataError(f"a plot needs results on one draw, got {names}", hint="`compare` is over draws")
         roles = ResultSets.of(draws[0].first).roles
         for name in part.groups or ():
             if name not in roles:
@@ -146,7 +146,7 @@ class Selection:
         """The selected near and far sets; raises DataError if the selection is empty."""
         names = tuple(name for name, role in self.roles.items() if role in UNKNOWN_ROLES)
         if not names:
-            raise DataError("the results have no near or far set among those asked for", where=self.benchmark)
+            raise DataError("none of the selected sets is near or far", where=self.benchmark)
         return names
 
     def label(self, entry: Entry) -> str:
@@ -203,7 +203,10 @@ def classified_id(entry: Entry, sets: Sets) -> list[ScoreSet]:
     """Return the ID sets of a run, with the correctness of predictions."""
     id_sets = list(of_roles(sets, "id").values())
     if any(score_set.correct is None for score_set in id_sets):
-        raise DataError("it is not known which predictions are right", where=" ".join(entry.label))
+        raise DataError(
+            "cannot tell correct from wrong predictions: labels or predictions are missing",
+            where=" ".join(entry.label),
+        )
     return id_sets
 
 
@@ -239,7 +242,7 @@ class PlotKind:
         plot = self.function(selection)
         if not plot.panels:
             raise DataError(
-                f"there is no OOD set, so {self.name} has nothing to show", where=selection.benchmark
+                f"{self.name} needs an OOD set, and the results have none", where=selection.benchmark
             )
         return replace(plot, notes=(selection.left_out, *plot.notes)) if selection.left_out else plot
 

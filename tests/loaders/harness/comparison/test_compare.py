@@ -231,7 +231,7 @@ def test_a_network_under_two_names_is_said() -> None:
     runs = tuple(run.model_copy(update={"model_key": first.model_key}) for first, run in of_one)
     again = replace(two, about=two.about.model_copy(update={"runs": runs}))
     (note,) = compare([one, again], bootstrap=0).notes
-    assert note.startswith("one, two: hold one network, equal in architecture and weights, under 2 names")
+    assert note == "one, two are the same network; it is ranked 2 times"
 
 
 def draw(number: int, detectors: str = "mcp,energy,mls,entropy") -> Results:

@@ -52,7 +52,7 @@ def test_arrays_without_a_name_are_no_runs_of_one_model() -> None:
     assert {row["model"]: (row["n"], row["mean"]) for row in found.rows()} == {
         f"arrays (results {n + 1})": (1, pytest.approx(auroc_of(one))) for n, one in enumerate(given)
     }
-    assert "compared as 2 models, since nobody said that they are runs of one" in found.notes[0]
+    assert "are treated as separate models" in found.notes[0]
     networks = [network.model for network in Selection.of(held).first_networks()]
     assert networks == ["arrays (results 1)", "arrays (results 2)"]
 

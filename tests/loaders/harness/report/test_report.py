@@ -81,7 +81,7 @@ def test_the_page_names_what_was_run_and_how_to_repeat_it(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     about = load_manifest("digits")
     assert mentions(text, about.fingerprint)
-    for heading in ("What was run on what", "Results", "Comparison", "Plots", "How to repeat it"):
+    for heading in ("Networks, sets and detectors", "Results", "Comparison", "Plots", "Reproduction"):
         assert f">{heading}</h2>" in text
     assert "Unknowns taken for known: " in text
     assert mentions(text, "digits")
@@ -277,7 +277,7 @@ def test_images_that_are_not_at_hand_are_said(no_roots_of_this_machine: None) ->
     manifest = load_manifest(draw.benchmark)
     found, notes = with_thumbnails(worst_mistakes(draw.entries[0], manifest, 1), manifest)
     assert any(one.thumbnail is None for one in found)
-    assert notes[0].startswith("No pictures of cifar-")
+    assert notes[0].startswith("No images of cifar-")
 
 
 def test_pictures_lose_their_styles_and_keep_their_look(digits: Results, tmp_path: Path) -> None:
