@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.schemas import CHECKSUM
@@ -92,3 +94,14 @@ def reseal(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
     document.pop(CHECKSUM)
     change(document)
     file.write_text(json.dumps({**document, CHECKSUM: digest_json(document)}))
+
+
+def first(column: str, value: Any) -> Callable[[pa.Table], pa.Table]:
+    """Return a change of the first row of a table."""
+
+    def change(table: pa.Table) -> pa.Table:
+        field = table.schema.field(column)
+        values = pa.array([value, *table[column].to_pylist()[1:]], field.type)
+        return table.set_column(table.schema.names.index(column), field, values)
+
+    return change

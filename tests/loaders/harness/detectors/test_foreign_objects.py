@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -135,45 +136,17 @@ def test_inference_is_called_where_it_is_the_one_overridden() -> None:
     assert confidences(Alone()) == pytest.approx(msp)
 
 
-class Odin(Base):
-    def postprocess(self, net: Any, data: Any) -> Any:
-        data.requires_grad = True
-        return net(data).max(1)
-
-
-class Perturbed(Base):
-    def postprocess(self, net: Any, data: Any) -> Any:
-        return net(data + 0.1).max(1)
-
-
-class Layers(Base):
-    def postprocess(self, net: Any, data: Any) -> Any:
-        return net(data, return_feature_list=True)
-
-
-class Clipped(Base):
-    def postprocess(self, net: Any, data: Any) -> Any:
-        return net.forward_threshold(data, 1.0).max(1)
-
-
-class Dropout(Base):
-    def postprocess(self, net: Any, data: Any) -> Any:
-        net.train()
-
-
-class Wordless(Base):
-    def postprocess(self, net: Any, data: Any) -> Any:
-        return net(data).amax(1)
-
-
-class Whole(Base):
-    def postprocess(self, net: Any, data: Any) -> Any:
-        return net(data).argmax(1), net(data)
-
-
-class Undefined(Base):
-    def postprocess(self, net: Any, data: Any) -> Any:
-        return net(data).argmax(1), net(data).amax(1) * float("nan")
+Postprocess = Callable[[Any, Any], Any]
+REFUSED: dict[str, Postprocess] = {
+    "odin": lambda net, data: net(data.requires_grad_()).max(1),
+    "perturbed": lambda net, data: net(data + 0.1).max(1),
+    "layers": lambda net, data: net(data, return_feature_list=True),
+    "clipped": lambda net, data: net.forward_threshold(data, 1.0).max(1),
+    "dropout": lambda net, data: net.train(),
+    "wordless": lambda net, data: net(data).amax(1),
+    "whole": lambda net, data: (net(data).argmax(1), net(data)),
+    "undefined": lambda net, data: (net(data).argmax(1), net(data).amax(1) * float("nan")),
+}
 
 
 class Validated(Base):
@@ -181,22 +154,13 @@ class Validated(Base):
         self.n = len(id_loader_dict["val"].dataset)
 
 
-@pytest.mark.parametrize(
-    ("postprocessor", "where"),
-    [
-        (Odin(), "'openood.odin'"),
-        (Perturbed(), "'openood.perturbed'"),
-        (Layers(), "'openood.layers'"),
-        (Clipped(), "'openood.clipped'"),
-        (Dropout(), "'openood.dropout'"),
-        (Wordless(), "'openood.wordless'"),
-        (Whole(), "'openood.whole'"),
-        (Undefined(), "'openood.undefined'"),
-        (Validated(), "'openood.validated'"),
-    ],
-)
-def test_what_stored_outputs_cannot_give_is_refused(postprocessor: Any, where: str) -> None:
-    with raises(DataError, where=where):
+@pytest.mark.parametrize("name", [*REFUSED, "validated"])
+def test_what_stored_outputs_cannot_give_is_refused(name: str) -> None:
+    postprocessor = Validated()
+    if name != "validated":
+        methods = {"postprocess": lambda self, net, data: REFUSED[name](net, data)}
+        postprocessor = type(name, (Base,), methods)()
+    with raises(DataError, where=f"'openood.{name}'"):
         confidences(postprocessor)
 
 
@@ -213,7 +177,7 @@ def test_other_splits_are_named_on_the_object() -> None:
     with raises(DataError, where="OnVal", naming=("validation", "fit_on")):
         detector_from_object(OnVal())
     with raises(DataError, where="detectors"):
-        detector_from_object(Odin)
+        detector_from_object(OnVal)
 
 
 def test_setup_gets_a_loader_of_each_split_that_the_object_names() -> None:

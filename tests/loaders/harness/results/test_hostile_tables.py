@@ -15,7 +15,7 @@ from torch import nn
 
 from loaders.harness import evaluate, export_scores, recompute
 from loaders.harness.results.exported_scores import DESCRIPTION
-from tests.loaders.harness.altering import alterations, altered, reseal
+from tests.loaders.harness.altering import alterations, altered, first, reseal
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.parquet import read_table, write_table
 from wordnet_splits.base.schemas import CHECKSUM
@@ -45,31 +45,11 @@ def rewrite(folder: Path, file: str, change: Callable[[pa.Table], pa.Table]) -> 
     reseal(folder / DESCRIPTION, lambda content: content["files"].update({file: digest}))
 
 
-def first(column: str, value: Any) -> Callable[[pa.Table], pa.Table]:
-    def change(table: pa.Table) -> pa.Table:
-        field = table.schema.field(column)
-        values = pa.array([value, *table[column].to_pylist()[1:]], field.type)
-        return table.set_column(table.schema.names.index(column), field, values)
-
-    return change
-
-
 REFUSED: dict[str, tuple[str, Callable[[pa.Table], pa.Table]]] = {
-    "NaN": (SCORES, first("msp/0", float("nan"))),
     "infinity": (SCORES, first("msp/0", float("inf"))),
-    "no image id": (SCORES, first("image_id", None)),
-    "no group": (SCORES, first("group", None)),
-    "no role": (SCORES, first("role", None)),
-    "a set of two roles": (SCORES, first("role", "far")),
-    "a set of two sources": (SCORES, first("source", "cifar10")),
-    "an image twice": (SCORES, lambda table: table.take([1, *range(1, len(table))])),
-    "no rows": (SCORES, lambda table: table.slice(0, 0)),
-    "a column less": (SCORES, lambda table: table.drop_columns(["msp/0"])),
-    "another run": (SCORES, lambda table: table.rename_columns([*table.column_names[:-1], "mls/9"])),
-    "other types": (SCORES, lambda table: table.set_column(6, "msp/0", table["msp/0"].cast("string"))),
     "no predictions": (PREDICTIONS, lambda table: table.slice(0, 0)),
-    "other predictions": (PREDICTIONS, lambda table: table.drop_columns(["prediction/(model)/0"])),
 }
+"""See test_score_table for every form that is refused."""
 ODD = {
     "no confidence of an image": (SCORES, first("msp/0", None)),
     "roles that are none": (SCORES, lambda table: table.set_column(4, "role", table["group"])),

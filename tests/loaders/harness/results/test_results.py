@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,11 @@ from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.results import results as written
 from loaders.harness.results.check import check_results
 from loaders.harness.results.metadata import MetricOptions
-from loaders.harness.results.results import Results
+from loaders.harness.results.results import ACCESSORS, Results, register_accessor
 from loaders.harness.results.schema import SCHEMAS
 from loaders.harness.results.scores import MAX_COLUMNS
 from tests.loaders.harness.altering import assert_no_alteration_passes, refusal, reseal
-from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
+from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from tests.raising import mentions, raises
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.benchmark.resolve import load_manifest
@@ -142,18 +143,7 @@ def test_a_row_twice_is_an_error(folder: Path) -> None:
 Change = Callable[[pa.Table], pa.Table]
 MALFORMED: dict[str, tuple[str, Change]] = {
     "an image in the place of another": ("scores", lambda t: t.take([1, *range(1, len(t))])),
-    "a set of two roles": (
-        "scores",
-        lambda t: t.set_column(4, "role", pa.array(["near", *t["role"].to_pylist()[1:]])),
-    ),
-    "no confidence": ("scores", lambda t: t.set_column(6, t.schema.field(6), pa.nulls(len(t), pa.float64()))),
-    "NaN": ("scores", lambda t: t.set_column(6, t.schema.field(6), pa.array([np.nan] * len(t)))),
-    "a detector less": ("scores", lambda t: t.drop_columns(["msp/0"])),
-    "a detector more": ("scores", lambda t: t.append_column("mls/0", t["msp/0"])),
-    "other runs": ("scores", lambda t: t.rename_columns([*t.column_names[:-1], "ensemble/x"])),
-    "float32": ("scores", lambda t: t.set_column(6, "msp/0", t["msp/0"].cast(pa.float32()))),
     "fewer predictions": ("predictions", lambda t: t.slice(1)),
-    "predictions of one run": ("predictions", lambda t: t.select(t.column_names[:6])),
     "columns of another table": ("by_class", lambda t: t.rename_columns([*t.column_names[:-1], "x"])),
     "no metric": ("results", lambda t: t.set_column(5, t.schema.field(5), pa.nulls(len(t), pa.string()))),
     "another model": ("results", lambda t: t.set_column(0, "model", pa.array(["other"] * len(t)))),
@@ -337,3 +327,36 @@ def test_values_of_a_mistyped_name_are_not_an_empty_list(
     assert len(computed.values("auroc", group="near-a", role="near", detector="msp")) == 2
     with raises(UnknownNameError, where="made", naming=named):
         computed.values(metric, **filters)
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp")
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    @register_accessor("best")
+    def best(results: Results) -> str:
+        return results.detectors[0]
+
+    yield
+    ACCESSORS.remove("best")
+
+
+def test_a_registered_function_is_an_attribute(results: Results, registered: None) -> None:
+    assert results.best == "msp"
+    assert "best" in dir(results)
+
+
+def test_extensions_are_found_and_completed(results: Results) -> None:
+    assert {"plot", "export_detector", "hierarchy", "scores", "write"} <= {*dir(results)}
+    assert "roc" in dir(results.plot)
+    assert [panel.title for panel in results.plot.roc().panels]
+    assert "false_alarms" in (results.export_detector.__doc__ or "")
+
+
+@pytest.mark.parametrize("name", ["best", "_repr_png_", "__deepcopy__"])
+def test_other_names_are_no_attributes(results: Results, name: str) -> None:
+    assert not hasattr(results, name)
+    assert copy.copy(results).detectors == results.detectors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from torch import nn
 from loaders.harness import Results, evaluate, export_scores, recompute
 from loaders.harness.results.exported_scores import DESCRIPTION, read_scores
 from loaders.harness.results.results import leave_out_scores
-from loaders.harness.results.scores import IMAGES
+from loaders.harness.results.scores import IMAGES, check_scores, scored_keys
 from loaders.harness.results.subsets import _listed, _Scores
 from tests.imported import Imported
+from tests.loaders.harness.altering import first
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.base.parquet import read_table
@@ -335,3 +337,45 @@ def test_names_and_lists_of_other_types(scores: Path) -> None:
     for arguments in ({"metrics": [5]}, {"metrics": [["auroc"]]}, {"detectors": [5]}):
         with pytest.raises(UnknownNameError):
             recompute(scores, **arguments)  # type: ignore[arg-type]
+
+
+MALFORMED: dict[str, Callable[[pa.Table], pa.Table]] = {
+    "NaN": first("msp/0", float("nan")),
+    "infinity": first("msp/0", float("inf")),
+    "no image id": first("image_id", None),
+    "no group": first("group", None),
+    "no role": first("role", None),
+    "a set of two roles": first("role", "far"),
+    "a set of two sources": first("source", "cifar10"),
+    "an image twice": lambda table: table.take([1, *range(1, len(table))]),
+    "a detector less": lambda table: table.drop_columns(["msp/0"]),
+    "a detector more": lambda table: table.append_column("mls/0", table["msp/0"]),
+    "another run": lambda table: table.rename_columns([*table.column_names[:-1], "ensemble/9"]),
+    "no run": lambda table: table.rename_columns([*table.column_names[:-1], "ensemble/x"]),
+    "float32": lambda table: table.set_column(6, "msp/0", table["msp/0"].cast(pa.float32())),
+    "texts": lambda table: table.set_column(6, "msp/0", table["msp/0"].cast("string")),
+}
+OTHER_PREDICTIONS: dict[str, Callable[[pa.Table], pa.Table]] = {
+    "fewer rows": lambda table: table.slice(1),
+    "no rows": lambda table: table.slice(0, 0),
+    "a column less": lambda table: table.drop_columns(["prediction/(model)/0"]),
+    "predictions of one run": lambda table: table.select(table.column_names[:6]),
+}
+
+
+@pytest.mark.parametrize("name", [*MALFORMED, "no confidence"])
+def test_scores_of_another_form_are_refused(name: str, entries: dict[str, Path]) -> None:
+    held = Results.read(entries["pair"])
+    keys = scored_keys(held.scores)
+    change = MALFORMED.get(name, first("msp/0", None))
+    for complete in (True, False) if name in MALFORMED else (True,):  # exports may lack a confidence
+        with raises(DataError, where="scores"):
+            check_scores(change(held.scores), held.predictions, keys, [0, 1], complete=complete)
+
+
+@pytest.mark.parametrize("name", OTHER_PREDICTIONS)
+def test_predictions_of_another_form_are_refused(name: str, entries: dict[str, Path]) -> None:
+    held = Results.read(entries["pair"])
+    other = OTHER_PREDICTIONS[name](held.predictions)
+    with raises(DataError, where="predictions"):
+        check_scores(held.scores, other, scored_keys(held.scores), [0, 1])

@@ -14,7 +14,7 @@ import pytest
 from loaders.harness.detectors import get_spec
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.results.metadata import MetricOptions, MissingSet
-from loaders.harness.results.metric_rows import MEAN, POOLED, UNKNOWN_ROLES
+from loaders.harness.results.metric_rows import LABELS, MEAN, POOLED, UNKNOWN_ROLES, key_of_label, label_of
 from loaders.harness.results.results import Results
 from loaders.harness.results.scores import MODEL
 from loaders.harness.results.sentences import composition_lines, lines_below
@@ -25,14 +25,14 @@ from loaders.harness.results.tables import (  # type: ignore[attr-defined]
     layouts,
     tables,
 )
-from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
+from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from tests.made_manifests import altered
 from tests.raising import raises
 from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.base.tabular import text_table
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.metrics import METRICS
+from wordnet_splits.metrics import METRICS, list_metrics
 
 SETS = [
     ("cifar-40", "id", "test", 80),
@@ -318,3 +318,23 @@ def test_names_from_outside_cannot_steer_a_terminal() -> None:
     hostile = replace(results, about=results.about.model_copy(update={"runs": runs}))
     assert "weights \\x1b[2J" in hostile.table()
     assert "\x1b" not in hostile.table() + str(hostile)
+
+
+def test_no_label_is_of_two_metrics() -> None:
+    labels = [label_of(metric) for metric in {*LABELS, *list_metrics()}]
+    assert len({label.casefold() for label in labels}) == len(labels)
+    for metric in (*LABELS, "auroc[full-spectrum]", "youden"):
+        assert key_of_label(label_of(metric)) == key_of_label(metric) == metric
+
+
+def test_no_column_of_a_table_is_headed_as_another() -> None:
+    results = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp")
+    for layout in layouts():
+        for table in tables(results, layout):
+            assert len({*table.columns}) == len(table.columns), table.title
+
+
+def test_values_take_keys_and_labels() -> None:
+    results = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp")
+    for metric, group in (("aurc_unknown", "(pooled)"), ("fpr95_id_positive", "near-a")):
+        assert results.values(label_of(metric), group=group) == results.values(metric, group=group)
