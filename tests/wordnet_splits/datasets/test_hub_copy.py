@@ -28,7 +28,7 @@ FILE = "cifar100/test-00000-of-00001.parquet"
 
 
 def shard() -> bytes:
-    """A Parquet file of the columns that the Hub's copy has, of one picture."""
+    """A Parquet file of the columns that the Hub's copy has, of one image."""
     out = io.BytesIO()
     Image.effect_noise((32, 32), 60).convert("RGB").save(out, "PNG")
     table = pa.table(

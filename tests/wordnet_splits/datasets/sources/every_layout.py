@@ -208,7 +208,7 @@ TREES = [(source, says) for source, layouts in EVERY.items() for says in layouts
 ARCHIVES = [
     tree for tree in TREES if re.search(r"\btars?\b|zip|Parquet|pickles|idx|/raw|\.mat|LMDB", tree[1])
 ]
-"""Those that hold archives, tables or databases in place of picture files."""
+"""Those that hold archives, tables or databases in place of image files."""
 
 
 def each(trees: list[tuple[str, str]]) -> pytest.MarkDecorator:

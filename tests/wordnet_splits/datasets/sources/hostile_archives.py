@@ -60,7 +60,7 @@ def _first(name: str = EVIL, **fields: object) -> Lie:
 
 
 def _once_more(data: bytes) -> bytes:
-    """The first picture, or archive of pictures, stands at the end again."""
+    """The first image, or archive of images, stands at the end again."""
     members = _members(data)
     again = next(member for member in members if member[0].lower().endswith((".jpg", ".jpeg", ".tar")))
     return tar_bytes([*members, again])
@@ -135,7 +135,7 @@ def _zipped(entries: list[tuple[str, bytes]]) -> bytes:
 def _patched(
     central: dict[int, bytes], local: dict[int, bytes] | None = None, ends: Ends = Ends.REFUSED
 ) -> Lie:
-    """Other bytes at some offsets of the headers of the first picture."""
+    """Other bytes at some offsets of the headers of the first image."""
 
     def change(data: bytes) -> bytes:
         changed = bytearray(_zipped(list(_pictures(data).items())))
@@ -169,7 +169,7 @@ ZIP: Lies = {
     "a device": _with_entry(external_attr=(stat.S_IFCHR | 0o666) << 16),
     "a pipe": _with_entry(external_attr=(stat.S_IFIFO | 0o666) << 16),
     "a name of 2,000 letters": _with_entry("x" * 2000),
-    "a picture that expands to 129 MiB": no(_bomb),
+    "an image that expands to 129 MiB": no(_bomb),
     "a size of 4 GiB": _patched({24: struct.pack("<I", 0xFFFFFFFE)}),
     "a size of a byte": _patched({24: struct.pack("<I", 1)}),
     "a packed size of 4 GiB": _patched({20: struct.pack("<I", 0xFFFFFFFE)}, ends=OVERLAP),
@@ -256,7 +256,7 @@ def _no_pictures(table: pa.Table) -> pa.Table:
 
 PARQUET: Lies = {
     "three million rows of nothing": no(_table(_rows(3_000_000))),
-    "numbers for pictures": no(_table(_no_pictures)),
+    "numbers for images": no(_table(_no_pictures)),
     "no columns but one": no(_table(lambda table: table.select([1]))),
     "truncated": no(lambda data: data[: len(data) // 2]),
     "cut near its end": no(lambda data: data[: int(0.99 * len(data))]),
@@ -281,10 +281,10 @@ def _mat(**arrays: object) -> Lie:
 _X = np.zeros((32, 32, 3, 6), np.uint8)
 _Y = np.ones((6, 1), np.uint8)
 MAT: Lies = {
-    "30,000 pictures of zeros in a few kilobytes": _mat(
+    "30,000 images of zeros in a few kilobytes": _mat(
         X=np.zeros((32, 32, 3, 30_000), np.uint8), y=np.ones((30_000, 1), np.uint8)
     ),
-    "objects for pictures": _mat(X=np.array([{"a": 1}] * 6, object), y=_Y),
+    "objects for images": _mat(X=np.array([{"a": 1}] * 6, object), y=_Y),
     "no labels": _mat(X=_X),
     "no images": _mat(Y=_X),
     "images of floats": _mat(X=_X.astype(np.float32), y=_Y),
@@ -293,7 +293,7 @@ MAT: Lies = {
     "labels of text": _mat(X=_X, y=np.array(list("123456"))[:, None]),
     "labels of half a digit": _mat(X=_X, y=_Y / 2),
     "labels that are no numbers": _mat(X=_X, y=_Y * np.nan),
-    "fewer labels than pictures": _mat(X=_X, y=_Y[:5]),
+    "fewer labels than images": _mat(X=_X, y=_Y[:5]),
     "MATLAB's own HDF5": no(lambda data: b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + bytes(512)),
     "truncated": no(lambda data: data[: len(data) // 2]),
     "a head alone": no(lambda data: data[:100]),
@@ -331,8 +331,8 @@ def _again(batch: dict[str, object]) -> dict[str, object]:
 PICKLES: Lies = {
     "a call": no(_batch(lambda batch: {**batch, "data": Call()})),
     "a call beside what is read": no(_batch(lambda batch: {**batch, "more": Call()})),
-    "fewer labels than pictures": no(_batch(lambda batch: {**batch, "data": batch["data"][:-1]})),
-    "pictures that are numbers": no(_batch(lambda batch: {**batch, "data": 7})),
+    "fewer labels than images": no(_batch(lambda batch: {**batch, "data": batch["data"][:-1]})),
+    "images that are numbers": no(_batch(lambda batch: {**batch, "data": 7})),
     "one name twice": no(_batch(_again)),
     "rows that are too short": no(_batch(lambda batch: {**batch, "data": batch["data"][:, :100]})),
     "pixels of four bytes": no(_batch(lambda batch: {**batch, "data": np.array(batch["data"], "i4")})),
@@ -361,12 +361,12 @@ KINDS: Mapping[str, Lies] = {
 
 
 def kind_of(path: Path) -> str:
-    """The kind of archive that a file of a made tree is, "picture" for what is none."""
+    """The kind of archive that a file of a made tree is, "image" for what is none."""
     if path.name.endswith("-ubyte"):
         return ""
     if "batch" in path.name or path.name in ("train", "test"):
         return ".pickle"
-    return path.suffix if path.suffix in KINDS and path.name != "digitStruct.mat" else "picture"
+    return path.suffix if path.suffix in KINDS and path.name != "digitStruct.mat" else "image"
 
 
 def lies_of(path: Path) -> Lies:

@@ -9,11 +9,13 @@ import pytest
 
 from tests.raising import mentions, raises
 from tests.wordnet_splits.datasets.sources.every_layout import EVERY
-from tests.wordnet_splits.datasets.sources.layout_table import DTD, OPENOOD, TAKEN_FOR
+from tests.wordnet_splits.datasets.sources.layout_table import DTD, OPENOOD, TAKEN_FOR, files
 from tests.wordnet_splits.datasets.sources.trees import (
+    IMAGENET_TRAIN,
     IMAGENET_VAL,
     Write,
     flat,
+    hub_shards,
     in_class_folders,
     jpeg,
     link,
@@ -23,6 +25,7 @@ from tests.wordnet_splits.datasets.sources.trees import (
 )
 from wordnet_splits.base import errors
 from wordnet_splits.datasets.sources import open_source, source_class, source_names
+from wordnet_splits.datasets.sources.layouts.walk import entries
 
 IN_FILES = (
     *("imagenet1k", "tiny-imagenet", "food101", "caltech256", "places365", "sun397", "dtd"),
@@ -30,6 +33,7 @@ IN_FILES = (
     *TAKEN_FOR,
 )
 OF_21K = ("imagenet21k", "ssb-hard")
+TRAIN_ID = min(IMAGENET_TRAIN)[0]
 
 
 def refused(name: str, root: Path, error: type[errors.SplitsError] = errors.SourceError) -> str:
@@ -124,7 +128,7 @@ def test_one_corruption_is_not_taken_for_imagenet(given: str, flat_copy: bool, t
 
 @pytest.mark.parametrize("flat_copy", [False, True])
 def test_corrupted_images_under_another_name_are_told_by_their_size(flat_copy: bool, tmp_path: Path) -> None:
-    """Every picture of ImageNet-C has 224 x 224 pixels; of ImageNet's own hardly any has."""
+    """Every image of ImageNet-C has 224 x 224 pixels; of ImageNet's own hardly any has."""
     rows = some("imagenet1k", "val", classes=4)
     paths = list(flat(rows, "val") if flat_copy else in_class_folders(rows, "val"))
     write_images(tmp_path, paths)
@@ -228,3 +232,61 @@ def test_a_sun_archive_of_other_names_counts_them(tmp_path: Path) -> None:
         "abbey/sun_aaalbzqrimafwbiv"
     ]
     assert set(source.unexpected) == set(names)
+
+
+def endless(path: Path) -> None:
+    path.unlink()
+    link(path, "/dev/zero")
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("spoil", [pipe, endless, lambda path: os.truncate(path, 6 << 30)])
+def test_an_image_that_hangs_or_never_ends(tmp_path: Path, spoil: Write) -> None:
+    source = open_source("dtd", dtd(tmp_path))
+    spoil(tmp_path / "images" / f"{FIRST}.jpg")
+    with raises(errors.SourceError, where="banded_0002.jpg"):
+        source.read([FIRST])
+
+
+def test_folders_nested_without_end(tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["d"] * 70)
+    deep.mkdir(parents=True)
+    with raises(errors.SourceError, where=tmp_path, naming="64"):
+        list(entries(deep, tmp_path))
+
+
+def train_tar_with_a_doubled_member(root: Path) -> None:
+    doubled = tar_bytes([(f"{TRAIN_ID}.JPEG", jpeg(1)), (f"again/{TRAIN_ID}.JPEG", jpeg(2))])
+    wnid = TRAIN_ID.partition("_")[0]
+    (root / "ILSVRC2012_img_train.tar").write_bytes(tar_bytes([(f"{wnid}.tar", doubled)]))
+
+
+def shards_with_a_doubled_row(root: Path) -> None:
+    hub_shards(root, "train", [(f"{TRAIN_ID}.JPEG", jpeg(1)), (f"{TRAIN_ID}.JPEG", jpeg(2))])
+
+
+FIRST, KEY = min(DTD)[0], "0" * 40
+DOUBLED: dict[str, tuple[str, str, Write]] = {
+    "two files": ("dtd", FIRST, files(*(f"images/{FIRST}.{end}" for end in ("jpg", "png")))),
+    "two members": ("imagenet1k", TRAIN_ID, train_tar_with_a_doubled_member),
+    "two rows": ("imagenet1k", TRAIN_ID, shards_with_a_doubled_row),
+    "two keys": (
+        *("lsun", f"val/bedroom/{KEY}"),
+        files(f"val/bedroom/{KEY}.jpg", f"val/bedroom/0/0/0/0/0/0/{KEY}.webp"),
+    ),
+}
+
+
+@pytest.mark.parametrize("how", DOUBLED)
+def test_two_images_of_one_id(tmp_path: Path, how: str) -> None:
+    name, image_id, write = DOUBLED[how]
+    write(tmp_path)
+    source = open_source(name, tmp_path)
+    for look in (lambda: source.read([image_id]), lambda: list(source.scan())):
+        with raises(errors.SourceError, naming=Path(image_id).name) as caught:
+            look()
+        assert str(tmp_path) in str(caught.value)

@@ -163,7 +163,7 @@ def parquet_root(
 
 @pytest.fixture(scope="module")
 def reference(real_data: Path, cifar100: dict[str, Any], names100: list[str]) -> dict[str, tuple[str, bytes]]:
-    """image_id -> (class_id, digest) of the pictures that the copies hold, from the pickles."""
+    """image_id -> (class_id, digest) of the images that the copies hold, from the pickles."""
     source = open_source("cifar100", real_data / "cifar-100-python")
     ids = [
         f"{split}/{names100[label]}/{file.removesuffix('.png')}"
@@ -188,7 +188,7 @@ def test_a_parquet_copy_is_the_same_dataset(
     found = identity(source)
     test = {i: v for i, v in reference.items() if i.startswith("test/")}
     assert {i: v for i, v in found.items() if i.startswith("test/")} == test
-    # Of equal pictures in one class a part of train holds some; which file name they had, nothing says.
+    # Of equal images in one class a part of train holds some; which file name they had, nothing says.
     assert sorted(v for i, v in found.items() if i.startswith("train/")) == sorted(
         v for i, v in reference.items() if i.startswith("train/")
     )
@@ -211,7 +211,7 @@ def test_numbered_files_in_class_folders_are_matched_by_pixels(
     found = identity(open_source("cifar100", tmp_path))
     expected = [f"test/{names100[labels[r]]}/{cifar100['test']['filenames'][r][:-4]}" for r in rows]
     assert sorted(found.values()) == sorted(reference[i] for i in expected)
-    assert len(set(expected) - set(found)) <= 5  # equal pictures in one class go by image_id
+    assert len(set(expected) - set(found)) <= 5  # equal images in one class go by image_id
 
 
 def test_classes_of_both_splits_in_one_folder(
@@ -266,7 +266,7 @@ def test_what_cannot_be_matched_is_reported(
 ) -> None:
     labels = cifar100["test"]["fine_labels"][:50]
     images = encoded["test"][:50]
-    images[3] = png(np.zeros((32, 32, 3), np.uint8))  # no picture of CIFAR
+    images[3] = png(np.zeros((32, 32, 3), np.uint8))  # no image of CIFAR
     images[4] = png(np.zeros((64, 64, 3), np.uint8))
     images[5] = images[5][:100]
     images[6] = images[7]  # the same one twice; its class is another

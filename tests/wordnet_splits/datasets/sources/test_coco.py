@@ -28,7 +28,7 @@ CATEGORIES = [
     {"id": 5, "name": "teapot", "supercategory": "kitchen"},
     {"id": 9, "name": "acoustic guitar", "supercategory": "none"},
 ]
-# picture -> (category, area) of its annotations
+# image -> (category, area) of its annotations
 SHOWN = {
     "both.png": [(7, 10), (3, 30), (7, 15)],  # all of a role: 30 against 25
     "even.png": [(3, 20), (7, 20)],  # the category listed first
@@ -147,7 +147,7 @@ def test_an_image_of_several_classes_is_taken_only_if_all_have_one_role(boxes: P
         assert manifest.data.complete
 
 
-def test_without_pictures_or_inventory_nothing_is_promised(boxes: Path, tmp_path: Path) -> None:
+def test_without_images_or_inventory_nothing_is_promised(boxes: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(RECIPE, "utf-8")
     open_source("boxes", boxes)  # from here on it is declared
     groups = build_benchmark(tmp_path / "mine.toml").manifest.groups
@@ -162,7 +162,7 @@ def test_too_few_images_are_left_of_a_class(boxes: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("layout", ["", "images", "valid", "annotated"])
-def test_pictures_are_found_where_tools_put_them(tmp_path: Path, layout: str) -> None:
+def test_images_are_found_where_tools_put_them(tmp_path: Path, layout: str) -> None:
     folder, file = {
         "": (".", "val.json"),
         "images": ("images", "annotations/val.json"),
@@ -216,7 +216,7 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, changed: dict[str, Any] | Non
         ("train/labels.json", "train", ""),
     ],
 )
-def test_pictures_lie_where_exporters_put_them(tmp_path: Path, file: str, folder: str, above: str) -> None:
+def test_images_lie_where_exporters_put_them(tmp_path: Path, file: str, folder: str, above: str) -> None:
     own.table(tmp_path / folder, [(name,) for name in SHOWN], ("unused",))
     images = [{"id": 100 + n, "file_name": above + name} for n, name in enumerate(SHOWN)]
     written(tmp_path / file, images=images)
@@ -225,7 +225,7 @@ def test_pictures_lie_where_exporters_put_them(tmp_path: Path, file: str, folder
     assert (found.splits, len(found.classes)) == (("train",), len(CATEGORIES))
 
 
-def test_a_file_whose_pictures_are_elsewhere_is_refused(tmp_path: Path) -> None:
+def test_a_file_whose_images_are_elsewhere_is_refused(tmp_path: Path) -> None:
     written(tmp_path / "train.json")
     own.declare(tmp_path, "boxes", "coco")
     with pytest.raises(errors.SourceError) as caught:

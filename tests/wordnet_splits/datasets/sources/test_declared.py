@@ -90,7 +90,7 @@ def test_without_splits_folders_above_all_classes_are_passed_over(tmp_path: Path
     assert source.unexpected == {"images/zebra/notes.txt": 1}
 
 
-def test_pictures_in_folders_of_every_script_are_read(tmp_path: Path) -> None:
+def test_images_in_folders_of_every_script_are_read(tmp_path: Path) -> None:
     names = ["hot\u00a0dog", "میوه\u200cها"]
     own.class_folders(tmp_path / "images", names, {"": 1})
     own.catalog(tmp_path / "flat.tsv", names, {"all": 1})
@@ -207,7 +207,7 @@ def test_two_labels_of_one_name_are_refused(tmp_path: Path, layout: str) -> None
         {"image": [{"bytes": 1}, {"bytes": 2}]},
     ],
 )
-def test_parquet_whose_image_column_holds_no_pictures(tmp_path: Path, columns: Any) -> None:
+def test_parquet_whose_image_column_holds_no_images(tmp_path: Path, columns: Any) -> None:
     pq.write_table(pa.table(columns | {"label": ["zebra", "teapot"]}), tmp_path / "test.parquet")
     own.declare(tmp_path, "mine", "parquet")
     with raises(errors.SourceError, where="test.parquet"):
@@ -388,7 +388,7 @@ def _dvc(picture: Path) -> None:
     ("replace", "command"),
     [(_lfs, "git lfs pull"), (_annex, "git annex get"), (_broken_link, "git annex get"), (_dvc, "dvc pull")],
 )
-def test_a_picture_kept_elsewhere_is_counted_and_the_command_that_fetches_it_is_named(pics, replace, command):
+def test_a_image_kept_elsewhere_is_counted_and_the_command_that_fetches_it_is_named(pics, replace, command):
     picture = pics / "train" / "zebra" / "picture 0.png"
     assert picture.is_file()
     picture.unlink()
@@ -401,7 +401,7 @@ def test_a_picture_kept_elsewhere_is_counted_and_the_command_that_fetches_it_is_
     assert command in problem.detail
 
 
-def test_companions_of_pictures_are_not_unexpected(pics):
+def test_companions_of_images_are_not_unexpected(pics):
     for name in ("README.md", "Thumbs.db", "picture 0.png.dvc", ".gitattributes"):
         (pics / "train" / "zebra" / name).touch()
     (pics / "train" / "zebra" / "notes.txt").touch()

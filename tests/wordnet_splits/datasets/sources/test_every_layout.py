@@ -82,7 +82,7 @@ def everything(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def is_archive(path: Path) -> bool:
-    return path.name not in NOT_READ and kind_of(path) != "picture"
+    return path.name not in NOT_READ and kind_of(path) != "image"
 
 
 def test_the_table_has_every_layout_that_the_readme_promises() -> None:
@@ -95,7 +95,7 @@ def test_every_tree_with_archives_is_among_them(tmp_path: Path) -> None:
     roots = {tree: written(*tree, tmp_path / str(number)) for number, tree in enumerate(TREES)}
     assert [tree for tree, root in roots.items() if any(map(is_archive, files(root)))] == ARCHIVES
     kinds = {kind_of(path) for root in roots.values() for path in files(root)}
-    assert kinds == {*KINDS, "picture"}
+    assert kinds == {*KINDS, "image"}
 
 
 @each(TREES)

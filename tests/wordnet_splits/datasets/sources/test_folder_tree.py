@@ -99,10 +99,10 @@ def test_underscores_and_blanks_are_one_class() -> None:
 @pytest.mark.parametrize(
     "paths",
     [
-        "train test",  # pictures of unknown classes
+        "train test",  # images of unknown classes
         "train",
         "images",
-        "zebra dog test",  # a class, or pictures of unknown classes
+        "zebra dog test",  # a class, or images of unknown classes
         "bus/coach car/sedan train/steam",
         "train/zebra test/zebra annotations/zebra",
         "train/zebra test/zebra unlabeled",
@@ -218,7 +218,7 @@ def test_every_door_reads_the_same_classes(
     found = classes_below(messy)
     assert [c.class_id for c in found.classes] == CLASSES
     assert all(dict(c.counts) == {"train": 2, "test": 2} for c in found.classes)
-    assert len(found.notes) == 3  # empty folders, and two places with pictures of no class
+    assert len(found.notes) == 3  # empty folders, and two places with images of no class
     made = command("benchmark", messy, "--known", "cifar10", "--name", "mine", "--out", "made", "--accept")
     assert made.code == 0, made.err
     assert [c.class_id for c in read_catalog(Path("made/mine.tsv"))] == CLASSES

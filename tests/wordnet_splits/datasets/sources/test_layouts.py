@@ -48,7 +48,7 @@ def test_a_layout_is_found_scanned_and_read(layout: Layout, tmp_path: Path) -> N
     ids = shuffled(row[0] for row in layout.rows)
     raws = source.read([*ids, ids[0]])
     assert raws[-1] == raws[0]
-    assert len(set(raws)) == len(ids)  # no two ids read one picture
+    assert len(set(raws)) == len(ids)  # no two ids read one image
     assert source.read([ids[3], ids[1]]) == [raws[3], raws[1]]
     assert source.check_image(raws[0]) is None
     image = source.decode(raws[0], ids[0])
@@ -64,7 +64,7 @@ def test_a_layout_is_found_scanned_and_read(layout: Layout, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "layout", [one for one in LAYOUTS if "parquet" in one.layout or "tars" in one.layout], ids=label
 )
-def test_archives_hold_the_named_picture_under_its_name(layout: Layout, tmp_path: Path) -> None:
+def test_archives_hold_the_named_image_under_its_name(layout: Layout, tmp_path: Path) -> None:
     layout.write(tmp_path)
     source = open_source(layout.source, tmp_path)
     archived = shuffled(r[0] for r in layout.rows if r[2] == "val" or "folders" not in layout.layout)

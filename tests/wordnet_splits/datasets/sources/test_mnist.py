@@ -76,7 +76,7 @@ def test_positions_hold_for_files_packed_anew_but_for_no_others(
 
 @pytest.fixture
 def inventory(monkeypatch: pytest.MonkeyPatch) -> Grey:
-    """An inventory of five train and five test pictures; two test pictures are equal."""
+    """An inventory of five train and five test images; two test images are equal."""
     pictures = grey(10)
     pictures[9] = pictures[6]
     tables = {}
@@ -99,12 +99,12 @@ def test_a_copy_of_another_order_is_matched_by_its_pixels(tmp_path: Path, invent
     source = open_source("mnist", tmp_path)
     assert source.order == "published"
     assert scan(source, ["test"]) == [(f"test/{i}", str(label), "test") for i, label in enumerate(IDX_LABELS)]
-    for index in range(5):  # test/1 and test/4 are one picture, so either copy may stand for either
+    for index in range(5):  # test/1 and test/4 are one image, so either copy may stand for either
         assert np.array_equal(source.read([f"test/{index}"])[0], shuffled[index])
     assert source.unexpected == {}
 
 
-def test_what_is_no_picture_of_it_is_counted_and_never_read(tmp_path: Path, inventory: Grey) -> None:
+def test_what_is_no_image_of_it_is_counted_and_never_read(tmp_path: Path, inventory: Grey) -> None:
     altered = inventory[5:].copy()
     altered[3, 0, 0] ^= 1
     write_idx(tmp_path, "test", altered, [*IDX_LABELS[:2], 3, *IDX_LABELS[3:]])  # test/2 has another label
@@ -161,7 +161,7 @@ def test_one_is_not_taken_for_the_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_a_part_of_the_digits_is_not_taken_for_clothes(split: str, real_data: Path, tmp_path: Path) -> None:
-    """The labels of a part are of either; the shipped digests know its pictures."""
+    """The labels of a part are of either; the shipped digests know its images."""
     pictures, labels = (
         gzip.decompress((real_data / "mnist" / f"{name}.gz").read_bytes()) for name in IDX[split]
     )
@@ -232,7 +232,7 @@ def test_the_real_files_are_read_as_torchvision_reads_them(
 
 
 def test_real_digits_in_another_order_have_the_same_ids(real_data: Path, tmp_path: Path) -> None:
-    """The shipped digests name every one of the 10,000 test pictures of a copy sorted by label."""
+    """The shipped digests name every one of the 10,000 test images of a copy sorted by label."""
     pictures, labels = (
         gzip.decompress((real_data / "mnist" / f"{name}.gz").read_bytes()) for name in IDX["test"]
     )

@@ -77,6 +77,9 @@ def test_all_roots_in_the_order_of_the_sources(config: Path, monkeypatch: pytest
         ('cifar-100 = "/c"\n', "cifar100"),
         ('[dtd]\nroot = "/d"\n', ()),
         ('dtd = "~nobody-at-all/d"\n', "~nobody-at-all/d"),
+        ("a = " + "[" * 500 + "]" * 500, ()),
+        ("a = " + "1" * 5000, ()),
+        ("a." * 50_000 + "b = 1", ()),
     ],
 )
 def test_a_malformed_file_is_named(text: str, said: object, config: Path) -> None:

@@ -51,7 +51,7 @@ def png(number: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def made() -> Any:
-    """A dataset of two splits: two pictures a class in train, one in test."""
+    """A dataset of two splits: two images a class in train, one in test."""
     features = datasets.Features({"img": datasets.Image(), "label": datasets.ClassLabel(names=CLASSES)})
     parts = {}
     for split, count in COUNTS.items():
@@ -157,8 +157,8 @@ def test_names_that_are_too_few_or_doubled_are_refused(
 
 
 @pytest.mark.parametrize("layout", ["parquet", "hub"])
-def test_the_hint_about_pictures_outside_is_true(tmp_path: Path, layout: str) -> None:
-    """Of what `datasets` writes, `save_to_disk` holds the pictures, and `to_parquet` of 5.2 does not."""
+def test_the_hint_about_images_outside_is_true(tmp_path: Path, layout: str) -> None:
+    """Of what `datasets` writes, `save_to_disk` holds the images, and `to_parquet` of 5.2 does not."""
     (tmp_path / "one.png").write_bytes(png(1))
     features = datasets.Features({"img": datasets.Image(), "label": datasets.ClassLabel(names=CLASSES)})
     outside = datasets.Dataset.from_dict({"img": [str(tmp_path / "one.png")], "label": [1]}, features)
@@ -266,7 +266,7 @@ def test_a_key_of_the_hub_in_another_layout_is_refused(tmp_path: Path) -> None:
         open_source("saved", tmp_path)
 
 
-def test_pictures_that_lie_elsewhere_are_not_read(tmp_path: Path) -> None:
+def test_images_that_lie_elsewhere_are_not_read(tmp_path: Path) -> None:
     own.class_folders(tmp_path / "pictures", CLASSES, {"": 1})
     loaded = datasets.load_dataset(
         "imagefolder", data_dir=str(tmp_path / "pictures"), cache_dir=str(tmp_path / "loaded")

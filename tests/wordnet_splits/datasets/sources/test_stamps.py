@@ -9,7 +9,7 @@ import pyarrow as pa
 from wordnet_splits.datasets.sources.image_set import stamps
 
 
-def test_an_image_hangs_on_its_file_or_on_every_file_that_is_no_picture(tmp_path: Path) -> None:
+def test_an_image_hangs_on_its_file_or_on_every_file_that_is_no_image(tmp_path: Path) -> None:
     ids = pa.array(["a/1", "b/2", "c/3.png"])
     files = ("x/1.jpg", "2.JPEG", "deep/er/3.png", "0.tar", "1.mdb", "other.jpg", ".hidden.tar")
     for name in files:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.raising import raises
 from wordnet_splits.base.errors import SourceError, UnsafeDataError
+from wordnet_splits.datasets.sources import open_source
 from wordnet_splits.datasets.sources.layouts.unpickle import load_pickle, read_pickle
 
 
@@ -237,3 +238,19 @@ def test_files_that_are_none_or_far_too_large(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     with raises(SourceError, where="empty"):
         load_pickle(tmp_path / "empty")
+
+
+def test_names_that_are_lists_which_share_each_other(tmp_path: Path) -> None:
+    shared: list[object] = []
+    for _ in range(28):  # 2^28 items, were it written out
+        shared = [shared, shared]
+    batch = {"data": np.zeros((1, 3072), np.uint8), "fine_labels": [0], "filenames": [shared]}
+    (tmp_path / "train").write_bytes(pickle.dumps(batch, protocol=2))
+    assert list(open_source("cifar100", tmp_path).scan(["train"])) == []
+
+
+@pytest.mark.parametrize("opcode", [b"\x8d", b"\x8e"])
+def test_a_string_that_claims_exabytes(tmp_path: Path, opcode: bytes) -> None:
+    (tmp_path / "train").write_bytes(b"\x80\x04" + opcode + struct.pack("<Q", 1 << 60) + b"abc.")
+    with raises(SourceError, where="train"):
+        load_pickle(tmp_path / "train")
