@@ -133,7 +133,9 @@ def check_as_shipped(manifest: Manifest) -> None:
     from wordnet_splits.benchmark.manifest.diff import contradictions
 
     shipped = shipped_data(manifest.name)
-    if shipped is not None and (changed := contradictions(shipped, manifest.data)):
+    if shipped is None or shipped == manifest.data:
+        return
+    if changed := contradictions(shipped, manifest.data):
         raise ManifestError(
             f"{shipped.name} version {shipped.version} is shipped with this program, "
             f"and differs here: {'; '.join(changed[:3])}",

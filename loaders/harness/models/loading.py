@@ -1,26 +1,42 @@
-"""Load models: one by name or object, or all models of a command line."""
+"""Load models: by name, from Python objects, or all models of a command line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
+
+import torch
+from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import open_untrusted
+from wordnet_splits.base.user_code import import_object, user_errors
 
+from ..data.parameters import file_identity
 from .class_map import ClassMapping
+from .head import features_and_logits
 from .model import ClassChoice, Model
-from .origin import IN_PYTHON, OriginKind, WeightsOrigin
 from .reproducibility import get_device
-from .sources import LoadedModel, ModelRequest
-from .sources.objects import from_import, from_object
-from .sources.registry import PREFIX, SOURCES, file_sources, trained_folders
+from .sources.huggingface import class_facts
+from .sources.published import timm_facts
+from .sources.registry import (
+    PREFIX,
+    SOURCES,
+    LoadedModel,
+    ModelRequest,
+    file_sources,
+    trained_folders,
+    training_facts,
+)
 from .transforms import Normalise, Transform
 from .trial import DEADLINE
-from .weights import LARGEST, archive_kind, split_key
+from .vision_language import ZeroShot
+from .weights import LARGEST, archive_kind, load_weights, read_state
 
 LONGEST = 1e6
 """Largest deadline in seconds (eleven days)."""
@@ -89,9 +105,8 @@ def load_model(
             hint="options are for models that a name makes, such as timm:resnet50",
         )
     if model_id is not None and has_name(spec):
-        raise DataError(
-            f"model_id = {model_id!r}: this model has a name", where=str(spec), hint="leave it out"
-        )
+        message = f"model_id = {model_id!r}: this model has a name"
+        raise DataError(message, where=str(spec), hint="leave it out")
     if isinstance(deadline, bool) or not isinstance(deadline, int | float) or not 0 < deadline <= LONGEST:
         message = f"must be a number of seconds, at most {LONGEST:g}, got {printable(repr(deadline))}"
         raise DataError(message, where="deadline")
@@ -110,8 +125,8 @@ def load_model(
         loaded.preprocess = preprocess
     choice = ClassChoice(restrict, loaded.background if background is None else background, mapping)
     model = Model(loaded, device=torch_device, head=head, choice=choice)
-    model.normalise, model.in_python = normalise, not isinstance(spec, str)
-    model.weights = _origin_of_weights(spec, weights)
+    model.normalise, model.given_weights = normalise, weights
+    model.spec, model.in_python = (spec, False) if isinstance(spec, str) else ("", True)
     return model
 
 
@@ -125,20 +140,6 @@ def names_code(spec: str) -> bool:
     """Return whether a specification is ``MODULE:NAME``, which is imported."""
     prefix, colon, name = spec.partition(":")
     return bool(colon) and prefix not in SOURCES and name.isidentifier()
-
-
-def _origin_of_weights(spec: Any, weights: str | Path | None) -> WeightsOrigin:
-    """Return where a model's weights come from."""
-    text = spec if isinstance(spec, str) else ""
-    if weights is not None:
-        kind: OriginKind = "file" if split_key(weights)[0].is_file() else "named"
-        return WeightsOrigin(kind=kind, spec=text, weights=str(weights))
-    if not text:
-        return IN_PYTHON
-    prefix, _, name = text.partition(":")
-    if prefix in SOURCES and not Path(name).exists():
-        return WeightsOrigin(kind="published", spec=text)
-    return WeightsOrigin(kind="trained" if prefix == "trained" else "model", spec=text)
 
 
 def _load(spec: Any, request: ModelRequest) -> LoadedModel:
@@ -167,8 +168,8 @@ def _load(spec: Any, request: ModelRequest) -> LoadedModel:
 
 def _source_of_file(path: Path, suffix: str) -> str:
     """Return the prefix of the source that loads a file; DataError for no file, or one of weights alone."""
-    if suffix in file_sources():
-        return file_sources()[suffix]
+    if source := file_sources().get(suffix):
+        return source
     with open_untrusted(path, largest=LARGEST) as file:
         kind = archive_kind(file) if suffix in ARCHIVES else ""
     if not kind:
@@ -213,11 +214,10 @@ def open_models(
     models = Models({})
     model_id = options.pop("model_id", None)
     if model_id is not None and all(map(has_name, specs)):
-        raise DataError(
-            f"model_id = {model_id!r}: every model here has a name of its own", hint="leave it out"
-        )
+        raise DataError(f"model_id = {model_id!r}: every model here has a name", hint="leave it out")
     files = [weights] if isinstance(weights, str | Path) else list(weights or ())
-    pairs = _pairs(list(_expanded([str(spec) for spec in specs])), list(map(str, files)))
+    expanded = [path for spec in specs for path in _expanded(str(spec))]
+    pairs = _pairs(expanded, list(map(str, files)))
     for spec, file in pairs:
         name = model_id if model_id is None or len(pairs) == 1 else f"{model_id} {spec}"
         model = load_model(spec, weights=file, model_id=None if has_name(spec) else name, **options)
@@ -231,25 +231,20 @@ def open_models(
         models.setdefault(model.series or model.name, []).append(model)
     if not runs:
         return models
-    return Models(
-        {"+".join(map(str, specs)): [run for model_runs in models.values() for run in model_runs]},
-        user_named=True,
-    )
+    every = [run for model_runs in models.values() for run in model_runs]
+    return Models({"+".join(map(str, specs)): every}, user_named=True)
 
 
-def _expanded(specs: Sequence[str]) -> Iterator[str]:
-    for spec in specs:
-        if spec.startswith(PREFIX):
-            yield from (f"{PREFIX}{folder}" for folder in trained_folders(spec.removeprefix(PREFIX)))
-        else:
-            yield spec
+def _expanded(spec: str) -> list[str]:
+    if not spec.startswith(PREFIX):
+        return [spec]
+    return [f"{PREFIX}{folder}" for folder in trained_folders(spec.removeprefix(PREFIX))]
 
 
 def _pairs(specs: list[str], weights: list[str]) -> list[tuple[str, str | None]]:
     if not specs:
-        raise DataError(
-            "no model is given", where="--model", hint="as in --model timm:resnet50, or --arrays DIR"
-        )
+        hint = "as in --model timm:resnet50, or --arrays DIR"
+        raise DataError("no model is given", where="--model", hint=hint)
     if not weights:
         return [(spec, None) for spec in specs]
     if len(specs) == 1:
@@ -289,7 +284,10 @@ def open_runs(model: Any, loading: Mapping[str, Any]) -> Models:
             options = dict(loading)
             if several and loading.get("model_id") is not None:  # each model needs its own id
                 options["model_id"] = None if has_name(item) else f"{loading['model_id']} {named}"
-            runs += _runs(item, options)
+            if isinstance(item, str | Path):
+                runs += [run for opened in open_models([item], **options).values() for run in opened]
+            else:
+                runs.append(_loaded(item, options))
         if len(items) > 1 and len({run.name for run in runs}) < len(runs):
             runs = [copy(run) for run in runs]  # the caller's own models keep their names
             for number, run in enumerate(runs):
@@ -298,19 +296,105 @@ def open_runs(model: Any, loading: Mapping[str, Any]) -> Models:
     return models
 
 
-def _runs(item: Any, loading: Mapping[str, Any]) -> list[Model]:
-    if isinstance(item, str | Path):
-        return [run for runs in open_models([item], **loading).values() for run in runs]
-    return [_loaded(item, loading)]
-
-
 def _loaded(item: Any, loading: Mapping[str, Any]) -> Model:
     if not isinstance(item, Model):
         return load_model(item, **loading)
     if loading:
-        raise DataError(
-            f"{', '.join(loading)}: {item.name} is loaded already",
-            where="evaluate",
-            hint="load_model takes them",
-        )
+        message = f"{', '.join(loading)}: {item.name} is loaded already"
+        raise DataError(message, where="evaluate", hint="load_model takes them")
     return item
+
+
+def from_object(model: Any, request: ModelRequest, name: str | None = None) -> LoadedModel:
+    """Return the model of an nn.Module, or of a function x -> logits or (features, logits)."""
+    name = name or str(getattr(model, "__name__", type(model).__name__))
+    if isinstance(model, nn.Module):
+        if request.weights is not None:
+            model = load_weights(model, read_state(request.weights), request.weights)
+        if isinstance(model, torch.jit.ScriptModule):  # its parts cannot be hooked: used as a function
+            code = "\n".join(str(part.code) for part in model.modules() if hasattr(part, "code"))
+            network = _FunctionNetwork(model, request.model_id or name)
+            return LoadedModel(request.model_id or name, model, f"{model!r}\n{code}", network)
+        if isinstance(model, ZeroShot):
+            return LoadedModel(request.model_id or name, model, repr(model), classes=model.classes)
+        return LoadedModel(request.model_id or name, model, repr(model), **_stated_facts(model, request))
+    if not callable(model):
+        hint = "give a module, a function or a name"
+        raise DataError(f"{type(model).__name__} is not a model", where=name, hint=hint)
+    if request.weights is not None:
+        raise DataError("weights cannot be loaded into a function", where=name)
+    network = _FunctionNetwork(model, request.model_id or name)
+    if request.model_id is not None:
+        return LoadedModel(request.model_id, None, f"function {request.model_id}", network)
+    # weights and code of a function are unknown: only its module's file identifies one named MODULE:NAME
+    identity = file_identity(name) if ":" in name else f"{name} {uuid4().hex}"
+    return LoadedModel(name, None, f"function {identity}", network, identified=":" in name)
+
+
+def _stated_facts(model: Any, request: ModelRequest) -> dict[str, Any]:
+    """Return the classes and the preprocessing that a network states.
+
+    Networks of `load_checkpoint` state both, and so do timm's if the head is as wide as in the published
+    weights and no file of weights is loaded. Networks of Hugging Face state their classes.
+    """
+    if hasattr(model, "trained_by"):
+        return training_facts(model)
+    model = getattr(model, "_orig_mod", model)
+    model = model.module if isinstance(model, nn.DataParallel) else model
+    published, config = getattr(model, "pretrained_cfg", None), getattr(model, "config", None)
+    if isinstance(published, Mapping) and request.weights is None:
+        outputs = getattr(model, "num_classes", None)
+        return timm_facts(model) if outputs and outputs == published.get("num_classes") else {}
+    if isinstance(getattr(config, "id2label", None), Mapping):
+        return class_facts(config)
+    return {}
+
+
+def from_import(path: str, request: ModelRequest) -> LoadedModel:
+    """Import ``MODULE:NAME``.
+
+    An nn.Module is used as it is; a class, or a function without required arguments, is called with the
+    options to make one; any other function returns (features, logits).
+    """
+    imported = import_object(path, where="--model")
+    if not isinstance(imported, nn.Module) and callable(imported) and _makes_a_module(imported):
+        with user_errors("the model cannot be made", where=path):
+            imported = imported(**request.options)
+    elif request.options:
+        hint = "options are for a class, or a function that makes a model"
+        raise DataError(f"{', '.join(request.options)}: this model is made already", where=path, hint=hint)
+    return from_object(imported, request, path)
+
+
+def _makes_a_module(function: Callable[..., Any]) -> bool:
+    if inspect.isclass(function):
+        return True
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # a builtin without a signature
+        return False
+    return not any(p.kind in kinds and p.default is p.empty for p in parameters)
+
+
+class _FunctionNetwork:
+    """A user's function or TorchScript module: its features (n, D), if any, and logits (n, K).
+
+    Outputs may be tensors on any device, or arrays of NumPy or another library.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], name: str) -> None:
+        self.function, self.name = function, name
+
+    def __call__(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
+        try:
+            output = self.function(x)
+        except TypeError as error:
+            if x.device.type == "cpu" or "numpy" not in str(error):
+                raise
+            raise DataError(
+                f"reads its images with NumPy, and they are on {x.device}",
+                where=self.name,
+                hint="--device cpu (device='cpu'), or images.cpu() inside it",
+            ) from error
+        return features_and_logits(output, self.name)

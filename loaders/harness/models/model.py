@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,7 +21,6 @@ from ..data.arrays import NEEDS_HEAD, Head, array_of
 from .class_map import ClassMap, ClassMapping, LabelSpace, class_map
 from .head import HookedNetwork, check_logits, refuse_complex
 from .hooks import STAGES, capture_outputs, find_stages
-from .origin import IN_PYTHON
 from .reproducibility import content_stamp, is_quantised, model_key
 from .sources.first_batch import DeadlineError, compute_within
 from .sources.registry import LoadedModel
@@ -54,7 +54,7 @@ class Model:
     Attributes
     ----------
     name : source and name it was loaded from. series : name shared by runs that differ in the seed, or "".
-    weights : description of where its weights come from.
+    spec, given_weights : the specification ("" for an object) and the weights that it was loaded from.
     key : SHA-256 over its tensors and architecture (and the head, where the user named it).
     identified : whether `key` means the same model in another process; false for a function without a name.
     module : the nn.Module, None for a function.
@@ -80,7 +80,8 @@ class Model:
         self.preprocess, self.choice = loaded.preprocess, choice
         self.classes, self.source_of_classes = loaded.classes, loaded.source_of_classes
         self._numbered = loaded.numbered
-        self.weights = IN_PYTHON
+        self.spec = ""
+        self.given_weights: str | Path | None = None
         self.device = torch.device(device)
         self.std: tuple[float, ...] | None = None
         self.module, self._trial, self._deadline = loaded.module, loaded.trial, loaded.deadline

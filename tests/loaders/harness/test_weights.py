@@ -103,7 +103,7 @@ def test_one_of_several_state_dicts_is_named(tmp_path: Path) -> None:
     for name, state in states.items():
         model = load_model(Net(), weights=f"{file}#{name}", device="cpu")
         assert torch.equal(model.module.fc.weight, state["fc.weight"])
-        assert str(model.weights) == f"file {file}#{name}"
+        assert model.given_weights == f"{file}#{name}"
     with pytest.raises(UnknownNameError) as caught:
         load_model(Net(), weights=f"{file}#emma", device="cpu")
     assert (caught.value.where, caught.value.near) == (str(file), ("ema",))

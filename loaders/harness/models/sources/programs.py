@@ -22,9 +22,9 @@ from wordnet_splits.base.untrusted import GiB, open_untrusted, path_below, read_
 from wordnet_splits.base.user_code import require_trust, user_errors
 
 from ..head import OUTPUTS, features_and_logits
+from ..loading import from_object
 from ..weights import LARGEST, is_torchscript
 from .first_batch import FirstBatch, exported_has_loops, onnx_has_loops, torchscript_loops
-from .objects import from_object
 from .registry import LoadedModel, ModelRequest, register_model_source
 
 MANY = 1 << 31

@@ -12,7 +12,7 @@ from torch import nn
 
 import loaders.harness
 from loaders.harness import Results, check_results, evaluate, load_model
-from loaders.harness.models.origin import IN_PYTHON
+from loaders.harness.extraction.runs import IN_PYTHON
 from loaders.harness.results.metric_rows import POOLED
 from loaders.harness.results.sentences import lines_below
 from loaders.harness.results.tables import tables
