@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from ..results.metric_rows import UNKNOWN_ROLES
 from ..results.table import Table, TableReport, interval_text, number_text, table_of_records
 from ..results.tables import ResultSets
 from .entries import BenchmarkResults, Entry, ResultsOrFolder, as_sequence, draws_of
-from .semantics import ClassName, classes_of, similarities
+from .semantics import classes_of, similarities
 
 MEASURES = ("path", "wup_wn", "wup", "wup_perl", "mean", "mean_nltk", "mean2")
 """Measures that can order classes differently; ``distance`` and every ``lch`` order them as ``path`` does."""
@@ -184,8 +183,16 @@ def nearness_of(
             correlations.append(Correlation(*entry.label, *key, float(values[0]), *bounds, len(classes.keys)))
     all_rhos: Array = np.array(table)  # (entries, measures, 1 + replicates)
     means = ratio(np.nansum(all_rhos, axis=0), (~np.isnan(all_rhos)).sum(axis=0))
-    measures = _measures(list(similarity_ranks), means, level)
-    return Nearness(draw.benchmark, tuple(correlations), measures, _notes(classes, bootstrap, level))
+    keys = list(similarity_ranks)
+    reference = means[keys.index(REFERENCE)]
+    measures = []
+    for key, values in zip(keys, means, strict=True):
+        weaker = values - reference
+        difference = (None,) * 3 if key == REFERENCE else (float(weaker[0]), *_bounds(weaker, level))
+        measures.append(MeasureMean(*key, float(values[0]), *_bounds(values, level), *difference))
+    measures.sort(key=lambda row: row.rho)
+    notes = _notes(classes, bootstrap, level)
+    return Nearness(draw.benchmark, tuple(correlations), tuple(measures), notes)
 
 
 def _ood_sets(draw: BenchmarkResults, groups: Sequence[str] | None) -> tuple[str, ...]:
@@ -229,17 +236,15 @@ class _OodClasses:
                 where=draw.benchmark,
             )
         ood_classes = [by_key[key[1:]] for key in mapped]
-        similarity = {
-            (measure, to): values
-            for measure in MEASURES
-            for to, values in _nearness(ood_classes, id_classes, measure)
-        }
+        similarity = {}
+        for measure in MEASURES:
+            by_pair = similarities(((a, b) for a in ood_classes for b in id_classes), measure)
+            # None belongs to classes without a synset, and all of these have one
+            table = [[v for b in id_classes if (v := by_pair[a, b]) is not None] for a in ood_classes]
+            for to, reduce in TO.items():
+                similarity[measure, to] = np.array([reduce(row) for row in table])
         scored_groups = tuple(dict.fromkeys(key[0] for key in mapped))
         return cls(mapped, len(keys) - len(mapped), scored_groups, similarity)
-
-    @cached_property
-    def _index_of(self) -> Mapping[tuple[str, str, str], int]:
-        return {key: index for index, key in enumerate(self.keys)}
 
     def draw(self, seed: int, replicate: int) -> Array:
         """Return the indices of a replicate's classes."""
@@ -247,10 +252,11 @@ class _OodClasses:
 
     def auroc(self, entry: Entry) -> Array:
         """Return the AUROC of each class, averaged over the entry's runs."""
+        index_of = {key: index for index, key in enumerate(self.keys)}
         total, counts = np.zeros(len(self.keys)), np.zeros(len(self.keys), dtype=np.int64)
         for evaluation, number in entry.runs:
             for row in evaluation.results.by_class.to_pylist():
-                index = self._index_of.get((row["group"], row["source"], row["class_id"]))
+                index = index_of.get((row["group"], row["source"], row["class_id"]))
                 of_entry = (row["detector"], row["run"]) == (entry.detector, number)
                 if of_entry and index is not None and row["auroc"] is not None:
                     total[index] += row["auroc"]
@@ -262,15 +268,6 @@ class _OodClasses:
                 hint="compare results on the same sets, or name --group",
             )
         return total / len(entry.runs)
-
-
-def _nearness(
-    ood_classes: Sequence[ClassName], id_classes: Sequence[ClassName], measure: str
-) -> list[tuple[str, Array]]:
-    by_pair = similarities(((a, b) for a in ood_classes for b in id_classes), measure)
-    # None belongs to classes without a synset, and all of these have one
-    table = [[value for b in id_classes if (value := by_pair[a, b]) is not None] for a in ood_classes]
-    return [(to, np.array([reduce(row) for row in table])) for to, reduce in TO.items()]
 
 
 def _ranks(values: Array, draws: Sequence[Array]) -> Array:
@@ -289,16 +286,6 @@ def _bounds(values: Array, level: float) -> tuple[float | None, float | None]:
         return None, None
     _, lo, hi = interval(float(values[0]), values[1:], level=level)
     return lo, hi
-
-
-def _measures(keys: Sequence[tuple[str, str]], means: Array, level: float) -> tuple[MeasureMean, ...]:
-    reference = means[keys.index(REFERENCE)]
-    rows = []
-    for key, values in zip(keys, means, strict=True):
-        weaker = values - reference
-        difference = (None,) * 3 if key == REFERENCE else (float(weaker[0]), *_bounds(weaker, level))
-        rows.append(MeasureMean(*key, float(values[0]), *_bounds(values, level), *difference))
-    return tuple(sorted(rows, key=lambda row: row.rho))
 
 
 def _notes(classes: _OodClasses, bootstrap: int, level: float) -> tuple[str, ...]:

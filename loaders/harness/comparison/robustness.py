@@ -161,7 +161,11 @@ def _tables(cells: Cells, spec: TableSpec, convention: str, metrics: Sequence[st
             yield _table(title, columns, rows, keys)
         if rows and spec.get("show") == "moments" and "over" in spec:
             subject = f"{spec['plain'].format(**fixed)}, mean and standard deviation of all runs"
-            rows = list(_unweighted_rows(cells, spec, fixed, metrics))
+            rows = []
+            for value in cells.axes[spec["rows"]]:
+                position = {**fixed, spec["rows"]: value}
+                runs = [cells.unweighted(position, metric, spec["over"]) for metric in metrics]
+                rows.append([(value, value), *map(_mean_and_sd, runs)])
             title = f"Table {spec['number']}, unweighted: {subject}, {unit} ({convention_words})"
             yield _table(title, columns, rows, {**keys, "unweighted": True})
 
@@ -193,14 +197,6 @@ def _rows(cells: Cells, spec: TableSpec, fixed: Position, metrics: Sequence[str]
         yield [(value, value), *row]
     if spec.get("last"):
         yield [("mixture", "mixture"), *(_moments(cells.moments(fixed, m, axis)) for m in metrics)]
-
-
-def _unweighted_rows(
-    cells: Cells, spec: TableSpec, fixed: Position, metrics: Sequence[str]
-) -> Iterator[list[Cell]]:
-    for value in cells.axes[spec["rows"]]:
-        position = {**fixed, spec["rows"]: value}
-        yield [(value, value), *(_mean_and_sd(cells.unweighted(position, m, spec["over"])) for m in metrics)]
 
 
 def _best(cells: Cells, spec: TableSpec, metric: str) -> Iterator[list[Cell]]:

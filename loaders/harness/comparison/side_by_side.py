@@ -138,37 +138,6 @@ def agreement_table(agreements: Sequence[Agreement]) -> Table:
     )
 
 
-def improvement_table(improvements: Sequence[Improvement]) -> Table:
-    """Return Kim's figure 5 as a table."""
-    return table_of_records(
-        "Improvement in % over one baseline for all models (Kim's figure 5): positive is better",
-        improvements,
-        {
-            "model": lambda row: row.model,
-            "detector": lambda row: row.detector,
-            "over": lambda row: row.baseline,
-            "improvement": lambda row: number_text(row.percent),
-            "interval": lambda row: interval_text(row.lo, row.hi),
-        },
-    )
-
-
-def spectrum_table(spectrum_rows: Sequence[SpectrumRow]) -> Table:
-    """Return standard against full-spectrum values."""
-    return table_of_records(
-        "Standard and full-spectrum, in %",
-        spectrum_rows,
-        {
-            "model": lambda row: row.model,
-            "detector": lambda row: row.detector,
-            "mean of": lambda row: f"{row.role} {row.metric}",
-            "standard": lambda row: number_text(row.standard, 100),
-            "full": lambda row: number_text(row.full_spectrum, 100),
-            "lost": lambda row: number_text(row.lost, 100),
-        },
-    )
-
-
 def _p_text(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.3f}"
 
@@ -218,9 +187,25 @@ class Comparison(TableReport):
         if self.agreements:
             tables.append(agreement_table(self.agreements))
         if self.improvements:
-            tables.append(improvement_table(self.improvements))
+            columns: dict[str, Any] = {
+                "model": lambda row: row.model,
+                "detector": lambda row: row.detector,
+                "over": lambda row: row.baseline,
+                "improvement": lambda row: number_text(row.percent),
+                "interval": lambda row: interval_text(row.lo, row.hi),
+            }
+            title = "Improvement in % over one baseline for all models (Kim's figure 5): positive is better"
+            tables.append(table_of_records(title, self.improvements, columns))
         if self.full_spectrum:
-            tables.append(spectrum_table(self.full_spectrum))
+            columns = {
+                "model": lambda row: row.model,
+                "detector": lambda row: row.detector,
+                "mean of": lambda row: f"{row.role} {row.metric}",
+                "standard": lambda row: number_text(row.standard, 100),
+                "full": lambda row: number_text(row.full_spectrum, 100),
+                "lost": lambda row: number_text(row.lost, 100),
+            }
+            tables.append(table_of_records("Standard and full-spectrum, in %", self.full_spectrum, columns))
         return [*tables, *self.robustness, *self.sweeps]
 
     def as_dict(self) -> dict[str, Any]:

@@ -56,19 +56,19 @@ class Bank(NamedTuple):
             for i in range(0, len(queries), QUERIES):
                 part = slice(i, i + QUERIES)
                 _keep(best[part], rows[part], queries[part] @ block.T, start)
-        _each_part(len(queries), lambda part: _descending(best[part], rows[part]))
+
+        def sort(part: slice) -> None:
+            order = np.argsort(-best[part], axis=1, kind="stable")
+            best[part] = np.take_along_axis(best[part], order, axis=1)
+            rows[part] = np.take_along_axis(rows[part], order, axis=1)
+
+        _each_part(len(queries), sort)
         return best, rows
 
 
 def _each_part(n: int, function: Callable[[slice], None]) -> None:
     """Call a function for slices of rows 0..n-1 on all threads; NumPy selects and sorts on one thread."""
     map_in_order(function, [slice(i, i + PART) for i in range(0, n, PART)], thread_count())
-
-
-def _descending(best: Array, rows: Array) -> None:
-    order = np.argsort(-best, axis=1, kind="stable")
-    best[:] = np.take_along_axis(best, order, axis=1)
-    rows[:] = np.take_along_axis(rows, order, axis=1)
 
 
 def _keep(best: Array, rows: Array, products: Array, start: int) -> None:

@@ -31,7 +31,7 @@ from wordnet_splits.wordnet.taxonomy import Taxonomy
 from ..data.arrays import CHUNK, Array
 from ..detectors.softmax import log_softmax
 from ..models.class_map import LabelSpace
-from ..results.metadata import ResultsMetadata, RunFacts
+from ..results.metadata import RunFacts
 from ..results.schema import ResultTables
 
 Reopen = Callable[[int], Mapping[str, Any]]
@@ -261,7 +261,9 @@ class AnsweredImages:
         names = zip(*(table[name].to_pylist() for name in ("source", "class_id", "image_id")), strict=True)
         return cls(
             about.benchmark,
-            _title(about, network),
+            network.model
+            if len(about.runs_of(network.model)) == 1
+            else f"{network.model}, run {network.run}",
             hierarchy,
             table,
             np.array([roles[group] for group in table["group"].to_pylist()]),
@@ -341,8 +343,3 @@ def _true_nodes(table: pa.Table, manifest: Manifest, hierarchy: ClassHierarchy) 
     nodes = {(source, c): hierarchy.truth(wnids or ()) for source, c, wnids in zip(*columns, strict=True)}
     keys = zip(table["source"].to_pylist(), table["class_id"].to_pylist(), strict=True)
     return np.array([nodes[key] for key in keys])
-
-
-def _title(about: ResultsMetadata, network: RunFacts) -> str:
-    """Return the name of a network in tables: its model, and its number if the model has several runs."""
-    return network.model if len(about.runs_of(network.model)) == 1 else f"{network.model}, run {network.run}"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.plotting import Plot
@@ -205,21 +204,18 @@ def _by_role(sets: Sets, detector: str) -> dict[str, Array]:
 @plot_kind("kim-6", "greatest softmax of correct, incorrect, near and far images", paper="Kim, figure 6")
 def greatest_softmax(selection: Selection) -> Plot:
     """Return a panel for each model."""
-    panels = []
-    for model, networks in selection.networks_by_model().items():
-        by_role: dict[str, list[Array]] = {}
-        for network in networks:
-            table = network.predictions
-            roles = np.array(table["role"].to_pylist(), dtype=object)
-            greatest = _probabilities(table, "max_probability", network)
-            right = table["prediction"].to_numpy() == table["label"].to_numpy()
-            rows_of = {"correct": (roles == "id") & right, "incorrect": (roles == "id") & ~right}
-            rows_of |= {role: roles == role for role in ("near", "far")}
-            for name, rows in rows_of.items():
-                if rows.any():
-                    by_role.setdefault(name, []).append(greatest[rows])
-        panels.append(density_panel(model, "greatest softmax", by_role, (0.0, 1.0)))
-    return Plot(f"{selection.benchmark}: greatest softmax by role", tuple(panels), notes(selection))
+
+    def by_role(network: Network) -> dict[str, Array]:
+        table = network.predictions
+        roles = np.array(table["role"].to_pylist(), dtype=object)
+        right = table["prediction"].to_numpy() == table["label"].to_numpy()
+        rows_of = {"correct": (roles == "id") & right, "incorrect": (roles == "id") & ~right}
+        rows_of |= {role: roles == role for role in ("near", "far")}
+        greatest = _greatest(network)
+        return {name: greatest[rows] for name, rows in rows_of.items()}
+
+    panels = _panels_of_models(selection, "greatest softmax", by_role)
+    return Plot(f"{selection.benchmark}: greatest softmax by role", panels, notes(selection))
 
 
 @plot_kind(
@@ -229,24 +225,42 @@ def greatest_softmax(selection: Selection) -> Plot:
 )
 def target_and_greatest(selection: Selection) -> Plot:
     """Return a panel for each model."""
+
+    def by_set(network: Network) -> dict[str, Array]:
+        table = network.predictions
+        groups = np.array(table["group"].to_pylist(), dtype=object)
+        target = table["target_probability"].to_numpy(zero_copy_only=False)
+        target = target[np.array(table["role"].to_pylist(), dtype=object) == "id"]
+        if np.isnan(target).any():
+            raise DataError("not every ID image has a class of the model", where=network.name)
+        greatest = _greatest(network)
+        of_groups = {f"greatest of {group}": greatest[groups == group] for group in selection.roles}
+        return {"target of ID": target, **of_groups}
+
+    panels = _panels_of_models(selection, "softmax", by_set)
+    return Plot(f"{selection.benchmark}: softmax of target and greatest", panels, notes(selection))
+
+
+def _panels_of_models(
+    selection: Selection, x_label: str, values_of: Callable[[Network], Mapping[str, Array]]
+) -> tuple[Lines, ...]:
+    """Return the densities of each model, given the probabilities of a network by name."""
     panels = []
     for model, networks in selection.networks_by_model().items():
-        by_set: dict[str, list[Array]] = {}
+        by_name: dict[str, list[Array]] = {}
         for network in networks:
-            table = network.predictions
-            groups = np.array(table["group"].to_pylist(), dtype=object)
-            target = table["target_probability"].to_numpy(zero_copy_only=False)
-            target = target[np.array(table["role"].to_pylist(), dtype=object) == "id"]
-            if np.isnan(target).any():
-                raise DataError("not every ID image has a class of the model", where=network.name)
-            greatest = _probabilities(table, "max_probability", network)
-            of_sets = {"target of ID": target}
-            of_sets |= {f"greatest of {group}": greatest[groups == group] for group in selection.roles}
-            for name, values in of_sets.items():
+            for name, values in values_of(network).items():
                 if len(values):
-                    by_set.setdefault(name, []).append(values)
-        panels.append(density_panel(model, "softmax", by_set, (0.0, 1.0)))
-    return Plot(f"{selection.benchmark}: softmax of target and greatest", tuple(panels), notes(selection))
+                    by_name.setdefault(name, []).append(values)
+        panels.append(density_panel(model, x_label, by_name, (0.0, 1.0)))
+    return tuple(panels)
+
+
+def _greatest(network: Network) -> Array:
+    column = network.predictions["max_probability"]
+    if column.null_count:
+        raise DataError(f"{network.name} has images without a max probability")
+    return np.asarray(column.to_numpy())
 
 
 def density_panel(
@@ -281,9 +295,3 @@ def density_panel(
             sizes = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
             lines.append(Line(name, edges, mean, value=sizes, lo=lo, hi=hi))
     return Lines(title, x_label, "density", tuple(lines), steps="post")
-
-
-def _probabilities(table: pa.Table, column: str, network: Network) -> Array:
-    if table[column].null_count:
-        raise DataError(f"{network.name} has images without a {column.replace('_', ' ')}")
-    return np.asarray(table[column].to_numpy())
