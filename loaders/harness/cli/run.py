@@ -191,7 +191,7 @@ def run_evaluation(
     manifest = load_manifest(benchmark)
     if layout is not None:
         layout_of(manifest.name, layout)
-    EvaluatedSets.of(manifest, group)  # an unknown name is refused before a model is loaded
+    EvaluatedSets.from_manifest(manifest, group)  # an unknown name is refused before a model is loaded
     configured = parse_detectors(detectors, benchmark=manifest.name)
     import_metrics(metric)
     for share in prevalence or ():

@@ -170,7 +170,7 @@ def nearness_of(
     level: float = 0.95,
 ) -> Nearness:
     """Compute `nearness` of results that were read (`entries.draws_of`), on the named OOD sets."""
-    classes = _OodClasses.of(draw, groups)
+    classes = _OodClasses.from_draw(draw, groups)
     replicates = [classes.draw(seed, number) for number in range(bootstrap)]
     similarity_ranks = {key: _ranks(values, replicates) for key, values in classes.similarity.items()}
     correlations, table = [], []
@@ -197,7 +197,7 @@ def nearness_of(
 
 def _ood_sets(draw: BenchmarkResults, groups: Sequence[str] | None) -> tuple[str, ...]:
     """Return the named sets, by default the near and far ones."""
-    roles = ResultSets.of(draw.first).roles
+    roles = ResultSets.from_results(draw.first).roles
     for name in groups or ():
         if name not in roles:
             raise unknown("set", name, roles, where="--group")
@@ -220,7 +220,7 @@ class _OodClasses:
     similarity: Mapping[tuple[str, str], Array]
 
     @classmethod
-    def of(cls, draw: BenchmarkResults, groups: Sequence[str]) -> _OodClasses:
+    def from_draw(cls, draw: BenchmarkResults, groups: Sequence[str]) -> _OodClasses:
         """Look the classes up in WordNet."""
         by_key, labels = classes_of(draw.manifest())
         id_classes = [name for name in labels.values() if name.wnids]

@@ -53,7 +53,7 @@ class NamedResults:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, results: ResultsOrFolder, index: int = 0) -> NamedResults:
+    def from_results(cls, results: ResultsOrFolder, index: int = 0) -> NamedResults:
         """Return the given results, or read results from a folder."""
         if isinstance(results, ResultTables):
             return cls(results, f"results {index + 1}")
@@ -213,7 +213,7 @@ def draws_of(
     DataError : no results; several benchmarks; several versions or image lists of a benchmark; a network
         given twice; no such detector.
     """
-    every = [NamedResults.of(item, index) for index, item in enumerate(results)]
+    every = [NamedResults.from_results(item, index) for index, item in enumerate(results)]
     if not every:
         raise DataError("no results are given", hint="give folders that `unknown-eval run` wrote")
     benchmarks = dict.fromkeys(without_seed(evaluation.results.about.benchmark) for evaluation in every)

@@ -58,9 +58,9 @@ class Cells:
     axes: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def of(cls, draw: BenchmarkResults) -> Cells:
+    def from_draw(cls, draw: BenchmarkResults) -> Cells:
         """Read them from the rows of single OOD sets."""
-        sets = ResultSets.of(draw.first)
+        sets = ResultSets.from_results(draw.first)
         metrics = {name for names in layout()["metrics"].values() for name in names}
         values: dict[tuple[str, str, str], dict[str, list[float]]] = {}
         for entry in draw.entries:
@@ -120,7 +120,7 @@ def robustness_tables(draw: BenchmarkResults, numbers: Sequence[int] = DEFAULT) 
     specs = {spec["number"]: spec for spec in layout()["table"]}
     if unknown := [number for number in numbers if number not in specs]:
         raise DataError(f"no robustness table {unknown[0]}", where="--robustness", hint="they are 2 to 10")
-    cells = Cells.of(draw)
+    cells = Cells.from_draw(draw)
     if len(cells.axes["model"]) < 2:
         raise DataError(
             "robustness needs several models (optimizers), got one",

@@ -317,7 +317,7 @@ def _metric_and_scope(
 ) -> tuple[str, Scope]:
     """Return the metric and the scope to rank by; the paper's are the default."""
     primary = layout_of(without_seed(draws[0].benchmark))["primary"]
-    sets = ResultSets.of(draws[0].first)
+    sets = ResultSets.from_results(draws[0].first)
     if on is not None:
         return metric or primary["metric"], scope_named(on, sets)
     scopes = {scope.name: scope for scope in list_scopes(sets)}

@@ -138,7 +138,7 @@ def export_detector(
     if inputs.transform is not None:
         network = with_transform(network, inputs.transform, manifest.data.recipe)
     images = BenchmarkImages(manifest, inputs.roots, inputs.packed)
-    sets = EvaluatedSets.of(manifest)
+    sets = EvaluatedSets.from_manifest(manifest)
     groups = sets.of_role("val", "id")
     if not groups:
         raise DataError("has no ID validation images to choose a threshold on", where=manifest.name)

@@ -154,7 +154,7 @@ class Mahalanobis:
         return np.asarray(-state.distances(np.asarray(data[self.on])).min(axis=1))
 
 
-class Relative(NamedTuple):
+class RMDSState(NamedTuple):
     """Gaussians of the classes, and a single Gaussian of all images."""
 
     classes: Gaussians
@@ -166,12 +166,12 @@ class Relative(NamedTuple):
 class RMDS:
     """Distance to the nearest class mean less that to the mean of all, each under its own covariance."""
 
-    def fit(self, data: Arrays, head: Head | None) -> Relative:
+    def fit(self, data: Arrays, head: Head | None) -> RMDSState:
         """Return the Gaussians of the classes and of all labelled training images."""
         class_moments = moments(data["features"], np.asarray(data["labels"]))
-        return Relative(class_moments.within(), class_moments.overall())
+        return RMDSState(class_moments.within(), class_moments.overall())
 
-    def score(self, state: Relative, data: Arrays) -> Array:
+    def score(self, state: RMDSState, data: Arrays) -> Array:
         """Return the squared distance to the mean of all images minus the distance to the nearest class."""
         rows = np.asarray(data["features"])
         nearest = state.classes.distances(rows).min(axis=1)

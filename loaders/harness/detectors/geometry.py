@@ -77,7 +77,7 @@ class FDBD:
         return np.asarray(distances / others / np.maximum(away, np.finfo(np.float32).tiny))
 
 
-class Collapsed(NamedTuple):
+class NCIState(NamedTuple):
     """The mean (D,) of training features, and the head."""
 
     centre: Array
@@ -98,12 +98,12 @@ class NCI(SharedScores):
 
     alpha: NonNegativeFloat = 0.001
 
-    def fit(self, data: Arrays, head: Head) -> Collapsed:
+    def fit(self, data: Arrays, head: Head) -> NCIState:
         """Return the training mean."""
-        return Collapsed(mean_of(data["features"]).astype(np.float32), head)
+        return NCIState(mean_of(data["features"]).astype(np.float32), head)
 
     @staticmethod
-    def score_each(detectors: Sequence[NCI], state: Collapsed, data: Arrays) -> list[Array]:
+    def score_each(detectors: Sequence[NCI], state: NCIState, data: Arrays) -> list[Array]:
         """Return the scores for each alpha; projection and norm are computed once."""
         features = at_least_single(data["features"])
         weights = state.head.weight[np.asarray(data["logits"]).argmax(axis=1)]

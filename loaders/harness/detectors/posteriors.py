@@ -78,7 +78,7 @@ class GEN(SharedScores):
         return [scores[detector] for detector in detectors]
 
 
-class Typical(NamedTuple):
+class KLMState(NamedTuple):
     """Log of the mean softmax (C, K) of the images of each predicted class."""
 
     log_mean: Array
@@ -92,7 +92,7 @@ class KLM:
     Images are grouped by predicted class, so that no label is needed.
     """
 
-    def fit(self, data: Arrays, head: Head | None) -> Typical:
+    def fit(self, data: Arrays, head: Head | None) -> KLMState:
         """Return the mean softmax by predicted class."""
         if not data.n:
             raise DataError("there is no validation image to take a mean softmax of")
@@ -120,9 +120,9 @@ class KLM:
 
         parts = np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(starts // PART)) + 1)
         logs = np.concatenate(map_in_order(log_sums, parts, thread_count()))
-        return Typical(logs - np.log(sizes)[:, None])
+        return KLMState(logs - np.log(sizes)[:, None])
 
-    def score(self, state: Typical, data: Arrays) -> Array:
+    def score(self, state: KLMState, data: Arrays) -> Array:
         """Return minus the divergence to the nearest mean."""
         # in parts of much the same size: a product with a single row would round differently
         divergences = []

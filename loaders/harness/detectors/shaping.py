@@ -55,7 +55,7 @@ class Values(NamedTuple):
     head: Head
 
     @classmethod
-    def of(cls, data: Arrays, head: Head) -> Values:
+    def from_arrays(cls, data: Arrays, head: Head) -> Values:
         """Return the sorted features and the head; sorting is faster than computing a percentile."""
         values = np.array(data["features"], dtype=np.float32).ravel()
         if not values.size:
@@ -97,7 +97,7 @@ class ReAct(_Shaped):
 
     def fit(self, data: Arrays, head: Head) -> Values:
         """Return the feature values of the validation images."""
-        return Values.of(data, head)
+        return Values.from_arrays(data, head)
 
     def changed(self, state: Values, data: Arrays) -> Array:
         """Return the logits of the clipped features."""
@@ -126,7 +126,7 @@ class VRA(_Shaped):
 
     def fit(self, data: Arrays, head: Head) -> Values:
         """Return the feature values of the validation images."""
-        return Values.of(data, head)
+        return Values.from_arrays(data, head)
 
     def changed(self, state: Values, data: Arrays) -> Array:
         """Return the logits of the rectified features."""
@@ -148,7 +148,7 @@ class Ranked(NamedTuple):
     ascending: Array
 
     @classmethod
-    def of(cls, data: Arrays) -> Ranked:
+    def from_arrays(cls, data: Arrays) -> Ranked:
         """Sort the features of images."""
         features = np.asarray(data["features"], dtype=np.float32)
         return cls(features, np.sort(features, axis=1))
@@ -192,7 +192,7 @@ class _OfRanked(_Shaped):
 
     def changed(self, state: Head, data: Arrays) -> Array:
         """Return the logits of the shaped features."""
-        return self.shaped(state, data, Ranked.of(data))
+        return self.shaped(state, data, Ranked.from_arrays(data))
 
     @abstractmethod
     def shaped(self, head: Head, data: Arrays, ranked: Ranked) -> Array:
@@ -201,7 +201,7 @@ class _OfRanked(_Shaped):
     @staticmethod
     def score_each(detectors: Sequence[_OfRanked], state: Head, data: Arrays) -> list[Array]:
         """Return the scores for each parameter; features are sorted once."""
-        ranked = Ranked.of(data)
+        ranked = Ranked.from_arrays(data)
         return [energy(detector.shaped(state, data, ranked)) for detector in detectors]
 
 

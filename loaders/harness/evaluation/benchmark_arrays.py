@@ -73,7 +73,7 @@ class BenchmarkArrays:
         match_columns: Callable[[LabelSpace, int], ClassMap],
     ) -> None:
         self.manifest, self.allow_missing, self.match_columns = manifest, allow_missing, match_columns
-        self.sets = EvaluatedSets.of(manifest, groups)
+        self.sets = EvaluatedSets.from_manifest(manifest, groups)
         self.left_out: list[str] = []
         self.missing_groups: list[str] = []
 

@@ -179,7 +179,7 @@ def evaluate(
         return _evaluate_sets(model, sets, options, classes, std, loading)
     assert benchmark is not None
     manifest = load_manifest(benchmark)
-    EvaluatedSets.of(manifest, groups)  # rejects an unknown name before models load
+    EvaluatedSets.from_manifest(manifest, groups)  # rejects an unknown name before models load
     models = open_runs(model, loading)
     networks = [_references(run) for runs in models.values() for run in runs]
     results = evaluate_models(models, manifest, options)
@@ -304,7 +304,7 @@ class _Opened(NamedTuple):
 
 def _opened(models: Models, manifest: Manifest, options: EvaluationOptions, store: Store) -> _Opened:
     """Open the test images and a run of every model."""
-    test = EvaluatedSets.of(manifest, options.groups).test
+    test = EvaluatedSets.from_manifest(manifest, options.groups).test
     images = BenchmarkImages(manifest, options.roots, options.packed, options.allow_missing)
     counts = {name: len(opened) for name, opened in images.test(list(test)).items()}
     for name, role in test.items():
@@ -321,7 +321,7 @@ def _opened(models: Models, manifest: Manifest, options: EvaluationOptions, stor
             extractors.append(extractor)
             runs.append(extractor.run(name, user_named=models.user_named))
     empty = [name for name in test if not counts[name]]
-    sets = EvaluatedSets.of(manifest, options.groups, without=empty)
+    sets = EvaluatedSets.from_manifest(manifest, options.groups, without=empty)
     return _Opened(sets, runs, extractors, empty, images.left_out)
 
 

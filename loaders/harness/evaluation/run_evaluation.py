@@ -111,7 +111,10 @@ def evaluate_runs(
     refuse_equal_models(runs, manifest.name)
     configured = resolve_detectors(detectors, manifest.name)
     evaluation = _Evaluation(
-        EvaluatedSets.of(manifest, groups, without=without), list(runs), progress or Silent(), list(notes)
+        EvaluatedSets.from_manifest(manifest, groups, without=without),
+        list(runs),
+        progress or Silent(),
+        list(notes),
     )
     ensembles = [detector for detector in configured if detector.spec.models == "many"]
     of_one = [detector for detector in configured if detector not in ensembles]

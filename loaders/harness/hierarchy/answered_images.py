@@ -223,7 +223,7 @@ class AnsweredImages:
     folds: Array
 
     @classmethod
-    def of(
+    def from_results(
         cls,
         results: ResultTables,
         network: RunFacts,

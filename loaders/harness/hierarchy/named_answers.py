@@ -285,7 +285,7 @@ def name_unknowns(
         if name not in labels:
             raise unknown("detector of these results", name, labels, where=results.about.benchmark)
     network, run_notes = results.about.network(run)
-    images = AnsweredImages.of(results, network, benchmark, store=store, logits=logits, tree=tree)
+    images = AnsweredImages.from_results(results, network, benchmark, store=store, logits=logits, tree=tree)
     selected = labels if detectors is None else list(dict.fromkeys(detectors))
     verdicts = dict(images.verdicts(results, network, selected, false_alarms))
     predicted = images.hierarchy.leaves[images.probabilities.argmax(axis=1)]

@@ -171,7 +171,7 @@ def submit(
     if not checked.ok:
         message = f"{len(checked.differences):,} values differ from what their scores give"
         raise DataError(message, where=str(folder), hint=f"see `unknown-eval check-results {folder}`")
-    evaluation = NamedResults.of(folder)
+    evaluation = NamedResults.from_results(folder)
     about = evaluation.results.about
     if about.custom_sets:
         raise DataError(

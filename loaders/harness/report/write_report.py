@@ -76,7 +76,7 @@ def report(
     DataError : results of several benchmarks or draws. OutputError : the file cannot be written.
     MissingPackageError : no matplotlib or jinja2.
     """
-    selection = Selection.of(results, detectors=detectors, store=store, replicates=bootstrap)
+    selection = Selection.from_results(results, detectors=detectors, store=store, replicates=bootstrap)
     draw = selection.draw
     comparison = compare_draws_of([draw], ComparisonOptions(bootstrap=bootstrap))
     plots, plot_notes = _plots(selection if best is None else selection.best_models(best), comparison)

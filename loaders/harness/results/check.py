@@ -269,7 +269,7 @@ def _compare_with_benchmark(
     for subject, fingerprint in fingerprints_of(manifest).items():
         column = f"fingerprint of {subject}"
         comparison.value("about", "benchmark", column, about.fingerprints[subject], fingerprint)
-    sets = EvaluatedSets.of(manifest)
+    sets = EvaluatedSets.from_manifest(manifest)
     benchmark_similarity = sets.similarity()
     for key, value in similarity.items():
         expected = benchmark_similarity.get(key)

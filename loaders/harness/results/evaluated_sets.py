@@ -32,7 +32,7 @@ class EvaluatedSets:
     not_chosen: frozenset[str] = frozenset()
 
     @classmethod
-    def of(
+    def from_manifest(
         cls, manifest: Manifest, groups: Sequence[str] | None = None, *, without: Sequence[str] = ()
     ) -> EvaluatedSets:
         """Select the ID sets and, of the OOD sets, ``groups`` (all by default).

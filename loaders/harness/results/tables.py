@@ -32,7 +32,7 @@ class ResultSets(NamedTuple):
     sizes: Mapping[str, int]
 
     @classmethod
-    def of(cls, results: ResultTables) -> ResultSets:
+    def from_results(cls, results: ResultTables) -> ResultSets:
         """Read them from the rows of single sets."""
         roles: dict[str, str] = {}
         sizes: dict[str, int] = {}
@@ -67,7 +67,7 @@ def layout_of(benchmark: str, name: str | None = None) -> TableLayout:
 def tables(results: ResultTables, layout: str | None = None) -> list[Table]:
     """Return the tables of a paper's layout, filled with results and, if known, the paper's rows."""
     table_layout = layout_of(results.about.benchmark, layout)
-    sets = ResultSets.of(results)
+    sets = ResultSets.from_results(results)
     filled: list[Table] = []
     for spec in table_layout["table"]:
         if "needs_role" in spec and not results.rows(role=spec["needs_role"]):
@@ -343,4 +343,4 @@ def missing_roles(results: ResultTables, layout: str) -> list[str]:
     roles = dict.fromkeys(
         role for spec in specs for part in (spec, *spec["columns"]) for role in part.get("roles", ())
     )
-    return [role for role in roles if role not in ResultSets.of(results).roles.values()]
+    return [role for role in roles if role not in ResultSets.from_results(results).roles.values()]

@@ -123,7 +123,7 @@ def nearness(selection: Selection) -> Plot:
 @plot_kind("kim-5", "improvement of pooled AURC over MCP in %", paper="Kim, figure 5")
 def improvement(selection: Selection) -> Plot:
     """Return 100 (AURC of MCP - AURC)/AURC of MCP, with intervals of the paired bootstrap."""
-    scope = scope_named("pooled", ResultSets.of(selection.draw.first))
+    scope = scope_named("pooled", ResultSets.from_results(selection.draw.first))
     ranking = rank_entries(selection.draw, "aurc_unknown", scope, replicates=selection.replicates)
     labels = selection.labels
     bars = [Bar(labels[i.model, i.detector], i.percent, i.lo, i.hi) for i in improvements(ranking)]

@@ -32,7 +32,7 @@ def plot_data(results: Sequence[ResultsOrFolder] | ResultsOrFolder, kind: str, *
     ------
     UnknownNameError : no such kind or set. DataError : the results lack data for the kind.
     """
-    return get_plot(kind).plot(Selection.of(results, **options))
+    return get_plot(kind).plot(Selection.from_results(results, **options))
 
 
 def plot(
@@ -60,7 +60,7 @@ def plot(
         from ...comparison.semantics import graphml
 
         options.pop("best", None)
-        files.write_bytes(path, graphml(pruned_graph(Selection.of(results, **options))))
+        files.write_bytes(path, graphml(pruned_graph(Selection.from_results(results, **options))))
         return path
     plotting.check_output(path, "unknown-eval plot")
     plotting.save_plot(plot_data(results, kind, **options), path, salt=SALT)

@@ -94,14 +94,14 @@ class Selection:
     left_out: str = ""
 
     @classmethod
-    def of(cls, results: Sequence[ResultsOrFolder] | ResultsOrFolder, **options: Any) -> Selection:
+    def from_results(cls, results: Sequence[ResultsOrFolder] | ResultsOrFolder, **options: Any) -> Selection:
         """Read results; options are `SelectionOptions`."""
         part = SelectionOptions(**options)
         draws = draws_of(as_sequence(results), part.detectors)
         if len(draws) > 1:
             names = ", ".join(draw.benchmark for draw in draws)
             raise DataError(f"a plot needs results on one draw, got {names}", hint="`compare` is over draws")
-        roles = ResultSets.of(draws[0].first).roles
+        roles = ResultSets.from_results(draws[0].first).roles
         for name in part.groups or ():
             if name not in roles:
                 raise unknown("set", name, roles, where="--group")
@@ -138,7 +138,7 @@ class Selection:
     @cached_property
     def roles(self) -> Mapping[str, str]:
         """Selected OOD set -> role."""
-        roles = ResultSets.of(self.draw.first).roles
+        roles = ResultSets.from_results(self.draw.first).roles
         return {name: role for name, role in roles.items() if self.groups is None or name in self.groups}
 
     @cached_property

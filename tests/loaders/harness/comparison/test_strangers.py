@@ -53,7 +53,7 @@ def test_arrays_without_a_name_are_no_runs_of_one_model() -> None:
         f"arrays (results {n + 1})": (1, pytest.approx(auroc_of(one))) for n, one in enumerate(given)
     }
     assert "are treated as separate models" in found.notes[0]
-    networks = [network.model for network in Selection.of(held).first_networks()]
+    networks = [network.model for network in Selection.from_results(held).first_networks()]
     assert networks == ["arrays (results 1)", "arrays (results 2)"]
 
 

@@ -34,7 +34,7 @@ TRAIN, VAL, KNOWN = images(800, seed=1), images(120, seed=2), images(200, seed=3
 OUTSIDE = images(100, seed=5, unknown=True)
 SPLITS = {"train": TRAIN, "val": VAL, "ood-val": OUTSIDE}
 DIGITS = load_manifest("digits")
-SETS = EvaluatedSets.of(DIGITS)
+SETS = EvaluatedSets.from_manifest(DIGITS)
 
 
 class Residual(nn.Module):

@@ -48,7 +48,7 @@ def test_sets_may_be_chosen_and_what_is_left_out_is_named() -> None:
 
 def test_a_set_that_awaits_its_source_is_missing() -> None:
     manifest = load_manifest("unknown-cifar")
-    selection = EvaluatedSets.of(manifest)
+    selection = EvaluatedSets.from_manifest(manifest)
     assert list(selection.test) == ["cifar-40", "cifar-60", "svhn", "dtd", "gaussian"]
     counts = {group: manifest.images("test", group).num_rows for group in selection.test}
     (lsun,) = selection.missing(counts)

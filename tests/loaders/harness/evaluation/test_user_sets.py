@@ -429,7 +429,7 @@ def test_a_report_says_how_to_repeat_it_in_python(tmp_path):
     assert call in text
     assert "--benchmark" not in text
     ours = evaluate_arrays(arrays(), "knn[k=5]", name="mine")
-    (line,) = commands(Selection.of([ours]).draw)
+    (line,) = commands(Selection.from_results([ours]).draw)
     names = "{'id': ..., 'near': ..., 'far:noise': ..., 'id/train': ...}"
     assert line == f"loaders.evaluate_arrays({names}, detectors='knn[k=5]', name='mine')"
 

@@ -91,7 +91,7 @@ def test_every_command_ends_in_a_line_or_works(lie: str, honest: Results, tmp_pa
         lambda: plot(held, GRAPH, tmp_path / "a.graphml"),
     ]
     with suppress(SplitsError):
-        subject = Selection.of([held], replicates=2)
+        subject = Selection.from_results([held], replicates=2)
         attempts += [partial(kind.plot, subject) for kind in list_plots()]
     if lie in REPORTED:
         attempts.append(lambda: report(held, tmp_path / "a.html", mistakes=2))
