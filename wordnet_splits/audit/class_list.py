@@ -28,12 +28,9 @@ ClassListLike = str | Path | Iterable[str | int]
 
 @dataclass(frozen=True)
 class ListedClass:
-    """A class and its synsets.
+    """A class and its synsets; ``mapped`` : how a catalog maps the class to them.
 
-    Attributes
-    ----------
-    unconfirmed : whether the synsets were proposed at low confidence and not confirmed.
-    mapped : how a catalog maps the class to them.
+    ``unconfirmed`` : whether the synsets were proposed at low confidence and not confirmed.
     """
 
     id: str

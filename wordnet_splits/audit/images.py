@@ -42,14 +42,9 @@ Image = tuple[str, str, bytes | None]
 
 @dataclass(frozen=True)
 class ClassImages:
-    """Numbers of images of a class.
+    """Numbers of images of a class: all (None if unknown), and those with a digest.
 
-    Attributes
-    ----------
-    images : all images, None if unknown.
-    digests : images with a digest.
-    same : images with the digest of an image of a known class.
-    kept : inspected and kept images.
+    ``same`` : images with the digest of a known class's image; ``kept`` : inspected and kept images.
     """
 
     id: str

@@ -40,9 +40,7 @@ Entries = Sequence[tuple[str, str]]
 def read_entries(path: Path, column: str | None) -> Entries:
     """Return the entries of a file of classes.
 
-    Parameters
-    ----------
-    column : the table's column by name or number from 1, or the key of a JSON object.
+    ``column`` : the table's column by name or number from 1, or the key of a JSON object.
     """
     text = read_text(path)
     if path.suffix == ".json":

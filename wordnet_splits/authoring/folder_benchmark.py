@@ -62,12 +62,8 @@ KNOWN_HINT = "or a source, as in imagenet1k; a folder with a dataset.toml is one
 class FolderBenchmark(Jsonable):
     """A benchmark made from a folder, or the steps completed before an early stop.
 
-    Attributes
-    ----------
-    unsure : ids of classes with unconfirmed synsets; without ``accept`` any such class stops the run.
-    threshold : the chosen threshold, with sizes and margins; None after an earlier stop.
-    verified : whether the build agrees with its rules and images; None after an earlier stop.
-    page : the first page of the site; None after an earlier stop.
+    ``unsure`` : ids of classes with unconfirmed synsets; without ``accept`` any such class stops the run.
+    ``verified`` : whether the build agrees with its rules and images. The last three are None after a stop.
     """
 
     name: str

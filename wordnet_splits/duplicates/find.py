@@ -62,17 +62,10 @@ class Comparison(StrictModel):
 
 @dataclass(frozen=True)
 class DuplicateReport(Jsonable):
-    """The result of `find_duplicates`.
+    """The result of `find_duplicates`: numbers of images and pairs in this shard, and its ``problems``.
 
-    Attributes
-    ----------
-    images_a, images_b : number of images in this shard of ``a`` and in ``b``.
-    pairs : number of pairs in the shard.
-    shards_missing : numbers of the shards that have not been compared; until then, ``table`` and ``page`` are
-        None.
-    table, page : the table of all pairs, and the page on which they are judged.
-    judged : number of rows with a verdict in the table.
-    problems : images that cannot be read.
+    Until ``shards_missing`` is empty, there is no ``table`` of all pairs, and no ``page`` on which they are
+    judged. ``judged`` : number of rows with a verdict in the table.
     """
 
     out: Path

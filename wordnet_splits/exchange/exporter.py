@@ -89,11 +89,9 @@ class ExportTask:
     Attributes
     ----------
     copies : write images even if a link to the root's file would do.
-    ids_only : leave images out, if the format can.
     paths : paths in lists, one of `PATHS`.
     links : write the images of lists below ``images/``, at their paths.
-    problems : images missing from a root; filled while images are read.
-    images : number of images written so far.
+    problems, images : images missing from a root, and number of images written; updated as they are read.
     """
 
     manifest: Manifest
@@ -222,13 +220,10 @@ def _extension(file: Path) -> str:
 
 @dataclass
 class Exported:
-    """The result of `export_benchmark`.
+    """The result of `export_benchmark`; ``images`` : number of images written.
 
-    Attributes
-    ----------
-    images : number of images written.
-    problems : one for each image that was left out.
-    awaiting : "group split" of the parts whose images are not known yet; they are left out.
+    ``problems`` has one for each image that was left out, ``awaiting`` the "group split" of the parts whose
+    images are not known yet.
     """
 
     name: str

@@ -141,12 +141,7 @@ def resolve(
 ) -> Resolved:
     """Resolve entries to images.
 
-    Parameters
-    ----------
-    sources : source of each group whose paths have none.
-    datasets : the users' datasets that may be named.
-    fallback : source of all further groups.
-    disk_paths : images by their paths on disk.
+    ``sources`` : source of each group whose paths have none; ``fallback`` : source of all further groups.
     """
     resolved = Resolved()
     listed_keys: set[tuple[str, str, str, str]] = set()
@@ -217,10 +212,8 @@ class ImageClasses:
     def of(self, image_id: str, folder: str | None = None) -> str | None:
         """Return the class of an image, None if the source cannot have an image of that id.
 
-        Parameters
-        ----------
-        folder : the class according to a list, which must agree; it decides if neither an inventory nor the
-            id determines the class.
+        ``folder`` : the class according to a list, which must agree; it decides if neither an inventory nor
+        the id determines the class.
         """
         class_id = self._inventory.get(image_id)
         if class_id is None and self._complete:

@@ -59,10 +59,7 @@ def find_originals(
     """Return the images of some splits by digest, in the order of their ids; None if no split is at hand.
 
     Digests are from inventories or, if these do not have them all, from the images below the source's root.
-
-    Parameters
-    ----------
-    problems : takes a problem for each image that cannot be read.
+    ``problems`` takes a problem for each image that cannot be read.
     """
     shipped = {
         split: table
@@ -102,13 +99,9 @@ SPLIT_FOLDERS: Final = {"train": "train", "valid": "val", "test": "test"}
 
 @dataclass(frozen=True)
 class Bench:
-    """One of the two archives.
+    """One of the two archives, with its name by its authors (``folder``) and by us.
 
-    Attributes
-    ----------
-    folder, name : the authors' name of the archive, and our name of the benchmark in it.
-    like : the shipped benchmark that has roles, sources and publisher's splits of the groups.
-    sets : group of ``like`` by the name of the set's folder.
+    ``like`` is the shipped benchmark with the same groups; ``sets`` has its group by the name of a folder.
     """
 
     folder: str
@@ -158,11 +151,7 @@ class Archive(NamedTuple):
 
 
 def import_archive(path: Path, out: Path, *, name: str | None, options: ImportOptions) -> Imported:
-    """Write recipe, lists and manifest of an unpacked archive; see `import_benchmark`.
-
-    Raises DataError if the folder is not an archive, an image is damaged, the ID set lacks classes, or images
-    have no id and ``allow_missing`` is not set.
-    """
+    """Write recipe, lists and manifest of an unpacked archive; see `import_benchmark`."""
     archive = open_archive(path)
     bench = archive.bench
     matches = match_archive(archive, options)
@@ -188,9 +177,7 @@ def import_archive(path: Path, out: Path, *, name: str | None, options: ImportOp
 def open_archive(path: Path) -> Archive:
     """List an unpacked archive; no image is read.
 
-    Parameters
-    ----------
-    path : ``cifar-bench`` or ``imagenet-bench`` under any name, or a folder that contains either.
+    ``path`` : ``cifar-bench`` or ``imagenet-bench`` under any name, or a folder that contains either.
     """
     if not path.is_dir():
         raise DataError("no such folder", where=printable(path))

@@ -42,12 +42,7 @@ _CAPITAL: Final = re.compile("%[0-9A-F]{2}|[A-Z]")
 
 
 def encoded(text: str, *, dots: bool = True, capitals: bool = True) -> str:
-    """Return an id as a file name without extension.
-
-    Parameters
-    ----------
-    dots : whether to keep dots, except at the start and the end.
-    capitals : whether to keep capitals.
+    """Return an id as a file name without extension; ``dots`` : keep dots, except at the start and the end.
 
     >>> encoded("apple_pie/1005649"), encoded(".."), encoded("001.ak47", dots=False)
     ('apple_pie%2F1005649', '%2E%2E', '001%2Eak47')
@@ -280,8 +275,6 @@ class DiskPaths:
         """Return source and image id of a path, None if no root has such a file.
 
         A path without the name of a source is one below the root of ``source``, if that is a user's dataset.
-
-        Raises SourceError if the root is absent or of another dataset.
         """
         image = self._find(path)
         if image is None and source is not None and source not in catalog_names():

@@ -58,16 +58,10 @@ NO_SYNSET = "no synset"
 
 
 def class_tree(wnids: Sequence[str | None], synsets: SynsetNumbers) -> Columns:
-    """Return the tree over the classes of a table.
+    """Return the tree over the classes of a table, given by the synset of each row.
 
-    Parameters
-    ----------
-    wnids : the synset of each row, None where it has none.
-
-    Returns
-    -------
-    ``synset``, ``label`` (for a class without synset), ``parent`` (an earlier row, -1 for the roots)
-    and ``rows`` (positions of this synset in ``wnids``).
+    Its columns are ``synset``, ``label`` (for a class without synset), ``parent`` (an earlier row, -1 for the
+    roots) and ``rows`` (positions of this synset in ``wnids``).
     """
     rows_of: dict[str, list[int]] = {}
     for row, wnid in enumerate(wnids):

@@ -99,10 +99,6 @@ def leaderboard_page(folder: Path, benchmarks: Sequence[Manifest]) -> dict[str, 
     """Return the entries below a folder, their figures, and the refused entries, with the reasons.
 
     Entries of benchmarks outside the site are counted and left out.
-
-    Parameters
-    ----------
-    benchmarks : the site's benchmarks.
     """
     manifests = {manifest.name: manifest for manifest in benchmarks}
     elsewhere = 0

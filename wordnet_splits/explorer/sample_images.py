@@ -40,13 +40,9 @@ ClassKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class Samples:
-    """Sample images of a benchmark.
+    """Sample images of a benchmark: files below the site by class, a credit for each source that is shown.
 
-    Attributes
-    ----------
-    files : files of the images below the site, by class.
-    credits : title, authors, licence and address of each source that is shown.
-    withheld : a sentence for each source that is not shown.
+    ``withheld`` has a sentence for each source that is not shown.
     """
 
     files: dict[ClassKey, list[str]] = field(default_factory=dict)
@@ -66,14 +62,10 @@ def check_roots(roots: Roots | None, manifests: Sequence[Manifest]) -> None:
 
 
 def write_samples(manifest: Manifest, site: Path, roots: Roots | None, per_class: int) -> Samples:
-    """Write thumbnails of some images of each class into the folder of a site.
+    """Write thumbnails of some images of each class into the folder of a site, where licences allow it.
 
-    The images are the first in the order of a draw by their ids, so they do not depend on the copy.
-
-    Parameters
-    ----------
-    roots : the roots on the command line; the environment and ``roots.toml`` may add roots.
-    per_class : largest number of images of a class.
+    The images are the first in the order of a draw by their ids, so they do not depend on the copy. The
+    environment and ``roots.toml`` may add roots.
     """
     samples = Samples()
     sources = sorted({manifest.source_of(group) for _, group in manifest.parts})

@@ -44,13 +44,9 @@ DOWNLOADS: Final = "download"
 
 @dataclass(frozen=True)
 class Site(Jsonable):
-    """A written site.
+    """A written site; ``pages`` : pages other than benchmarks, such as ``distances``.
 
-    Attributes
-    ----------
-    pages : pages other than benchmarks: ``distances``, ``audit``, ...
-    files, bytes : number of files, and their size.
-    withheld : a sentence for each source whose images were requested but are not shown.
+    ``withheld`` : a sentence for each source whose images were requested but are not shown.
     """
 
     out: Path
@@ -174,13 +170,10 @@ def _other_pages(
 
 
 def write_download(manifest: Manifest, site: Path) -> dict[str, Any] | None:
-    """Write the files of a benchmark as an archive below a site, unless it comes with this program.
+    """Write the files of a benchmark as an archive below a site; return its path, bytes and SHA-256.
 
-    The archive depends on the files alone: its entries have no dates.
-
-    Returns
-    -------
-    Path below the site, bytes and SHA-256 of the archive; None for a benchmark without an archive.
+    The archive depends on the files alone: its entries have no dates. Return None for a benchmark that comes
+    with this program.
     """
     if is_shipped(load_recipe(manifest)) or manifest.folder is None:
         return None

@@ -106,11 +106,8 @@ def parse_names(
 ) -> list[tuple[ParsedName, Identified | None]]:
     """Return the parts of all names of a list; an identifier has no words, but its synset if known.
 
-    Wnids are read as WordNet 3.1's if one of the list is not in the taxonomy and all are in that.
-
-    Parameters
-    ----------
-    ids : name or identifier -> wnid, before all schemes.
+    ``ids`` : name or identifier -> wnid, before all schemes. Wnids are read as WordNet 3.1's if one of the
+    list is not in the taxonomy and all are in that.
     """
     held = {name: match[0] for name in names if (match := WNID.search(name))}
     later: dict[str, str] = {}

@@ -92,12 +92,7 @@ def check_classes(
 
 
 def folder_classes(root: Path, splits: Collection[str] | None = None) -> DatasetClasses:
-    """Return the classes of a folder, sorted, with the number of their images by split.
-
-    Parameters
-    ----------
-    splits : as `wordnet_splits.datasets.sources.layouts.folders.class_folders` takes them.
-    """
+    """Return the classes of a folder, sorted, with the number of their images by split."""
     folder = check_root(root, None)
     folders = class_folders(folder, splits)
     all_splits = tuple(sorted({split for split, _ in folders.classes.values()}))
@@ -123,14 +118,7 @@ def folder_classes(root: Path, splits: Collection[str] | None = None) -> Dataset
 
 
 def classes_below(root: Path, dataset: str | None = None) -> DatasetClasses:
-    """Return the classes of a folder: from its declared dataset, otherwise from its class folders.
-
-    Parameters
-    ----------
-    dataset : name of the dataset; by default the folder's ``dataset.toml`` names it, if present.
-
-    Raises as `folder_classes` and `declared_classes`.
-    """
+    """Return the classes of a folder: of the declared ``dataset``, otherwise from its class folders."""
     name = dataset or declared_name(root)
     return folder_classes(root) if name is None else declared_classes(name, root)
 

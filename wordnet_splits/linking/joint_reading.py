@@ -209,11 +209,7 @@ def read_parsed(
 ) -> Reading:
     """Return the candidates of all names of a dataset.
 
-    Parameters
-    ----------
-    superclasses : the superclass of each name, ``""`` if it has none.
-    supplemented : whether names that WordNet lacks are looked up in the supplement to it, too.
-    nouns : the nouns of the names' language, if not English.
+    ``supplemented`` : whether names that WordNet lacks are also looked up in the supplement to it.
     """
     lemmas, graphs = _lookups(taxonomy, supplemented)
     if nouns is not None:

@@ -30,13 +30,9 @@ Entry = tuple[str, str, str]
 
 @dataclass(frozen=True, eq=False)
 class ForeignNouns:
-    """Nouns of another language.
+    """Nouns of another language: lemma (as `parse_name` has it, underscores between words) -> its wnids.
 
-    Attributes
-    ----------
-    lexicon : the lexicons, such as ``omw-fr:1.4``.
-    senses : lemma (as `parse_name` has it, underscores between words) -> its wnids, those first whose English
-        words occur most often in tagged texts.
+    The wnids whose English words occur most often in tagged texts come first.
     """
 
     lexicon: str
@@ -77,10 +73,7 @@ class ForeignLemmas(Lemmas):
 def load_language(language: str, taxonomy: Taxonomy) -> ForeignNouns | None:
     """Return the nouns of a language, None for English.
 
-    Parameters
-    ----------
-    language : code such as ``fr``, to read all its lexicons that are installed for `wn`; or a WN-LMF file
-        (``.xml``).
+    ``language`` : code such as ``fr``, for all its lexicons that are installed for `wn`; or a WN-LMF file.
     """
     if language == ENGLISH:
         return None

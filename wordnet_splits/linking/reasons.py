@@ -23,10 +23,6 @@ def contradiction(name: ParsedName, kind: str, wnid: str, lemmas: Lemmas) -> str
     lemma, no sense of the lemma is the candidate or an ancestor, and the candidate's lemmas and definition
     do not contain them. Adjectives, viewpoints of a place, and words that WordNet capitalises, such as the
     family of a species, do not count.
-
-    Parameters
-    ----------
-    kind, wnid : the kind of the route to the candidate, and its synset.
     """
     if not lemmas.english or kind in TELLING:
         return ""

@@ -43,12 +43,9 @@ LIMITS = (
 
 @dataclass(frozen=True)
 class NamedClass:
-    """A class of an OOD set that a word names.
+    """A class of an OOD set that a word names; ``images`` : its images in the set, None if unknown.
 
-    Attributes
-    ----------
-    first_sense : whether the word's first sense is the class's synset.
-    images : images of the class in the set, None if unknown.
+    ``first_sense`` : whether the word's first sense is the class's synset.
     """
 
     ood_set: str

@@ -36,6 +36,10 @@ def parquet_of(**columns: list[object]) -> bytes:
     return buffer.getvalue()
 
 
+def class_list(source: str, known: int) -> bytes:
+    return json.dumps({"sources": {source: {"known": [known], "unknown": []}}}).encode()
+
+
 PLACE = b"places365/airfield/Places365_val_00000001.jpg 0\n"  # which shows another class
 
 BAD = {
@@ -44,20 +48,10 @@ BAD = {
     "openood-number": ("openood", "test_a.txt", b"0/0.png 99999999999999999999\n", ()),
     "openood-bytes": ("openood", "test_a.txt", b"\xff\xfe\x00 1\n", ()),
     "openood-empty": ("openood", "test_a.txt", b"\n\n", ()),
-    "openood-elsewhere": (
-        "openood",
-        "test_a.txt",
-        b"../../etc/passwd -1\n",
-        (),
-    ),
+    "openood-elsewhere": ("openood", "test_a.txt", b"../../etc/passwd -1\n", ()),
     "openood-control": ("openood", "test_a.txt", b"\x1b[31m/x.png -1\n", ()),
     "openood-twice": ("openood", "a.txt", b"texture/banded/banded_0002.jpg -1\n" * 2, ()),
-    "openood-class": (
-        "openood",
-        "a.txt",
-        b"places365/airfield/Places365_val_00000001.jpg 0\n",
-        (),
-    ),
+    "openood-class": ("openood", "a.txt", PLACE, ()),
     "openset-cells": ("openset-imagenet", "p1_val.csv", b"a,b,c\n", "3"),
     "openset-quotes": ("openset-imagenet", "p1_val.csv", b'"a/b.jpg,0\n', ()),
     "openset-long": ("openset-imagenet", "p1_val.csv", b"a" * 200_000 + b",0\n", ()),
@@ -78,18 +72,8 @@ BAD = {
     "hub-null": ("hub", "a.parquet", parquet_of(image_id=[None], source=["digits"]), "image_id"),
     "pytorch-ood-rubbish": ("pytorch-ood", "classes.json", b"[", ()),
     "pytorch-ood-keys": ("pytorch-ood", "classes.json", b"{}", ()),
-    "pytorch-ood-source": (
-        "pytorch-ood",
-        "classes.json",
-        json.dumps({"sources": {"digit": {"known": [0], "unknown": []}}}).encode(),
-        "digits",
-    ),
-    "pytorch-ood-class": (
-        "pytorch-ood",
-        "classes.json",
-        json.dumps({"sources": {"digits": {"known": [10], "unknown": []}}}).encode(),
-        "10",
-    ),
+    "pytorch-ood-source": ("pytorch-ood", "classes.json", class_list("digit", 0), "digits"),
+    "pytorch-ood-class": ("pytorch-ood", "classes.json", class_list("digits", 10), "10"),
     "webdataset-rubbish": ("webdataset", "a.tar", b"rubbish" * 100, ()),
     "webdataset-outside": ("webdataset", "a.tar", tar_of("../x.json", b"{}"), ()),
     "webdataset-link": ("webdataset", "a.tar", tar_of("x.json", b"", tarfile.SYMTYPE), ()),

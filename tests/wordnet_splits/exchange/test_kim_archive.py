@@ -207,21 +207,13 @@ def test_what_ours_shares_with_it(bench, picked, command, tmp_path):
     counted = {(row["group"], row["of"]): row for row in found["in_common"]}
     theirs = {"cifar-40": set(ID), "cifar-60": set(NEAR)}
     for group, members in theirs.items():
-        held = set(classes(ours, group))
-        row = counted[group, "classes"]
-        assert (row["both"], row["only_a"], row["only_b"]) == (
-            len(held & members),
-            len(held - members),
-            len(members - held),
-        )
-        held = set(images(ours, "test", group))
-        members = {i for c in members for i in picked[f"test/{c}/"]}
-        row = counted[group, "test"]
-        assert (row["both"], row["only_a"], row["only_b"]) == (
-            len(held & members),
-            len(held - members),
-            len(members - held),
-        )
+        their_images = {i for c in members for i in picked[f"test/{c}/"]}
+        for of, a, b in (
+            ("classes", set(classes(ours, group)), members),
+            ("test", set(images(ours, "test", group)), their_images),
+        ):
+            row = counted[group, of]
+            assert (row["both"], row["only_a"], row["only_b"]) == (len(a & b), len(a - b), len(b - a))
     assert counted["dtd", "classes"]["only_a"] == 47
     said = command("import", "kim-archive", bench, "--out", "other").out
     assert "only unknown-cifar-paper" in said

@@ -44,11 +44,52 @@ def test_other_first_words_are_not(found, name):
     assert "apposed" not in kinds.values()
 
 
-def test_other_words_tell_a_kind_of_the_noun(found):
-    kinds, _ = found("stadium/baseball")
-    assert kinds["ballpark.n.01"] == "told"
-    kinds, _ = found("stadium")
-    assert "ballpark.n.01" not in kinds
+@pytest.mark.parametrize(
+    ("name", "synset", "kind"),
+    [
+        ("stadium/baseball", "ballpark.n.01", "told"),
+        ("stadium", "ballpark.n.01", None),
+        ("plant/indoor", "houseplant.n.01", "told"),
+        ("beef tartare", "steak_tartare.n.01", "holding"),  # tartare by itself is no noun
+        ("stained glass", "stained-glass_window.n.01", "longer"),  # a word in ss is no plural
+    ],
+)
+def test_the_kind_of_the_route_to_a_candidate(found, name, synset, kind):
+    assert found(name)[0].get(synset) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "synset", "feature", "value"),
+    [
+        ("diamond ring", "rings.n.01", "plural", 1),
+        ("diamond ring", "hoop.n.02", "plural", 0),
+        ("rings", "rings.n.01", "plural", 0),
+        ("park", "park.n.02", "count share", math.log(5.5 / 23)),  # of six senses, tagged 13, 5 and 2 times
+        ("walrus", "walrus.n.01", "count share", 0),  # its only sense
+        ("beef tartare", "beef.n.02", "head first", 1),
+        ("cabin/outdoor", "cabin.n.02", "outdoors", 1),  # a building
+        ("cabin/outdoor", "cabin.n.01", "outdoors", -1),  # a room
+        ("library/exterior", "library.n.05", "outdoors", 1),
+        ("library/exterior", "library.n.01", "outdoors", -1),
+        ("stadium/baseball", "ballpark.n.01", "aside tells", 1),
+    ],
+)
+def test_a_feature_of_a_candidate(found, name, synset, feature, value):
+    assert found(name)[1][synset][feature] == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "feature", "value"),
+    [
+        ("apple pie crust", "head first", 0),
+        ("library/indoor", "outdoors", 0),
+        ("plant/indoor", "aside tells", 0),  # it says where the camera stood
+        ("wxyzzy soup", "strange", 0.5),
+        ("yo-yo", "strange", 0),  # WordNet has the name
+    ],
+)
+def test_a_feature_of_every_candidate(found, name, feature, value):
+    assert {row[feature] for row in found(name)[1].values()} == {value}
 
 
 def test_words_that_tell_many_kinds_tell_none(found, wordnet):
@@ -57,23 +98,6 @@ def test_words_that_tell_many_kinds_tell_none(found, wordnet):
     assert len(small) > MOST_TOLD
     kinds, _ = found("small dog")
     assert "told" not in kinds.values()
-
-
-def test_a_plural_for_a_singular_is_marked(found):
-    _, features = found("diamond ring")
-    assert features["rings.n.01"]["plural"] == 1
-    assert features["hoop.n.02"]["plural"] == 0
-    _, features = found("rings")
-    assert features["rings.n.01"]["plural"] == 0
-
-
-def test_the_share_of_a_sense_in_tagged_texts(found):
-    counts = sense_counts()["park"]
-    assert counts == (13, 5, 2)
-    _, features = found("park")  # six senses
-    assert features["park.n.02"]["count share"] == pytest.approx(math.log(5.5 / 23))
-    _, features = found("walrus")
-    assert features["walrus.n.01"]["count share"] == 0  # its only sense
 
 
 def test_another_wordnet_has_no_counts():
@@ -101,47 +125,10 @@ def test_the_counts_agree_with_the_index_of_nouns(wordnet):
     assert len(falling) == len(counts) - 4
 
 
-def test_a_lemma_that_holds_the_last_word_among_others_has_its_own_kind(found):
-    kinds, features = found("beef tartare")
-    assert kinds["steak_tartare.n.01"] == "holding"
-    assert features["beef.n.02"]["head first"] == 1  # tartare by itself is no noun
-    _, features = found("apple pie crust")
-    assert all(row["head first"] == 0 for row in features.values())
-
-
-def test_outdoors_means_a_building_rather_than_a_room(found):
-    _, features = found("cabin/outdoor")
-    assert (features["cabin.n.02"]["outdoors"], features["cabin.n.01"]["outdoors"]) == (1, -1)
-    _, features = found("library/exterior")
-    assert (features["library.n.05"]["outdoors"], features["library.n.01"]["outdoors"]) == (1, -1)
-    _, features = found("library/indoor")
-    assert all(row["outdoors"] == 0 for row in features.values())
-
-
-def test_an_aside_tells_unless_it_says_where_the_camera_stood(found):
-    _, features = found("stadium/baseball")
-    assert features["ballpark.n.01"]["aside tells"] == 1
-    kinds, features = found("plant/indoor")
-    assert kinds["houseplant.n.01"] == "told"
-    assert all(row["aside tells"] == 0 for row in features.values())
-
-
 def test_a_kind_of_the_other_words_counts_by_how_much_it_says(found):
     _, features = found("airplane cabin")
     assert features["cabin.n.03"]["kin context"] > features["cabin.n.01"]["kin context"] >= 0
     assert 0.3 < features["cabin.n.03"]["kin context"] <= 1
-
-
-def test_words_that_wordnet_lacks_are_counted_where_it_lacks_the_name(found):
-    _, features = found("wxyzzy soup")
-    assert {row["strange"] for row in features.values()} == {0.5}
-    _, features = found("yo-yo")
-    assert {row["strange"] for row in features.values()} == {0}
-
-
-def test_a_word_in_ss_is_no_plural(found):
-    kinds, _ = found("stained glass")
-    assert kinds["stained-glass_window.n.01"] == "longer"
 
 
 class Counting(Mapping[str, tuple[str, ...]]):

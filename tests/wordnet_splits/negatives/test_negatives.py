@@ -94,11 +94,8 @@ def test_words_of_another_kind_are_compared_by_name_only(tmp_path):
     path = tmp_path / "words.tsv"
     path.write_text("word\tkind\ndog\tadjective\npug dog\tadjective\ncat\tnoun\n")
     report = audit_negatives(path, ["dog"], ood=[], taxonomy=ANIMALS)
-    assert [(word.relation, len(word.senses)) for word in report.words] == [
-        ("namesake", 0),
-        (None, 0),
-        (None, 1),
-    ]
+    found = [(word.relation, len(word.senses)) for word in report.words]
+    assert found == [("namesake", 0), (None, 0), (None, 1)]
 
 
 def test_a_word_listed_twice_is_judged_by_the_kind_of_each_row(tmp_path):
@@ -203,13 +200,8 @@ def test_the_published_list_as_nltk_reads_it(neglabel, nltk_wordnet):
 
 def test_the_pictures_of_named_classes_are_those_of_the_manifest(published):
     manifest = load_manifest("openood-imagenet1k", check="none")
-    assert [item.ood_set.partition(":")[2] for item in published.ood_sets] == [
-        "ssb-hard",
-        "ninco",
-        "inaturalist",
-        "textures",
-        "openimage-o",
-    ]
+    names = [item.ood_set.partition(":")[2] for item in published.ood_sets]
+    assert names == ["ssb-hard", "ninco", "inaturalist", "textures", "openimage-o"]
     for item in published.ood_sets:
         table = manifest.images(group=item.ood_set.partition(":")[2])
         counts = Counter(table["class_id"].to_pylist())
@@ -295,18 +287,9 @@ def test_the_ledger_as_csv_parquet_json_and_page(tmp_path, command):
         (["audit-negatives", "semicolons.txt"], ()),
         (["audit-negatives", "blank.tsv"], "blank.tsv:3"),
         (["audit-negatives", "quote.tsv"], "quote.tsv:2"),
-        (
-            ["audit-negatives", "words.txt", "--ood", "words.txt", "--ood", "a/words.txt"],
-            (),
-        ),
-        (
-            ["mine-negatives", "--out", "n.txt", "--margin", "0"],
-            (),
-        ),
-        (
-            ["mine-negatives", "--out", "n.txt", "--count", "0"],
-            (),
-        ),
+        (["audit-negatives", "words.txt", "--ood", "words.txt", "--ood", "a/words.txt"], ()),
+        (["mine-negatives", "--out", "n.txt", "--margin", "0"], ()),
+        (["mine-negatives", "--out", "n.txt", "--count", "0"], ()),
         (["mine-negatives", "--out", "n.txt", "--margin", "30", "--count", "9"], ()),
         (["mine-negatives", "--out", "a", "--margin", "30", "--count", "9"], ()),
         (["mine-negatives", "--out", "n.txt", "--below", "artifcat"], "artifact"),

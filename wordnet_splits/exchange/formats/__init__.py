@@ -31,11 +31,8 @@ TEXT_COLUMNS: Final = ("source", "image_id", "class_id", "role", "group", "split
 class ListEntry(NamedTuple):
     """An image as a format lists it; None for a field that the format lacks, or has only in ``path``.
 
-    Attributes
-    ----------
-    path : where the other project keeps the image, relative to its data folder.
-    image_id : "" for a class listed without images (``split`` is then "", too).
-    label : class of the format's classifier; negative for images that are not ID.
+    ``path`` is relative to the other project's data folder. ``image_id`` and ``split`` are "" for a class
+    listed without images. ``label`` is a class of the format's classifier, negative for OOD images.
     """
 
     split: str
@@ -104,12 +101,7 @@ def text_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def entry_of(row: object, split: str, where: str) -> ListEntry:
-    """Return the entry of a row as `text_row` makes it; only source and image_id are required.
-
-    Parameters
-    ----------
-    split : the split of a row without one.
-    """
+    """Return the entry of a row as `text_row` makes it; only source and image_id are required."""
     if not isinstance(row, dict):
         raise DataError("must be a JSON object", where=where)
     texts = {name: row.get(name) or "" for name in TEXT_COLUMNS}
@@ -151,13 +143,7 @@ def _parse_digest(text: str, where: str) -> bytes | None:
 
 @dataclass(frozen=True)
 class ImportTask:
-    """A file or folder to read.
-
-    Attributes
-    ----------
-    split : split of a file without a split in its name.
-    datasets : the users' datasets that may be named.
-    """
+    """A file or folder to read; ``split`` : the split of a file without one in its name."""
 
     path: Path
     split: str = "test"

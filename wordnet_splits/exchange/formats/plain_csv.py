@@ -55,10 +55,8 @@ class PlainCsv(ExchangeFormat):
     def read(self, task: ImportTask) -> Iterator[ListEntry]:
         """Yield the rows of ``images.csv`` of a folder, or of a file; only source and image_id are required.
 
-        In a folder, ``classes.csv`` adds an entry without an image for each class of a
-        group, so that classes without listed images are kept.
-
-        Raises DataError for an absent file, a missing column or an invalid cell.
+        In a folder, ``classes.csv`` adds an entry without an image for each class of a group, so that classes
+        without listed images are kept.
         """
         is_folder = task.path.is_dir()
         for row, where in _read(task.path / IMAGES if is_folder else task.path, IMAGE_COLUMNS):
