@@ -39,8 +39,8 @@ from .exchange.importer import import_benchmark as import_benchmark
 from .hub.attribution import cite_benchmark as cite_benchmark
 from .linking import propose_synsets as propose_synsets
 from .linking.catalog_maker import make_catalog as make_catalog
-from .negatives.audit_negatives import audit_negatives as audit_negatives
 from .negatives.mining import mine_negatives as mine_negatives
+from .negatives.words import audit_negatives as audit_negatives
 from .studies.class_sets import class_set as class_set
 from .studies.class_sets import class_sets as class_sets
 from .studies.fidelity import fidelity_rows as fidelity_rows

@@ -81,8 +81,8 @@ def audit_negatives(
 ) -> int:
     """Check negative words of a vision-language detector: which name ID classes, or classes of OOD sets."""
     from wordnet_splits.audit.report import check_output
-    from wordnet_splits.negatives.audit_negatives import audit_negatives
-    from wordnet_splits.negatives.negatives_report import LIMITS, MAX_ROWS
+    from wordnet_splits.negatives.ledger import LIMITS, MAX_ROWS
+    from wordnet_splits.negatives.words import audit_negatives
 
     if out is not None:
         check_output(out)

@@ -19,9 +19,9 @@ from wordnet_splits.audit.report import RELATIONS
 from wordnet_splits.base.errors import DataError, OutputError
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog import load_catalog
-from wordnet_splits.negatives.audit_negatives import audit_negatives
+from wordnet_splits.negatives.ledger import NegativesAudit
 from wordnet_splits.negatives.mining import mine_negatives, neglabel_distance
-from wordnet_splits.negatives.negatives_report import NegativesAudit
+from wordnet_splits.negatives.words import audit_negatives
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 PAGE = Path(__file__).parents[3] / "docs" / "audits.md"

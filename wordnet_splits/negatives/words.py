@@ -36,7 +36,7 @@ from wordnet_splits.benchmark.resolve import has_manifest, load_manifest
 from wordnet_splits.benchmark.rules.keywords import folded_name
 from wordnet_splits.benchmark.rules.relations import Kin, KnownClasses
 from wordnet_splits.datasets.word_lists import Word, read_words
-from wordnet_splits.negatives.negatives_report import NamedClass, NegativesAudit, NegativeWord, OodSetCount
+from wordnet_splits.negatives.ledger import NamedClass, NegativesAudit, NegativeWord, OodSetCount
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
 OOD_ROLES = ("near", "far")
