@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -276,47 +275,6 @@ def test_the_head_comes_from_its_file_and_splits_from_their_folders(tmp_path: Pa
     np.savez(tmp_path / "head.npz", weight=np.eye(6, 4))
     with raises(DataError, where="head.npz"):
         read_sets(tmp_path)
-
-
-def pickled(path: Path) -> None:
-    np.savez(path, logits=np.ones((2, 3)), ids=np.array(["a", "b"], dtype=object))
-
-
-def bomb(path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("logits.npy", bytes(300 << 20))
-
-
-def ragged(path: Path) -> None:
-    pq.write_table(pa.table({"logits": [[1.0, 2.0], [3.0]], "ids": ["a", "b"]}), path)
-
-
-def longer_than_it_is(path: Path) -> None:
-    np.save(path, np.zeros((4, 6)))
-    path.write_bytes(path.read_bytes().replace(b"(4, 6)", b"(9, 6)"))
-
-
-@pytest.mark.parametrize(
-    ("name", "write", "named"),
-    [
-        ("a.npz", pickled, "np.array"),
-        ("a.npz", bomb, "314,572,800"),
-        ("a.npz", lambda path: path.write_bytes(b"no zip"), ()),
-        ("a.npy", lambda path: path.write_bytes(b"\x93NUMPY"), ()),
-        ("a.npy", longer_than_it_is, "432"),
-        ("a.parquet", ragged, ()),
-        ("a.parquet", lambda path: path.write_bytes(b"PAR1"), "Parquet"),
-        ("a.safetensors", lambda path: path.write_bytes(bytes(64)), ()),
-        ("a.csv", lambda path: path.write_text("1,2"), ()),
-    ],
-)
-def test_a_file_that_holds_no_arrays_is_one_line(
-    name: str, write: Any, named: object, tmp_path: Path
-) -> None:
-    write(tmp_path / name)
-    with raises(DataError, naming=named) as caught:
-        read_sets(tmp_path)
-    assert str(caught.value).isprintable()
 
 
 def test_a_set_is_in_one_file(tmp_path: Path) -> None:

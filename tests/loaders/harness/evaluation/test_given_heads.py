@@ -54,6 +54,12 @@ FAULTS: dict[str, tuple[Any, Any]] = {
     "NaN": (WEIGHT, np.where(np.arange(K) == 1, np.nan, BIAS)),
     "beyond float32": (WEIGHT, BIAS.astype(float) + 1e300),
 }
+NO_PAIRS: dict[str, Any] = {
+    "a masked bias": (WEIGHT, np.ma.masked_array(BIAS, np.arange(K) == 1)),
+    "a number": (WEIGHT, 1.0),
+    "weights alone": WEIGHT,
+    "no biases": (WEIGHT, None),
+}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -67,6 +73,19 @@ def test_a_head_of_other_logits_is_refused(fault: str, tmp_path: Path) -> None:
         with pytest.raises(DataError) as caught:
             evaluate_arrays(detectors="msp", **arguments)
         assert caught.value.where == "head"
+
+
+@pytest.mark.parametrize("fault", NO_PAIRS)
+def test_what_is_no_head_is_refused(fault: str) -> None:
+    with pytest.raises(DataError) as caught:
+        evaluate_arrays(own_sets(), "msp", head=NO_PAIRS[fault])
+    assert caught.value.where == "head"
+
+
+def test_detectors_that_need_a_head_are_refused_without_one() -> None:
+    with pytest.raises(DataError) as caught:
+        evaluate_arrays(own_sets(), "vim")
+    assert caught.value.where == "arrays"
 
 
 def test_the_head_of_the_logits_is_used(tmp_path: Path) -> None:

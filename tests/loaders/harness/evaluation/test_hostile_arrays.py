@@ -322,17 +322,6 @@ LABEL_CASES: dict[str, Callable[[], Any]] = {
     "unsigned -1": lambda: np.full(N, 2**64 - 1, np.uint64),
     "ragged": lambda: [[1], [1, 2]],
 }
-HEADS: dict[str, Callable[[], Any]] = {
-    "complex bias": lambda: (np.ones((K, 4)), np.ones(K) + 1j),
-    "masked bias": lambda: (np.ones((K, 4)), np.ma.masked_array(np.ones(K), np.arange(K) == 1)),
-    "complex weights": lambda: (np.ones((K, 4)) + 1j, np.ones(K)),
-    "text": lambda: (np.ones((K, 4)), ["a"] * K),
-    "NaN": lambda: (np.ones((K, 4)), np.full(K, np.nan)),
-    "short": lambda: (np.ones((K, 4)), np.ones(K - 1)),
-    "scalar": lambda: (np.ones((K, 4)), 1.0),
-    "weights alone": lambda: np.ones((K, 4)),
-    "none": lambda: (np.ones((K, 4)), None),
-}
 
 
 @pytest.mark.sampled("fuzz", one_in=4)
@@ -355,14 +344,6 @@ def test_what_are_no_labels_is_refused_by_the_name_of_its_set(case: str) -> None
     with pytest.raises(SplitsError) as caught:
         evaluate_arrays(sets, "msp")
     assert caught.value.where in ("id", "own-sets")
-
-
-@pytest.mark.parametrize("case", HEADS)
-def test_what_is_no_head_is_refused(case: str) -> None:
-    sets = {"id": {"logits": LOGITS, "labels": LABELS}, "near": {"logits": NEAR}}
-    with pytest.raises(DataError) as caught:
-        evaluate_arrays(sets, "msp", head=HEADS[case]())
-    assert caught.value.where == "head"
 
 
 def test_an_array_that_masks_nothing_and_a_tensor_with_gradient_are_arrays() -> None:

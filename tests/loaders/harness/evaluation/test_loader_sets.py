@@ -399,8 +399,9 @@ class Late(Dataset):  # type: ignore[misc]  # torch may be absent
 
 
 def test_random_images_are_found_beyond_the_first() -> None:
-    (note,) = notes(found(Late()))
-    assert "id" in note
+    for known in (Late(), DataLoader(Late(), 16)):
+        (note,) = notes(found(known))
+        assert "id" in note
 
 
 def test_a_dataset_whose_length_fails_is_refused() -> None:

@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import nn
 
-import loaders.harness
 from loaders.harness import Results, check_results, evaluate, load_model
 from loaders.harness.extraction.runs import IN_PYTHON
 from loaders.harness.results.metric_rows import POOLED
@@ -34,11 +33,6 @@ def two_models() -> Results:
     """One model of one run, and one of two runs; only some of the sets."""
     given = {"alone": network(0), "seeds": [network(1), network(2)]}
     return evaluate(given, load_manifest("digits"), "msp,ensemble", groups=["digits-6-9"], device="cpu")
-
-
-def test_every_name_of_the_face_is_there() -> None:
-    for name in loaders.harness.__all__:  # type: ignore[attr-defined]
-        assert getattr(loaders.harness, name).__doc__
 
 
 def test_a_model_and_a_benchmark_give_the_table() -> None:
@@ -88,16 +82,6 @@ def test_models_are_rows_of_their_own_and_declared_runs_are_averaged(two_models:
 def test_what_cannot_be_evaluated_is_one_line(model: Any, options: dict[str, Any], where: str) -> None:
     with raises(SplitsError, where=where):
         evaluate(model, "digits", "msp", device="cpu", **options)
-
-
-def failing(data: Any) -> Any:
-    """A detector with a mistake in it."""
-    return data["logits"].no_such_attribute
-
-
-def test_a_users_detector_that_raises_is_one_line() -> None:
-    with raises(DataError, where="'failing' on digits-0-5"):
-        evaluate(network(0), "digits", [failing], groups=[], device="cpu")
 
 
 def test_activations_are_kept_where_a_store_is_given(tmp_path: Path) -> None:

@@ -295,27 +295,6 @@ def test_autocast_around_evaluate_changes_no_figure_and_is_noted():
     assert plain.about.notes == ()
 
 
-@pytest.mark.parametrize("where", ["id", "near"])
-def test_an_unsigned_minus_one_is_no_label(where):
-    given = arrays()
-    given[where] = {**given[where], "labels": labels().astype(np.uint64) - np.uint64(1)}
-    with raises(DataError, naming=("18446744073709551615", "2,147,483,647")):
-        evaluate_arrays(given, "msp")
-    given[where] = {**given[where], "labels": labels().astype(np.uint64)}
-    assert evaluate_arrays(given, "msp")
-
-
-@pytest.mark.parametrize("key", ["logits", "labels"])
-def test_masked_arrays_are_refused(key):
-    given = arrays()
-    masked = np.ma.masked_array(given["id"][key], mask=np.zeros_like(given["id"][key], bool))
-    given["id"][key] = masked
-    assert evaluate_arrays(given, "msp")
-    masked[3] = np.ma.masked
-    with raises(DataError, where="id"):
-        evaluate_arrays(given, "msp")
-
-
 def test_notes_of_two_models_name_each() -> None:
     torch = pytest.importorskip("torch", reason="needs torch")
     from loaders import evaluate

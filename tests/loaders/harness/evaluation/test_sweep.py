@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ from loaders.harness.results.sentences import lines_below
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, Reading, fake_manifest, fake_run
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.base.parquet import write_table
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 
@@ -164,14 +162,6 @@ LIES = {
     "scored with another value": lambda held: stated(held, params={"T": 10}),
     "not chosen at all": lambda held: stated(held, chosen_on=None),
 }
-REFUSED = {
-    "overlong texts": lambda sweeps: sweeps.set_column(5, "reason", pa.array(["x" * 65_537] * len(sweeps))),
-    "empty cells": lambda sweeps: sweeps.set_column(3, "on", pa.nulls(len(sweeps), pa.string())),
-    "other columns": lambda sweeps: sweeps.drop_columns(["reason"]),
-    "a run that is not described": lambda sweeps: sweeps.set_column(
-        1, sweeps.schema.field("run"), pa.array([7] * len(sweeps), pa.int32())
-    ),
-}
 
 
 @pytest.fixture(scope="module")
@@ -200,31 +190,6 @@ def test_parameters_chosen_on_test_images_are_named_without_the_benchmark(
     found = check_results(tmp_path)
     assert found.benchmark.startswith("images not compared")
     assert {(one.table, one.column, one.stored) for one in found.differences} == {("sweeps", "on", on_test)}
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_a_record_that_is_none_is_refused(what: str, swept: Results, tmp_path: Path) -> None:
-    swept.write(tmp_path)
-    write_table(REFUSED[what](swept.sweeps), tmp_path / "sweeps.parquet")
-    for read in (Results.read, check_results, partial(compare, bootstrap=0)):
-        with pytest.raises(DataError) as refused:
-            read(tmp_path)
-        assert refused.value.where == str(tmp_path / "sweeps.parquet")
-
-
-def test_the_record_is_sealed(swept: Results, tmp_path: Path) -> None:
-    swept.write(tmp_path)
-    other = replaced(swept, "sweeps", 0, "auroc", 0.1)
-    write_table(other.sweeps, tmp_path / "sweeps.parquet")
-    with pytest.raises(DataError) as refused:
-        Results.read(tmp_path)
-    assert refused.value.where == str(tmp_path / "sweeps.parquet")
-    (difference,) = check_results(tmp_path, OPEN_SET).differences
-    assert (difference.table, difference.row) == ("files", "sweeps.parquet")
-    (tmp_path / "sweeps.parquet").unlink()
-    with pytest.raises(DataError) as refused:
-        Results.read(tmp_path)
-    assert refused.value.where == str(tmp_path / "sweeps.parquet")
 
 
 def test_a_sweep_leaves_given_parameters_as_they_are() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,18 +65,6 @@ def test_identity_is_of_equal_width(width: int, background: int | None, columns:
     with pytest.raises(DataError) as refused:
         class_map(SPACE, width + 1, mapping="identity", background=background)
     assert "identity" not in str(refused.value)  # which would be wrong classes without a word
-
-
-def test_a_mapping_is_read_from_a_file(tmp_path: Path) -> None:
-    (tmp_path / "m.json").write_text(
-        json.dumps({label.class_id: 4 - i for i, label in enumerate(SPACE.labels)})
-    )
-    (tmp_path / "m.txt").write_text("beacon\ncrane\ntench\na\nb\n\n")
-    assert class_map(SPACE, 5, mapping=tmp_path / "m.json").columns == (4, 3, 2)
-    assert class_map(SPACE, 5, mapping=str(tmp_path / "m.txt")).columns == (2, 1, 0)
-    (tmp_path / "bad.json").write_text("{")
-    with raises(DataError, where="bad.json"):
-        class_map(SPACE, 5, mapping=tmp_path / "bad.json")
 
 
 @pytest.mark.parametrize(

@@ -316,41 +316,6 @@ def test_detectors_that_need_gradients_are_refused_or_left_out(tmp_path: Path) -
     assert "knn is left out: it needs features, and this model gives logits alone" in notes
 
 
-@pytest.mark.parametrize("outputs", ["features logits", "logits features"])
-@pytest.mark.parametrize("head", [None, "fc"])
-def test_a_module_of_two_outputs_is_understood_in_either_order(outputs: str, head: str | None) -> None:
-    x = torch.rand(4, 3, 8, 8)
-    model = load_model(Net(outputs), device="cpu", head=head)
-    model.prepare(x)
-    features, logits = model.forward(x)
-    torch.testing.assert_close(logits, Net()(x))
-    assert features is not None
-    assert features.shape == (4, 5)
-    assert model.head is not None
-
-
-def test_the_logits_are_what_a_linear_layer_makes_of_the_other_output() -> None:
-    class Projected(Net):
-        def forward(self, x: Tensor) -> Any:  # both outputs are those of linear layers
-            features = self.inner(x.flatten(1))
-            return self.fc(features), features
-
-    model = load_model(Projected(), device="cpu")
-    model.prepare(torch.rand(4, 3, 8, 8))
-    assert (model.head_name, model.width) == ("fc", 6)
-
-
-def test_a_module_of_two_outputs_without_a_head_says_what_it_lacks() -> None:
-    class Scaled(Net):
-        def forward(self, x: Tensor) -> Any:
-            features = self.inner(x.flatten(1)).relu()
-            return 2 * self.fc(features), features
-
-    with raises(DataError, where="Scaled") as caught:
-        load_model(Scaled(), device="cpu").prepare(torch.rand(4, 3, 8, 8))
-    assert "name the head" in str(caught.value)
-
-
 def test_the_command_line_takes_a_file_and_a_function(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

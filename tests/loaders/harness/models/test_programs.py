@@ -109,13 +109,6 @@ def test_detectors_on_features_are_refused_where_there_are_logits_alone() -> Non
     assert evaluate(pair, sets=sets(), detectors="knn[k=3]").values("auroc", group="near")
 
 
-def test_a_function_may_give_logits_alone() -> None:
-    net = made(small_network())
-    found = evaluate(lambda x: net(x), sets=sets(), detectors="msp", model_id="mine")
-    whole = evaluate(net, sets=sets(), detectors="msp")
-    assert found.values("auroc", group="near") == whole.values("auroc", group="near")
-
-
 class Triple(nn.Module):
     def forward(self, x: Any) -> Any:
         return x, x, x
