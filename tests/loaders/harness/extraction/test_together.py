@@ -18,8 +18,6 @@ from loaders.harness.extraction.shards import ROWS
 from loaders.harness.extraction.store import Store, image_names
 from loaders.harness.models.loading import load_model
 from loaders.harness.models.transforms import as_transform, evaluation_transform
-from tests.raising import raises
-from wordnet_splits.base.errors import DataError
 
 from ..models.networks import Greedy, Wrapped, small_network
 from .stored import SHARD, contents
@@ -96,22 +94,6 @@ def test_out_of_memory_of_one_model_restarts_the_shard_of_all(tmp_path: Path) ->
     activations = extract_together(work, data, store, batch_size=32)
     assert all("shard 0 restarted at 16" in " ".join(each.notes) for each in activations)
     assert [each.n for each in activations] == [714, 714]
-
-
-class Broken(Wrapped):
-    """Fails beyond the first images, which the canary shows it."""
-
-    def forward(self, x: Any) -> Any:
-        if len(x) > ROWS:
-            raise RuntimeError("broken")
-        return super().forward(x)
-
-
-def test_an_error_names_its_model(tmp_path: Path) -> None:
-    data = UnknownDetectionSet("digits", role="near")
-    work = [(load_model(network, device="cpu"), ()) for network in (small_network(seed=1), Broken())]
-    with raises(DataError, where="Broken"):
-        extract_together(work, data, Store(tmp_path, SHARD), batch_size=32)
 
 
 def test_an_evaluation_of_several_models_decodes_once(decoded: Counter[Any]) -> None:
