@@ -172,7 +172,7 @@ def export_detector(
         columns=Columns.from_class_map(class_map),
         view=_view(images, groups),
         transform=Preprocessing(
-            key=used_transform.key, words=used_transform.words, spec=dict(used_transform.spec)
+            key=used_transform.key, words=used_transform.description, spec=dict(used_transform.spec)
         ),
         benchmark=Benchmark(
             name=manifest.name, version=manifest.version, images_fingerprint=manifest.fingerprint
@@ -276,7 +276,7 @@ def _transform(network: Model, images: BenchmarkImages, groups: list[str], facts
         raise DataError(message, where=images.benchmark.name)
     if transforms[0].key not in facts.transforms:
         raise DataError(
-            f"its images were not transformed by {transforms[0].words}",
+            f"its images were not transformed by {transforms[0].description}",
             where=facts.name,
             hint=f"give that of the evaluation as transform=: {'; '.join(facts.transforms.values())}",
         )

@@ -33,10 +33,10 @@ from ..results.metadata import metric_options
 from ..results.results import Results
 from .array_files import read_sets
 from .benchmark_arrays import BenchmarkArrays
-from .notes import rounding_notes, run_notes, user_set_notes
+from .notes import custom_set_notes, rounding_notes, run_notes
 from .run_evaluation import evaluate_runs
 from .sets import (
-    UserSet,
+    CustomSet,
     checked_labels,
     content_id,
     digest_of,
@@ -170,9 +170,9 @@ def evaluate_arrays(
         restrict=None if restrict == "columns" else restrict,
     )
     name = name or "own-sets"
-    user_sets, data = {}, {}
+    custom_sets, data = {}, {}
     for set_name, arrays in sets.items():
-        user_sets[set_name], data[set_name] = _checked_set(set_name, arrays)
+        custom_sets[set_name], data[set_name] = _checked_set(set_name, arrays)
     widths = {
         key: {arrays[key].shape[1] for arrays in data.values() if key in arrays}
         for key in ("logits", "features")
@@ -186,16 +186,16 @@ def evaluate_arrays(
     for kind in widths:
         held = [set_name for set_name, arrays in data.items() if kind in arrays]
         digests = {set_name: _digests([np.asarray(data[set_name][kind])]) for set_name in held}
-        refuse_equal_sets(digests, {set_name: user_sets[set_name].role for set_name in held}, "row")
+        refuse_equal_sets(digests, {set_name: custom_sets[set_name].role for set_name in held}, "row")
     manifest = manifest_of_sets(
-        list(user_sets.values()), name=name, classes=columns if classes is None else classes
+        list(custom_sets.values()), name=name, classes=columns if classes is None else classes
     )
     linear_head = _checked_head(head, data)
     outputs = {
-        user_set.part: GroupOutputs(manifest.parts[user_set.part](), data[set_name], head=linear_head)
-        for set_name, user_set in user_sets.items()
+        custom_set.part: GroupOutputs(manifest.parts[custom_set.part](), data[set_name], head=linear_head)
+        for set_name, custom_set in custom_sets.items()
     }
-    key = _model_key(user_sets.values(), linear_head)
+    key = _model_key(custom_sets.values(), linear_head)
     run = ModelRun.of(model or MODEL_NAME, outputs, model_key=key, name=MODEL_NAME, user_named=bool(model))
     return evaluate_runs(
         manifest,
@@ -205,19 +205,19 @@ def evaluate_arrays(
         sweep=sweep,
         custom_sets=list(sets),
         notes=[
-            *user_set_notes(user_sets, "row"),
-            *rounding_notes(user_sets, data),
-            *run_notes({name: _notes(data[name], of.split) for name, of in user_sets.items()}),
+            *custom_set_notes(custom_sets, "row"),
+            *rounding_notes(custom_sets, data),
+            *run_notes({name: _notes(data[name], of.split) for name, of in custom_sets.items()}),
         ],
         progress=progress,
     )
 
 
-def _model_key(sets: Iterable[UserSet], head: Head | None) -> str:
+def _model_key(sets: Iterable[CustomSet], head: Head | None) -> str:
     """Return the key of the model whose outputs are given: the SHA-256 of all outputs."""
     state = hashlib.sha256()
-    for user_set in sets:
-        state.update("\x1f".join([*user_set.part, *user_set.digests, ""]).encode())
+    for custom_set in sets:
+        state.update("\x1f".join([*custom_set.part, *custom_set.digests, ""]).encode())
     for array in () if head is None else (head.weight, head.bias):
         state.update(array.tobytes())
     return state.hexdigest()
@@ -305,7 +305,7 @@ def checked_arrays(name: str, values: Any) -> tuple[dict[str, Array], dict[str, 
     }
 
 
-def _checked_set(name: str, values: Any) -> tuple[UserSet, Arrays]:
+def _checked_set(name: str, values: Any) -> tuple[CustomSet, Arrays]:
     """Return a set and its arrays, checked; arrays of test images have no labels."""
     role, group, split = parse_set_name(name)
     arrays, row_facts = checked_arrays(name, values)
@@ -316,7 +316,7 @@ def _checked_set(name: str, values: Any) -> tuple[UserSet, Arrays]:
         arrays["labels"] = labels if role in ("id", "csid") else np.full(n, -1, np.int64)
     digests = _digests([array for array in arrays.values() if array.ndim > 1])
     ids = row_facts["ids"] or list(map(content_id, range(n), digests))
-    return UserSet(role, group, split, labels, ids, digests), Arrays(arrays)
+    return CustomSet(role, group, split, labels, ids, digests), Arrays(arrays)
 
 
 def _notes(arrays: Arrays, split: str) -> list[str]:

@@ -42,10 +42,10 @@ from .loader_sets import (
     refuse_another_count,
     refuse_other_scales,
 )
-from .notes import user_set_notes
+from .notes import custom_set_notes
 from .sets import (
     NAME_THE_COLUMNS,
-    UserSet,
+    CustomSet,
     check_class_names,
     checked_labels,
     content_id,
@@ -81,7 +81,7 @@ class CustomImages:
     classes: int | None = None
     std: tuple[float, ...] | None = None
     name: str = "own-sets"
-    user_sets: dict[str, UserSet] = field(default_factory=dict)
+    custom_sets: dict[str, CustomSet] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     ranges: dict[str, PixelRange] = field(default_factory=dict)
     outputs: dict[tuple[int, str], Outputs] = field(default_factory=dict)
@@ -137,8 +137,8 @@ class CustomImages:
         refuse_other_scales(self.ranges)
         joined = None if any(batch is None for batch in labels) else np.concatenate(labels)
         checked = checked_labels(joined, len(ids), role=role, where=set_name)
-        user_set = UserSet(role, group, split, checked, ids, digests, class_names(data))
-        first_reading = self.user_sets.setdefault(set_name, user_set)
+        custom_set = CustomSet(role, group, split, checked, ids, digests, class_names(data))
+        first_reading = self.custom_sets.setdefault(set_name, custom_set)
         if first_reading.ids != ids or not np.array_equal(first_reading.labels, checked):
             raise DataError(
                 "gives other images, or another order, each time it is read",
@@ -167,7 +167,7 @@ class CustomImages:
             if self.classes is not None or width <= len(labels.labels):
                 raise
             hint = f"are there more classes than these labels show? give classes={width}; else mapping="
-            if any(custom.class_names for custom in self.user_sets.values() if custom.role == "id"):
+            if any(custom.class_names for custom in self.custom_sets.values() if custom.role == "id"):
                 hint = NAME_THE_COLUMNS
             raise DataError(error.what, where=model.name, hint=hint) from error
 
@@ -199,7 +199,7 @@ class CustomImages:
             model.name,
             model.key,
             transform.key,
-            transform.words,
+            transform.description,
             self.shapes[set_name],
         )
 
@@ -208,7 +208,7 @@ class CustomImages:
         return []
 
     def _set_name(self, split: str, group: str) -> str:
-        names: dict[Part, str] = {custom.part: name for name, custom in self.user_sets.items()}
+        names: dict[Part, str] = {custom.part: name for name, custom in self.custom_sets.items()}
         if (split, group) not in names:
             raise UnusableError(
                 f"there are no outputs for {group}/{split}",
@@ -258,7 +258,7 @@ class CustomImages:
         """Return sentences on conditions that may make the figures of these sets misleading."""
         random = [set_name for set_name in self.sets if self._is_random(set_name)]
         notes = [f"{set_name}: {RANDOM}" for set_name in random]
-        return [*notes, *range_notes(self.ranges), *user_set_notes(self.user_sets, "image", COMPARISON)]
+        return [*notes, *range_notes(self.ranges), *custom_set_notes(self.custom_sets, "image", COMPARISON)]
 
     def _is_random(self, set_name: str) -> bool:
         """Return whether a few items of a dataset, read twice, are different images."""
@@ -266,7 +266,7 @@ class CustomImages:
         dataset = dataset_of(data)
         if not is_indexed(dataset):
             return False
-        count = len(self.user_sets[set_name].ids)
+        count = len(self.custom_sets[set_name].ids)
         indices = range(count)[:: max(1, -(-count // REPEATED_IMAGES))]
         own = partial(self._collate, set_name)
         collate = own if data is dataset else getattr(data, "collate_fn", default_collate)
@@ -278,9 +278,9 @@ class CustomImages:
     @cached_property
     def manifest(self) -> Manifest:
         """The sets as a manifest, after the first reading."""
-        sets = [self.user_sets[set_name] for set_name in self.sets]
-        digests = {name: user_set.digests for name, user_set in self.user_sets.items()}
-        refuse_equal_sets(digests, {name: of.role for name, of in self.user_sets.items()}, "image")
+        sets = [self.custom_sets[set_name] for set_name in self.sets]
+        digests = {name: custom_set.digests for name, custom_set in self.custom_sets.items()}
+        refuse_equal_sets(digests, {name: of.role for name, of in self.custom_sets.items()}, "image")
         return manifest_of_sets(sets, name=self.name, classes=self.classes)
 
 

@@ -22,7 +22,7 @@ from ..results.metadata import MetricFacts
 from ..results.metric_rows import FULL_SPECTRUM, MetricRow
 from ..results.scores import CALIBRATION_COLUMNS, PREDICTED
 from .scoring import Data, Fitted, confidence
-from .sets import LABELLED, UserSet
+from .sets import LABELLED, CustomSet
 
 MIN_REPEATED_SHARE = 0.01
 """Smallest share of a set's images that occur before in it and get a note; CIFAR-100 has 0.04%."""
@@ -34,14 +34,14 @@ SIGMAS, MIN_GAIN = 3, 1.5
 """Accuracy within so many standard deviations of guessing, and below so many times it, gets a note."""
 
 
-def user_set_notes(sets: Mapping[str, UserSet], noun: str, comparison: str = "") -> Iterator[str]:
+def custom_set_notes(sets: Mapping[str, CustomSet], noun: str, comparison: str = "") -> Iterator[str]:
     """Yield notes on user sets, by name: images that they repeat or share, or that have two labels."""
     suffix = comparison and f", {comparison}"
-    digests = {name: Counter(user_set.digests) for name, user_set in sets.items()}
+    digests = {name: Counter(custom_set.digests) for name, custom_set in sets.items()}
     yield from repetition_notes(digests, noun, suffix)
     labels: dict[str, int] = {}
     ambiguous: set[str] = set()
-    labelled = [name for name, user_set in sets.items() if user_set.role in LABELLED]
+    labelled = [name for name, custom_set in sets.items() if custom_set.role in LABELLED]
     for name in labelled:
         for digest, label in zip(sets[name].digests, sets[name].labels.tolist(), strict=True):
             if labels.setdefault(digest, label) != label:
@@ -263,15 +263,15 @@ MIN_COLUMNS = 8
 MIN_SHARE = 0.5
 
 
-def rounding_notes(sets: Mapping[str, UserSet], data: Mapping[str, Arrays]) -> Iterator[str]:
+def rounding_notes(sets: Mapping[str, CustomSet], data: Mapping[str, Arrays]) -> Iterator[str]:
     """Yield a note for every OOD set whose first rows mostly repeat rows of an ID set, up to rounding.
 
     Other checks note rows that are equal bit for bit.
     """
-    tests = {name: user_set for name, user_set in sets.items() if user_set.split == "test"}
-    for id_name in (name for name, user_set in tests.items() if user_set.role == "id"):
+    tests = {name: custom_set for name, custom_set in sets.items() if custom_set.split == "test"}
+    for id_name in (name for name, custom_set in tests.items() if custom_set.role == "id"):
         known = set(sets[id_name].digests)
-        for name in (name for name, user_set in tests.items() if user_set.role != "id"):
+        for name in (name for name, custom_set in tests.items() if custom_set.role != "id"):
             kind = next(
                 (kind for kind in ("features", "logits") if kind in data[name] and kind in data[id_name]), ""
             )

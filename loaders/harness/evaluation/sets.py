@@ -42,7 +42,7 @@ NAME_THE_COLUMNS = (
 
 
 @dataclass(frozen=True)
-class UserSet:
+class CustomSet:
     """One set: its labels (n,) int64 (-1 for none), and the ids and digests of its images.
 
     Attributes
@@ -160,7 +160,7 @@ def refuse_equal_sets(digests: Mapping[str, Sequence[str]], roles: Mapping[str, 
                 )
 
 
-def manifest_of_sets(sets: Sequence[UserSet], *, name: str, classes: int | None = None) -> Manifest:
+def manifest_of_sets(sets: Sequence[CustomSet], *, name: str, classes: int | None = None) -> Manifest:
     """Return sets as a manifest in memory.
 
     Parameters
@@ -169,24 +169,23 @@ def manifest_of_sets(sets: Sequence[UserSet], *, name: str, classes: int | None 
         ID label.
     """
     roles: dict[str, str] = {}
-    for user_set in sets:
-        if roles.setdefault(user_set.group, user_set.role) != user_set.role:
-            raise DataError(
-                f"the name {user_set.group} is used for {roles[user_set.group]} and for {user_set.role}",
-                where=name,
-            )
-    id_sets = [user_set for user_set in sets if user_set.role == "id"]
-    greatest = max((int(user_set.labels.max(initial=-1)) for user_set in id_sets), default=-1)
-    name_count = max((len(user_set.class_names) for user_set in id_sets), default=0)
+    for group, role in ((custom_set.group, custom_set.role) for custom_set in sets):
+        if roles.setdefault(group, role) != role:
+            raise DataError(f"the name {group} is used for {roles[group]} and for {role}", where=name)
+    id_sets = [custom_set for custom_set in sets if custom_set.role == "id"]
+    greatest = max((int(custom_set.labels.max(initial=-1)) for custom_set in id_sets), default=-1)
+    name_count = max((len(custom_set.class_names) for custom_set in id_sets), default=0)
     count = max(greatest + 1, name_count) if classes is None else classes
     if greatest >= count:
         raise DataError(f"label {greatest} of {count} classes", where=name)
-    tables = {user_set.part: _image_table(user_set) for user_set in sets}
+    tables = {custom_set.part: _image_table(custom_set) for custom_set in sets}
     of_parts, of_all = fingerprints.of_parts(tables.values())
     class_table = _class_table(sets, count)
-    class_counts = {user_set.group: len(set(user_set.labels.tolist())) for user_set in sets}
+    class_counts = {custom_set.group: len(set(custom_set.labels.tolist())) for custom_set in sets}
     rows = [_row(group, role, "classes", class_counts[group]) for group, role in roles.items()]
-    rows += [_row(user_set.group, user_set.role, user_set.split, len(user_set.ids)) for user_set in sets]
+    rows += [
+        _row(custom_set.group, custom_set.role, custom_set.split, len(custom_set.ids)) for custom_set in sets
+    ]
     recipe = {"name": name, "title": "sets given in Python"}
     data = {
         "schema": SCHEMA,
@@ -222,17 +221,17 @@ def _identity(table: pa.Table) -> pa.Table:
     return table
 
 
-def _image_table(user_set: UserSet) -> pa.Table:
-    n, labelled = len(user_set.ids), user_set.role in LABELLED
-    class_ids = [_class_id(label, user_set.class_names) for label in user_set.labels.tolist()]
+def _image_table(custom_set: CustomSet) -> pa.Table:
+    n, labelled = len(custom_set.ids), custom_set.role in LABELLED
+    class_ids = [_class_id(label, custom_set.class_names) for label in custom_set.labels.tolist()]
     columns: Mapping[str, Any] = {
-        "source": pa.repeat(pa.scalar(user_set.group), n),
-        "image_id": pa.array(user_set.ids, pa.string()),
+        "source": pa.repeat(pa.scalar(custom_set.group), n),
+        "image_id": pa.array(custom_set.ids, pa.string()),
         "class_id": pa.array(class_ids, pa.string()),
-        "role": pa.repeat(pa.scalar(user_set.role), n),
-        "group": pa.repeat(pa.scalar(user_set.group), n),
-        "split": pa.repeat(pa.scalar(user_set.split), n),
-        "label": pa.array(user_set.labels if labelled else np.full(n, -1), pa.int32()),
+        "role": pa.repeat(pa.scalar(custom_set.role), n),
+        "group": pa.repeat(pa.scalar(custom_set.group), n),
+        "split": pa.repeat(pa.scalar(custom_set.split), n),
+        "label": pa.array(custom_set.labels if labelled else np.full(n, -1), pa.int32()),
         "view": pa.repeat(pa.scalar("raw"), n),
         "digest": pa.nulls(n, pa.binary(32)),
     }
@@ -245,13 +244,13 @@ def _class_id(label: int, class_names: Sequence[str]) -> str:
     return class_names[label] if label < len(class_names) else str(label)
 
 
-def _class_table(sets: Sequence[UserSet], count: int) -> pa.Table:
+def _class_table(sets: Sequence[CustomSet], count: int) -> pa.Table:
     """Return a row for every class: labels 0 to K - 1 of the ID groups, and the labels of other groups."""
     rows: list[dict[str, Any]] = []
-    for group, role in dict.fromkeys((user_set.group, user_set.role) for user_set in sets):
-        of_group = [user_set for user_set in sets if user_set.group == group]
-        labels = {int(label) for user_set in of_group for label in np.unique(user_set.labels)}
-        class_names = next((user_set.class_names for user_set in of_group if user_set.class_names), ())
+    for group, role in dict.fromkeys((custom_set.group, custom_set.role) for custom_set in sets):
+        of_group = [custom_set for custom_set in sets if custom_set.group == group]
+        labels = {int(label) for custom_set in of_group for label in np.unique(custom_set.labels)}
+        class_names = next((custom_set.class_names for custom_set in of_group if custom_set.class_names), ())
         for label in sorted(labels | set(range(count)) if role == "id" else labels):
             name = _class_id(label, class_names)
             facts = {"source": group, "class_id": name, "name": name, "wnids": [], "role": role}

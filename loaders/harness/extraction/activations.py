@@ -327,7 +327,7 @@ def _opened(task: _Task, table: pa.Table, notes: Sequence[str]) -> Activations:
         task.model.name,
         task.model.key,
         transform.key,
-        transform.words,
+        transform.description,
         tuple(task.lists[0].canary()[0].shape[1:]),
     )
 

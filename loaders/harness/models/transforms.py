@@ -73,9 +73,9 @@ class Transform:
         return digest_json(self.spec)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The specification in words, e.g. ``evaluation resize-32, mean 0.5 0.5 0.5, std 1 1 1``."""
-        return _words(self.spec)
+        return _described(self.spec)
 
     def __call__(self, image: Image.Image) -> Tensor:
         """Return a PIL RGB image as input of the model, a float32 tensor (3, h, w)."""
@@ -93,7 +93,7 @@ class Transform:
 
 
 def stated_normalisation(descriptions: Iterable[str]) -> Normalise | None:
-    """Return the normalisation that several `Transform.words` state, None where they do not state one."""
+    """Return the normalisation that several `Transform.description` state, None if they differ."""
     found = {_NORMALISATION.search(words) for words in descriptions}
     stated = {(match["mean"], match["std"]) for match in found if match}
     if None in found or len(stated) != 1:
@@ -101,11 +101,11 @@ def stated_normalisation(descriptions: Iterable[str]) -> Normalise | None:
     return Normalise.of(*(list(map(float, numbers.split())) for numbers in stated.pop()))
 
 
-def _words(value: Any) -> str:
+def _described(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_words(part)}" for name, part in value.items())
+        return ", ".join(f"{name} {_described(part)}" for name, part in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return " ".join(map(_words, value))
+        return " ".join(map(_described, value))
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
