@@ -41,7 +41,7 @@ from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.benchmark.construct.selection import Shortfall
-from wordnet_splits.datasets.sources.image_folder import ImageFolder
+from wordnet_splits.datasets.sources.image_set import ImageFolder
 
 SHARD_SIZE: Final = 1000
 """Images per shard: a few seconds of work, so that an interruption loses little."""

@@ -29,8 +29,7 @@ from wordnet_splits.benchmark.manifest.tables import SPLITS
 from wordnet_splits.benchmark.recipe import Group, ImageRule, Recipe, load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources import Source, open_source, root_variable, source_class
-from wordnet_splits.datasets.sources.image_folder import ImageFolder
-from wordnet_splits.datasets.sources.image_set import Stamps, stamps
+from wordnet_splits.datasets.sources.image_set import ImageFolder, Stamps, stamps
 from wordnet_splits.datasets.sources.roots import Roots
 
 SELECTION_SCHEMA: Final = schema_of("source image_id class_id group split label:int32 digest:sha256 path")

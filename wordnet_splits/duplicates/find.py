@@ -34,8 +34,7 @@ from wordnet_splits.datasets.catalog.image_pairs import (
     tsv_line,
     write_pairs,
 )
-from wordnet_splits.datasets.sources.image_folder import ImageFolder
-from wordnet_splits.datasets.sources.image_set import ImageSet, SourceReader
+from wordnet_splits.datasets.sources.image_set import ImageFolder, ImageSet, SourceReader
 from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.duplicates.close_hashes import close_pairs
 from wordnet_splits.duplicates.near_duplicates import check_threshold

@@ -17,7 +17,7 @@ from tests.raising import mentions
 from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.datasets.sources.trees import IMAGENET_VAL, jpeg, tar_bytes, val_tar, write_images
 from tests.wordnet_splits.recipes import FAR, KNOWN, group, visible, write_dtd, write_recipe
-from wordnet_splits.datasets.sources.layouts import cifar_pickles
+from wordnet_splits.datasets.sources import small_images
 
 
 @pytest.fixture
@@ -334,8 +334,7 @@ def test_a_hostile_pickle_is_not_run(refused, cifar, tmp_path, more):
     canary = tmp_path / "canary"
     (cifar / "test").write_bytes(pickle.dumps({"data": Hostile(f"touch {canary}")}, 2))
     line = refused(write_recipe(tmp_path, CIFAR), "--root", f"cifar100={cifar}", *more)
-    assert mentions(line, cifar / "test")
-    assert "nothing of it was run" in line
+    assert mentions(line, cifar / "test", "posix.system")
     assert not canary.exists()
 
 
@@ -343,8 +342,8 @@ def test_a_truncated_pickle_is_named_once_and_read_once(refused, cifar, tmp_path
     whole = pickle.dumps(cifar_batch(), 2)
     (cifar / "test").write_bytes(whole[: len(whole) // 2])
     opened: list[Path] = []
-    load = cifar_pickles.load_pickle  # type: ignore[attr-defined]
-    monkeypatch.setattr(cifar_pickles, "load_pickle", lambda path: opened.append(path) or load(path))
+    load = small_images.load_pickle  # type: ignore[attr-defined]
+    monkeypatch.setattr(small_images, "load_pickle", lambda path: opened.append(path) or load(path))
     line = refused(write_recipe(tmp_path, CIFAR), "--root", f"cifar100={cifar}")
     assert mentions(line, cifar / "test")
     assert opened == [cifar / "test"]  # not again for each of the images in it
