@@ -41,7 +41,7 @@ $(VENV)/dev: $(BIN)/python pyproject.toml
 
 run: $(VENV)/core
 	$(BIN)/wordnet-splits verify --all --summary --out $(OUT) --workers $(WORKERS)
-	$(BIN)/wordnet-splits fidelity --summary
+	$(BIN)/wordnet-splits audit fidelity --summary
 
 shell: $(VENV)/core
 	@echo "wordnet-splits, fix-resize and unknown-eval are on the path of this shell; leave it with exit"
@@ -172,17 +172,17 @@ pillow:
 	done
 
 fidelity: $(VENV)/core
-	$(BIN)/wordnet-splits fidelity
+	$(BIN)/wordnet-splits audit fidelity
 
 # every entry of the leaderboard, from its scores and fingerprints, with the intervals of one detector and run each (two
-# minutes; `make oracle` looks at an entry of each family, `make test` at one); `check-results --all-intervals` takes
+# minutes; `make oracle` looks at an entry of each family, `make test` at one); `recompute --check --all-intervals` takes
 # half an hour
 check-results: $(VENV)/dev
-	$(BIN)/unknown-eval check-results manifests/results
+	$(BIN)/unknown-eval recompute --check manifests/results
 	$(PYTEST) -m results
 
 sets: $(VENV)/core
-	$(BIN)/wordnet-splits sets
+	$(BIN)/wordnet-splits audit sets
 
 clean:
 	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest $(VENV)-pillow-* build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -21,7 +21,7 @@ from fix_resize.spec import INVERTED_RULE, EngineName, Resize, ResizeSpec, Size,
 from fix_resize.windows import FILTERS, Axis, first_axis
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
-from wordnet_splits.base.lazy import need
+from wordnet_splits.base.lazy import extra_of_this_project, need
 from wordnet_splits.base.names import printable
 
 Engine = Callable[[Image.Image, Step], Image.Image]
@@ -217,7 +217,7 @@ def _import(name: str) -> ModuleType:
         reason = printable(str(error).split("\n")[0].split(". ")[0]) or type(error).__name__
         raise SplitsError(
             f"the {name} backend cannot be loaded ({reason})",
-            hint=f"pip install 'wordnet-splits[{extra}]'; is memory short?",
+            hint=f"pip install '{extra_of_this_project(extra)}'; is memory short?",
         ) from error
 
 

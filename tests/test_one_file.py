@@ -1,4 +1,4 @@
-"""A pretend operator, source, format, metric, detector and method, each added in one file of a copy.
+"""A pretend operator, source, format, metric, detector, method and command, each added in one file of a copy.
 
 A source has its catalog beside it. The programs of the copy list each and use it.
 """
@@ -105,6 +105,15 @@ class Halved(Softmax):
 """
 
 
+COMMAND = """
+from wordnet_splits.cli.main import app
+@app.command("audit echo", examples=["wordnet-splits audit list echo hello"])
+def echo(word: str) -> None:
+    "Print a word."
+    print(word)
+"""
+
+
 class Copy:
     """A copy of the packages, whose catalogs are files of its own and other data links."""
 
@@ -188,7 +197,7 @@ def test_a_detector_and_a_metric_are_one_file_each(copy: Copy) -> None:
     copy.add(METRICS.folder, METRIC)
     net = "from torch import nn\nnet = nn.Sequential(nn.Flatten(), nn.Linear(192, 6))\n"
     (copy.folder / "net.py").write_text(net, "utf-8")
-    assert "second" in copy.run("loaders.harness", "detectors")
+    assert "second" in copy.run("loaders.harness", "list", "detectors")
     words = ("--model", "net:net", "--detectors", "second", "--mean", "0", "--std", "1", "--out", "results")
     copy.run("loaders.harness", "run", "--benchmark", "digits", "--group", "uniform", *words)
     pq = pytest.importorskip("pyarrow.parquet")
@@ -203,3 +212,13 @@ def test_a_training_method_is_one_file(copy: Copy) -> None:
     copy.add(METHODS.folder, METHOD)
     copy.run("loaders.harness", "audit-method", "halved")
     assert near(copy, "loaders.harness", "audit-method", "halvd") == ["halved"]
+
+
+def test_commands_come_and_go_with_their_files(copy: Copy) -> None:
+    copy.add("wordnet_splits.cli", COMMAND)
+    assert copy.run("wordnet_splits", "audit", "echo", "hello") == "hello\n"
+    assert "fidelity" in copy.run("wordnet_splits", "audit", "--help")
+    shutil.rmtree(copy.folder / "wordnet_splits" / "studies")
+    overview = copy.run("wordnet_splits", "audit", "--help")
+    assert [name in overview for name in ("echo", "leaks", "thresholds", "fidelity")] == [True] * 3 + [False]
+    assert "audit" in copy.run("wordnet_splits", "--help")

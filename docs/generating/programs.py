@@ -19,7 +19,7 @@ PROGRAMS = {
 
 def lines(program: str) -> Iterator[str]:
     """Yield a section for each command of a program."""
-    root = typer.main.get_command(importlib.import_module(PROGRAMS[program]).app)
+    root = typer.main.get_command(importlib.import_module(PROGRAMS[program]).app.application())
     for name, command in commands(root):
         yield from section(f"{program} {name}", command)
 

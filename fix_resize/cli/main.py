@@ -17,8 +17,6 @@ from wordnet_splits.base.terminal.options import (
     Json,
     Local,
     RootOptions,
-    add_command,
-    make_program,
 )
 from wordnet_splits.base.terminal.output import (
     DONE,
@@ -30,7 +28,7 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
-from wordnet_splits.base.terminal.runner import start
+from wordnet_splits.base.terminal.runner import Program
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
@@ -48,6 +46,20 @@ SET_NOTE: Final = (
 )
 
 
+app: Final = Program(
+    "fix-resize",
+    "Resize images into small benchmarks without the artefacts that gave earlier ones away.",
+    ["fix-resize build folder --root photographs --out fixed", "fix-resize verify fixed"],
+)
+
+
+@app.command(
+    "build",
+    examples=[
+        "fix-resize build folder --root photographs --out fixed",
+        "fix-resize build folder --root photographs --spec nearest --format parquet --out decimated",
+    ],
+)
 def build_set(
     target: Annotated[
         str, typer.Argument(metavar="SET", help="lsun, tiny-imagenet, from-manifest or folder.")
@@ -177,6 +189,7 @@ def _print_images(title: str, rows: Sequence[tuple[Mapping[str, str], str]]) -> 
     print_first([f"    {': '.join(filter(None, parts))}" for parts in names], MAX_LINES)
 
 
+@app.command("verify", examples=["fix-resize verify fixed", "fix-resize verify decimated --json"])
 def verify_set(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Output folder of `build`.")],
     against: Annotated[
@@ -207,6 +220,14 @@ def _print_verification(result: Verification) -> None:
     to_stdout(f"{verdict}: {result.images:,} images, fingerprint {result.fingerprint}")
 
 
+@app.command(
+    "audit",
+    examples=[
+        "fix-resize audit decimated --reference fixed --originals photographs",
+        "fix-resize audit decimated --reference fixed --json",
+    ],
+    notes=SET_NOTE,
+)
 def audit_set(
     images: Annotated[str, typer.Argument(metavar="SET", help="The images to audit.")],
     reference: Annotated[str, typer.Option(metavar="SET", help="Set to compare with.")] = "cifar100:test",
@@ -288,36 +309,9 @@ def _print_skipped(label: str, skipped: Sequence[SkippedImage]) -> None:
     print_first(lines, MAX_LINES, of=f" of {label}")
 
 
-app = make_program(
-    "fix-resize",
-    "Resize images into small benchmarks without the artefacts that gave earlier ones away.",
-    ["fix-resize build folder --root photographs --out fixed", "fix-resize verify fixed"],
-)
-add_command(
-    app,
-    "build",
-    build_set,
-    [
-        "fix-resize build folder --root photographs --out fixed",
-        "fix-resize build folder --root photographs --spec nearest --format parquet --out decimated",
-    ],
-)
-add_command(app, "verify", verify_set, ["fix-resize verify fixed", "fix-resize verify decimated --json"])
-add_command(
-    app,
-    "audit",
-    audit_set,
-    [
-        "fix-resize audit decimated --reference fixed --originals photographs",
-        "fix-resize audit decimated --reference fixed --json",
-    ],
-    notes=SET_NOTE,
-)
-
-
 def main() -> None:
     """Run ``fix-resize``."""
-    start(app, "fix-resize")
+    app.start()
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def test_opencv_area_is_pillows_box() -> None:
 
 def test_absent_opencv_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cv2", None)
-    with raises(MissingPackageError, where="'opencv-bilinear'", naming="wordnet-splits[study]"):
+    with raises(MissingPackageError, where="'opencv-bilinear'", naming="[study]"):
         apply(get_spec("opencv-bilinear"), Image.fromarray(picture()))
 
 

@@ -213,7 +213,7 @@ _FOLDER = ("fix-resize", "build", "folder", "--root", "in", "--out", "out", "--b
 _CHECK = ("wordnet-splits", "pack", "digits", "--check", "--out", "store")
 _BUILD = ("wordnet-splits", "build")
 _AUDIT = ("wordnet-splits", "audit")
-_RESULTS = ("unknown-eval", "check-results", "results")
+_RESULTS = ("unknown-eval", "recompute", "--check", "results")
 
 LIGHT = (
     Kind("recipe", _recipe, (*_BUILD, "digits.toml", "--out", "out"), ["*.toml"]),

@@ -17,7 +17,7 @@ from wordnet_splits.benchmark.resolve import find_manifest
 CLASSES = ("golden retriever", "teapot", "zebra", "acoustic guitar")
 COUNTS = {"train": 1, "test": 2}
 ROOT = ("--root", "mypics=pics")
-_INVENTORY = ("wordnet-splits", "inventory", "make", "mypics", *ROOT)
+_INVENTORY = ("wordnet-splits", "sources", "inventory", "mypics", *ROOT)
 _DECLARED = ["pics/dataset.toml", "pics/mypics.tsv"]
 _ROWS = [
     (f"{split}/{name}/{n}.png", name, split)
@@ -144,6 +144,6 @@ OWN = (
 )
 """Kinds that are read without torch."""
 
-_ENTRIES = ("unknown-eval", "check-results", "entries")
+_ENTRIES = ("unknown-eval", "recompute", "--check", "entries")
 ENTRIES = (Kind("leaderboard entry", _entry, _ENTRIES, ["entries/**/*.parquet", "entries/**/*.json"], True),)
 """Kinds whose reader needs torch."""

@@ -44,7 +44,7 @@ def page(program: str) -> str:
     app = importlib.import_module(PROGRAMS[program]).app
     parts = []
     with working_folder() as folder:
-        helps = [[*path, "--help"] for path in command_paths(typer.main.get_command(app))]
+        helps = [[*path, "--help"] for path in command_paths(typer.main.get_command(app.application()))]
         listed = [shlex.split(line) for lines in COMMANDS[program].values() for line in lines]
         for arguments in [*helps, *listed]:
             asked = [word.replace("REPOSITORY", str(REPOSITORY)) for word in arguments]
@@ -85,7 +85,7 @@ def command_paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[st
         yield from command_paths(below, (*path, name))
 
 
-def printed_by(app: typer.Typer, arguments: list[str], program: str) -> tuple[int, str]:
+def printed_by(app: Any, arguments: list[str], program: str) -> tuple[int, str]:
     """Run a command in this process and return its exit code and both streams."""
     stream = io.StringIO()
     with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream), warnings.catch_warnings():

@@ -9,7 +9,7 @@ import typer
 
 from wordnet_splits.base.files import check_outputs
 from wordnet_splits.base.tabular import terminal_width
-from wordnet_splits.base.terminal.options import Declared, Json, Manifests, RootOptions, add_command
+from wordnet_splits.base.terminal.options import Declared, Json, Manifests, RootOptions
 from wordnet_splits.base.terminal.output import (
     DONE,
     NEGATIVE,
@@ -20,29 +20,13 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.sources.roots import parse_roots
 from wordnet_splits.wordnet.taxonomy import load
 
 if TYPE_CHECKING:
     from wordnet_splits.audit.report import Audit
     from wordnet_splits.audit.thresholds import Thresholds
-
-
-COMMANDS = ("audit", "thresholds")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    examples = [
-        "wordnet-splits audit ssb-hard",
-        "wordnet-splits audit imagenet-r --against tiny-imagenet --json",
-    ]
-    add_command(app, "audit", audit_classes, examples)
-    examples = [
-        "wordnet-splits thresholds caltech256 --against cifar100",
-        "wordnet-splits thresholds food101 --measure distance --json",
-    ]
-    add_command(app, "thresholds", show_thresholds, examples)
 
 
 Against = Annotated[str, typer.Option(help="The known classes, in any of the forms of LIST.")]
@@ -56,6 +40,13 @@ Column = Annotated[
 ]
 
 
+@app.command(
+    "audit list",
+    examples=[
+        "wordnet-splits audit list ssb-hard",
+        "wordnet-splits audit list imagenet-r --against tiny-imagenet --json",
+    ],
+)
 def audit_classes(
     classes: Annotated[
         str,
@@ -124,11 +115,18 @@ def _print_audit(report: Audit, most: int | None, *, glosses: bool) -> None:
             path = " > ".join(taxonomy.name(wnid) for wnid in leak.path)
             print_fields([("path", path), ("meaning", leak.gloss), ("known", leak.other_gloss)])
     else:
-        print_lines(report.table(width=terminal_width() or 80, most=most))
+        print_lines(report.table(width=terminal_width(), most=most))
     to_stdout()
     print_lines(LIMITS)
 
 
+@app.command(
+    "audit thresholds",
+    examples=[
+        "wordnet-splits audit thresholds caltech256 --against cifar100",
+        "wordnet-splits audit thresholds food101 --measure distance --json",
+    ],
+)
 def show_thresholds(
     classes: Annotated[
         str, typer.Argument(metavar="LIST", help="A source, a list or a file, as for audit.")

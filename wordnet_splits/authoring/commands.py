@@ -1,4 +1,4 @@
-"""Commands for a new benchmark: benchmark (from a folder), new (a recipe), inventory make (image ids)."""
+"""Commands for a new benchmark: benchmark (from a folder), new (a recipe), sources inventory (image ids)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from wordnet_splits.base.terminal.options import (
     Language,
     RootOptions,
     Workers,
-    add_command,
-    make_family,
 )
 from wordnet_splits.base.terminal.output import (
     DONE,
@@ -27,6 +25,7 @@ from wordnet_splits.base.terminal.output import (
     to_stdout,
 )
 from wordnet_splits.benchmark.group_table import print_groups
+from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
@@ -41,34 +40,20 @@ Sets = Annotated[
 
 NOTES = (
     "N classes are drawn. MEASURE=VALUE is a threshold of the similarity to the nearest ID class: near\n"
-    "classes are at or above it, far and external ones below (`wordnet-splits thresholds` counts them), kin\n"
+    "classes are at or above it, far and external ones below (`audit thresholds` counts them), kin\n"
     "of an ID class left out: --near imagenet21k:mean=0.6,100 --far imagenet21k:mean=0.4,100."
 )
 
 
-COMMANDS = ("new", "benchmark", "inventory")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    examples = [
+@app.command(
+    "new",
+    heading="Make",
+    examples=[
         "wordnet-splits new my-cifar --id cifar100:40 --near cifar100 --far svhn",
         "wordnet-splits new pets --id cifar100:hamster,mouse --near cifar100:mean=0.6 --far digits",
-    ]
-    add_command(app, "new", new_recipe, examples, NOTES)
-    examples = [
-        "wordnet-splits benchmark pics --known cifar100 --out made",
-        "wordnet-splits benchmark pics --known cifar100:fox,camel --name wild --out wild --accept",
-    ]
-    add_command(app, "benchmark", make_folder_benchmark, examples)
-    make = [
-        "wordnet-splits inventory make mypics --root mypics=pics",
-        "wordnet-splits inventory make mypics --root mypics=pics --workers 2 --json",
-    ]
-    inventory = make_family(app, "inventory", "The frozen image ids and digests of your own datasets.", make)
-    add_command(inventory, "make", make_dataset_inventory, make)
-
-
+    ],
+    notes=NOTES,
+)
 def new_recipe(
     name: Annotated[str, typer.Argument(help="Name of the benchmark; NAME.toml is written.")],
     id_: Annotated[
@@ -111,6 +96,14 @@ def _print_recipe(recipe: NewRecipe, roots: list[str]) -> None:
     to_stdout(f"written: {recipe.out}; change what you like, then: wordnet-splits build {recipe.out}{flags}")
 
 
+@app.command(
+    "benchmark",
+    heading="Make",
+    examples=[
+        "wordnet-splits benchmark pics --known cifar100 --out made",
+        "wordnet-splits benchmark pics --known cifar100:fox,camel --name wild --out wild --accept",
+    ],
+)
 def make_folder_benchmark(
     folder: Annotated[
         Path, typer.Argument(help="Pictures in class folders, or with a dataset.toml.", file_okay=False)
@@ -169,6 +162,13 @@ def make_folder_benchmark(
     return DONE if benchmark.verified else NEGATIVE
 
 
+@app.command(
+    "sources inventory",
+    examples=[
+        "wordnet-splits sources inventory mypics --root mypics=pics",
+        "wordnet-splits sources inventory mypics --root mypics=pics --workers 2 --json",
+    ],
+)
 def make_dataset_inventory(
     source: Annotated[str, typer.Argument(help="A dataset of your own, as its dataset.toml names it.")],
     root: RootOptions = None,

@@ -168,13 +168,13 @@ def _make(
     flags = [word for n, r in used_roots.items() for word in ("--root", f"{n}={r}")]
     declared_flags = [*flags, *(() if declared is None else ("--declared", declared))]
 
-    steps.begin("inventory", "make", dataset.name, *declared_flags)
+    steps.begin("sources", "inventory", dataset.name, *declared_flags)
     inventory = make_inventory(dataset.name, roots=used_roots, workers=workers, progress=progress)
     steps.end(inventory.sentence)
 
     against, of_list = known_classes.against(out / f"{name}.known.txt")
     of_flags = [] if of_list is None else ["--of", of_list]
-    steps.begin("thresholds", dataset.name, "--against", against, *of_flags, *declared_flags)
+    steps.begin("audit", "thresholds", dataset.name, "--against", against, *of_flags, *declared_flags)
     counts = thresholds(dataset.name, against, measure=MEASURE, of=of_list)
     chosen = counts.balanced
     if chosen is None:

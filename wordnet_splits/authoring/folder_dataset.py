@@ -253,7 +253,7 @@ def make_inventory(
                 f"--root {source.root} --out {declaration.catalog}",
             )
     out = declaration.inventory_file
-    with locked(out, busy="another `inventory make` is writing here"):
+    with locked(out, busy="another `sources inventory` is writing here"):
         classes = {image_id: class_id for _, image_id, class_id in rows}
         if len(classes) < len(rows):
             raise DataError("an image id is in two splits", where=str(source.root), hint="rename one")

@@ -35,7 +35,7 @@ def need(package: str, extra: str, *, where: str) -> ModuleType:
     except (ImportError, OSError, MemoryError, RuntimeError) as error:
         absent = isinstance(error, ModuleNotFoundError) and error.name == package.partition(".")[0]
         if absent:
-            hint = f"pip install 'wordnet-splits[{extra}]', or in a clone pip install '.[{extra}]'"
+            hint = f"pip install '{extra_of_this_project(extra)}'"
             raise MissingPackageError(f"{package} is not installed", where=where, hint=hint) from None
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise MissingPackageError(
@@ -43,6 +43,23 @@ def need(package: str, extra: str, *, where: str) -> ModuleType:
             where=where,
             hint="give it more memory, or install it anew",
         ) from error
+
+
+def extra_of_this_project(extra: str) -> str:
+    """Return what pip installs an extra from: the folder, file or repository of the installed package."""
+    import json
+    from importlib.metadata import distribution
+    from pathlib import Path
+    from urllib.parse import unquote, urlsplit
+
+    record = json.loads(distribution("wordnet-splits").read_text("direct_url.json") or "{}")
+    if not record:
+        return f"wordnet-splits[{extra}]"
+    if "dir_info" in record:
+        folder = unquote(urlsplit(record["url"]).path)
+        return f"{'.' if Path(folder) == Path.cwd() else folder}[{extra}]"
+    system = f"{record['vcs_info']['vcs']}+" if "vcs_info" in record else ""
+    return f"wordnet-splits[{extra}] @ {system}{record['url']}"
 
 
 def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 SHOWN_ROWS = 20
 GAP = "  "
+PAGE_WIDTH = 100
+"""Longest line of a table in a file or a pipe, in letters."""
 NARROWEST = 8
 """Narrowest column of text, in letters; narrower ones are left out."""
 
@@ -80,7 +82,7 @@ def text_table(
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
     included = list(range(len(columns)))
     if width is not None:
-        included, widths = _fit(columns, widths, right, width)
+        included, widths = _fit(columns, rows, right, widths, width)
     lines = []
     for row in (columns, ["-" * column_width for column_width in widths], *rows):
         wrapped = [textwrap.wrap(row[n], max(widths[n], 1)) or [""] for n in included]
@@ -93,35 +95,42 @@ def text_table(
     return lines, [name for n, name in enumerate(columns) if n not in included]
 
 
-def terminal_width() -> int | None:
-    """Return the width of the terminal at stdout, in letters; None if stdout is a file or a pipe."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def terminal_width() -> int:
+    """Return the width of the terminal at stdout, in letters, or of a page if stdout is a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PAGE_WIDTH
 
 
 def _fit(
-    columns: Sequence[str], natural_widths: Sequence[int], right: Sequence[str], available: int
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[str],
+    natural: Sequence[int],
+    width: int,
 ) -> tuple[list[int], list[int]]:
-    """Return the indices of the columns that fit ``available`` letters, and the width of every column."""
-    included, widths = list(range(len(columns))), list(natural_widths)
-    longest_words = [max(map(len, name.split()), default=0) for name in columns]  # headers are not broken
+    """Return the indices of the columns that fit ``width`` letters, and the width of every column.
+
+    Columns of text get equal widths, unless they need less. No header is broken, and no name in the first
+    column that takes at most a third of the width.
+    """
+    words = [max(map(len, name.split()), default=0) for name in columns]
+    names = [len(word) for row in rows for word in row[0].split() if len(word) <= width // 3]
+    words[0] = max([words[0], *names])
     least = [
-        width if name in right else min(width, max(NARROWEST, word))
-        for width, word, name in zip(widths, longest_words, columns, strict=True)
+        of_column if name in right else min(of_column, max(NARROWEST, word))
+        for of_column, word, name in zip(natural, words, columns, strict=True)
     ]
+    included = list(range(len(columns)))
 
-    def total(column_widths: Sequence[int]) -> int:
-        return sum(column_widths[n] for n in included) + len(GAP) * (len(included) - 1)
+    def total(widths: Sequence[int]) -> int:
+        return sum(widths[n] for n in included) + len(GAP) * (len(included) - 1)
 
-    while total(least) > available and len(included) > 1:
+    while total(least) > width and len(included) > 1:
         texts = [n for n in included if columns[n] not in right]
         included.remove(texts[-1] if len(texts) > 1 else included[-1])
-    while (excess := total(widths) - available) > 0:
-        widest = max(included, key=lambda n: (widths[n] > least[n], widths[n]))
-        if widths[widest] <= least[widest]:
-            break
-        texts = [n for n in included if n != widest and columns[n] not in right]
-        second = max([least[widest], *(widths[n] for n in texts if widths[n] <= widths[widest])])
-        widths[widest] -= max(1, min(excess, widths[widest] - second))
+    limit, widths = width, list(natural)
+    while total(widths) > width and limit > 0:
+        limit -= 1
+        widths = [max(narrow, min(wide, limit)) for narrow, wide in zip(least, natural, strict=True)]
     return included, widths
 
 

@@ -16,7 +16,6 @@ from wordnet_splits.base.terminal.options import (
     Manifests,
     RootOptions,
     Workers,
-    add_command,
 )
 from wordnet_splits.base.terminal.output import (
     DONE,
@@ -29,7 +28,8 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
-from wordnet_splits.benchmark.group_table import COLUMNS, COUNTS, group_row, print_groups
+from wordnet_splits.benchmark.group_table import print_groups
+from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.catalog.declarations import merge_declarations
 from wordnet_splits.datasets.sources.roots import parse_roots
 
@@ -43,41 +43,43 @@ BenchmarkNames = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Benchmarks, or recipe files.")
 ]
 
+LISTED_ROLES = ("id", "near", "far", "external", "csid")
 SHOWN_ROWS = 20
 EXAMPLES = 3
 """Images or problems named in a message."""
 
 
-COMMANDS = ("list", "build", "freeze", "verify", "diff")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    add_command(app, "list", list_benchmarks, ["wordnet-splits list", "wordnet-splits list --json"])
-    examples = ["wordnet-splits build digits", "wordnet-splits build unknown-cifar --out build --workers 2"]
-    add_command(app, "build", build_benchmarks, examples)
-    examples = [
-        "wordnet-splits freeze digits --manifests mine",
-        "wordnet-splits freeze --all --manifests mine",
-    ]
-    add_command(app, "freeze", freeze_benchmarks, examples)
-    examples = ["wordnet-splits verify digits", "wordnet-splits verify --manifests mine"]
-    add_command(app, "verify", verify_benchmarks, examples)
-    examples = ["wordnet-splits diff digits build/digits", "wordnet-splits diff digits build/digits --json"]
-    add_command(app, "diff", diff_benchmarks, examples)
-
-
+@app.command(
+    "list",
+    heading="Use",
+    examples=[
+        "wordnet-splits list",
+        "wordnet-splits list --json",
+    ],
+)
 def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
-    """List the benchmarks, their groups, published and frozen counts."""
+    """List the benchmarks, with the classes of each role, the images to test on, and what is frozen."""
     from wordnet_splits.benchmark.checks.listing import list_benchmarks
 
     benchmarks = list_benchmarks(manifests).benchmarks
-    rows = [group_row(b.name, g, g.status) for b in benchmarks for g in b.groups]
+    rows = [
+        (b.name, b.paper, *(b.count("classes", role) for role in LISTED_ROLES), b.count("test"), b.status)
+        for b in benchmarks
+    ]
+    columns = ("benchmark", "paper", *LISTED_ROLES, "test images", "status")
     result = {"benchmarks": [b.as_dict() for b in benchmarks]}
-    print_result(result, json, lambda: print_table(COLUMNS, rows, right=COUNTS))
+    print_result(result, json, lambda: print_table(columns, rows, right=columns[2:-1]))
     return DONE
 
 
+@app.command(
+    "build",
+    heading="Make",
+    examples=[
+        "wordnet-splits build digits",
+        "wordnet-splits build unknown-cifar --out build --workers 2",
+    ],
+)
 def build_benchmarks(
     names: BenchmarkNames = None,
     all_: Annotated[bool, typer.Option("--all", help="Build every shipped benchmark.")] = False,
@@ -143,6 +145,14 @@ def build_benchmarks(
     return LEFT_OUT if any(build.manifest.data.missing for build in builds) else DONE
 
 
+@app.command(
+    "freeze",
+    heading="Make",
+    examples=[
+        "wordnet-splits freeze digits --manifests mine",
+        "wordnet-splits freeze --all --manifests mine",
+    ],
+)
 def freeze_benchmarks(
     names: Annotated[
         list[str] | None,
@@ -190,6 +200,14 @@ def _find_build(name: str, built: Path) -> Manifest:
     raise unknown("build", name, (f.parent.name for f in built.glob("*/manifest.json")), where=str(built))
 
 
+@app.command(
+    "verify",
+    heading="Make",
+    examples=[
+        "wordnet-splits verify digits",
+        "wordnet-splits verify --manifests mine",
+    ],
+)
 def verify_benchmarks(
     names: Annotated[
         list[str] | None,
@@ -246,6 +264,14 @@ def verify_benchmarks(
     return DONE if ok else NEGATIVE
 
 
+@app.command(
+    "diff",
+    heading="Make",
+    examples=[
+        "wordnet-splits diff digits build/digits",
+        "wordnet-splits diff digits build/digits --json",
+    ],
+)
 def diff_benchmarks(
     a: Annotated[str, typer.Argument(help="A benchmark or a manifest's folder.")],
     b: Annotated[str, typer.Argument(help="Another benchmark or folder.")],

@@ -11,8 +11,6 @@ import typer
 from wordnet_splits.base.terminal.options import (
     Json,
     WordNet,
-    add_command,
-    make_family,
 )
 from wordnet_splits.base.terminal.output import (
     DONE,
@@ -22,25 +20,23 @@ from wordnet_splits.base.terminal.output import (
     print_table,
     to_stdout,
 )
+from wordnet_splits.cli.main import app
 from wordnet_splits.wordnet.taxonomy import load
 
 if TYPE_CHECKING:
     from wordnet_splits.datasets.catalog.check import CatalogReport
 
 
-COMMANDS = ("catalog",)
+app.group("catalog", "The classes of every source and their synsets.", heading="Data")
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    check = ["wordnet-splits catalog check", "wordnet-splits catalog check cifar100"]
-    show = ["wordnet-splits catalog show cifar100", "wordnet-splits catalog show digits --json"]
-    about = "The classes of every source and their synsets."
-    catalog = make_family(app, "catalog", about, [check[0], show[0]])
-    add_command(catalog, "check", check_catalog, check)
-    add_command(catalog, "show", show_catalog, show)
-
-
+@app.command(
+    "catalog check",
+    examples=[
+        "wordnet-splits catalog check",
+        "wordnet-splits catalog check cifar100",
+    ],
+)
 def check_catalog(
     source: Annotated[
         str | None, typer.Argument(help="One source, or a catalog of your own (FILE.tsv); all by default.")
@@ -70,6 +66,13 @@ def _print_reports(reports: Sequence[CatalogReport], ok: bool) -> None:
     to_stdout("every synset exists" if ok else "some synsets do not exist")
 
 
+@app.command(
+    "catalog show",
+    examples=[
+        "wordnet-splits catalog show cifar100",
+        "wordnet-splits catalog show digits --json",
+    ],
+)
 def show_catalog(source: Annotated[str, typer.Argument(help="A source.")], json: Json = False) -> int:
     """Print a source's classes with their synsets and the reason for each."""
     from wordnet_splits.datasets.catalog import load_catalog

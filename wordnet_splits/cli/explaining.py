@@ -1,17 +1,19 @@
-"""Commands that explain a benchmark: explain, distance, cite."""
+"""Commands that explain or question a benchmark: explain, distance, cite, audit leaks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions, add_command
+from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions
 from wordnet_splits.base.terminal.output import (
     DONE,
+    NEGATIVE,
     print_fields,
     print_lines,
     print_result,
@@ -19,29 +21,25 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.sources.roots import parse_roots
+
+if TYPE_CHECKING:
+    from wordnet_splits.benchmark.checks.leaks import LeakReport
 
 BenchmarkOrRecipe = Annotated[
     str, typer.Argument(metavar="BENCHMARK", help="A benchmark, a manifest's folder, or a recipe file.")
 ]
 
 
-COMMANDS = ("explain", "distance", "cite")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    examples = [
+@app.command(
+    "explain",
+    heading="Use",
+    examples=[
         "wordnet-splits explain unknown-imagenet axolotl",
         "wordnet-splits explain digits --all --format latex",
-    ]
-    add_command(app, "explain", explain_class, examples)
-    distance = ["wordnet-splits distance unknown-imagenet", "wordnet-splits distance digits --json"]
-    add_command(app, "distance", show_distance, distance)
-    examples = ["wordnet-splits cite unknown-cifar", "wordnet-splits cite digits --json"]
-    add_command(app, "cite", cite_benchmark, examples)
-
-
+    ],
+)
 def explain_class(
     benchmark: BenchmarkOrRecipe,
     class_name: Annotated[
@@ -114,6 +112,14 @@ def _explanation_fields(row: Mapping[str, Any], verbose: bool) -> list[tuple[str
     return fields
 
 
+@app.command(
+    "distance",
+    heading="Use",
+    examples=[
+        "wordnet-splits distance unknown-imagenet",
+        "wordnet-splits distance digits --json",
+    ],
+)
 def show_distance(
     benchmark: BenchmarkOrRecipe,
     measure: Annotated[
@@ -144,6 +150,14 @@ def show_distance(
     return DONE
 
 
+@app.command(
+    "cite",
+    heading="Use",
+    examples=[
+        "wordnet-splits cite unknown-cifar",
+        "wordnet-splits cite digits --json",
+    ],
+)
 def cite_benchmark(
     benchmark: BenchmarkOrRecipe,
     manifests: Manifests = None,
@@ -157,3 +171,50 @@ def cite_benchmark(
     if citations.unlisted:
         to_stderr(f"no BibTeX is known of the recipe's paper, {citations.unlisted!r}: cite it yourself")
     return DONE
+
+
+app.group(
+    "audit", "Question lists of classes and benchmarks: relations, leaks, robustness.", heading="Question"
+)
+
+
+@app.command(
+    "audit leaks",
+    examples=[
+        "wordnet-splits audit leaks unknown-cifar",
+        "wordnet-splits audit leaks digits --json",
+    ],
+)
+def show_leaks(
+    name: Annotated[str, typer.Argument(help="A frozen benchmark, or the folder of a build.")],
+    manifests: Manifests = None,
+    json: Json = False,
+) -> int:
+    """List every leak between a benchmark's groups: classes, ancestry and identical images.
+
+    The exit code is 1 where the manifest does not record a leak, or records one that is not there.
+    """
+    from wordnet_splits.benchmark.checks.leaks import report_leaks
+    from wordnet_splits.benchmark.resolve import load_manifest
+
+    report = report_leaks(load_manifest(name, manifests))
+    print_result(report, json, lambda: _print_leaks(report))
+    return DONE if report.ok else NEGATIVE
+
+
+def _print_leaks(report: LeakReport) -> None:
+    from wordnet_splits.benchmark.checks.leaks import AS_RECORDED
+
+    for leak in report.leaks:
+        status = leak.severity if leak.status == AS_RECORDED else leak.status.upper()
+        status += f": {leak.reason}" if leak.reason else ""
+        between = f"within {leak.a}" if leak.a == leak.b else f"between {leak.a} and {leak.b}"
+        to_stdout(f"{leak.kind} {between}: {len(leak.pairs):,}, {status}")
+        pairs = (f"  {a}" if a == b else f"  {a}  {b}" for a, b in leak.pairs)
+        distances = (f"  {distance:>3}" for distance in leak.distances) if leak.distances else repeat("")
+        print_lines(map(str.__add__, distances, pairs))
+    for row in report.unchecked:
+        to_stdout(f"not compared by digest: {row['group']} {row['split']}: {row['why']}")
+    left_out = f"{report.groups_not_compared:,} groups not compared"
+    verdict = "all recorded" if report.ok else "NOT as the manifest records them"
+    to_stdout(f"{report.name}: {report.exact:,} exact among what was compared, {left_out}; {verdict}")

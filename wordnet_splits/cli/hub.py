@@ -15,8 +15,6 @@ from wordnet_splits.base.terminal.options import (
     Manifests,
     RootOptions,
     Workers,
-    add_command,
-    make_family,
 )
 from wordnet_splits.base.terminal.output import (
     DONE,
@@ -26,6 +24,7 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
@@ -36,39 +35,23 @@ SHOWN = 20
 """Files shown without --json."""
 
 
-COMMANDS = ("hub",)
+app.group(
+    "hub", "Benchmarks published on the Hugging Face Hub, or as a folder with checksums.", heading="Publish"
+)
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    publish = [
+@app.command(
+    "hub publish",
+    examples=[
         "wordnet-splits hub publish ORG/NAME build/digits --card-only",
-        "wordnet-splits hub publish build/digits --to published",
-    ]
-    pull = [
-        "wordnet-splits hub pull ORG/NAME@v1",
-        "wordnet-splits hub pull ./published --out pulled",
-    ]
-    croissant = [
-        "wordnet-splits hub croissant digits",
-        "wordnet-splits hub croissant digits --out digits.json",
-    ]
-    hub = make_family(
-        app,
-        "hub",
-        "Benchmarks published on the Hugging Face Hub, or as a folder with checksums.",
-        [publish[0], pull[0]],
-    )
-    add_command(hub, "publish", publish_benchmarks, publish)
-    add_command(hub, "pull", pull_benchmarks, pull)
-    add_command(hub, "croissant", write_croissant, croissant)
-
-
+        "wordnet-splits hub publish build/digits --out published",
+    ],
+)
 def publish_benchmarks(
     repo: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ORG/NAME]", help="A dataset repository of the Hub; with --to a folder may stand here."
+            metavar="[ORG/NAME]", help="A dataset repository of the Hub; with --out a folder may stand here."
         ),
     ] = None,
     folders: Annotated[
@@ -80,7 +63,7 @@ def publish_benchmarks(
             help="A benchmark's folder, or a folder of several with README.md; by default the frozen ones.",
         ),
     ] = None,
-    to: Annotated[
+    out: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR", help="Write the files and SHA256SUMS into this folder instead of uploading them."
@@ -108,7 +91,7 @@ def publish_benchmarks(
     workers: Workers = 1,
     json: Json = False,
 ) -> int:
-    """Publish benchmarks that verify, with a card: as a dataset repository, or as a folder (--to).
+    """Publish benchmarks that verify, with a card: as a dataset repository, or as a folder (--out).
 
     Only files that differ are sent. A folder is written in one step, and only over one that was published.
 
@@ -122,10 +105,10 @@ def publish_benchmarks(
     from wordnet_splits.hub.release import collect_release, folders_at
     from wordnet_splits.remote import Address, parse_address
 
-    if to is not None and repo is not None and (first := Path(repo)).is_dir():
+    if out is not None and repo is not None and (first := Path(repo)).is_dir():
         repo, folders = None, [first, *(folders or [])]
-    if repo is None and to is None:
-        raise SplitsError("nothing says where to publish", hint="give a repository, ORG/NAME, or --to DIR")
+    if repo is None and out is None:
+        raise SplitsError("nothing says where to publish", hint="give a repository, ORG/NAME, or --out DIR")
     address = None if repo is None else parse_address(repo, where="ORG/NAME")
     if address is not None and address != Address(address.repo):
         hint = f"give {address.repo}, and the tag with --revision"
@@ -143,12 +126,12 @@ def publish_benchmarks(
         result = {"card": card, "benchmarks": release.names}
         print_result(result, json, lambda: print_lines(card.splitlines()))
         return DONE
-    if to is None:
+    if out is None:
         assert address is not None  # refused above
         publication = publish(address, release, tag=revision, private=private, dry_run=dry_run)
     else:
         named = address and Address(address.repo, revision or address.revision)
-        publication = publish_folder(release, to, address=named, dry_run=dry_run)
+        publication = publish_folder(release, out, address=named, dry_run=dry_run)
     print_result(publication, json, lambda: _print_publication(publication, dry_run=dry_run))
     return DONE
 
@@ -180,6 +163,13 @@ def _print_publication(publication: Publication, *, dry_run: bool) -> None:
         to_stdout(f"nothing was sent: {publication.address} holds this already")
 
 
+@app.command(
+    "hub pull",
+    examples=[
+        "wordnet-splits hub pull ORG/NAME@v1",
+        "wordnet-splits hub pull ./published --out pulled",
+    ],
+)
 def pull_benchmarks(
     repo: Annotated[
         str,
@@ -229,6 +219,13 @@ def _print_pulled(pulled: Pulled, out: Path | None) -> None:
     to_stdout(f"in {pulled.folder}; use one as {address}")
 
 
+@app.command(
+    "hub croissant",
+    examples=[
+        "wordnet-splits hub croissant digits",
+        "wordnet-splits hub croissant digits --out digits.json",
+    ],
+)
 def write_croissant(
     benchmark: Annotated[str, typer.Argument(help="A frozen benchmark, or a manifest's folder.")],
     out: Annotated[

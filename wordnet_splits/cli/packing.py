@@ -17,7 +17,6 @@ from wordnet_splits.base.terminal.options import (
     OnlySplits,
     RootOptions,
     Workers,
-    add_command,
 )
 from wordnet_splits.base.terminal.output import (
     DONE,
@@ -29,21 +28,21 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 SHOWN_PROBLEMS = 20
 COLUMNS = ("split", "group", "source", "view", "layout", "rows", "missing", "bytes", "images", "sha256")
 
 
-COMMANDS = ("pack",)
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    examples = ["wordnet-splits pack digits --out packed", "wordnet-splits pack --check --out packed"]
-    add_command(app, "pack", pack_benchmark, examples)
-
-
+@app.command(
+    "pack",
+    heading="Use",
+    examples=[
+        "wordnet-splits pack digits --out packed",
+        "wordnet-splits pack --check --out packed",
+    ],
+)
 def pack_benchmark(
     benchmark: Annotated[str | None, typer.Argument(help="A benchmark or a manifest's folder.")] = None,
     out: Annotated[

@@ -9,53 +9,49 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions, add_command, make_family
+from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions
 from wordnet_splits.base.terminal.output import DONE, print_lines, print_result, print_table, to_stdout
+from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
     from wordnet_splits.benchmark.checks.doctor import Awaited, BenchmarkState, Diagnosis
 
-CELL_WIDTH = 40
-"""Letters of a cell of `sources list`; `sources show NAME` has the whole text."""
-CHECK_WIDTH = 100
-"""Columns of the tables of `sources check --root` where stdout is not a terminal."""
 SHOWN_NAMES = 3
 
 
-COMMANDS = ("sources",)
+app.group(
+    "sources",
+    "The datasets: where to get them, what your copies hold, their frozen image ids.",
+    heading="Data",
+)
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    about = "The datasets: where they are published, how to get them, what your copies hold."
-    list_ = ["wordnet-splits sources list", "wordnet-splits sources list --json"]
-    show = ["wordnet-splits sources show imagenet1k", "wordnet-splits sources show svhn --json"]
-    fetch = [
-        "wordnet-splits sources fetch cifar100 --dry-run",
-        "wordnet-splits sources fetch svhn --file extra_32x32.mat --dry-run",
-    ]
-    check = ["wordnet-splits sources check", "wordnet-splits sources check --json"]
-    sources = make_family(app, "sources", about, [show[0], check[0]])
-    add_command(sources, "list", list_sources, list_)
-    add_command(sources, "show", show_source, show)
-    add_command(sources, "fetch", fetch_files, fetch)
-    add_command(sources, "check", check_roots, check)
-
-
+@app.command(
+    "sources list",
+    examples=[
+        "wordnet-splits sources list",
+        "wordnet-splits sources list --json",
+    ],
+)
 def list_sources(json: Json = False) -> int:
-    """List the datasets with their size, licence and address."""
+    """List the datasets with their size and licence."""
     from wordnet_splits.datasets.sources import source_names
 
     rows = [_source_row(name) for name in source_names()]
-    columns = ("source", "classes", "images", "size", "licence", "address")
-    cells = [
-        (r["name"], r["classes"], r["images"], _clip(r["size"]), _clip(r["licence"]), r["url"]) for r in rows
-    ]
+    columns = ("source", "classes", "images", "size", "licence")
+    cells = [(r["name"], r["classes"], r["images"], r["size"], r["licence"]) for r in rows]
     print_result({"sources": rows}, json, lambda: print_table(columns, cells, right=columns[1:3]))
     return DONE
 
 
+@app.command(
+    "sources show",
+    examples=[
+        "wordnet-splits sources show imagenet1k",
+        "wordnet-splits sources show svhn --json",
+    ],
+)
 def show_source(
     name: Annotated[str, typer.Argument(help="A source, as `sources list` names it.")], json: Json = False
 ) -> int:
@@ -65,10 +61,6 @@ def show_source(
     row = _source_row(source_info(name).name)
     print_result({"sources": [row]}, json, lambda: _print_source(row))
     return DONE
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 3] + "..."
 
 
 def _source_row(name: str) -> dict[str, Any]:
@@ -101,6 +93,13 @@ def _print_source(row: dict[str, Any]) -> None:
         to_stdout(f"  root      --root {row['name']}=DIR, {root_variable(row['name'])}=DIR, or roots.toml")
 
 
+@app.command(
+    "sources fetch",
+    examples=[
+        "wordnet-splits sources fetch cifar100 --dry-run",
+        "wordnet-splits sources fetch svhn --file extra_32x32.mat --dry-run",
+    ],
+)
 def fetch_files(
     source: Annotated[str, typer.Argument(help="A source, as `sources list` names it.")],
     out: Annotated[
@@ -147,6 +146,13 @@ def fetch_files(
     return DONE
 
 
+@app.command(
+    "sources check",
+    examples=[
+        "wordnet-splits sources check",
+        "wordnet-splits sources check --json",
+    ],
+)
 def check_roots(root: RootOptions = None, manifests: Manifests = None, json: Json = False) -> int:
     """Scan the root of every source, and print what each benchmark lacks."""
     from wordnet_splits.base.progress import OnStderr
@@ -163,10 +169,9 @@ def check_roots(root: RootOptions = None, manifests: Manifests = None, json: Jso
 def _print_diagnosis(diagnosis: Diagnosis, only: Collection[str]) -> None:
     """Print the tables of sources and benchmarks; with ``only``, those that concern these sources."""
     shown = diagnosis.of(only) if only else diagnosis
-    width = CHECK_WIDTH if only else None
-    _print_roots(shown, width)
+    _print_roots(shown)
     to_stdout()
-    _print_benchmarks(shown, only, width)
+    _print_benchmarks(shown, only)
     if only:
         sources = len(diagnosis.sources) - len(shown.sources)
         benchmarks = len(diagnosis.benchmarks) - len(shown.benchmarks)
@@ -176,7 +181,7 @@ def _print_diagnosis(diagnosis: Diagnosis, only: Collection[str]) -> None:
         to_stdout(f"without {names}; `wordnet-splits sources check` without --root, or --json, shows all")
 
 
-def _print_roots(diagnosis: Diagnosis, width: int | None) -> None:
+def _print_roots(diagnosis: Diagnosis) -> None:
     from wordnet_splits.benchmark.checks.doctor import held_text
 
     rows = []
@@ -187,7 +192,7 @@ def _print_roots(diagnosis: Diagnosis, width: int | None) -> None:
             (s.name, s.state, s.layout, counts or None, sum(s.unexpected.values()) or None, free, s.root)
         )
     columns = ("source", "state", "layout", "images held of published", "other files", "free disk", "root")
-    print_table(columns, rows, right=("other files", "free disk"), most=width)
+    print_table(columns, rows, right=("other files", "free disk"))
     for s in diagnosis.sources:
         if s.error:
             hint = f" ({s.error['hint']})" if s.error["hint"] else ""
@@ -198,7 +203,7 @@ def _print_roots(diagnosis: Diagnosis, width: int | None) -> None:
             to_stdout(f"  {s.name}: {count:,} files under no known name, such as {names}")
 
 
-def _print_benchmarks(diagnosis: Diagnosis, only: Collection[str], width: int | None) -> None:
+def _print_benchmarks(diagnosis: Diagnosis, only: Collection[str]) -> None:
     """Print a row for each benchmark; with ``only``, other sources are counted in a column of their own."""
     rows = []
     for b in diagnosis.benchmarks:
@@ -215,7 +220,7 @@ def _print_benchmarks(diagnosis: Diagnosis, only: Collection[str], width: int | 
         )
         rows.append(row if only else row[:-1])
     columns = ("benchmark", "images", "awaits", "pixels lacking", "other sources lacking")
-    print_table(columns if only else columns[:-1], rows, right=columns[-1:], most=width)
+    print_table(columns if only else columns[:-1], rows, right=columns[-1:])
     for b in diagnosis.benchmarks:
         if b.error:
             to_stdout(f"  {b.name}: {b.error['where']}: {b.error['what']}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wordnet_splits.base.terminal.options import Json, WordNet, add_command, make_family
+from wordnet_splits.base.terminal.options import Json, WordNet
 from wordnet_splits.base.terminal.output import (
     DONE,
     print_lines,
@@ -16,6 +16,7 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.cli.main import app
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
 HierarchyOption = Annotated[str, typer.Option(help="wordnet (the full graph) or imagenet-tree.")]
@@ -24,27 +25,16 @@ HIERARCHIES = ("wordnet", "imagenet-tree")
 MEASURES = ("distance", "path", "wup", "wup_wn", "wup_perl", "lch", "lch_perl", "mean", "mean2")
 
 
-COMMANDS = ("wordnet",)
+app.group("wordnet", "Synsets of WordNet: search, what lies below one, how alike two are.", heading="Data")
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    search = ["wordnet-splits wordnet search crane", "wordnet-splits wordnet search 'sea lion' --json"]
-    tree = [
-        "wordnet-splits wordnet tree dog",
-        "wordnet-splits wordnet tree animal.n.01 --source imagenet1k --depth 2",
-    ]
-    compare = [
-        "wordnet-splits wordnet compare dog cat",
-        "wordnet-splits wordnet compare n02084071 cat.n.01 --json",
-    ]
-    about = "Synsets of WordNet: search, what lies below one, how alike two are."
-    wordnet = make_family(app, "wordnet", about, [search[0], compare[0]])
-    add_command(wordnet, "search", search_synsets, search)
-    add_command(wordnet, "tree", draw_subtree, tree)
-    add_command(wordnet, "compare", compare_synsets, compare)
-
-
+@app.command(
+    "wordnet search",
+    examples=[
+        "wordnet-splits wordnet search crane",
+        "wordnet-splits wordnet search 'sea lion' --json",
+    ],
+)
 def search_synsets(
     word: Annotated[str, typer.Argument(help="A noun, or a phrase.")],
     wordnet: WordNet = None,
@@ -62,6 +52,13 @@ def search_synsets(
     return DONE
 
 
+@app.command(
+    "wordnet tree",
+    examples=[
+        "wordnet-splits wordnet tree dog",
+        "wordnet-splits wordnet tree animal.n.01 --source imagenet1k --depth 2",
+    ],
+)
 def draw_subtree(
     root: Annotated[str, typer.Argument(help=Synset)] = "entity.n.01",
     depth: Annotated[int, typer.Option(min=1, help="Levels to show.")] = 2,
@@ -82,6 +79,13 @@ def draw_subtree(
     return DONE
 
 
+@app.command(
+    "wordnet compare",
+    examples=[
+        "wordnet-splits wordnet compare dog cat",
+        "wordnet-splits wordnet compare n02084071 cat.n.01 --json",
+    ],
+)
 def compare_synsets(
     x: Annotated[str, typer.Argument(help=Synset)],
     y: Annotated[str, typer.Argument(help="The synset to compare it with.")],

@@ -1,31 +1,29 @@
-"""Commands on images that are in several sets or copies: leaks, duplicates."""
+"""Commands on images that look alike: audit near-duplicates, duplicates."""
 
 from __future__ import annotations
 
 import re
-from itertools import groupby, repeat
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions, add_command
+from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions
 from wordnet_splits.base.terminal.output import (
     DONE,
     LEFT_OUT,
-    NEGATIVE,
     print_first,
-    print_lines,
     print_result,
     print_table,
     to_stdout,
 )
+from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
     from wordnet_splits.base.errors import Problem
-    from wordnet_splits.benchmark.checks.leaks import LeakReport
     from wordnet_splits.duplicates.find import DuplicateReport
     from wordnet_splits.duplicates.near_duplicates import NearPair, NearReport
 
@@ -33,76 +31,34 @@ SHOWN_PAIRS = 20
 SHOWN_PROBLEMS = 3
 
 
-COMMANDS = ("leaks", "duplicates")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    leaks = ["wordnet-splits leaks unknown-cifar", "wordnet-splits leaks digits --near --threshold 8"]
-    add_command(app, "leaks", show_leaks, leaks)
-    duplicates = [
-        "wordnet-splits duplicates digits digits --out digits-twice",
-        "wordnet-splits duplicates photographs pictures --out pairs --shard 1/2",
-    ]
-    add_command(app, "duplicates", show_duplicates, duplicates)
-
-
-def show_leaks(
+@app.command(
+    "audit near-duplicates",
+    examples=[
+        "wordnet-splits audit near-duplicates digits --threshold 8",
+        "wordnet-splits audit near-duplicates digits --threshold 8 --workers 2 --json",
+    ],
+)
+def show_near_duplicates(
     name: Annotated[str, typer.Argument(help="A frozen benchmark, or the folder of a build.")],
-    near: Annotated[
-        bool, typer.Option("--near", help="Also look for images that look alike, where roots are given.")
-    ] = False,
     root: RootOptions = None,
-    threshold: Annotated[int, typer.Option(help="With --near: greatest distance in bits of 128.")] = 24,
+    threshold: Annotated[int, typer.Option(help="Greatest distance in bits of 128.")] = 24,
     manifests: Manifests = None,
-    workers: Annotated[int, typer.Option(min=1, help="With --near: processes that read images.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that read images.")] = 1,
     json: Json = False,
 ) -> int:
-    """List every leak between a benchmark's groups: classes, ancestry, identical and look-alike images.
-
-    The exit code is 1 where the manifest does not record a leak, or records one that is not there. The
-    look-alikes of --near are for a person to judge and never change the exit code.
-    """
+    """Find images of a benchmark's groups that look alike, where roots are given, for a person to judge."""
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.benchmark.checks.leaks import report_leaks
     from wordnet_splits.benchmark.resolve import load_manifest
     from wordnet_splits.duplicates.near_duplicates import find_near_duplicates
 
     manifest = load_manifest(name, manifests)
     roots = parse_roots(root or [], manifest.declarations)
-    exact = report_leaks(manifest)
-    alike = None
-    if near:
-        alike = find_near_duplicates(
-            manifest, roots, threshold=threshold, workers=workers, progress=OnStderr()
-        )
-    result = {**exact.as_dict(), "near": alike.as_dict() if alike else None}
-    print_result(result, json, lambda: _print_leaks(exact, alike))
-    return DONE if exact.ok else NEGATIVE
-
-
-def _print_leaks(report: LeakReport, alike: NearReport | None) -> None:
-    from wordnet_splits.benchmark.checks.leaks import AS_RECORDED
-
-    for leak in report.leaks:
-        status = leak.severity if leak.status == AS_RECORDED else leak.status.upper()
-        status += f": {leak.reason}" if leak.reason else ""
-        between = f"within {leak.a}" if leak.a == leak.b else f"between {leak.a} and {leak.b}"
-        to_stdout(f"{leak.kind} {between}: {len(leak.pairs):,}, {status}")
-        pairs = (f"  {a}" if a == b else f"  {a}  {b}" for a, b in leak.pairs)
-        distances = (f"  {distance:>3}" for distance in leak.distances) if leak.distances else repeat("")
-        print_lines(map(str.__add__, distances, pairs))
-    for row in report.unchecked:
-        to_stdout(f"not compared by digest: {row['group']} {row['split']}: {row['why']}")
-    left_out = f"{report.groups_not_compared:,} groups not compared"
-    verdict = "all recorded" if report.ok else "NOT as the manifest records them"
-    to_stdout(f"{report.name}: {report.exact:,} exact among what was compared, {left_out}; {verdict}")
-    if alike:
-        _print_look_alikes(alike)
+    report = find_near_duplicates(manifest, roots, threshold=threshold, workers=workers, progress=OnStderr())
+    print_result(report, json, lambda: _print_look_alikes(report))
+    return DONE
 
 
 def _print_look_alikes(report: NearReport) -> None:
-    to_stdout()
     print_table(
         ("group", "split", "source", "images", "compared", "why not all"),
         [(c.group, c.split, c.source, c.images, c.compared, c.why or None) for c in report.compared],
@@ -128,6 +84,14 @@ def _problem_line(problem: Problem) -> str:
     return f"  {problem.kind}: {problem.source}:{problem.image_id}: {problem.detail}"
 
 
+@app.command(
+    "duplicates",
+    heading="Question",
+    examples=[
+        "wordnet-splits duplicates digits digits --out digits-twice",
+        "wordnet-splits duplicates photographs pictures --out pairs --shard 1/2",
+    ],
+)
 def show_duplicates(
     a: Annotated[
         str, typer.Argument(metavar="A", help="A dataset, benchmark, packed store or folder of images.")

@@ -81,7 +81,7 @@ class NearReport:
     problems: list[Problem] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as ``leaks --near --json`` prints it."""
+        """Return the report as ``audit near-duplicates --json`` prints it."""
         return {
             "hash": ph.NAME,
             "bits": ph.BITS,

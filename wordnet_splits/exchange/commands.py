@@ -16,7 +16,6 @@ from wordnet_splits.base.terminal.options import (
     OnlyGroups,
     OnlySplits,
     RootOptions,
-    add_command,
 )
 from wordnet_splits.base.terminal.output import (
     DONE,
@@ -28,7 +27,9 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.cli.main import app
 from wordnet_splits.datasets.sources.roots import parse_roots
+from wordnet_splits.exchange.formats import ARCHIVE, FORMATS
 
 if TYPE_CHECKING:
     from wordnet_splits.exchange import Exported, Imported
@@ -37,25 +38,15 @@ SHOWN = 20
 FormatName = Annotated[str, typer.Argument(metavar="FORMAT", help="A format, as for `export --format`.")]
 
 
-COMMANDS = ("export", "import")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    examples = [
+@app.command(
+    "export",
+    heading="Publish",
+    examples=[
         "wordnet-splits export digits --format openood --out digits-openood",
         "wordnet-splits export digits --format csv --out digits-csv",
-    ]
-    notes = "Formats: csv, hub, imagefolder, openood, openset-imagenet, pytorch-ood, webdataset."
-    add_command(app, "export", export, examples, notes)
-    examples = [
-        "wordnet-splits import csv digits-csv --name again --out imported",
-        "wordnet-splits import csv digits-csv --out imported-again --json",
-    ]
-    notes = f"{notes[:-1]}; kim-archive (the archives of Kim et al.) is only read."
-    add_command(app, "import", import_, examples, notes)
-
-
+    ],
+    notes=f"Formats: {', '.join(FORMATS)}.",
+)
 def export(
     benchmark: Annotated[str, typer.Argument(help="A frozen benchmark, or a manifest's folder.")],
     format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="The format; see below.")],
@@ -108,6 +99,15 @@ def _print_exported(exported: Exported) -> None:
     )
 
 
+@app.command(
+    "import",
+    heading="Publish",
+    examples=[
+        "wordnet-splits import csv digits-csv --name again --out imported",
+        "wordnet-splits import csv digits-csv --out imported-again --json",
+    ],
+    notes=f"Formats: {', '.join(FORMATS)}; {ARCHIVE} (the archives of Kim et al.) is only read.",
+)
 def import_(
     format_: FormatName,
     path: Annotated[Path, typer.Argument(help="A file or folder of that format.")],

@@ -8,21 +8,21 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.base.progress import OnStderr
-from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions, add_command
+from wordnet_splits.base.terminal.options import Json, Manifests, RootOptions
 from wordnet_splits.base.terminal.output import DONE, print_result, to_stderr, to_stdout
+from wordnet_splits.cli.main import app
 
 MiB = 1 << 20
 
 
-COMMANDS = ("site",)
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    examples = ["wordnet-splits site digits --out pages", "wordnet-splits site digits --out pages --json"]
-    add_command(app, "site", write_site, examples)
-
-
+@app.command(
+    "site",
+    heading="Publish",
+    examples=[
+        "wordnet-splits site digits --out pages",
+        "wordnet-splits site digits --out pages --json",
+    ],
+)
 def write_site(
     out: Annotated[Path, typer.Option(help="The folder to write; an earlier site there is replaced.")],
     benchmarks: Annotated[

@@ -213,7 +213,7 @@ def _entry_row(entry: LeaderboardEntry) -> dict[str, Any]:
 
 
 def _figures(folder: Path, entry: LeaderboardEntry) -> tuple[list[dict[str, Any]], _About]:
-    """Return the figures of an entry, which ``check-results`` checks, and what describes its results."""
+    """Return the figures of an entry, which ``recompute --check`` checks, and what describes its results."""
     _check_digest(folder / ABOUT, entry.facts.about)
     sealed = read_sealed(folder / ABOUT, _Tables, hint="make check-results")
     _check_digest(folder / RESULTS, sealed.files.get(RESULTS))

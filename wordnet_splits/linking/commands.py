@@ -15,8 +15,6 @@ from wordnet_splits.base.terminal.options import (
     Json,
     Language,
     WordNet,
-    add_command,
-    find_family,
 )
 from wordnet_splits.base.terminal.output import (
     DONE,
@@ -26,6 +24,7 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.cli.main import app
 from wordnet_splits.wordnet.taxonomy import load
 
 if TYPE_CHECKING:
@@ -37,18 +36,13 @@ SHOWN_UNSURE = 20
 SHOWN_SHARED = 5
 
 
-COMMANDS = ("catalog",)
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    make = [
+@app.command(
+    "catalog make",
+    examples=[
         "wordnet-splits catalog make 'blue whale' 'sea otter' --out sea.tsv",
         "wordnet-splits catalog make dolphin seal whale --out mammals.tsv --ask-below 0",
-    ]
-    add_command(find_family(app, "catalog"), "make", make_dataset_catalog, make)
-
-
+    ],
+)
 def make_dataset_catalog(
     name: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Class names.")] = None,
     root: Annotated[

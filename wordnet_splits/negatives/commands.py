@@ -1,15 +1,15 @@
-"""Commands on negative words: audit-negatives, mine-negatives."""
+"""Commands on negative words: audit negatives, audit mine-negatives."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from wordnet_splits.base.files import check_outputs, write_text
 from wordnet_splits.base.tabular import terminal_width
-from wordnet_splits.base.terminal.options import Json, Manifests, add_command
+from wordnet_splits.base.terminal.options import Json, Manifests
 from wordnet_splits.base.terminal.output import (
     DONE,
     NEGATIVE,
@@ -19,33 +19,20 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
-
-if TYPE_CHECKING:
-    pass
-
-
-COMMANDS = ("audit-negatives", "mine-negatives")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    examples = [
-        "wordnet-splits audit-negatives neg_labels.txt --out ledger.csv --clean clean.txt",
-        "wordnet-splits audit-negatives words.tsv --known cifar100 --ood svhn --ood dtd",
-    ]
-    add_command(app, "audit-negatives", audit_negatives, examples)
-    examples = [
-        "wordnet-splits mine-negatives --count 10000 --out negatives.txt",
-        "wordnet-splits mine-negatives --known cifar100 --margin 6 --blind tiny-imagenet --out blind.txt",
-    ]
-    add_command(app, "mine-negatives", mine_negatives, examples)
-
+from wordnet_splits.cli.main import app
 
 KnownClasses = Annotated[
     str, typer.Option(help="The ID classes: a source, a list, a file or BENCHMARK:GROUP, as for audit.")
 ]
 
 
+@app.command(
+    "audit negatives",
+    examples=[
+        "wordnet-splits audit negatives neg_labels.txt --out ledger.csv --clean clean.txt",
+        "wordnet-splits audit negatives words.tsv --known cifar100 --ood svhn --ood dtd",
+    ],
+)
 def audit_negatives(
     words: Annotated[
         Path,
@@ -101,7 +88,7 @@ def audit_negatives(
             to_stderr(f"{len(words_left):,} of {len(report.words):,} words written to {path}")
 
     def print_text() -> None:
-        width = terminal_width() or 80
+        width = terminal_width()
         to_stdout(report.heading)
         print_fields(report.summary())
         for lines in (
@@ -115,6 +102,13 @@ def audit_negatives(
     return DONE if report.ok else NEGATIVE
 
 
+@app.command(
+    "audit mine-negatives",
+    examples=[
+        "wordnet-splits audit mine-negatives --count 10000 --out negatives.txt",
+        "wordnet-splits audit mine-negatives --known cifar100 --blind tiny-imagenet --out blind.txt",
+    ],
+)
 def mine_negatives(
     out: Annotated[Path, typer.Option(help="File for the words, one a line.")],
     known: KnownClasses = "imagenet1k",
@@ -125,7 +119,7 @@ def mine_negatives(
     below: Annotated[str, typer.Option(help="Only kinds of this noun, synset or wnid.")] = "physical entity",
     blind: Annotated[
         list[str] | None,
-        typer.Option(help="An OOD set whose class names are left out, as --ood of audit-negatives."),
+        typer.Option(help="An OOD set whose class names are left out, as --ood of `audit negatives`."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the order of words that are equally far.")] = 0,
     manifests: Manifests = None,

@@ -218,7 +218,7 @@ class NegativesAudit(Tabular):
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what ``audit-negatives --json`` prints."""
+        """Return what ``audit negatives --json`` prints."""
         return {
             "list": self.listed,
             "against": self.against,

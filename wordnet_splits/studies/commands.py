@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.base.terminal.options import Json, Manifests, add_command
+from wordnet_splits.base.terminal.options import Json, Manifests
 from wordnet_splits.base.terminal.output import (
     DONE,
     NEGATIVE,
@@ -20,6 +20,7 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.cli.main import app
 
 if TYPE_CHECKING:
     from wordnet_splits.studies.class_sets import Difference
@@ -38,18 +39,13 @@ NOTES = (
 )
 
 
-COMMANDS = ("sets", "fidelity", "robust")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    examples = ["wordnet-splits sets", "wordnet-splits sets imagenette --json"]
-    add_command(app, "sets", show_sets, examples)
-    add_command(app, "fidelity", show_fidelity, ["wordnet-splits fidelity", "wordnet-splits fidelity --json"])
-    examples = ["wordnet-splits robust digits", "wordnet-splits robust rungs-cifar100 --json"]
-    add_command(app, "robust", show_robust, examples, NOTES)
-
-
+@app.command(
+    "audit sets",
+    examples=[
+        "wordnet-splits audit sets",
+        "wordnet-splits audit sets imagenette --json",
+    ],
+)
 def show_sets(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A set, to print its classes.")] = None,
     published: Annotated[
@@ -61,7 +57,7 @@ def show_sets(
     """Print the published class lists that recipes rebuild, and what differs from them."""
     if name is None:
         if published is not None:
-            raise typer.BadParameter("name the set: wordnet-splits sets NAME --published FILE")
+            raise typer.BadParameter("name the set: wordnet-splits audit sets NAME --published FILE")
         return _show_all(json)
     if published is not None:
         return _show_differences(name, published, json)
@@ -129,6 +125,13 @@ def _print_differences(rows: Sequence[Difference], count: int, same: bool) -> No
         to_stdout(f"{len(rows):,} differences: {counts}")
 
 
+@app.command(
+    "audit fidelity",
+    examples=[
+        "wordnet-splits audit fidelity",
+        "wordnet-splits audit fidelity --json",
+    ],
+)
 def show_fidelity(
     summary: Annotated[bool, typer.Option("--summary", help="Print a row for each paper only.")] = False,
     json: Json = False,
@@ -151,7 +154,7 @@ def show_fidelity(
             right=("published figures", "equal", "different"),
         )
         to_stdout()
-        to_stdout("each figure and the reason for each difference: wordnet-splits fidelity")
+        to_stdout("each figure and the reason for each difference: wordnet-splits audit fidelity")
 
     def print_figures() -> None:
         print_table(
@@ -173,6 +176,14 @@ def show_fidelity(
     return DONE
 
 
+@app.command(
+    "audit robust",
+    examples=[
+        "wordnet-splits audit robust digits",
+        "wordnet-splits audit robust rungs-cifar100 --json",
+    ],
+    notes=NOTES,
+)
 def show_robust(
     benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK|all", help="A benchmark or a recipe file.")],
     wordnet: Annotated[

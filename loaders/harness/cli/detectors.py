@@ -1,4 +1,4 @@
-"""The command ``unknown-eval detectors``: every detector with its inputs, and the presets."""
+"""The command ``list detectors``: every detector with its inputs, and the presets."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from typing import Annotated, Any
 import typer
 
 from wordnet_splits.base.errors import unknown
-from wordnet_splits.base.terminal.options import Json, add_command
+from wordnet_splits.base.terminal.options import Json
 from wordnet_splits.base.terminal.output import DONE, print_result, print_table, to_stdout
 
 from ..detectors import DETECTORS, DetectorSpec, Preset, get_preset, list_detectors, preset_names
 from ..detectors.parsing import presets_of
 from ..detectors.pytorch_ood import PACKAGE, pytorch_ood_specs
 from ..detectors.registry import SPLITS
+from .main import app
 
-COMMANDS = ("detectors",)
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    add_command(
-        app, "detectors", show_detectors, ["unknown-eval detectors", "unknown-eval detectors 'm*' --json"]
-    )
+app.group("list", "What there is to choose from: detectors, training recipes.", heading="Evaluate")
 
 
+@app.command(
+    "list detectors",
+    examples=[
+        "unknown-eval list detectors",
+        "unknown-eval list detectors 'm*' --json",
+    ],
+)
 def show_detectors(
     pattern: Annotated[str, typer.Argument(help="A name or wildcard pattern.")] = "*", json: Json = False
 ) -> int:
-    """List detectors with their parameters, sweeps, inputs, fitting splits and papers; and presets."""
+    """List detectors with their inputs, fitting splits and parameters; and presets."""
     specs = _pytorch_ood_specs(pattern) or list(DETECTORS.entries(pattern.lower()).values())
     if not specs:
         raise unknown("detector", pattern, list_detectors())
@@ -44,18 +45,13 @@ def show_detectors(
 def _print_detectors(specs: Sequence[DetectorSpec], presets: Sequence[Preset]) -> None:
     """Print a table of detectors and, if there are any, one of presets."""
     print_table(
-        ("detector", "also", "parameters", "sweep", "needs", "fits on", "presets", "paper", "what"),
+        ("detector", "needs", "fits on", "parameters", "summary"),
         [
             (
-                spec.name,
-                ", ".join(spec.aliases) or None,
-                ", ".join(f"{k}={v}" for k, v in spec.parameters.items()) or None,
-                ", ".join(f"{k}={'|'.join(f'{v:g}' for v in values)}" for k, values in spec.sweep.items())
-                or None,
+                ", ".join([spec.name, *spec.aliases]),
                 ", ".join(spec.needs) or None,
                 ", ".join(SPLITS[split] for split in spec.splits) or None,
-                ", ".join(presets_of(spec)) or None,
-                spec.paper and f"{spec.paper.authors.partition(',')[0]} {spec.paper.year}",
+                ", ".join(f"{name}={value}" for name, value in spec.parameters.items()) or None,
                 spec.summary,
             )
             for spec in specs
@@ -65,7 +61,7 @@ def _print_detectors(specs: Sequence[DetectorSpec], presets: Sequence[Preset]) -
         return
     if find_spec(PACKAGE) is not None:
         to_stdout()
-        to_stdout(f"pytorch-ood's that take logits or features: unknown-eval detectors '{PACKAGE}*'")
+        to_stdout(f"pytorch-ood's that take logits or features: unknown-eval list detectors '{PACKAGE}*'")
     to_stdout()
     print_table(
         ("preset", "detectors", "not built yet"),

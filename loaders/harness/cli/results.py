@@ -1,4 +1,4 @@
-"""Commands on results and score tables: ``check-results``, ``remeasure``, ``submit``, ``scores``."""
+"""Commands on results and score tables: ``table``, ``scores`` and ``recompute``."""
 
 from __future__ import annotations
 
@@ -12,70 +12,216 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import check_table_file
 from wordnet_splits.base.progress import OnStderr
 from wordnet_splits.base.tabular import terminal_width
-from wordnet_splits.base.terminal.options import Json, add_command, make_family
+from wordnet_splits.base.terminal.options import Json, refuse_options
 from wordnet_splits.base.terminal.output import (
     DONE,
     LEFT_OUT,
     NEGATIVE,
     print_first,
+    print_json,
     print_lines,
     print_result,
     print_table,
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.hub.entries import ENTRY
 from wordnet_splits.metrics.uncertainty import REPLICATES
 
+from ..evaluation.benchmark_arrays import image_ids
 from ..results.exported_scores import export_scores as export
-from ..results.printing import Detectors, UserMetrics, import_metrics, metric_name, parse_share, split_labels
-from ..results.subsets import recompute as compute
+from ..results.printing import Detectors, import_metrics, metric_name, parse_share, split_labels
+from ..results.results import ABOUT, Results
+from ..results.subsets import recompute
+from .main import app
 
 if TYPE_CHECKING:
     from ..results.check import CheckedIntervals, CheckedResults
 
 MAX_DIFFERENCES = 20
+COLUMNS = ("benchmark", "model", "detector", "group", "role", "metric", "value", "n_id", "n_ood")
+OF_VALUES = ("subset", "detectors")
+OF_RESULTS = ("bootstrap", "seed_boot")
+"""Options of `recompute` that print values, and of those that write results."""
 
 
-COMMANDS = ("check-results", "remeasure", "table", "recompute", "scores")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    check = "unknown-eval check-results results"
-    add_command(app, "check-results", check_results_folder, [check, f"{check} --json"])
-    again = "unknown-eval remeasure results"
-    again_in_full = f"{again} --bootstrap 100 --out again --json"
-    add_command(app, "remeasure", remeasure_results, [again, again_in_full])
-    table = "unknown-eval table results"
-    latex = f"{table} --format latex --layout openood --out table.tex --json"
-    add_command(app, "table", print_result_tables, [table, latex])
-    export = "unknown-eval scores export results --out scores"
-    examples = [export, f"{export} --overwrite --json"]
-    scores = make_family(app, "scores", "The scores of many networks and detectors as one table.", examples)
-    add_command(scores, "export", export_scores, examples)
-    recompute = "unknown-eval recompute --scores scores --metric auroc"
-    of_one = f"{recompute} --detectors msp --out auroc.csv --json"
-    add_command(app, "recompute", recompute_metrics, [recompute, of_one])
-
-
-def check_results_folder(
-    folder: Annotated[Path, typer.Argument(help="A folder that `run` wrote, or a folder of entries.")],
-    all_intervals: Annotated[
-        bool,
-        typer.Option("--all-intervals", help="Recompute every interval, not those of a sample: minutes."),
-    ] = False,
-    shard: Annotated[
-        str | None, typer.Option(metavar="I/N", help="Check share I of N of the entries in the folder.")
+@app.command(
+    "table",
+    heading="Results",
+    examples=[
+        "unknown-eval table results",
+        "unknown-eval table results --format latex --layout openood --out table.tex --json",
+    ],
+)
+def print_result_tables(
+    results: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")],
+    table_format: Annotated[
+        str, typer.Option("--format", help="text, latex (booktabs) or markdown.")
+    ] = "text",
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            help="kim, palechor, abdelzad, openood, recalcati or plain; by default the benchmark's."
+        ),
     ] = None,
-    metric: UserMetrics = None,
+    out: Annotated[Path | None, typer.Option(help="A file to write to, in place of stdout.")] = None,
     json: Json = False,
 ) -> int:
-    """Recompute every row of results from their stored confidences; exit 1 where one differs."""
-    from ..leaderboard.submission import check_entries, holds_entries
-    from ..results.check import check_results
+    """Print the tables of results in the layout of a paper, as text, LaTeX or Markdown."""
+    from ..results.tables import format_tables
 
-    import_metrics(metric)
+    width = terminal_width() if out is None else None
+    text = format_tables(Results.read(results), table_format, layout, width)
+    if out is not None:
+        files.write_text(out, text)
+        to_stderr(f"tables in {out}")
+    result = {"format": table_format, "out": None if out is None else str(out), "text": text}
+    print_result(result, json, lambda: print_lines([] if out else text.splitlines()))
+    return DONE
+
+
+app.group(
+    "scores",
+    "The scores of many networks and detectors as one table, and the ids of its images.",
+    heading="Results",
+)
+
+
+@app.command(
+    "scores export",
+    examples=[
+        "unknown-eval scores export results --out scores",
+        "unknown-eval scores export results --out scores --overwrite --json",
+    ],
+)
+def export_scores(
+    entries: Annotated[
+        list[Path], typer.Argument(help="Folders that `run` or `submit` wrote, on any benchmarks.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of the table.")] = Path("scores"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a table in that folder.")] = False,
+    json: Json = False,
+) -> int:
+    """Write the scores of entries as one Parquet table a benchmark: a row an image, a column a detector.
+
+    The exit code is 3 where an entry does not have the scores of some runs.
+    """
+    exported = export(entries, out, overwrite=overwrite, progress=OnStderr())
+    print_result(exported, json)
+    for note in exported.left_out:
+        to_stderr(f"note: {note}")
+    to_stderr(
+        f"{exported.scores:,} scores of {exported.models:,} networks and {exported.detectors:,} detectors on "
+        f"{exported.images:,} images, {exported.bytes:,} bytes, in {out}"
+    )
+    return LEFT_OUT if exported.left_out else DONE
+
+
+@app.command(
+    "scores ids",
+    examples=[
+        "unknown-eval scores ids digits uniform",
+        "unknown-eval scores ids digits uniform --json",
+    ],
+)
+def print_image_ids(
+    benchmark: Annotated[str, typer.Argument(help="A frozen benchmark, or the folder of a manifest.")],
+    group: Annotated[str, typer.Argument(help="One of its sets.")],
+    split: Annotated[str, typer.Option(help="test, train or val.")] = "test",
+    json: Json = False,
+) -> int:
+    """Print the ids of the images of a set, SOURCE/IMAGE_ID, one a line, in the benchmark's order."""
+    manifest = load_manifest(benchmark)
+    ids = image_ids(manifest, group, split)
+    if json:
+        fingerprint = manifest.images_fingerprint((split, group))
+        facts = {"benchmark": manifest.name, "group": group, "split": split, "fingerprint": fingerprint}
+        print_json({**facts, "ids": ids})
+    else:
+        for image_id in ids:
+            to_stdout(image_id)
+    return DONE
+
+
+@app.command(
+    "recompute",
+    heading="Results",
+    examples=[
+        "unknown-eval recompute results --check",
+        "unknown-eval recompute scores --metric auroc --detectors msp --out auroc.csv --json",
+        "unknown-eval recompute results --bootstrap 100 --out again --json",
+    ],
+)
+def recompute_metrics(
+    context: typer.Context,
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULTS|SCORES", help="A folder that `run`, `submit` or `scores export` wrote."
+        ),
+    ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare with the stored values, and write nothing.")
+    ] = False,
+    all_intervals: Annotated[
+        bool,
+        typer.Option("--all-intervals", help="With --check: every interval, not those of a sample: minutes."),
+    ] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="With --check: share I of N of the entries in the folder."),
+    ] = None,
+    subset: Annotated[
+        Path | None,
+        typer.Option(
+            help="Images to compute on, all by default: .csv or .parquet with a column image_id and, where "
+            "that is ambiguous, source, group or benchmark."
+        ),
+    ] = None,
+    detectors: Detectors = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A user's metric MODULE:NAME, computed next to the built-in ones; of SCORES or a subset the "
+            "metric to print, by default auroc; repeatable."
+        ),
+    ] = None,
+    bootstrap: Annotated[
+        int, typer.Option(min=0, help="Replicates behind the intervals of RESULTS, 0 for none.")
+    ] = REPLICATES,
+    seed_boot: Annotated[int, typer.Option("--seed-boot", help="Seed of the bootstrap.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder to write RESULTS to, by default in place; or file of the rows (.csv, .parquet)."
+        ),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Recompute metrics from stored scores, without the model: of results, or of any subset of images.
+
+    Every metric of RESULTS is computed again, with intervals, and written; or compared, with --check, and
+    exit code 1 where a value differs. For SCORES, --subset or --detectors the values of --metric are printed.
+    """
+    if check:
+        refuse_options(context, [*OF_VALUES, *OF_RESULTS, "out"], "does not apply with --check")
+        return _check(folder, metric, shard, all_intervals=all_intervals, json=json)
+    refuse_options(context, ("all_intervals", "shard"), "only applies with --check")
+    if (folder / ABOUT).is_file() and subset is None and detectors is None:
+        return _renew(folder, metric, bootstrap, seed_boot, out, json=json)
+    refuse_options(context, OF_RESULTS, "only applies to all of RESULTS")
+    return _print_values(folder, metric, subset, detectors, out, json=json)
+
+
+def _check(
+    folder: Path, metrics: list[str] | None, shard: str | None, *, all_intervals: bool, json: bool
+) -> int:
+    """Recompute every row of results from their scores, and compare."""
+    from ..results.check import check_results
+    from ..results.entries import check_entries, holds_entries
+
+    import_metrics(metrics)
     if holds_entries(folder):
         share = (1, 1) if shard is None else parse_share(shard)
         entries = check_entries(folder, share=share, all_intervals=all_intervals, progress=OnStderr())
@@ -122,51 +268,14 @@ def _interval_counts(intervals: CheckedIntervals) -> str:
     return f"{counts} intervals recomputed{detectors}, all with --all-intervals"
 
 
-def print_result_tables(
-    results: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")],
-    table_format: Annotated[
-        str, typer.Option("--format", help="text, latex (booktabs) or markdown.")
-    ] = "text",
-    layout: Annotated[
-        str | None,
-        typer.Option(
-            help="kim, palechor, abdelzad, openood, recalcati or plain; by default the benchmark's."
-        ),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="A file to write to, in place of stdout.")] = None,
-    json: Json = False,
+def _renew(
+    results: Path, metrics: list[str] | None, bootstrap: int, seed_boot: int, out: Path | None, *, json: bool
 ) -> int:
-    """Print the tables of results in the layout of a paper, as text, LaTeX or Markdown."""
-    from ..results.results import Results
-    from ..results.tables import format_tables
-
-    width = terminal_width() if out is None else None
-    text = format_tables(Results.read(results), table_format, layout, width)
-    if out is not None:
-        files.write_text(out, text)
-        to_stderr(f"tables in {out}")
-    result = {"format": table_format, "out": None if out is None else str(out), "text": text}
-    print_result(result, json, lambda: print_lines([] if out else text.splitlines()))
-    return DONE
-
-
-def remeasure_results(
-    results: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")],
-    bootstrap: Annotated[
-        int, typer.Option(min=0, help="Replicates behind intervals, 0 for none.")
-    ] = REPLICATES,
-    seed_boot: Annotated[int, typer.Option("--seed-boot", help="Seed of the bootstrap.")] = 0,
-    metric: UserMetrics = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder to write to; by default in place of the results.")
-    ] = None,
-    json: Json = False,
-) -> int:
-    """Compute every metric of results again from their scores, with intervals; the model is not needed."""
-    from ..leaderboard.submission import renew_entry
+    """Compute every metric of results again, and write them."""
+    from ..results.entries import renew_entry
     from ..results.rows_from_scores import remeasure
 
-    import_metrics(metric)
+    import_metrics(metrics)
     recomputed = remeasure(results, bootstrap=bootstrap, seed_boot=seed_boot, progress=OnStderr())
     folder = out or results
     paths = recomputed.write(folder)
@@ -180,55 +289,21 @@ def remeasure_results(
     return DONE
 
 
-COLUMNS = ("benchmark", "model", "detector", "group", "role", "metric", "value", "n_id", "n_ood")
-
-
-def export_scores(
-    entries: Annotated[
-        list[Path], typer.Argument(help="Folders that `run` or `submit` wrote, on any benchmarks.")
-    ],
-    out: Annotated[Path, typer.Option(help="Folder of the table.")] = Path("scores"),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a table in that folder.")] = False,
-    json: Json = False,
+def _print_values(
+    folder: Path,
+    metrics: list[str] | None,
+    subset: Path | None,
+    detectors: str | None,
+    out: Path | None,
+    *,
+    json: bool,
 ) -> int:
-    """Write the scores of entries as one Parquet table a benchmark: a row an image, a column a detector.
-
-    The exit code is 3 where an entry does not have the scores of some runs.
-    """
-    exported = export(entries, out, overwrite=overwrite, progress=OnStderr())
-    print_result(exported, json)
-    for note in exported.left_out:
-        to_stderr(f"note: {note}")
-    to_stderr(
-        f"{exported.scores:,} scores of {exported.models:,} networks and {exported.detectors:,} detectors on "
-        f"{exported.images:,} images, {exported.bytes:,} bytes, in {out}"
-    )
-    return LEFT_OUT if exported.left_out else DONE
-
-
-def recompute_metrics(
-    scores: Annotated[Path, typer.Option(help="A folder that `scores export` or `run` wrote.")],
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(help="A metric, a user's as MODULE:NAME, by default auroc; repeatable."),
-    ] = None,
-    subset: Annotated[
-        Path | None,
-        typer.Option(
-            help="Images to compute on, all by default: .csv or .parquet with a column image_id and, where "
-            "that is ambiguous, source, group or benchmark."
-        ),
-    ] = None,
-    detectors: Detectors = None,
-    out: Annotated[Path | None, typer.Option(help="File to write the rows to: .csv or .parquet.")] = None,
-    json: Json = False,
-) -> int:
-    """Compute metrics of stored scores on any subset of their images."""
+    """Print metrics of stored scores on a subset of their images, or write them to a file."""
     if out is not None:
         check_table_file(out)
-    outcome = compute(
-        scores,
-        [metric_name(name) for name in metric or ["auroc"]],
+    outcome = recompute(
+        folder,
+        [metric_name(name) for name in metrics or ["auroc"]],
         subset=subset,
         detectors=split_labels(detectors),
         progress=OnStderr(),

@@ -19,9 +19,9 @@ from wordnet_splits.base.terminal.options import (
     Json,
     PackedOption,
     RootOptions,
-    add_command,
+    refuse_options,
 )
-from wordnet_splits.base.terminal.output import DONE, LEFT_OUT, print_json, print_result, to_stderr, to_stdout
+from wordnet_splits.base.terminal.output import DONE, LEFT_OUT, print_result, to_stderr, to_stdout
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources.roots import parse_roots
@@ -29,7 +29,6 @@ from wordnet_splits.datasets.sources.roots import parse_roots
 from ..detectors import get_preset, parse_detectors
 from ..detectors.parsing import PRESET
 from ..evaluation.array_evaluation import evaluate_arrays
-from ..evaluation.benchmark_arrays import image_ids
 from ..models.trial import DEADLINE
 from ..results.evaluated_sets import EvaluatedSets
 from ..results.metadata import MetricOptions, fingerprints_of, metric_options
@@ -47,41 +46,37 @@ from ..results.printing import (
 from ..results.results import Results, refuse_other_results
 from ..results.sentences import lines_below
 from ..results.tables import layout_of, tables
+from .main import RUN, app
 
 MAX_NAME_LENGTH = 100
 SHOWN = {"composition", "missing", "runs", "notes", "left_out", "metrics", "foreign"}
 """Fields of ``about.json`` that ``--json`` prints."""
 WITHOUT_ARRAYS = (
     *("model", "weights", "runs", "head", "transform", "mean", "std", "num_classes", "negatives", "template"),
-    *("root", "packed", "store", "shard", "batch_size", "workers", "device", "trust_model"),
+    *("root", "packed", "store", "shard", "merge", "keep", "batch_size", "workers", "device", "trust_model"),
 )
 """Options of the command that change nothing where arrays are evaluated."""
 OUT = Path("build/results")
 
 
-COMMANDS = ("run", "merge-shards", "ids")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    run = "unknown-eval run --benchmark digits --model trained:models/digits --out results"
-    with_options = f"{run} --detectors msp,knn[k=10] --bootstrap 100 --json"
-    add_command(app, "run", run_evaluation, [f"{run} --shard 1/1", with_options])
-    merge = "unknown-eval merge-shards"
-    add_command(app, "merge-shards", merge_shards, [f"{merge} --keep", f"{merge} build/activations --json"])
-    ids = "unknown-eval ids digits uniform"
-    add_command(app, "ids", print_image_ids, [ids, f"{ids} --json"])
-
-
+@app.command(
+    "run",
+    heading="Evaluate",
+    examples=[
+        f"{RUN} --shard 1/1",
+        f"{RUN} --merge",
+        f"{RUN} --detectors msp,knn[k=10] --bootstrap 100 --json",
+    ],
+)
 def run_evaluation(
     context: typer.Context,
     benchmark: BenchmarkOption,
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="A file (.onnx, .pt2, .ts, .pt), timm:NAME, torchvision:NAME, hf:NAME, MODULE:NAME, or "
-            "trained:FOLDER (a model of `train`, or a folder or pattern of several, whose seeds are "
-            "averaged); repeatable."
+            help="A file (.onnx, .pt2, .ts, .pt), timm:NAME, torchvision:NAME, hf:NAME, MODULE:NAME, "
+            "demo:digits (a small trained network), or trained:FOLDER (a model of `train`, or a folder or "
+            "pattern of several, whose seeds are averaged); repeatable."
         ),
     ] = None,
     arrays: Annotated[
@@ -170,9 +165,15 @@ def run_evaluation(
         str | None,
         typer.Option(
             metavar="I/N",
-            help="Compute share I of N of the activations into STORE/parts, and stop: see merge-shards.",
+            help="Compute share I of N of the activations into STORE/parts, and stop; --merge goes on.",
         ),
     ] = None,
+    merge: Annotated[
+        bool, typer.Option("--merge", help="First merge the parts of all runs with --shard into STORE.")
+    ] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="With --merge: keep the parts, which are removed by default.")
+    ] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Images of a forward pass.")] = 128,
     workers: Annotated[
         int, typer.Option(min=0, help="Processes that read images; 0 is fastest for packed ones.")
@@ -200,7 +201,7 @@ def run_evaluation(
     _announce_absent(detectors)
     prevalences = prevalence or MetricOptions().prevalences
     if arrays is not None:
-        _refuse_with_arrays(context)
+        refuse_options(context, WITHOUT_ARRAYS, "changes nothing with --arrays")
         results = evaluate_arrays(
             arrays,
             configured,
@@ -222,11 +223,14 @@ def run_evaluation(
         return LEFT_OUT if results.about.left_out else DONE
     need("torch", "torch", where="unknown-eval run")
     from ..evaluation.model_evaluation import EvaluationOptions, evaluate_models, extract_share
+    from ..extraction.array_jobs import merge_parts
     from ..extraction.store import Store
     from ..models.loading import open_models
     from ..models.reproducibility import current_ranks
 
     job = None if shard is None else parse_share(shard)
+    if job is not None:
+        refuse_options(context, ("merge",), "does not apply with --shard")
     models = open_models(
         model or (),
         weights or (),
@@ -267,6 +271,11 @@ def run_evaluation(
             text = f"{shard}: {part.shards:,} shards, {part.images:,} forward passes in {part.folder}"
             print_result({"shard": shard, **part.as_dict()}, json, lambda: to_stdout(text))
         return DONE
+    if merge:
+        with current_ranks().all_ranks("the merge"):
+            if current_ranks().first:
+                merged = merge_parts(Store(store), keep=keep)
+                to_stderr(f"merged {merged.parts} parts, {merged.shards:,} shards, in {store}")
     results = evaluate_models(models, manifest, options)
     if current_ranks().first:  # once, whatever the number of processes
         _print_results(results, folder, results.write(folder, overwrite=overwrite), layout, json=json)
@@ -300,55 +309,9 @@ def _model_options(
     return {name: value for name, value in options.items() if value is not None}
 
 
-def merge_shards(
-    store: Annotated[Path, typer.Argument(help="The --store of the runs with --shard.")] = STORE,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the parts, which are removed by default.")
-    ] = False,
-    json: Json = False,
-) -> int:
-    """Put the parts of runs with --shard together in one store, if each is there once and unaltered."""
-    need("torch", "torch", where="unknown-eval merge-shards")
-    from ..extraction.array_jobs import merge_parts
-    from ..extraction.store import Store
-
-    merged = merge_parts(Store(store), keep=keep)
-    text = f"{merged.parts} parts, {merged.shards:,} shards: the same command without --shard evaluates them"
-    print_result(merged, json, lambda: to_stdout(text))
-    return DONE
-
-
 def folder_name(models: Iterable[str]) -> str:
     """Return the name of the folder for results of these models."""
     return re.sub(r"[^A-Za-z0-9_.+@=-]+", "-", "+".join(models)).strip("-.")[:MAX_NAME_LENGTH] or "model"
-
-
-def print_image_ids(
-    benchmark: Annotated[str, typer.Argument(help="A frozen benchmark, or the folder of a manifest.")],
-    group: Annotated[str, typer.Argument(help="One of its sets.")],
-    split: Annotated[str, typer.Option(help="test, train or val.")] = "test",
-    json: Json = False,
-) -> int:
-    """Print the ids of the images of a set, SOURCE/IMAGE_ID, one a line, in the benchmark's order."""
-    manifest = load_manifest(benchmark)
-    ids = image_ids(manifest, group, split)
-    if json:
-        fingerprint = manifest.images_fingerprint((split, group))
-        facts = {"benchmark": manifest.name, "group": group, "split": split, "fingerprint": fingerprint}
-        print_json({**facts, "ids": ids})
-    else:
-        for image_id in ids:
-            to_stdout(image_id)
-    return DONE
-
-
-def _refuse_with_arrays(context: typer.Context) -> None:
-    """Raise SplitsError for an option of the command line that changes nothing about arrays."""
-    for name in WITHOUT_ARRAYS:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            option = name.replace("_", "-")
-            raise SplitsError(f"--{option} changes nothing with --arrays", where="unknown-eval run")
 
 
 def _announce_absent(detectors: str) -> None:

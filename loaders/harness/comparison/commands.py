@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.base.terminal.options import Json, add_command
+from wordnet_splits.base.terminal.options import Json
 
+from ..cli.main import app
 from ..results.printing import Detectors, metric_name, print_report, split_labels
 from . import class_nearness, side_by_side
 from .class_nearness import nearness
@@ -18,20 +19,14 @@ from .side_by_side import compare
 ResultFolders = Annotated[list[Path], typer.Argument(help="Folders that `run` wrote, on one benchmark.")]
 
 
-COMMANDS = ("compare", "nearness")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    detectors = "--detectors 'msp,knn[k=10]' --json"
-    compared = "unknown-eval compare results"
-    add_command(
-        app, "compare", compare_results, [compared, f"{compared} --metric auroc --on near {detectors}"]
-    )
-    near = "unknown-eval nearness results"
-    add_command(app, "nearness", correlate_nearness, [near, f"{near} {detectors}"])
-
-
+@app.command(
+    "compare",
+    heading="Compare",
+    examples=[
+        "unknown-eval compare results",
+        "unknown-eval compare results --metric auroc --on near --detectors 'msp,knn[k=10]' --json",
+    ],
+)
 def compare_results(
     results: ResultFolders,
     metric: Annotated[
@@ -82,6 +77,14 @@ def _table_numbers(text: str) -> list[int]:
         ) from None
 
 
+@app.command(
+    "nearness",
+    heading="Compare",
+    examples=[
+        "unknown-eval nearness results",
+        "unknown-eval nearness results --detectors 'msp,knn[k=10]' --json",
+    ],
+)
 def correlate_nearness(
     results: ResultFolders,
     detectors: Detectors = None,

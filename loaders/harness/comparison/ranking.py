@@ -106,7 +106,7 @@ def entry_replicates(entry: Entry, metric: str, scope: Scope, *, replicates: int
             f"{standard} had another definition when these results were computed: {np.mean(stored):.6g}, "
             f"now {np.mean(observed):.6g}",
             where=" ".join(entry.label),
-            hint="evaluate again, or `remeasure` the results",
+            hint="evaluate again, or `recompute` the results",
         )
     return np.asarray(np.mean(values, axis=0))
 

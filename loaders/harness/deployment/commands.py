@@ -13,7 +13,7 @@ from wordnet_splits.base.files import check_outputs
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.parquet import check_table_file
 from wordnet_splits.base.progress import OnStderr
-from wordnet_splits.base.terminal.options import Device, Json, PackedOption, RootOptions, add_command
+from wordnet_splits.base.terminal.options import Device, Json, PackedOption, RootOptions
 from wordnet_splits.base.terminal.output import (
     DONE,
     LEFT_OUT,
@@ -25,6 +25,7 @@ from wordnet_splits.base.terminal.output import (
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources.roots import parse_roots
 
+from ..cli.main import app
 from ..models.trial import DEADLINE
 from ..results.printing import Deadline, MeanOption, StdOption, TrustModel
 from ..results.results import Results
@@ -49,18 +50,14 @@ TransformOption = Annotated[
 ]
 
 
-COMMANDS = ("export-detector", "score")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    export = "unknown-eval export-detector results --detector msp --false-alarms 0.05"
-    again = f"{export} --store build/activations --overwrite --json"
-    add_command(app, "export-detector", export_detector, [export, again])
-    score = "unknown-eval score detector images"
-    add_command(app, "score", score_images, [score, f"{score} --out scored.csv --json"])
-
-
+@app.command(
+    "export-detector",
+    heading="Deploy",
+    examples=[
+        "unknown-eval export-detector results --detector msp --false-alarms 0.05",
+        "unknown-eval export-detector results --detector msp --store build/activations --overwrite --json",
+    ],
+)
 def export_detector(
     results: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")],
     detector: Annotated[
@@ -164,6 +161,14 @@ def export_detector(
     return DONE
 
 
+@app.command(
+    "score",
+    heading="Deploy",
+    examples=[
+        "unknown-eval score detector images",
+        "unknown-eval score detector images --out scored.csv --json",
+    ],
+)
 def score_images(
     detector: Annotated[Path, typer.Argument(help="A folder that `export-detector` wrote.")],
     images: Annotated[list[Path], typer.Argument(help="Images, or folders of images.")],

@@ -68,7 +68,7 @@ def pytorch_ood_spec(cls: Any) -> DetectorSpec | None:
         raise DataError(
             f"{cls.__name__} needs whole feature maps, and gets what is stored, their means",
             where=where,
-            hint="take ours of that name, if there is one (unknown-eval detectors)",
+            hint="take ours of that name, if there is one (unknown-eval list detectors)",
         )
     arguments = inspect.signature(cls).parameters
     objects = [

@@ -167,7 +167,7 @@ class BenchmarkArrays:
             raise DataError(
                 "there are no ids that say which row is which image",
                 where=where,
-                hint=f"`unknown-eval ids {self.manifest.name} {part[1]}` prints them (image_ids)",
+                hint=f"`unknown-eval scores ids {self.manifest.name} {part[1]}` prints them (image_ids)",
             )
         row_ids = pa.array(ids, pa.string())
         position = self._positions(table, row_ids)
@@ -212,7 +212,7 @@ class BenchmarkArrays:
                     where=_set_name(part),
                     hint="are the arrays of two sets swapped?",
                 )
-        hint = f"`unknown-eval ids {self.manifest.name} {part[1]} --split {part[0]}` prints its ids"
+        hint = f"`unknown-eval scores ids {self.manifest.name} {part[1]} --split {part[0]}` prints its ids"
         return DataError(
             f"{len(unknown_ids):,} ids name no image of it: {names}", where=_set_name(part), hint=hint
         )

@@ -8,24 +8,23 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.base.parquet import check_table_file, write_table_file
-from wordnet_splits.base.terminal.options import Json, add_command
+from wordnet_splits.base.terminal.options import Json
 from wordnet_splits.base.terminal.output import DONE, print_result, to_stderr, to_stdout
 from wordnet_splits.hierarchy import RULES
 
+from ..cli.main import app
 from ..results.printing import STORE, Detectors, print_report, split_labels
 from .named_answers import FALSE_ALARMS, name_unknowns
 
-COMMANDS = ("hierarchy",)
 
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    named = "unknown-eval hierarchy results --rules threshold"
-    add_command(
-        app, "hierarchy", print_hierarchy, [named, f"{named} --tree --bootstrap 20 --out named.csv --json"]
-    )
-
-
+@app.command(
+    "hierarchy",
+    heading="Compare",
+    examples=[
+        "unknown-eval hierarchy results --rules threshold",
+        "unknown-eval hierarchy results --rules threshold --tree --bootstrap 20 --out named.csv --json",
+    ],
+)
 def print_hierarchy(
     results: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")],
     store: Annotated[Path, typer.Option(help="Folder of activations of the evaluation.")] = STORE,

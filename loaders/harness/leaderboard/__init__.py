@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wordnet_splits.hub.entries import LeaderboardEntry, read_entry
 
-from .submission import CheckedEntries, check_entries, submit
+from ..results.entries import CheckedEntries, check_entries
+from .submission import submit
 
 __all__ = ["CheckedEntries", "LeaderboardEntry", "check_entries", "read_entry", "submit"]

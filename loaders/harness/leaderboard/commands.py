@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from wordnet_splits.base.progress import OnStderr
-from wordnet_splits.base.terminal.options import Json, add_command
+from wordnet_splits.base.terminal.options import Json
 from wordnet_splits.base.terminal.output import (
     DONE,
     print_result,
@@ -19,19 +19,17 @@ from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.manifest.loading import shipped_data
 from wordnet_splits.hub.entries import read_entry
 
-if TYPE_CHECKING:
-    pass
+from ..cli.main import app
 
 
-COMMANDS = ("submit",)
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    submit = "unknown-eval submit results --by me --name digits-linear --to entries"
-    add_command(app, "submit", submit_results, [submit, f"{submit} --note 'One layer.' --json"])
-
-
+@app.command(
+    "submit",
+    heading="Results",
+    examples=[
+        "unknown-eval submit results --by me --name digits-linear --out entries",
+        "unknown-eval submit results --by me --name digits-linear --out entries --note 'One layer.' --json",
+    ],
+)
 def submit_results(
     results: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")],
     by: Annotated[str, typer.Option(help="Who submits them: a name, or an account.")],
@@ -45,7 +43,7 @@ def submit_results(
         Path | None,
         typer.Option(help="A file of the commands that were run, a line each; by default the recorded ones."),
     ] = None,
-    to: Annotated[
+    out: Annotated[
         Path | None, typer.Option(help="Folder of entries; by default manifests/results of this checkout.")
     ] = None,
     hub: Annotated[
@@ -72,7 +70,7 @@ def submit_results(
         note=note,
         outliers=outliers,
         commands=lines,
-        to=to,
+        to=out,
         hub=hub,
         model_repo=model_repo,
         progress=OnStderr(),
@@ -96,6 +94,6 @@ def _next_step(benchmark: str, folder: Path) -> str:
     if shipped_data(benchmark) is None:
         return (
             f"keep it as results/{folder.name} beside the folders of the benchmarks: "
-            "`wordnet-splits hub publish` sends it along, `unknown-eval check-results` recomputes it"
+            "`wordnet-splits hub publish` sends it along, `unknown-eval recompute --check` recomputes it"
         )
     return "commit the folder and open a pull request; `make check-results` recomputes it"

@@ -9,13 +9,14 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.base.terminal.options import Json, PackedOption, RootOptions, add_command
+from wordnet_splits.base.terminal.options import Json, PackedOption, RootOptions
 from wordnet_splits.base.terminal.output import DONE, print_result, print_table, to_stderr
 from wordnet_splits.benchmark.manifest.loading import read_declarations
 from wordnet_splits.benchmark.resolve import find_manifest
 from wordnet_splits.datasets.catalog.declarations import Declaration, merge_declarations
 from wordnet_splits.datasets.sources.roots import parse_roots
 
+from ..cli.main import app
 from ..results.printing import Detectors, split_labels
 from ..results.results import benchmark_of
 from .plots.plot_results import GRAPH, GRAPH_TITLE, GRAPHML, plot
@@ -32,17 +33,15 @@ Best = Annotated[
     ),
 ]
 
-COMMANDS = ("plot", "report")
 
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    drawn = "unknown-eval plot results --what roc --group uniform --out roc.svg"
-    add_command(app, "plot", plot_results, ["unknown-eval plot --what list", drawn])
-    page = "unknown-eval report results"
-    add_command(app, "report", report_results, [page, f"{page} --bootstrap 20 --out page.html --json"])
-
-
+@app.command(
+    "plot",
+    heading="Compare",
+    examples=[
+        "unknown-eval plot --what list",
+        "unknown-eval plot results --what roc --group uniform --out roc.svg",
+    ],
+)
 def plot_results(
     results: Annotated[
         list[Path] | None, typer.Argument(help="Folders that `run` wrote, on one benchmark.")
@@ -83,6 +82,14 @@ def _list_plots(*, json: bool) -> int:
     return DONE
 
 
+@app.command(
+    "report",
+    heading="Compare",
+    examples=[
+        "unknown-eval report results",
+        "unknown-eval report results --bootstrap 20 --out page.html --json",
+    ],
+)
 def report_results(
     results: ResultFolders,
     out: Annotated[Path, typer.Option(help="The page, one .html file that needs no other.")] = Path(

@@ -251,7 +251,7 @@ def commands(draw: BenchmarkResults) -> Iterator[str]:
     for evaluation in draw.results:
         yield with_bootstrap(evaluation.results.about)
         if Path(evaluation.name).is_dir():
-            yield shlex.join(["unknown-eval", "check-results", evaluation.name])
+            yield shlex.join(["unknown-eval", "recompute", "--check", evaluation.name])
 
 
 def with_bootstrap(about: ResultsMetadata) -> str:

@@ -88,7 +88,7 @@ class CheckedResults(Tabular):
         return [asdict(difference) for difference in self.differences]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the outcome as ``check-results --json`` prints it."""
+        """Return the outcome as ``recompute --check --json`` prints it."""
         return {
             "ok": self.ok,
             "folder": self.folder,

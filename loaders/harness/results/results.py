@@ -196,7 +196,7 @@ class Results(ResultTables):
             raise DataError(
                 "was altered: its checksum differs",
                 where=str(Path(folder) / altered[0]),
-                hint=f"`unknown-eval check-results {folder}` shows the differences",
+                hint=f"`unknown-eval recompute --check {folder}` shows the differences",
             )
         return results
 

@@ -7,7 +7,7 @@ From Python::
     module = load_checkpoint("models/unknown-cifar-tinyval/kim-cifar-resnet20-e20-s0")
 
 On the command line: ``unknown-eval train`` and
-``unknown-eval recipes``.
+``unknown-eval list recipes``.
 """
 
 from __future__ import annotations

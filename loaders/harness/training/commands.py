@@ -18,7 +18,6 @@ from wordnet_splits.base.terminal.options import (
     Json,
     PackedOption,
     RootOptions,
-    add_command,
 )
 from wordnet_splits.base.terminal.output import (
     DONE,
@@ -33,6 +32,7 @@ from wordnet_splits.benchmark.manifest.loading import read_declarations
 from wordnet_splits.benchmark.resolve import find_manifest
 from wordnet_splits.datasets.sources.roots import parse_roots
 
+from ..cli.main import TRAIN, app
 from ..results.printing import TrustModel
 
 if TYPE_CHECKING:
@@ -40,27 +40,16 @@ if TYPE_CHECKING:
     from .fitting import TrainedRun
     from .recipe import TrainingRecipe
 
-EXAMPLE = "unknown-eval train --benchmark digits --recipe digits-demo --epochs 1 --out models"
 MAX_SEEDS = 1000
 ALL_METHODS = "all"
 NEED_A_FOLDER = frozenset({"augmented-copies"})
 """Methods that cannot be audited without images of the user's."""
 
 
-COMMANDS = ("train", "recipes", "audit-method")
-
-
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    add_command(app, "train", train, [EXAMPLE, f"{EXAMPLE} --seeds 0-1 --device cpu"])
-    add_command(app, "recipes", show_recipes, ["unknown-eval recipes", "unknown-eval recipes --json"])
-    audits = ["unknown-eval audit-method logitnorm --json", "unknown-eval audit-method confbranch rotpred"]
-    add_command(app, "audit-method", audit_training_methods, audits)
-
-
+@app.command("train", heading="Train", examples=[TRAIN, f"{TRAIN} --seeds 0-1 --device cpu"])
 def train(
     benchmark: BenchmarkOption,
-    recipe: Annotated[str, typer.Option(help="A training recipe (see `recipes`), or a TOML file.")],
+    recipe: Annotated[str, typer.Option(help="A training recipe (see `list recipes`), or a TOML file.")],
     out: Annotated[Path, typer.Option(help="Folder of the models, with a folder for each run.")],
     method: Annotated[
         str | None,
@@ -198,6 +187,13 @@ def parse_seeds(text: str) -> list[int]:
     return seeds
 
 
+@app.command(
+    "list recipes",
+    examples=[
+        "unknown-eval list recipes",
+        "unknown-eval list recipes --json",
+    ],
+)
 def show_recipes(json: Json = False) -> int:
     """List the training recipes and the networks."""
     from .choices import NETWORKS
@@ -210,6 +206,14 @@ def show_recipes(json: Json = False) -> int:
     return DONE
 
 
+@app.command(
+    "audit-method",
+    heading="Train",
+    examples=[
+        "unknown-eval audit-method logitnorm --json",
+        "unknown-eval audit-method confbranch rotpred",
+    ],
+)
 def audit_training_methods(
     methods: Annotated[
         list[str],
@@ -245,11 +249,8 @@ def _print_audits(audits: Sequence[MethodAudit]) -> None:
 
 def _print_recipes(recipes: list[TrainingRecipe], networks: list[dict[str, str]]) -> None:
     print_table(
-        ("recipe", "network", "method", "optimizers", "epochs", "keeps", "title"),
-        [
-            (r.name, r.network, r.method.name, ", ".join(r.optimizer), r.epochs, r.select, r.title)
-            for r in recipes
-        ],
+        ("recipe", "network", "method", "epochs", "title"),
+        [(r.name, r.network, r.method.name, r.epochs, r.title) for r in recipes],
         right=("epochs",),
     )
     to_stdout()

@@ -35,7 +35,6 @@ MIN_ANNOUNCED_SECONDS = 60.0
 """Least expected seconds of training that are announced."""
 MAX_ROWS = 20
 """Largest number of runs in the table; the sum below it is of all."""
-USUAL_WIDTH = 80
 """Width of the table, in letters, where stdout is not a terminal."""
 
 
@@ -193,7 +192,7 @@ def cost_table(cost: Cost, epochs: Sequence[tuple[str, int]], images: int, size:
     counts = f"{images:,}", f"{cost.forward:.3g}", f"{cost.backward:.3g}"
     rows = [(run, f"{number:,}", *counts, _hours(number * cost.seconds)) for run, number in epochs]
     columns = ("run", "epochs", "ID images", "forward", "backward", "hours")
-    lines, _ = text_table(columns, rows[:MAX_ROWS], right=columns[1:], width=terminal_width() or USUAL_WIDTH)
+    lines, _ = text_table(columns, rows[:MAX_ROWS], right=columns[1:], width=terminal_width())
     if len(rows) > MAX_ROWS:
         lines.append(f"and {len(rows) - MAX_ROWS:,} more runs")
     return [

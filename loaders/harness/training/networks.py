@@ -57,7 +57,7 @@ def _foreign_network(name: str, num_classes: int, size: Size) -> nn.Module:
     """
     library, _, architecture = name.partition(":")
     problem = f"network {name!r} cannot be made"
-    with user_errors(problem, where="--network", hint="unknown-eval recipes lists the shipped networks"):
+    with user_errors(problem, where="--network", hint="unknown-eval list recipes lists the shipped networks"):
         if library == "timm":
             timm = need("timm", "models", where=name)
             network = timm.create_model(architecture, pretrained=False, num_classes=num_classes)

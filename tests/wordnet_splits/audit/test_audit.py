@@ -245,13 +245,13 @@ def test_shipped_lists_and_groups_are_named(facts):
 def test_what_is_no_list_is_one_line(command, tmp_path, content, arguments, said):
     path = tmp_path / "mine.txt"
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
-    assert mentions(command("audit", path, *arguments).error, said)
+    assert mentions(command("audit", "list", path, *arguments).error, said)
 
 
-@pytest.mark.parametrize("verb", ["audit", "thresholds"])
+@pytest.mark.parametrize("verb", ["list", "thresholds"])
 @pytest.mark.parametrize("arguments", [("--of", "nope"), ("--column", "2")])
 def test_what_is_of_a_file_is_refused_without_one(command, verb, arguments):
-    assert mentions(command(verb, "food101", *arguments).error, ("food101", "imagenet1k"))
+    assert mentions(command("audit", verb, "food101", *arguments).error, ("food101", "imagenet1k"))
 
 
 @pytest.mark.parametrize(
@@ -274,28 +274,28 @@ def test_what_is_no_list_of_json_is_one_line(tmp_path, content, said):
 
 
 def test_the_command_says_what_leaks_and_ends_with_one(command):
-    done = command("audit", "ssb-hard")
+    done = command("audit", "list", "ssb-hard")
     assert (done.code, done.err) == (1, "")
     lines = done.out.splitlines()
     assert lines[0] == "ssb-hard against imagenet1k: 1,000 and 1,000 classes"
     assert max(map(len, lines)) <= 80
     assert "and 172 more" in lines
     assert tuple(lines[-len(LIMITS) :]) == LIMITS
-    found = command("audit", "ssb-hard", "--json").json
+    found = command("audit", "list", "ssb-hard", "--json").json
     assert {"list", "against", "classes", "nearness", "counts", "drop"} <= found.keys()
     assert len(found["drop"]) == found["counts"]["leaking"] == 192
     assert [c["id"] for c in found["classes"] if c["relation"] in LEAKS] == found["drop"]
-    assert len(command("audit", "ssb-hard", "--all").out.splitlines()) > 192
+    assert len(command("audit", "list", "ssb-hard", "--all").out.splitlines()) > 192
     assert found == json.loads(json.dumps(audit_classes("ssb-hard").as_dict()))
 
 
 def test_a_clean_list_ends_with_nought_and_meanings_are_shown(command, tmp_path):
     (tmp_path / "clean.txt").write_text("algebra\n", encoding="utf-8")
-    clean = command("audit", "clean.txt")
+    clean = command("audit", "list", "clean.txt")
     assert (clean.code, clean.err) == (0, "")
     assert "a clean version drops 0" in clean.out
     (tmp_path / "dog.txt").write_text("dog\n", encoding="utf-8")
-    shown = command("audit", "dog.txt", "--glosses")
+    shown = command("audit", "list", "dog.txt", "--glosses")
     assert shown.code == 1
     assert "dog (dog.n.01) above n02110341 (dalmatian)" in shown.out
     assert "dog.n.01 > dalmatian.n.02" in shown.out

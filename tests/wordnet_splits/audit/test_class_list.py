@@ -106,16 +106,16 @@ def test_a_custom_dataset_is_a_list(command: Command, tmp_path: Path) -> None:
     own.catalog(tmp_path / "pics" / "mypics.tsv", ["zebra", "teapot"], {"all": 2})
     own.declare(tmp_path / "pics", "mypics", "folders")
     root = ("--root", f"mypics={tmp_path / 'pics'}")
-    found = command("audit", "mypics", "--json", *root)
+    found = command("audit", "list", "mypics", "--json", *root)
     assert found.code == 1
     assert [(one["id"], one["relation"]) for one in found.json["classes"] if one["relation"]] == [
         ("zebra", "equal"),
         ("teapot", "equal"),
     ]
-    far = command("thresholds", "cifar10", "--against", "mypics", "--json", *root).json
+    far = command("audit", "thresholds", "cifar10", "--against", "mypics", "--json", *root).json
     assert (far["known"], far["equal"]) == (2, 0)
 
 
 def test_an_unknown_group_or_set_offers_what_is_known(command: Command) -> None:
-    assert mentions(command("audit", "imagenet-x:oood").error, "oood", "ood")
-    assert mentions(command("audit", "teired-imagenet").error, "tiered-imagenet")
+    assert mentions(command("audit", "list", "imagenet-x:oood").error, "oood", "ood")
+    assert mentions(command("audit", "list", "teired-imagenet").error, "tiered-imagenet")

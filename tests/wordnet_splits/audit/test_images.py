@@ -77,12 +77,12 @@ def test_of_a_class_by_name_nothing_is_known():
 
 
 def test_the_command_says_it_and_json_has_every_class(command):
-    done = command("audit", "ssb-hard", "--images")
+    done = command("audit", "list", "ssb-hard", "--images")
     assert done.code == 1
     assert "ninco/ssb_hard kept 208: 192 none, 11 below, 2 namesake, 3 above" in done.out
     assert "images     none known by name" in done.out
     assert max(map(len, done.out.splitlines())) <= 80
-    found = command("audit", "ssb-hard", "--images", "--json").json
+    found = command("audit", "list", "ssb-hard", "--images", "--json").json
     assert found == json.loads(json.dumps(audit_classes("ssb-hard", images=True).as_dict()))
     assert len(found["images"]["classes"]) == 1000
-    assert "images" not in command("audit", "ssb-hard", "--json").json
+    assert "images" not in command("audit", "list", "ssb-hard", "--json").json

@@ -108,7 +108,7 @@ def test_what_is_filed_under_something_wider_goes_by_its_own_name(wordnet: Taxon
 
 def test_the_command_counts_namesakes_apart_and_is_negative(command: Command, tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("red_fox.n.02\npullet.n.02\nalgebra\n", encoding="utf-8")
-    done = command("audit", str(tmp_path / "list.txt"), "--json")
+    done = command("audit", "list", str(tmp_path / "list.txt"), "--json")
     assert done.code == 1
     rows = {one["id"]: one for one in done.json["classes"]}
     assert rows["red_fox.n.02"]["relation"] == "namesake"
@@ -116,5 +116,5 @@ def test_the_command_counts_namesakes_apart_and_is_negative(command: Command, tm
     assert done.json["counts"]["leaking"] == 0
     assert done.json["drop"] == []
     assert (done.json["ok"], done.json["counts"]["namesake"]) == (False, 2)
-    shown = command("audit", str(tmp_path / "list.txt"), "--glosses").out
+    shown = command("audit", "list", str(tmp_path / "list.txt"), "--glosses").out
     assert "red_fox.n.02 > fox.n.01 > red_fox.n.03" in shown

@@ -119,7 +119,7 @@ def test_a_page_has_pictures_of_both_sides_where_roots_are_given(
     assert Counter(alt for _, alt in images) == {"golden retriever": 4, "zebra": 2, "teapot": 4}
     assert "2 images cannot be read" in page
     assert Image.open(io.BytesIO(base64.b64decode(images[0][0]))).size == (10, 12)
-    done = command("audit", "mypics", "--out", "again.html", "--root", f"mypics={pics}")
+    done = command("audit", "list", "mypics", "--out", "again.html", "--root", f"mypics={pics}")
     assert (done.code, done.err) == (1, "written to again.html\n")
 
 
@@ -134,6 +134,6 @@ def test_a_group_of_a_new_benchmark_is_a_list_with_pictures(
     groups = {row.group for row in ws.load_manifest("build/mine").groups}
     monkeypatch.setattr("wordnet_splits.datasets.catalog.declarations._REGISTERED", {})
     for group in sorted(groups):
-        done = command("audit", f"build/mine:{group}", "--out", f"{group}.html", *root)
+        done = command("audit", "list", f"build/mine:{group}", "--out", f"{group}.html", *root)
         assert done.code == 1, done.err
         assert "<img" in (tmp_path / f"{group}.html").read_text("utf-8")

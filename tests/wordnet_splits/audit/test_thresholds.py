@@ -92,7 +92,7 @@ def test_the_counts_change_at_each_threshold_and_add_up(caltech):
 
 def test_the_command_writes_parquet_plot_and_json(command, tmp_path, caltech):
     pytest.importorskip("matplotlib")
-    words = ("thresholds", "caltech256", "--against", "cifar100")
+    words = ("audit", "thresholds", "caltech256", "--against", "cifar100")
     done = command(*words, "--out", "t.parquet", "--plot", "t.svg")
     assert done.code == 0
     assert done.out.startswith(
@@ -118,7 +118,7 @@ def test_the_command_writes_parquet_plot_and_json(command, tmp_path, caltech):
     ],
 )
 def test_what_cannot_be_done_is_one_line(command, words, said):
-    assert mentions(command("thresholds", *words).error, said)
+    assert mentions(command("audit", "thresholds", *words).error, said)
 
 
 def test_a_list_without_others_has_no_thresholds():

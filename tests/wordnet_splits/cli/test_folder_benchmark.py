@@ -71,7 +71,7 @@ def test_one_command_goes_from_pictures_to_pages_and_each_step_is_a_command(comm
     assert "margin 0.0" in done.out
     fingerprint = load_manifest(Path("made/my-pics")).fingerprint
     steps = [shlex.split(line[2:])[1:] for line in done.out.splitlines() if line.startswith("$ ")]
-    names = ["catalog", "inventory", "thresholds", "new", "build", "verify", "site"]
+    names = ["catalog", "sources", "audit", "new", "build", "verify", "site"]
     assert [step[0] for step in steps] == names
     assert steps[0][-2:] == ["--ids", "map.tsv"]
     Path("made/my-pics.toml").unlink()

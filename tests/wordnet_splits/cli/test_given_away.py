@@ -59,7 +59,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
         own.class_folders(Path("pics"), CLASSES, {"train": 1, "test": 2})
         own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 1, "test": 2})
         own.declare(Path("pics"), "mypics", "folders", ABOUT)
-        for arguments in (("inventory", "make", "mypics"), ("new", "mine", *SENTENCE)):
+        for arguments in (("sources", "inventory", "mypics"), ("new", "mine", *SENTENCE)):
             assert run(app, [*arguments, *ROOT], "wordnet-splits") == 0
         Path("pics/dataset.toml").unlink()
         patch.setattr("wordnet_splits.datasets.catalog.declarations._REGISTERED", {})
@@ -317,12 +317,12 @@ def test_recipe_and_dataset_toml_must_agree(author: Command) -> None:
 def test_an_inventory_is_made_of_what_the_recipe_declares(author: Command) -> None:
     frozen = Path("pics/mypics.inventory.parquet").read_bytes()
     Path("pics/mypics.inventory.parquet").unlink()
-    assert mentions(author("inventory", "make", "mypics", *ROOT).error, "mypics")
-    done = author("inventory", "make", "mypics", *ROOT, "--declared", "mine.toml")
+    assert mentions(author("sources", "inventory", "mypics", *ROOT).error, "mypics")
+    done = author("sources", "inventory", "mypics", *ROOT, "--declared", "mine.toml")
     assert done.code == 0, done.err
     assert Path("pics/mypics.inventory.parquet").read_bytes() == frozen
-    assert mentions(author("inventory", "make", "mypix", "--declared", "mine.toml").error, "mypix")
-    assert author("inventory", "make", "mypics", "--declared", "none.toml").code == 2
+    assert mentions(author("sources", "inventory", "mypix", "--declared", "mine.toml").error, "mypix")
+    assert author("sources", "inventory", "mypics", "--declared", "none.toml").code == 2
 
 
 def test_a_root_is_judged_after_the_recipe_is_read(author: Command) -> None:

@@ -124,7 +124,7 @@ def test_a_picture_that_is_gone(command: Command, pics: Path) -> None:
 
 def test_an_inventory_stands_for_the_pictures(command: Command, pics: Path) -> None:
     root = ("--root", "mypics=pics")
-    made = command("inventory", "make", "mypics", *root, "--json").json
+    made = command("sources", "inventory", "mypics", *root, "--json").json
     assert made["images"] == {"train": 4, "test": 8}
     table = pq.read_table(pics / "mypics.inventory.parquet").to_pylist()
     assert [(r["split"], r["image_id"]) for r in table] == sorted((r["split"], r["image_id"]) for r in table)
@@ -144,7 +144,7 @@ def test_an_inventory_stands_for_the_pictures(command: Command, pics: Path) -> N
 
 def test_a_local_build_takes_what_is_there_of_an_inventory(command: Command, pics: Path) -> None:
     root = ("--root", "mypics=pics")
-    command("inventory", "make", "mypics", *root)
+    command("sources", "inventory", "mypics", *root)
     whole = command("build", "mine.toml", *root, "--local", "--json").json["built"][0]
     assert whole["name"] == "mine"  # nothing is lacking
     (pics / "test" / "zebra" / "picture 0.png").unlink()
@@ -169,7 +169,7 @@ def test_inventory_make_leaves_nothing_unfinished(command: Command, pics: Path) 
         "files._to_disk = lambda path: os.kill(os.getpid(), 9)\n"
         "runner.run(main.app, sys.argv[1:], 'wordnet-splits')"
     )
-    words = ["inventory", "make", "mypics", "--root", "mypics=pics"]
+    words = ["sources", "inventory", "mypics", "--root", "mypics=pics"]
     subprocess.run([sys.executable, "-c", killed, *words], env=environment(Path.cwd()), check=False)
     assert len(list(pics.glob(".*.part"))) == 1
     others = pics / f".mypics.tsv.{'0' * 32}.part"  # of a `catalog make` that may still run
@@ -185,8 +185,8 @@ def test_inventory_make_leaves_nothing_unfinished(command: Command, pics: Path) 
 
 def test_a_changed_picture_is_found_and_no_inventory_written_over(command: Command, pics: Path) -> None:
     root = ("--root", "mypics=pics")
-    assert command("inventory", "make", "mypics", *root).code == 0
-    assert "as frozen before" in command("inventory", "make", "mypics", *root).out
+    assert command("sources", "inventory", "mypics", *root).code == 0
+    assert "as frozen before" in command("sources", "inventory", "mypics", *root).out
     command("build", "mine.toml", *root)
     own.picture(999).save(pics / "test" / "zebra" / "picture 0.png")
     done = command("verify", "build/mine", *root, "--json")
@@ -194,16 +194,16 @@ def test_a_changed_picture_is_found_and_no_inventory_written_over(command: Comma
     assert [(p["kind"], p["image_id"]) for p in done.json["benchmarks"][0]["problems"]] == [
         ("altered", "test/zebra/picture 0")
     ]
-    assert mentions(command("inventory", "make", "mypics", *root).error, "inventory")
+    assert mentions(command("sources", "inventory", "mypics", *root).error, "inventory")
 
 
 def test_an_inventory_is_complete_or_none(command: Command, pics: Path) -> None:
     broken = pics / "test" / "zebra" / "picture 1.png"
     broken.write_bytes(b"no picture")
-    said = command("inventory", "make", "mypics", "--root", "mypics=pics").error
+    said = command("sources", "inventory", "mypics", "--root", "mypics=pics").error
     assert mentions(said, "12", "mypics", "test/zebra/picture")
     broken.unlink()
-    said = command("inventory", "make", "mypics", "--root", "mypics=pics").error
+    said = command("sources", "inventory", "mypics", "--root", "mypics=pics").error
     assert mentions(said, "7", "8", "test")
     assert mentions(said, "make", "--root")
     assert not (pics / "mypics.inventory.parquet").exists()
@@ -303,8 +303,8 @@ def test_new_halves_a_source_of_one_split_and_takes_kin_of_another(command: Comm
         (["new", "My Pets", "--id", "cifar100", "--far", "svhn"], ()),
         (["new", "digits", "--id", "cifar100", "--far", "svhn"], ()),
         (["new", "pets", "--id", "cifar100", "--far", "svhn", "--out", "p.tml"], ()),
-        (["inventory", "make", "dtd", "--root", "dtd=pics"], "dtd"),
-        (["inventory", "make", "mypix"], "mypix"),
+        (["sources", "inventory", "dtd", "--root", "dtd=pics"], "dtd"),
+        (["sources", "inventory", "mypix"], "mypix"),
         (["build", "mine.toml"], "mypics"),
         (["build", "mine.toml", "--root", "mypics=none"], "dataset.toml"),
         (["build", "mine.toml", "--root", "mypics"], ()),

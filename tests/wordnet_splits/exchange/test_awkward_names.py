@@ -56,7 +56,7 @@ def command(capsys, monkeypatch, tmp_path) -> Command:
     own.declare(Path("pics"), "mypics", "folders", 'licence = "CC|BY <script>x</script>"\n')
     Path("mine.toml").write_text(RECIPE)
     own.attribute(Path("mine.toml"))
-    for words in (("inventory", "make", "mypics"), ("build", "mine.toml")):
+    for words in (("sources", "inventory", "mypics"), ("build", "mine.toml")):
         done = command(*words, *ROOT)
         assert done.code == 0, done.err
     return command

@@ -32,8 +32,8 @@ def command(
     Path("pics/test/zebra/picture 0.png").rename("pics/test/zebra/picture_0.png")
     own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 1, "test": 2})
     own.declare(Path("pics"), "mypics", "folders")
-    known = "mypics:golden retriever,zebra"
-    for words in (("inventory", "make", "mypics"), ("new", "mine", "--id", known, "--near", "mypics:teapot")):
+    new = ("new", "mine", "--id", "mypics:golden retriever,zebra", "--near", "mypics:teapot")
+    for words in (("sources", "inventory", "mypics"), new):
         assert command(*words, *ROOT).code == 0
     assert command("build", "mine.toml", *ROOT).code == 0
     for file in ("pics/dataset.toml", "pics/mypics.tsv", "pics/mypics.inventory.parquet", "mine.toml"):

@@ -67,14 +67,14 @@ def test_a_manifest_carries_the_tables_and_one_without_any_says_nothing_of_them(
 
 
 def test_it_is_published_pulled_verified_and_rebuilt(built: Path, splits: Command) -> None:
-    assert splits("hub", "publish", "build/digits-apart", "--to", "published").code == 0
+    assert splits("hub", "publish", "build/digits-apart", "--out", "published").code == 0
     described = json.loads(Path("published/digits-apart/croissant.json").read_text())["distribution"]
     assert {"pairs/1.tsv", "pairs/2.tsv"} <= {file["contentUrl"] for file in described}
     built.rename("elsewhere")
     assert splits("hub", "pull", "./published", "--out", "pulled").code == 0
     assert carried(Path("pulled/digits-apart")) == carried(Path("elsewhere"))
     assert splits("verify", "pulled/digits-apart").code == 0
-    assert splits("leaks", "pulled/digits-apart").code == 0
+    assert splits("audit", "leaks", "pulled/digits-apart").code == 0
     assert splits("build", "pulled/digits-apart", "--out", "again").code == 0
     assert splits("diff", "pulled/digits-apart", "again/digits-apart").code == 0
     assert carried(Path("again/digits-apart")) == carried(Path("elsewhere"))
@@ -88,12 +88,12 @@ def _append(path: Path) -> None:
 def test_an_altered_table_is_neither_loaded_nor_published(
     built: Path, splits: Command, change: Callable[[Path], None]
 ) -> None:
-    splits("hub", "publish", "build/digits-apart", "--to", "published")
+    splits("hub", "publish", "build/digits-apart", "--out", "published")
     for folder in (built, Path("published/digits-apart")):
         change(folder / "pairs/2.tsv")
     verified = splits("verify", "build/digits-apart")
     assert (verified.code, "fingerprint: pairs/2.tsv: " in verified.err) == (1, True)
-    assert "pairs/2.tsv" in splits("hub", "publish", "build/digits-apart", "--to", "other").error
+    assert "pairs/2.tsv" in splits("hub", "publish", "build/digits-apart", "--out", "other").error
     assert "pairs/2.tsv" in splits("hub", "pull", "./published", "--out", "pulled").error
     assert not Path("pulled/digits-apart").exists()
 
@@ -103,7 +103,7 @@ def test_an_older_manifest_without_the_tables_is_to_be_built_again(built: Path, 
     del older["fingerprints"]["pair_tables"]
     (built / "manifest.json").write_text(json.dumps(older))
     shutil.rmtree(built / "pairs")
-    for words in (["verify", "build/digits-apart"], ["hub", "publish", "build/digits-apart", "--to", "out"]):
+    for words in (["verify", "build/digits-apart"], ["hub", "publish", "build/digits-apart", "--out", "out"]):
         error = splits(*words).error
         assert mentions(error, CLEARED, "pairs", "pairs.tsv")
         assert error.endswith("(build it again)")

@@ -44,7 +44,7 @@ def published(published_once: Path, tmp_path: Path) -> Path:
 
 
 def test_the_folder_holds_what_would_be_uploaded(hub, splits, tmp_path: Path) -> None:
-    done = splits("hub", "publish", "org/set", DIGITS, "--to", "set", "--json").json
+    done = splits("hub", "publish", "org/set", DIGITS, "--out", "set", "--json").json
     assert done["sent"]
     assert hub.asked == [], "nothing is uploaded"
     splits("hub", "publish", "org/set", DIGITS)
@@ -59,15 +59,15 @@ def test_the_folder_holds_what_would_be_uploaded(hub, splits, tmp_path: Path) ->
 
 def test_publishing_again_changes_nothing(published: Path, splits) -> None:
     before = published.stat().st_mtime_ns, tree(published)
-    done = splits("hub", "publish", DIGITS, "--to", "set")
+    done = splits("hub", "publish", DIGITS, "--out", "set")
     assert "holds this already" in done.out
     assert (published.stat().st_mtime_ns, tree(published)) == before
-    dry = splits("hub", "publish", DIGITS, OTHER, "--to", "set", "--dry-run")
+    dry = splits("hub", "publish", DIGITS, OTHER, "--out", "set", "--dry-run")
     assert "README.md" in dry.out
     assert tree(published) == before[1]
-    assert splits("hub", "publish", DIGITS, OTHER, "--to", "set").code == 0
+    assert splits("hub", "publish", DIGITS, OTHER, "--out", "set").code == 0
     assert (published / OTHER.name / "manifest.json").is_file()
-    assert splits("hub", "publish", DIGITS, "--to", "set").error
+    assert splits("hub", "publish", DIGITS, "--out", "set").error
 
 
 @pytest.mark.parametrize(
@@ -84,15 +84,15 @@ def test_what_was_not_published_is_never_overwritten(
 ) -> None:
     change(published)
     before = tree(published)
-    assert mentions(splits("hub", "publish", DIGITS, OTHER, "--to", "set").error, said)
+    assert mentions(splits("hub", "publish", DIGITS, OTHER, "--out", "set").error, said)
     assert tree(published) == before
 
 
 def test_a_file_in_the_way_and_a_tag_of_a_folder_are_refused(splits, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    assert splits("hub", "publish", DIGITS, "--to", "file").error
-    assert splits("hub", "publish", DIGITS, "--to", "x", "--revision", "v1").error
-    assert mentions(splits("hub", "publish").error, "--to")
+    assert splits("hub", "publish", DIGITS, "--out", "file").error
+    assert splits("hub", "publish", DIGITS, "--out", "x", "--revision", "v1").error
+    assert mentions(splits("hub", "publish").error, "--out")
 
 
 def test_a_published_value_never_changes_under_its_version(published: Path, splits, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_published_value_never_changes_under_its_version(published: Path, spli
     data["fingerprints"]["classes"] = "0" * 64
     (published / "digits/manifest.json").write_text(json.dumps(data), "utf-8")
     resum(published)
-    assert splits("hub", "publish", DIGITS, "--to", "set").error
+    assert splits("hub", "publish", DIGITS, "--out", "set").error
 
 
 def resum(folder: Path) -> None:

@@ -37,7 +37,7 @@ def published_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Hub, Path]
         own.class_folders(Path("pics"), CLASSES, {"train": 1, "test": 2})
         own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 1, "test": 2})
         own.declare(Path("pics"), "mypics", "folders", 'licence = "CC0"\n')
-        run_quietly("inventory", "make", "mypics", *ROOT)
+        run_quietly("sources", "inventory", "mypics", *ROOT)
         run_quietly("new", "mine", "--id", "mypics:golden retriever,teapot", "--near", "mypics", *ROOT)
         own.attribute(Path("mine.toml"))
         run_quietly("build", "mine.toml", *ROOT)

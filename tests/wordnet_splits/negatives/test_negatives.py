@@ -237,9 +237,9 @@ def test_a_cleaned_and_blinded_list_is_clean_and_blind(tmp_path, neglabel, comma
     comment, header, *lines = neglabel.read_text("utf-8").splitlines()
     few = tmp_path / "few.tsv"
     few.write_text("\n".join([comment, header, *lines[::10]]) + "\n", "utf-8")
-    assert command("audit-negatives", few, *ood, "--clean", clean).code == 1
-    assert command("audit-negatives", clean, *ood, "--blind", blind).code == 1
-    finished = command("audit-negatives", blind, *ood, "--json")
+    assert command("audit", "negatives", few, *ood, "--clean", clean).code == 1
+    assert command("audit", "negatives", clean, *ood, "--blind", blind).code == 1
+    finished = command("audit", "negatives", blind, *ood, "--json")
     assert finished.code == 0
     assert finished.json["ok"]
     assert finished.json["counts"]["equal"] == finished.json["counts"]["test"] == 0
@@ -247,7 +247,7 @@ def test_a_cleaned_and_blinded_list_is_clean_and_blind(tmp_path, neglabel, comma
 
 def test_the_ledger_as_csv_parquet_json_and_page(tmp_path, command):
     (tmp_path / "words.txt").write_text("castle\nBalmoral Castle\naxolotl\n=cmd()\n")
-    arguments = ("audit-negatives", "words.txt", "--ood", "ssb-hard")
+    arguments = ("audit", "negatives", "words.txt", "--ood", "ssb-hard")
     for name in ("ledger.csv", "ledger.parquet", "ledger.html"):
         assert command(*arguments, "--out", name).code == 1
     rows = list(csv.DictReader((tmp_path / "ledger.csv").read_text().splitlines()))
@@ -269,30 +269,30 @@ def test_the_ledger_as_csv_parquet_json_and_page(tmp_path, command):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["audit-negatives", "absent.txt"], "absent.txt"),
-        (["audit-negatives", "empty.txt"], ()),
-        (["audit-negatives", "words.txt", "--known", "imagenet1"], "imagenet1k"),
-        (["audit-negatives", "words.txt", "--ood", "ssb-hart"], "ssb-hard"),
-        (["audit-negatives", "words.txt", "--out", "ledger.xlsx"], "ledger.csv"),
-        (["audit-negatives", "table.tsv", "--column", "wrd"], "word"),
-        (["audit-negatives", "names.csv"], ("word", "names.csv")),
-        (["audit-negatives", "words.txt", "--clean", "words.txt"], "words.txt"),
-        (["audit-negatives", "names.csv", "--out", "./names.csv"], "names.csv"),
-        (["audit", "names.csv", "--out", "./names.csv"], "names.csv"),
-        (["audit-negatives", "words.txt", "--clean", "n.txt", "--blind", "n.txt"], ()),
-        (["audit-negatives", "words.txt", "--known", "gaussian"], ()),
-        (["mine-negatives", "--out", "n.txt", "--known", "gaussian"], ()),
-        (["audit-negatives", "words.txt", "--known", "unknown-cifar"], "unknown-cifar"),
-        (["audit-negatives", "ragged.tsv"], ("ragged.tsv:3", "2")),
-        (["audit-negatives", "semicolons.txt"], ()),
-        (["audit-negatives", "blank.tsv"], "blank.tsv:3"),
-        (["audit-negatives", "quote.tsv"], "quote.tsv:2"),
-        (["audit-negatives", "words.txt", "--ood", "words.txt", "--ood", "a/words.txt"], ()),
-        (["mine-negatives", "--out", "n.txt", "--margin", "0"], ()),
-        (["mine-negatives", "--out", "n.txt", "--count", "0"], ()),
-        (["mine-negatives", "--out", "n.txt", "--margin", "30", "--count", "9"], ()),
-        (["mine-negatives", "--out", "a", "--margin", "30", "--count", "9"], ()),
-        (["mine-negatives", "--out", "n.txt", "--below", "artifcat"], "artifact"),
+        (["audit", "negatives", "absent.txt"], "absent.txt"),
+        (["audit", "negatives", "empty.txt"], ()),
+        (["audit", "negatives", "words.txt", "--known", "imagenet1"], "imagenet1k"),
+        (["audit", "negatives", "words.txt", "--ood", "ssb-hart"], "ssb-hard"),
+        (["audit", "negatives", "words.txt", "--out", "ledger.xlsx"], "ledger.csv"),
+        (["audit", "negatives", "table.tsv", "--column", "wrd"], "word"),
+        (["audit", "negatives", "names.csv"], ("word", "names.csv")),
+        (["audit", "negatives", "words.txt", "--clean", "words.txt"], "words.txt"),
+        (["audit", "negatives", "names.csv", "--out", "./names.csv"], "names.csv"),
+        (["audit", "list", "names.csv", "--out", "./names.csv"], "names.csv"),
+        (["audit", "negatives", "words.txt", "--clean", "n.txt", "--blind", "n.txt"], ()),
+        (["audit", "negatives", "words.txt", "--known", "gaussian"], ()),
+        (["audit", "mine-negatives", "--out", "n.txt", "--known", "gaussian"], ()),
+        (["audit", "negatives", "words.txt", "--known", "unknown-cifar"], "unknown-cifar"),
+        (["audit", "negatives", "ragged.tsv"], ("ragged.tsv:3", "2")),
+        (["audit", "negatives", "semicolons.txt"], ()),
+        (["audit", "negatives", "blank.tsv"], "blank.tsv:3"),
+        (["audit", "negatives", "quote.tsv"], "quote.tsv:2"),
+        (["audit", "negatives", "words.txt", "--ood", "words.txt", "--ood", "a/words.txt"], ()),
+        (["audit", "mine-negatives", "--out", "n.txt", "--margin", "0"], ()),
+        (["audit", "mine-negatives", "--out", "n.txt", "--count", "0"], ()),
+        (["audit", "mine-negatives", "--out", "n.txt", "--margin", "30", "--count", "9"], ()),
+        (["audit", "mine-negatives", "--out", "a", "--margin", "30", "--count", "9"], ()),
+        (["audit", "mine-negatives", "--out", "n.txt", "--below", "artifcat"], "artifact"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, command, arguments, expected):
@@ -315,9 +315,9 @@ def test_bad_input_is_one_line(tmp_path, command, arguments, expected):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["mine-negatives", "--known", "cifar10", "--margin", "12", "--out"],
-        ["audit-negatives", "words.txt", "--clean"],
-        ["audit-negatives", "words.txt", "--blind"],
+        ["audit", "mine-negatives", "--known", "cifar10", "--margin", "12", "--out"],
+        ["audit", "negatives", "words.txt", "--clean"],
+        ["audit", "negatives", "words.txt", "--blind"],
     ],
 )
 def test_a_list_that_is_there_is_not_overwritten(tmp_path, command, arguments):

@@ -170,12 +170,13 @@ def test_the_page_runs_as_pasted(capsys) -> None:
 
 def test_the_command(capsys, monkeypatch, tmp_path, facts: Path) -> None:
     command = Command(capsys, monkeypatch, tmp_path)
-    found = command("sets", "--json")
+    found = command("audit", "sets", "--json")
     assert (found.code, found.json["ok"]) == (0, True)
     assert [row["name"] for row in found.json["sets"]] == list(class_set_names())
     listing = facts / "field/imagenet_x/classes.tsv"
-    assert "1,000 classes, 0 differences" in command("sets", "imagenet-x", "--published", listing).out
-    assert command("sets", "imagenet-x", "--published", listing, "--json").json == {
+    compare = ("audit", "sets", "imagenet-x", "--published")
+    assert "1,000 classes, 0 differences" in command(*compare, listing).out
+    assert command(*compare, listing, "--json").json == {
         "same": True,
         "known": True,
         "differences": [],
@@ -183,13 +184,13 @@ def test_the_command(capsys, monkeypatch, tmp_path, facts: Path) -> None:
     shuffled = tmp_path / "shuffled.tsv"
     head, *rows = [line for line in listing.read_text().splitlines() if line[0] != "#"]
     shuffled.write_text("\n".join([head, *reversed(rows)]))
-    done = command("sets", "imagenet-x", "--published", shuffled)
+    done = command(*compare, shuffled)
     assert (done.code, "in another order" in done.out, "is not the list" in done.err) == (1, True, True)
     short = tmp_path / "short.tsv"
     short.write_text("\n".join([head, *rows[:-1]]))
-    done = command("sets", "imagenet-x", "--published", short)
+    done = command(*compare, short)
     assert (done.code, "1 differences: 1 only ours" in done.out) == (1, True)
-    first = command("sets", "imagenette").out.splitlines()[2].split()
+    first = command("audit", "sets", "imagenette").out.splitlines()[2].split()
     assert first == ["imagenette", "0", "n01440764", "tench"]
-    assert command("sets", "--published", listing).code == 2
-    assert mentions(command("sets", "imagenetx").err, "imagenet-x")
+    assert command("audit", "sets", "--published", listing).code == 2
+    assert mentions(command("audit", "sets", "imagenetx").err, "imagenet-x")

@@ -169,7 +169,7 @@ def test_a_recipe_by_a_measure_is_answered_for_with_its_draws(
     """Its own measure is no reading of it, and says nothing about any class."""
     recipe, out = tmp_path / "mine.toml", tmp_path / "mine.parquet"
     recipe.write_text(MEASURED.replace("MEASURE", measure).replace("BOUND", bound), encoding="utf-8")
-    done = command("robust", recipe, "--all", "--out", out)
+    done = command("audit", "robust", recipe, "--all", "--out", out)
     assert done.code == 0, done.err
     reading = measure.removesuffix("_wn")
     rows = pq.read_table(out).to_pylist()
@@ -188,13 +188,13 @@ def test_every_class_has_every_reading(lexicon: str) -> None:
 
 def test_the_command_says_the_same(command: Any, tmp_path: Path) -> None:
     out = tmp_path / "digits.parquet"
-    done = command("robust", "digits", "--json", "--out", out)
+    done = command("audit", "robust", "digits", "--json", "--out", out)
     rows = done.json["classes"]
     assert done.json["readings"] == ["sense", "hierarchy", "path", "wup", "mean"]
     assert [row["robust"] for row in rows if row["name"] == "six"] == [0.5]
     assert pq.read_table(out).to_pylist() == rows
-    shown = command("robust", "digits")
+    shown = command("audit", "robust", "digits")
     assert shown.code == 0
     assert "not read: 6 of 12 classes: no rule on WordNet decides its role" in shown.out
-    assert command("robust", "digits", "--wordnet", "nowhere").error
-    assert command("robust", "digitz").error
+    assert command("audit", "robust", "digits", "--wordnet", "nowhere").error
+    assert command("audit", "robust", "digitz").error

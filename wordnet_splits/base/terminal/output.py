@@ -82,11 +82,11 @@ def print_first(
 
 
 def print_fields(fields: Sequence[tuple[str, str]]) -> None:
-    """Print names and their texts on stdout; on a terminal texts are wrapped next to their names."""
+    """Print names and their texts on stdout; texts are wrapped next to their names."""
     start = max(len(name) for name, _ in fields) + len(GAP)
     width = terminal_width()
     for name, text in fields:
-        text_width = len(text) + 1 if width is None else max(width - start - len(GAP), NARROWEST)
+        text_width = max(width - start - len(GAP), NARROWEST)
         for n, line in enumerate(textwrap.wrap(text, text_width, break_on_hyphens=False) or [""]):
             to_stdout(f"{GAP}{'' if n else name:{start}}{line}".rstrip())
 
@@ -96,19 +96,13 @@ def print_table(
     rows: Iterable[Sequence[object]],
     *,
     right: Sequence[str] = (),
-    most: int | None = None,
 ) -> None:
-    """Print rows as a plain table.
+    """Print rows as a plain table, with the columns ``right`` aligned right.
 
-    On a terminal that is too narrow, columns of text are wrapped, then the last columns left out, with a
-    report. If stdout is not a terminal, every row is a single line, or wrapped to ``most`` letters.
-
-    Parameters
-    ----------
-    right : columns aligned right. most : greatest width, in letters, where stdout is not a terminal.
+    Where it is too wide, columns of text are wrapped, then the last columns left out, with a report.
     """
     text = [[_cell(v) for v in row] for row in rows]
-    lines, left_out = text_table(columns, text, right=right, width=terminal_width() or most)
+    lines, left_out = text_table(columns, text, right=right, width=terminal_width())
     for line in lines:
         to_stdout(line)
     if left_out:

@@ -32,6 +32,22 @@ class ListedBenchmark:
     groups: tuple[GroupRow, ...]
     fingerprint: str | None
 
+    @property
+    def status(self) -> str:
+        """Whether every group is complete, or what it awaits."""
+        awaited = [row.status for row in self.groups if row.status != "complete"]
+        sources = [status.removeprefix("awaiting ") for status in dict.fromkeys(awaited)]
+        return ", ".join([awaited[0], *sources[1:]]) if awaited else "complete"
+
+    def count(self, split: str, *roles: str) -> int | None:
+        """Return the number of classes or images of a split in groups of some roles; None if unknown."""
+        counts = [
+            row.expected if row.actual is None else row.actual
+            for row in self.groups
+            if row.split == split and (row.role in roles or not roles)
+        ]
+        return None if None in counts else sum(filter(None, counts))
+
     def as_dict(self) -> dict[str, Any]:
         """Return the benchmark as ``list --json`` prints it."""
         return {**vars(self), "groups": [row.model_dump() for row in self.groups]}

@@ -114,7 +114,7 @@ def _read_inventory(file: FileId) -> Mapping[str, pa.Table]:
     path = Path(file[0])
     table = read_sorted_table(path, INVENTORY_SCHEMA, MULTILABEL_SCHEMA, key=("split", "image_id"))
     if table["digest"].null_count:
-        raise DataError("has an empty digest", where=str(path), hint="make it again with `inventory make`")
+        raise DataError("has an empty digest", where=str(path), hint="make it again with `sources inventory`")
     splits = pc.unique(table["split"]).to_pylist()
     return {split: table.filter(pc.equal(table["split"], split)) for split in splits}
 

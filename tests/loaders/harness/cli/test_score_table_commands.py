@@ -37,7 +37,7 @@ def test_scores_are_exported_and_metrics_recomputed(capsys: pytest.CaptureFixtur
     code, out, err = ran(capsys, "scores", "export", SMALL)
     assert (code, out) == (2, "")
     assert "scores" in err
-    code, out, err = ran(capsys, "recompute", "--scores", "scores", "--metric", "fpr95_id_positive", "--json")
+    code, out, err = ran(capsys, "recompute", "scores", "--metric", "fpr95_id_positive", "--json")
     assert code == 0
     rows = json.loads(out)["rows"]
     assert {row["metric"] for row in rows} == {"fpr95_id_positive"}
@@ -45,12 +45,12 @@ def test_scores_are_exported_and_metrics_recomputed(capsys: pytest.CaptureFixtur
     near = next(row["group"] for row in images if row["role"] == "near")
     lines = [f"{row['source']},{row['image_id']}" for row in images if row["group"] in ("cifar-40", near)]
     Path("list.csv").write_text("\n".join(["source,image_id", *lines[::7]]), encoding="utf-8")
-    code, out, err = ran(capsys, "recompute", "--scores", "scores", "--subset", "list.csv", "--out", "a.csv")
+    code, out, err = ran(capsys, "recompute", "scores", "--subset", "list.csv", "--out", "a.csv")
     assert (code, out) == (0, "")
     assert "the subset has no image of" in err
     assert f"images of {near}" in err
     assert Path("a.csv").read_text("utf-8").startswith("benchmark,model,run,detector,group,role,metric,value")
-    code, out, err = ran(capsys, "recompute", "--scores", "scores", "--subset", "list.csv")
+    code, out, err = ran(capsys, "recompute", "scores", "--subset", "list.csv")
     assert near in out
 
 
@@ -58,9 +58,9 @@ def test_what_cannot_be_used_is_refused_in_one_line(capsys: pytest.CaptureFixtur
     for words, message in (
         (("scores", "export", WITHOUT), "scores"),
         (("scores", "export", "nowhere"), "about.json"),
-        (("recompute", "--scores", "nowhere"), "nowhere"),
-        (("recompute", "--scores", "nowhere", "--metric", "aurok"), "aurok"),
-        (("recompute", "--scores", "nowhere", "--out", "x.txt"), ()),
+        (("recompute", "nowhere"), "nowhere"),
+        (("recompute", "nowhere", "--metric", "aurok"), "aurok"),
+        (("recompute", "nowhere", "--out", "x.txt"), ()),
     ):
         code, out, err = ran(capsys, *words)
         assert (code, out) == (2, ""), words

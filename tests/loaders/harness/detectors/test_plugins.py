@@ -88,7 +88,7 @@ def test_detectors_of_installed_packages_are_found_by_name(
     assert "of_package" in list_detectors()
     assert get_detector("of_package", scale=3).params == {"scale": 3.0}
     with pytest.warns(UserWarning, match="left out: no_such_module:detector"):
-        assert app(["detectors", "*o*", "--json"], standalone_mode=False) == 0
+        assert app(["list", "detectors", "*o*", "--json"], standalone_mode=False) == 0
     names = {row["name"] for row in json.loads(capsys.readouterr().out)["detectors"]}
     assert "of_package" in names
     assert "broken" not in names

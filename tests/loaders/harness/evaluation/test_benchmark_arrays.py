@@ -88,7 +88,7 @@ def test_each_mistake_is_one_line() -> None:
     names = image_ids("digits", "gaussian")
     refused(
         "uniform",
-        "unknown-eval ids digits uniform",
+        "unknown-eval scores ids digits uniform",
         changed("uniform", ids=None),
     )
     refused(
@@ -249,16 +249,16 @@ def test_labels_of_other_images_are_refused_by_the_name_of_the_set(group: str, l
 
 
 def test_the_command_ids_prints_the_order(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(app, ["ids", "digits", "uniform"], "unknown-eval") == 0
+    assert run(app, ["scores", "ids", "digits", "uniform"], "unknown-eval") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines == image_ids("digits", "uniform")
     assert (lines[1], len(lines)) == ("uniform/8x8x1/s0/00001", 500)
-    assert run(app, ["ids", "digits", ID, "--split", "val", "--json"], "unknown-eval") == 0
+    assert run(app, ["scores", "ids", "digits", ID, "--split", "val", "--json"], "unknown-eval") == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["ids"] == image_ids("digits", ID, "val")
     assert facts["fingerprint"] == load_manifest("digits").images_fingerprint(("val", ID))
     for words, says in ((("digits", "unifrom"), "uniform"), (("digit", "uniform"), "digits")):
-        assert run(app, ["ids", *words], "unknown-eval") == 2
+        assert run(app, ["scores", "ids", *words], "unknown-eval") == 2
         assert mentions(capsys.readouterr().err, says)
     with raises(UnknownNameError, where="digits", naming="digits-6-9/val"):
         image_ids("digits", "digits-6-9", "val")

@@ -22,7 +22,7 @@ from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from wordnet_splits.base.terminal.runner import run
 
 READERS: dict[str, Callable[[Path], object]] = {
-    "check-results": lambda folder: check_results(folder, OPEN_SET),
+    "check_results": lambda folder: check_results(folder, OPEN_SET),
     "compare": lambda folder: compare(folder, bootstrap=0),
     "report": lambda folder: report(folder, folder.with_suffix(".html")),
     "plot": lambda folder: plot(folder, "roc", folder.with_suffix(".svg")),
@@ -130,8 +130,8 @@ def test_the_commands_end_in_one_line(
     monkeypatch.chdir(tmp_path)
     swept.write("half")
     Path("half/about.json").unlink()
-    for words in (["check-results", "half"], ["compare", "half"], ["report", "half", "--out", "a.html"]):
-        assert run(app, words, "unknown-eval") == 2
+    for words in ("recompute --check half", "compare half", "report half --out a.html"):
+        assert run(app, words.split(), "unknown-eval") == 2
         out, err = capsys.readouterr()
         line = "half: holds results that were not written to their end: there is no about.json"
         assert (out, err) == ("", f"error: {line} (run the command that wrote them again)\n")

@@ -99,9 +99,9 @@ def test_without_the_metric_installed_its_rows_are_named(tmp_path: Path, capsys:
     checked = check_results(tmp_path / "results", OPEN_SET)
     assert checked.ok
     assert checked.not_installed == (f"youden ({__name__}:define_youden.<locals>.youden)",)
-    assert app(["check-results", str(tmp_path / "results"), "--json"], standalone_mode=False) == 0
+    assert app(["recompute", "--check", str(tmp_path / "results"), "--json"], standalone_mode=False) == 0
     assert json.loads(capsys.readouterr().out)["not_installed"] == list(checked.not_installed)
-    app(["check-results", str(tmp_path / "results")], standalone_mode=False)
+    app(["recompute", "--check", str(tmp_path / "results")], standalone_mode=False)
     assert "not recomputed, as they are not installed: youden" in capsys.readouterr().out
     ranked = compare(
         results, metric="youden", on="near"
@@ -196,7 +196,7 @@ def test_the_command_line_takes_module_and_name(tmp_path: Path, monkeypatch: Any
     )
     evaluated(0).write("results")
     mine = ["--metric", "my_metrics:accepted"]
-    assert app(["remeasure", "results", "--bootstrap", "5", *mine], standalone_mode=False) == 0
+    assert app(["recompute", "results", "--bootstrap", "5", *mine], standalone_mode=False) == 0
     assert Results.read("results").rows(metric="accepted")
     assert app(["compare", "results", "--on", "near", "--json", *mine], standalone_mode=False) == 0
     ranking = json.loads(capsys.readouterr().out)["ranking"]
@@ -207,4 +207,4 @@ def test_the_command_line_takes_module_and_name(tmp_path: Path, monkeypatch: Any
         "none:accepted": "--metric",
     }.items():
         with raises((DataError, UnknownNameError), where=said):
-            app(["check-results", "results", "--metric", path], standalone_mode=False)
+            app(["recompute", "--check", "results", "--metric", path], standalone_mode=False)

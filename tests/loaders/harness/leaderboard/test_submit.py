@@ -19,7 +19,8 @@ from loaders.harness.detectors import DETECTORS
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.extraction.runs import WeightsOrigin
 from loaders.harness.leaderboard import check_entries, read_entry, submission, submit
-from loaders.harness.leaderboard.submission import facts_of, trained_on_outliers
+from loaders.harness.leaderboard.submission import trained_on_outliers
+from loaders.harness.results.entries import facts_of
 from loaders.harness.results.results import Results
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
@@ -105,7 +106,7 @@ def test_shares_check_each_entry_once(entries: Path, capsys: pytest.CaptureFixtu
         ((str(entries), "--shard", "0/2"), "0/2"),
         ((str(entries / "linear"), "--shard", "1/2"), ()),
     ):
-        assert run(app, ["check-results", *arguments], "unknown-eval") == 2
+        assert run(app, ["recompute", "--check", *arguments], "unknown-eval") == 2
         assert mentions(capsys.readouterr().err, message)
 
 
@@ -308,7 +309,7 @@ def test_results_on_an_own_benchmark_are_not_sent_here(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp").write(tmp_path / "own")
-    words = ["submit", str(tmp_path / "own"), "--by", "me", "--to", str(tmp_path / "entries")]
+    words = ["submit", str(tmp_path / "own"), "--by", "me", "--out", str(tmp_path / "entries")]
     assert run(app, words, "unknown-eval") == 0
     said = capsys.readouterr().err
     assert "pull request" not in said
@@ -318,19 +319,19 @@ def test_results_on_an_own_benchmark_are_not_sent_here(
 def test_the_command_says_what_comes_next(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["submit", str(results), "--by", "me", "--to", str(tmp_path), "--name"]
+    words = ["submit", str(results), "--by", "me", "--out", str(tmp_path), "--name"]
     assert run(app, [*words, "first"], "unknown-eval") == 0
     out, err = capsys.readouterr()
     assert out == f"first: 2 detectors on digits, written to {tmp_path / 'first'}\n"
     assert "open a pull request" in err
     assert run(app, [*words, "second", "--json"], "unknown-eval") == 0
     assert json.loads(capsys.readouterr().out)["facts"]["benchmark"] == "digits"
-    assert run(app, ["check-results", str(tmp_path), "--json"], "unknown-eval") == 0
+    assert run(app, ["recompute", "--check", str(tmp_path), "--json"], "unknown-eval") == 0
     assert [row["ok"] for row in json.loads(capsys.readouterr().out)["entries"]] == [True, True]
     assert run(app, [*words, "No Name"], "unknown-eval") == 2
     assert "entry No Name: is malformed at name" in capsys.readouterr().err
     (tmp_path / "first" / "entry.json").unlink()
-    assert run(app, ["check-results", str(tmp_path)], "unknown-eval") == 1
+    assert run(app, ["recompute", "--check", str(tmp_path)], "unknown-eval") == 1
 
 
 def test_files_for_the_hub_are_read_by_its_library(results: Path, tmp_path: Path) -> None:

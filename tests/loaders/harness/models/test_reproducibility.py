@@ -14,8 +14,7 @@ from wordnet_splits.base.terminal.entry import INTERRUPTED, INTERRUPTION
 
 PROGRAM = """
 import os, signal, sys, threading
-from wordnet_splits.base.terminal.options import add_command, make_program
-from wordnet_splits.base.terminal.runner import run
+from wordnet_splits.base.terminal.runner import Program, run
 
 def extract() -> int:
     "Share a step."
@@ -26,9 +25,8 @@ def extract() -> int:
             signal.raise_signal(signal.SIGINT)
     raise AssertionError("both went on")
 
-app = make_program("x", "x", [])
-add_command(app, "extract", extract, ["x"])
-add_command(app, "other", extract, ["x"])
+app = Program("x", "x", [])
+app.command("extract", examples=["x"])(extract)
 sys.exit(run(app, ["extract"], "x"))
 """
 

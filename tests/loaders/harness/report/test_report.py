@@ -86,7 +86,7 @@ def test_the_page_names_what_was_run_and_how_to_repeat_it(page: Path) -> None:
     assert "Unknowns taken for known: " in text
     assert mentions(text, "digits")
     commands = [unescape(code) for code in re.findall(r"<pre><code>(.*?)</code>", text)]
-    assert commands[1] == f"unknown-eval check-results {page.parent / 'results'}"
+    assert commands[1] == f"unknown-eval recompute --check {page.parent / 'results'}"
     words = shlex.split(commands[0])
     models = ["--model", "fake-0", "--model", "fake-1", "--runs"]
     assert words[:9] == ["unknown-eval", "run", "--benchmark", "digits", *models]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from loaders.harness.leaderboard.submission import check_entry
 from loaders.harness.results import check
+from loaders.harness.results.entries import check_entry
 from loaders.harness.results.metric_rows import has_interval
 from loaders.harness.results.results import Results
 

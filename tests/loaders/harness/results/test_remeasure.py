@@ -14,9 +14,9 @@ from loaders.harness import remeasure
 from loaders.harness.cli.main import app
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.leaderboard import submit
-from loaders.harness.leaderboard.submission import check_entry
 from loaders.harness.results import check
 from loaders.harness.results.check import check_results, sampled
+from loaders.harness.results.entries import check_entry
 from loaders.harness.results.metadata import MAX_REPLICATES, MetricOptions
 from loaders.harness.results.metric_rows import has_interval
 from loaders.harness.results.results import Results
@@ -82,7 +82,7 @@ def test_an_entry_keeps_its_author_and_gets_the_facts_of_its_new_tables(
 ) -> None:
     entry = submit(folder, by="me", name="made", commands=["python made.py"], to=tmp_path / "entries")
     before = json.loads((entry / "entry.json").read_text())
-    assert app(["remeasure", str(entry), "--bootstrap", "5", "--json"], standalone_mode=False) == 0
+    assert app(["recompute", str(entry), "--bootstrap", "5", "--json"], standalone_mode=False) == 0
     said = json.loads(capsys.readouterr().out)
     table = pq.read_table(entry / "results.parquet")
     assert said["intervals"] == table.num_rows - table["lo"].null_count > 0
@@ -128,7 +128,7 @@ def test_of_many_those_of_one_detector_and_run(
     detector, _, run = label.partition(", run ")
     assert found.ok
     assert 0 < found.intervals.recomputed < found.intervals.stored
-    assert app(["check-results", str(with_intervals)], standalone_mode=False) == 0
+    assert app(["recompute", "--check", str(with_intervals)], standalone_mode=False) == 0
     stated = f"{found.intervals.recomputed:,} of {found.intervals.stored:,} intervals recomputed ({label})"
     assert f"{stated}, all with --all-intervals" in capsys.readouterr().out
     other = next(name for name in DETECTORS if name != detector)

@@ -106,9 +106,9 @@ def test_a_killed_training_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_recipes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("recipes") == 0
+    assert call("list", "recipes") == 0
     assert "kim-cifar-short" in capsys.readouterr().out
-    assert call("recipes", "--json") == 0
+    assert call("list", "recipes", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert {"abdelzad", "kim-cifar"} <= {r["name"] for r in found["recipes"]}
     assert "resnet20" in {n["name"] for n in found["networks"]}

@@ -1,4 +1,4 @@
-"""What terminals show: tables and texts fit them, and elsewhere every row is one line."""
+"""What terminals show: tables and texts fit them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wordnet_splits.base.terminal import output
 
 @pytest.fixture
 def terminal(monkeypatch):
-    def set_width(columns: int | None) -> None:
+    def set_width(columns: int) -> None:
         monkeypatch.setattr(output, "terminal_width", lambda: columns)
 
     return set_width
@@ -27,12 +27,6 @@ def test_texts_are_wrapped_between_words_on_a_terminal(terminal, capsys):
     assert lines[1].startswith(" " * 12)
     assert lines[-1] == "  rule      { rest = true }"
     assert " ".join(" ".join(lines[:-1]).split()) == " ".join(f"evidence {FIELDS[0][1]}".split())
-
-
-def test_texts_are_one_line_elsewhere(terminal, capsys):
-    terminal(None)
-    output.print_fields(FIELDS)
-    assert len(capsys.readouterr().out.splitlines()) == len(FIELDS)
 
 
 def test_a_narrow_table_keeps_its_header_whole(terminal, capsys):

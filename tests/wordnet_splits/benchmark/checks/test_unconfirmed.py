@@ -105,14 +105,15 @@ def test_a_row_stays_as_unsure_as_it_was_written_whatever_the_threshold_is_now(
 def test_audit_judges_no_class_by_an_unsure_proposal(command: Command) -> None:
     write("proposed", "0.7900")
     build(command)
-    done = command("audit", "mypics", "--root", "mypics=pics", "--against", "food101", "--json").json
+    done = command("audit", "list", "mypics", "--root", "mypics=pics", "--against", "food101", "--json").json
     assert done["not_judged"] == ["monarch", "teapot"]
     assert [c["nearest"] is None for c in done["classes"]] == [False, True, True]
-    text = command("audit", "mypics", "--root", "mypics=pics", "--against", "food101").out
+    text = command("audit", "list", "mypics", "--root", "mypics=pics", "--against", "food101").out
     assert "1 are none of these" in text
     assert "not judged" in text
     assert "monarch, teapot" in text
-    of_group = command("audit", "mine:unknown", "--manifests", "build", "--against", "food101", "--json").json
+    words = ("audit", "list", "mine:unknown", "--manifests", "build", "--against", "food101", "--json")
+    of_group = command(*words).json
     assert of_group["not_judged"] == ["monarch"]
 
 

@@ -44,7 +44,7 @@ def author(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
 
 def _build(command: Command, *, make_recipe: bool = False) -> None:
     """Build ``mine`` as the pictures are now."""
-    assert command("inventory", "make", "mypics", "--root", "mypics=pics").code == 0
+    assert command("sources", "inventory", "mypics", "--root", "mypics=pics").code == 0
     if make_recipe:
         assert command("new", "mine", *SENTENCE, "--root", "mypics=pics").code == 0
         Path("mine.toml").write_text(Path("mine.toml").read_text("utf-8") + ABOUT, "utf-8")
@@ -103,7 +103,7 @@ def test_the_earlier_version_stays_and_is_named_wherever_a_benchmark_is(author: 
         done = author("freeze", "build/mine", *where, "-m", message)
         assert "frozen mine in frozen/mine, unchanged\n  its CHANGELOG.md has a line" in done.err
     assert Path("frozen/mine/CHANGELOG.md").read_text("utf-8") == changes
-    assert author("hub", "publish", "frozen", "--to", "published").code == 0
+    assert author("hub", "publish", "frozen", "--out", "published").code == 0
     card = Path("published/README.md").read_text("utf-8")
     assert "- version 2: Two more teapots" in card
     assert not Path("published/mine@v1").exists()

@@ -87,12 +87,12 @@ def test_pairs_of_id_and_ood_are_recorded_shown_and_verified(tmp_path, ids, caps
     assert {(r["first"], r["second"], r["distance"]) for r in report.rows() if r["kind"] == leak.kind} == {
         tuple(example) for example in leak.examples
     }
-    assert run(app, ["leaks", str(tmp_path / "apart")], "wordnet-splits") == 0
+    assert run(app, ["audit", "leaks", str(tmp_path / "apart")], "wordnet-splits") == 0
     assert f"    1  {known[1]}  {near[1]}\n" in capsys.readouterr().out
     (tmp_path / "pairs.tsv").unlink()  # the manifest carries it
     assert report_leaks(manifest).ok
     (tmp_path / "apart/pairs/1.tsv").unlink()
-    assert run(app, ["leaks", str(tmp_path / "apart")], "wordnet-splits") == 2
+    assert run(app, ["audit", "leaks", str(tmp_path / "apart")], "wordnet-splits") == 2
     assert "pairs/1.tsv" in capsys.readouterr().err
 
 

@@ -231,7 +231,8 @@ def test_every_door_reads_the_same_classes(
         row["name"]: row["state"] for row in command("sources", "check", *flag, "--json").json["sources"]
     }
     assert states["mypics"] == "complete"
-    assert command("inventory", "make", "mypics", *flag, "--json").json["images"] == {"test": 6, "train": 6}
+    made = command("sources", "inventory", "mypics", *flag, "--json").json
+    assert made["images"] == {"test": 6, "train": 6}
     source = open_source("mypics", messy)
     assert source.count() == {"test": 6, "train": 6}
     assert set(source.unexpected) == {"cover.png", "train/stray.png"}
