@@ -130,11 +130,11 @@ def load_manifest(
 
 def check_as_shipped(manifest: Manifest) -> None:
     """Raise ManifestError for a manifest that contradicts the shipped one of its name and version."""
-    from wordnet_splits.benchmark.manifest.diff import contradictions
-
     shipped = shipped_data(manifest.name)
     if shipped is None or shipped == manifest.data:
         return
+    from wordnet_splits.benchmark.manifest.diff import contradictions
+
     if changed := contradictions(shipped, manifest.data):
         raise ManifestError(
             f"{shipped.name} version {shipped.version} is shipped with this program, "

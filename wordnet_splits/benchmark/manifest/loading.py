@@ -80,8 +80,9 @@ def _read(folder: Path, older: bool) -> Manifest:
     images: dict[Part, Callable[[], pa.Table]] = {
         p: partial(_images, rows[p], part_path(folder, p)) for p in parts
     }
-    declarations = read_carried(folder, [row.name for row in data.fingerprints.sources])
-    tables = carried_tables(folder, data.fingerprints.pair_tables)
+    carried, pair_tables = data.fingerprints.sources, data.fingerprints.pair_tables
+    declarations = read_carried(folder, [row.name for row in carried]) if carried else {}
+    tables = carried_tables(folder, pair_tables) if pair_tables else {}
     return Manifest(data, classes, images, folder, declarations, tables, identity)
 
 
@@ -163,7 +164,8 @@ def _check_older(data: object, where: str) -> ManifestData:
 def altered(manifest: Manifest) -> list[str]:
     """Return a sentence for each fingerprint or count that the tables and files contradict."""
     stored = manifest.data.fingerprints
-    carried = [] if manifest.folder is None else altered_sources(manifest)
+    has_files = manifest.folder is not None and bool(stored.sources or stored.pair_tables)
+    carried = altered_sources(manifest) if has_files else []
     parts, whole = _prints(manifest)
     compared: list[tuple[str, object, object]] = [
         ("classes", stored.classes, fingerprint.of_classes(manifest.classes)),
