@@ -11,7 +11,6 @@ metric accepts its counts in place of the arrays; ``evaluate`` computes all regi
 
 from __future__ import annotations
 
-from wordnet_splits.metrics.agreement import kendall_tau
 from wordnet_splits.metrics.calibration import (
     adaptive_calibration_error,
     brier_score,
@@ -21,13 +20,6 @@ from wordnet_splits.metrics.calibration import (
     static_calibration_error,
 )
 from wordnet_splits.metrics.counts import RankCounts, rank_counts
-from wordnet_splits.metrics.nearness import (
-    ClassAuroc,
-    NearnessBin,
-    auroc_by_nearness,
-    auroc_per_class,
-    nearness_trend,
-)
 from wordnet_splits.metrics.openset import (
     OscrCurve,
     ccr_at_fpr,
@@ -46,6 +38,7 @@ from wordnet_splits.metrics.ranking import (
     detection_error_min,
     fpr95_id_positive,
     fpr95_ood_positive,
+    kendall_tau,
     openood_fpr95,
 )
 from wordnet_splits.metrics.registry import (
@@ -79,10 +72,15 @@ from wordnet_splits.metrics.selective import (
 )
 from wordnet_splits.metrics.streaming import evaluate_scores
 from wordnet_splits.metrics.summary import (
+    ClassAuroc,
     Composition,
+    NearnessBin,
     ScoreSet,
     Spread,
+    auroc_by_nearness,
+    auroc_per_class,
     composition,
+    nearness_trend,
     pool,
     role_means,
     spread,

@@ -1,4 +1,4 @@
-"""ID against OOD: AUROC, FPR at 95% TPR, AUPR and detection error, each variant under its own name.
+"""ID against OOD: AUROC, FPR at 95% TPR, AUPR and detection error, each variant by name; and Kendall's tau.
 
 Scores are confidences: higher means more in-distribution. Naming: `*_in` and `*_id_positive` take ID as the
 positive class, `*_out` and `*_ood_positive` take OOD. Every function accepts two arrays (numpy, torch, lists)
@@ -18,6 +18,8 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.counts import (
     Array,
     RankCounts,
+    Scores,
+    as_scores,
     count_below,
     least_count,
     ratio,
@@ -176,3 +178,24 @@ def detection_error_min(counts: RankCounts) -> Array:
     The same for either positive class. Lower is better, range [0, 0.5].
     """
     return _error_of(np.max(counts.cached(_margin), axis=-1), counts)
+
+
+def kendall_tau(a: Scores, b: Scores) -> float:
+    """Return Kendall's tau-b of two arrays of shape (n,): 1 for the same order, -1 for the reverse order.
+
+    (concordant - discordant pairs) / sqrt(pairs not tied in a x pairs not tied in b); NaN if either array is
+    constant or n < 2.
+
+    Reference: Kendall, The Treatment of Ties in Ranking Problems, Biometrika 1945.
+
+    Example
+    -------
+    >>> round(kendall_tau([1, 2, 3, 4], [1, 2, 4, 3]), 4)  # 5 pairs agree, 1 does not
+    0.6667
+    """
+    x, y = as_scores(a, side="first ordering"), as_scores(b, side="second ordering")
+    if len(x) != len(y):
+        raise DataError(f"the orderings have {len(x)} and {len(y)} values: equal lengths expected")
+    from scipy.stats import kendalltau  # takes a while to import
+
+    return float(kendalltau(x, y).statistic) if len(x) else float("nan")
