@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from copy import copy
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
@@ -16,7 +17,6 @@ from tests.raising import raises
 from tests.wordnet_splits.datasets.sources.trees import (
     digests,
     identity,
-    pictures,
     png,
     scan,
     write_pickle,
@@ -27,16 +27,28 @@ from wordnet_splits.datasets.catalog.inventory import load_inventory
 from wordnet_splits.datasets.sources import open_source
 from wordnet_splits.datasets.sources.layouts.unpickle import load_pickle
 
+Identity = dict[str, tuple[str, bytes]]
+"""image_id -> (class_id, digest)."""
 
-@pytest.fixture(scope="module")
-def cifar100(real_data: Path) -> dict[str, dict[str, Any]]:
-    """The first 1,500 train and 1,000 test images of CIFAR-100."""
-    batches = {}
-    for split, count in (("train", 1500), ("test", 1000)):
-        batch: Any = load_pickle(real_data / "cifar-100-python" / split)
-        # copies: a view would keep all the images of the split
-        batches[split] = {key: copy(value[:count]) for key, value in batch.items() if key != "batch_label"}
-    return batches
+
+class Published(NamedTuple):
+    """An image of CIFAR-100."""
+
+    split: str
+    class_id: str
+    file: str
+    label: int
+    pixels: npt.NDArray[np.uint8]
+    png: bytes
+
+    @property
+    def image_id(self) -> str:
+        return f"{self.split}/{self.class_id}/{self.file.removesuffix('.png')}"
+
+    @property
+    def row(self) -> npt.NDArray[np.uint8]:
+        """The pixels as a batch holds them, channel by channel."""
+        return self.pixels.transpose(2, 0, 1).reshape(-1)
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +56,72 @@ def names100(real_data: Path) -> list[str]:
     meta: Any = load_pickle(real_data / "cifar-100-python" / "meta")
     names: list[str] = meta["fine_label_names"]
     return names
+
+
+@pytest.fixture(scope="module")
+def cifar100(real_data: Path, names100: list[str]) -> dict[str, list[Published]]:
+    """The first 1,500 train and 1,000 test images of CIFAR-100."""
+    images = {}
+    for split, count in (("train", 1500), ("test", 1000)):
+        batch: Any = load_pickle(real_data / "cifar-100-python" / split)
+        planes = batch["data"][:count].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1).copy()
+        listed = zip(batch["filenames"], batch["fine_labels"], planes, strict=False)
+        images[split] = [Published(split, names100[n], file, n, p, png(p)) for file, n, p in listed]
+    return images
+
+
+@pytest.fixture(scope="module")
+def reference(real_data: Path, cifar100: dict[str, list[Published]]) -> Identity:
+    """image_id -> (class_id, digest) of the images that the copies hold, from the pickles."""
+    source = open_source("cifar100", real_data / "cifar-100-python")
+    images = [image for split in cifar100.values() for image in split]
+    held = digests(source, [image.image_id for image in images])
+    return {image.image_id: (image.class_id, d) for image, d in zip(images, held, strict=True)}
+
+
+@pytest.fixture
+def tested(reference: Identity) -> Identity:
+    """Those of the test split."""
+    return {image_id: found for image_id, found in reference.items() if image_id.startswith("test/")}
+
+
+@pytest.fixture(scope="module")
+def png_root(
+    tmp_path_factory: pytest.TempPathFactory, cifar100: dict[str, list[Published]], names100: list[str]
+) -> Path:
+    root = tmp_path_factory.mktemp("cifar100-png")
+    for split, images in cifar100.items():
+        for name in names100:
+            (root / split / name).mkdir(parents=True)
+        for image in images:
+            (root / split / image.class_id / image.file).write_bytes(image.png)
+    return root
+
+
+@pytest.fixture(scope="module")
+def parquet_root(tmp_path_factory: pytest.TempPathFactory, cifar100: dict[str, list[Published]]) -> Path:
+    root = tmp_path_factory.mktemp("cifar100-hub")
+    for split, images in cifar100.items():
+        shuffled = [images[n] for n in np.random.default_rng(0).permutation(len(images))]
+        write_shards(root / "cifar100", split, table_of(shuffled), shards=2)
+    return root
+
+
+def table_of(images: Iterable[Published]) -> pa.Table:
+    """The images as the Hub has them."""
+    rows = [({"bytes": image.png, "path": ""}, image.label, 0) for image in images]
+    columns = zip(*rows, strict=True)
+    return pa.table(dict(zip(("img", "fine_label", "coarse_label"), map(list, columns), strict=True)))
+
+
+def batch_of(images: Sequence[Published], *keys: str) -> dict[str, Any]:
+    """The images as the publisher's batches have them."""
+    batch = {
+        "data": np.stack([image.row for image in images]),
+        "fine_labels": [image.label for image in images],
+        "filenames": [image.file for image in images],
+    }
+    return {key: batch[key] for key in keys or batch}
 
 
 def test_pickles_hold_every_published_image(real_data: Path) -> None:
@@ -72,18 +150,13 @@ def test_cifar10_with_its_test_batch_alone(real_data: Path) -> None:
         source.read(["train/frog/leptodactylus_pentadactylus_s_000004"])
 
 
-def test_pixels_are_the_published_ones(
-    real_data: Path, cifar100: dict[str, Any], names100: list[str]
-) -> None:
-    batch = cifar100["test"]
-    row = 234
-    image_id = f"test/{names100[batch['fine_labels'][row]]}/{batch['filenames'][row].removesuffix('.png')}"
+def test_pixels_are_the_published_ones(real_data: Path, cifar100: dict[str, list[Published]]) -> None:
+    published = cifar100["test"][234]
     source = open_source("cifar100", real_data / "cifar-100-python")
-    (raw,) = source.read([image_id])
+    (raw,) = source.read([published.image_id])
     assert isinstance(raw, np.ndarray)
     assert (raw.shape, raw.dtype) == ((32, 32, 3), np.uint8)
-    red = batch["data"][row][:1024].reshape(32, 32)
-    assert np.array_equal(raw[:, :, 0], red)
+    assert np.array_equal(raw, published.pixels)
     image = source.decode(raw)
     assert (image.mode, image.size) == ("RGB", (32, 32))
     assert np.array_equal(np.asarray(image), raw)
@@ -95,8 +168,8 @@ class Evil:
 
 
 @pytest.mark.parametrize("file", ["test", "meta"])
-def test_hostile_pickles_are_refused(tmp_path: Path, cifar100: dict[str, Any], file: str) -> None:
-    write_pickle(tmp_path / "test", {k: v[:5] for k, v in cifar100["test"].items()})
+def test_hostile_pickles_are_refused(tmp_path: Path, cifar100: dict[str, list[Published]], file: str) -> None:
+    write_pickle(tmp_path / "test", batch_of(cifar100["test"][:5]))
     write_pickle(tmp_path / file, {"data": [{"nested": Evil()}]})
     source = open_source("cifar100", tmp_path)
     with pytest.raises(UnsafeDataError):
@@ -112,68 +185,13 @@ def test_a_meta_file_of_other_classes_is_refused(tmp_path: Path) -> None:
         scan(open_source("cifar100", tmp_path))
 
 
-def test_an_image_held_twice_is_refused(tmp_path: Path, cifar100: dict[str, Any]) -> None:
-    batch = cifar100["test"]
-    twice = {k: [*v[:5], *v[:5]] for k, v in batch.items() if k in ("fine_labels", "filenames")}
-    write_pickle(tmp_path / "test", {**twice, "data": np.vstack([batch["data"][:5]] * 2)})
+def test_an_image_held_twice_is_refused(tmp_path: Path, cifar100: dict[str, list[Published]]) -> None:
+    write_pickle(tmp_path / "test", batch_of(cifar100["test"][:5] * 2))
     with raises(SourceError, where="test/mountain/alp_s_000099"):
         scan(open_source("cifar100", tmp_path))
 
 
-@pytest.fixture(scope="module")
-def encoded(cifar100: dict[str, dict[str, Any]]) -> dict[str, list[bytes]]:
-    return {split: [png(p) for p in pictures(batch)] for split, batch in cifar100.items()}
-
-
-@pytest.fixture(scope="module")
-def png_root(
-    tmp_path_factory: pytest.TempPathFactory,
-    cifar100: dict[str, dict[str, Any]],
-    names100: list[str],
-    encoded: dict[str, list[bytes]],
-) -> Path:
-    root = tmp_path_factory.mktemp("cifar100-png")
-    for split, batch in cifar100.items():
-        for name in names100:
-            (root / split / name).mkdir(parents=True)
-        for row, file in enumerate(batch["filenames"]):
-            (root / split / names100[batch["fine_labels"][row]] / file).write_bytes(encoded[split][row])
-    return root
-
-
-@pytest.fixture(scope="module")
-def parquet_root(
-    tmp_path_factory: pytest.TempPathFactory,
-    cifar100: dict[str, dict[str, Any]],
-    encoded: dict[str, list[bytes]],
-) -> Path:
-    root = tmp_path_factory.mktemp("cifar100-hub")
-    for split, batch in cifar100.items():
-        rows = np.random.default_rng(0).permutation(len(encoded[split]))
-        table = pa.table(
-            {
-                "img": [{"bytes": encoded[split][row], "path": None} for row in rows],
-                "fine_label": [batch["fine_labels"][row] for row in rows],
-                "coarse_label": [batch["coarse_labels"][row] for row in rows],
-            }
-        )
-        write_shards(root / "cifar100", split, table, shards=2)
-    return root
-
-
-@pytest.fixture(scope="module")
-def reference(real_data: Path, cifar100: dict[str, Any], names100: list[str]) -> dict[str, tuple[str, bytes]]:
-    """image_id -> (class_id, digest) of the images that the copies hold, from the pickles."""
-    source = open_source("cifar100", real_data / "cifar-100-python")
-    ids = [
-        f"{split}/{names100[label]}/{file.removesuffix('.png')}"
-        for split, batch in cifar100.items()
-        for label, file in zip(batch["fine_labels"], batch["filenames"], strict=True)
-    ]
-    return {i: (i.split("/")[1], d) for i, d in zip(ids, digests(source, ids), strict=True)}
-
-
-def test_a_png_copy_is_the_same_dataset(png_root: Path, reference: dict[str, tuple[str, bytes]]) -> None:
+def test_a_png_copy_is_the_same_dataset(png_root: Path, reference: Identity) -> None:
     source = open_source("cifar100", png_root)
     assert source.layout == "folder"
     assert identity(source) == reference
@@ -181,98 +199,80 @@ def test_a_png_copy_is_the_same_dataset(png_root: Path, reference: dict[str, tup
 
 
 def test_a_parquet_copy_is_the_same_dataset(
-    parquet_root: Path, reference: dict[str, tuple[str, bytes]]
+    parquet_root: Path, reference: Identity, tested: Identity
 ) -> None:
     source = open_source("cifar100", parquet_root)
     assert (source.layout, source.order) == ("parquet", "published")
     found = identity(source)
-    test = {i: v for i, v in reference.items() if i.startswith("test/")}
-    assert {i: v for i, v in found.items() if i.startswith("test/")} == test
+    assert {i: v for i, v in found.items() if i.startswith("test/")} == tested
     # Of equal images in one class a part of train holds some; which file name they had, nothing says.
-    assert sorted(v for i, v in found.items() if i.startswith("train/")) == sorted(
-        v for i, v in reference.items() if i.startswith("train/")
-    )
+    assert sorted(found.values()) == sorted(reference.values())
     assert source.unexpected == {}
 
 
 def test_numbered_files_in_class_folders_are_matched_by_pixels(
-    tmp_path: Path,
-    cifar100: dict[str, Any],
-    names100: list[str],
-    encoded: dict[str, list[bytes]],
-    reference: Any,
+    tmp_path: Path, cifar100: dict[str, list[Published]], reference: Identity
 ) -> None:
-    labels = cifar100["test"]["fine_labels"]
-    rows = range(0, 1000, 2)
-    for row in rows:
-        folder = tmp_path / "cifar100" / "test" / names100[labels[row]]
+    images = cifar100["test"][::2]
+    for number, image in enumerate(images):
+        folder = tmp_path / "cifar100" / "test" / image.class_id
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{row:04d}.png").write_bytes(encoded["test"][row])
+        (folder / f"{number:04d}.png").write_bytes(image.png)
     found = identity(open_source("cifar100", tmp_path))
-    expected = [f"test/{names100[labels[r]]}/{cifar100['test']['filenames'][r][:-4]}" for r in rows]
-    assert sorted(found.values()) == sorted(reference[i] for i in expected)
-    assert len(set(expected) - set(found)) <= 5  # equal images in one class go by image_id
+    assert sorted(found.values()) == sorted(reference[image.image_id] for image in images)
+    # equal images in one class go by image_id
+    assert len({image.image_id for image in images} - set(found)) <= 5
 
 
 def test_classes_of_both_splits_in_one_folder(
-    tmp_path: Path,
-    cifar100: dict[str, Any],
-    names100: list[str],
-    encoded: dict[str, list[bytes]],
-    reference: Any,
+    tmp_path: Path, cifar100: dict[str, list[Published]], reference: Identity
 ) -> None:
     expected = {}
-    for split, batch in cifar100.items():
-        for row in range(300):
-            name = names100[batch["fine_labels"][row]]
-            (tmp_path / name).mkdir(exist_ok=True)
-            file = batch["filenames"][row] if row % 3 else f"{split}{row}.png"
-            (tmp_path / name / file).write_bytes(encoded[split][row])
-            image_id = f"{split}/{name}/{batch['filenames'][row][:-4]}"
-            expected[image_id] = reference[image_id]
+    for split, images in cifar100.items():
+        for number, image in enumerate(images[:300]):
+            (tmp_path / image.class_id).mkdir(exist_ok=True)
+            file = image.file if number % 3 else f"{split}{number}.png"
+            (tmp_path / image.class_id / file).write_bytes(image.png)
+            expected[image.image_id] = reference[image.image_id]
     source = open_source("cifar100", tmp_path)
     assert identity(source) == expected
     assert source.count(["test"]) == {"test": 300}
 
 
 def test_pickles_without_file_names_are_matched_by_pixels(
-    tmp_path: Path, cifar100: dict[str, Any], reference: Any
+    tmp_path: Path, cifar100: dict[str, list[Published]], tested: Identity
 ) -> None:
-    batch = cifar100["test"]
-    write_pickle(tmp_path / "test", {"fine_labels": batch["fine_labels"], "data": batch["data"]})
-    found = identity(open_source("cifar100", tmp_path))
-    assert found == {i: v for i, v in reference.items() if i.startswith("test/")}
+    write_pickle(tmp_path / "test", batch_of(cifar100["test"], "fine_labels", "data"))
+    assert identity(open_source("cifar100", tmp_path)) == tested
 
 
 @pytest.mark.parametrize("protocol", [2, 5])
 def test_pickles_written_again_in_another_order_by_python_3(
-    tmp_path: Path, cifar100: dict[str, Any], names100: list[str], reference: Any, protocol: int
+    tmp_path: Path,
+    cifar100: dict[str, list[Published]],
+    names100: list[str],
+    tested: Identity,
+    protocol: int,
 ) -> None:
-    order = np.random.default_rng(1).permutation(1000)
-    batch = cifar100["test"]
+    batch = batch_of([cifar100["test"][n] for n in np.random.default_rng(1).permutation(1000)])
     again = {
-        b"data": batch["data"][order],
-        b"fine_labels": np.array(batch["fine_labels"])[order],
-        b"filenames": [batch["filenames"][i].encode() for i in order],
+        b"data": batch["data"],
+        b"fine_labels": np.array(batch["fine_labels"]),
+        b"filenames": [file.encode() for file in batch["filenames"]],
     }
     write_pickle(tmp_path / "test", again, protocol)
     write_pickle(tmp_path / "meta", {b"fine_label_names": [name.encode() for name in names100]}, protocol)
-    found = identity(open_source("cifar100", tmp_path))
-    assert found == {i: v for i, v in reference.items() if i.startswith("test/")}
+    assert identity(open_source("cifar100", tmp_path)) == tested
 
 
-def test_what_cannot_be_matched_is_reported(
-    tmp_path: Path, real_data: Path, encoded: dict[str, list[bytes]], cifar100: dict[str, Any]
-) -> None:
-    labels = cifar100["test"]["fine_labels"][:50]
-    images = encoded["test"][:50]
-    images[3] = png(np.zeros((32, 32, 3), np.uint8))  # no image of CIFAR
-    images[4] = png(np.zeros((64, 64, 3), np.uint8))
-    images[5] = images[5][:100]
-    images[6] = images[7]  # the same one twice; its class is another
-    labels[8] = 100
-    table = pa.table({"img": [{"bytes": b, "path": ""} for b in images], "fine_label": labels})
-    write_shards(tmp_path / "data", "test", table)
+def test_what_cannot_be_matched_is_reported(tmp_path: Path, cifar100: dict[str, list[Published]]) -> None:
+    images = cifar100["test"][:50]
+    images[3] = images[3]._replace(png=png(np.zeros((32, 32, 3), np.uint8)))  # no image of CIFAR
+    images[4] = images[4]._replace(png=png(np.zeros((64, 64, 3), np.uint8)))
+    images[5] = images[5]._replace(png=images[5].png[:100])
+    images[6] = images[6]._replace(png=images[7].png)  # the same one twice; its class is another
+    images[8] = images[8]._replace(label=100)
+    write_shards(tmp_path / "data", "test", table_of(images))
     source = open_source("cifar100", tmp_path)
     assert len(scan(source)) == 45
     assert source.unexpected == {
@@ -291,22 +291,17 @@ def test_cifar10_train_without_names_cannot_be_matched(tmp_path: Path) -> None:
     assert sum(source.unexpected.values()) == 3
 
 
-def test_unknown_names_in_folders_are_counted(
-    tmp_path: Path, cifar100: dict[str, Any], names100: list[str], encoded: dict[str, list[bytes]]
-) -> None:
-    batch = cifar100["test"]
-    for row in range(20):
-        folder = tmp_path / "test" / names100[batch["fine_labels"][row]]
+def test_unknown_names_in_folders_are_counted(tmp_path: Path, cifar100: dict[str, list[Published]]) -> None:
+    for image in cifar100["test"][:20]:
+        folder = tmp_path / "test" / image.class_id
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / batch["filenames"][row]).write_bytes(encoded["test"][row])
-    first = tmp_path / "test" / names100[batch["fine_labels"][0]]
-    (first / "readme.txt").write_text("x")
-    (first / "picture.jpg").write_bytes(b"x")
-    (first / "broken.png").write_bytes(b"x")
+        (folder / image.file).write_bytes(image.png)
+    for name in ("readme.txt", "picture.jpg", "broken.png"):
+        (folder / name).write_bytes(b"x")
     (tmp_path / "test" / "unicorn").mkdir()
     source = open_source("cifar100", tmp_path)
     assert len(scan(source)) == 20
-    expected = {f"test/{first.name}/{name}" for name in ("readme.txt", "picture.jpg", "broken.png")}
+    expected = {f"test/{folder.name}/{name}" for name in ("readme.txt", "picture.jpg", "broken.png")}
     assert set(source.unexpected) == expected | {"test/unicorn"}
 
 

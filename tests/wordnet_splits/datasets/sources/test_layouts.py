@@ -7,6 +7,7 @@ import pickle
 import struct
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tests.raising import raises
@@ -22,6 +23,7 @@ from tests.wordnet_splits.datasets.sources.trees import (
 )
 from wordnet_splits.base import errors
 from wordnet_splits.datasets.sources import SCAN_SCHEMA, Source, open_source
+from wordnet_splits.datasets.sources.image_set import stamps
 
 
 def rows(source: Source, splits: tuple[str, ...] | None = None) -> list[tuple[str, str, str]]:
@@ -173,3 +175,18 @@ def test_real_datasets(
     for image_id, raw in zip(ids, source.read(ids), strict=True):
         assert source.check_image(raw) is None
         assert source.decode(raw, image_id).mode == "RGB"
+
+
+def test_an_image_hangs_on_its_file_or_on_every_file_that_is_no_image(tmp_path: Path) -> None:
+    ids = pa.array(["a/1", "b/2", "c/3.png"])
+    files = ("x/1.jpg", "2.JPEG", "deep/er/3.png", "0.tar", "1.mdb", "other.jpg", ".hidden.tar")
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    before = stamps(tmp_path, ids)
+    moved = {"x/1.jpg": [0], "2.JPEG": [1], "deep/er/3.png": [2], "0.tar": [0, 1, 2], "1.mdb": [0, 1, 2]}
+    for name in files:
+        (tmp_path / name).write_bytes(b"yy")
+        after = stamps(tmp_path, ids)
+        assert (after != before).nonzero()[0].tolist() == moved.get(name, []), name
+        before = after

@@ -220,10 +220,6 @@ def identity(source: Source) -> dict[str, tuple[str, bytes]]:
     return {row[0]: (row[1], digest) for row, digest in zip(rows, found, strict=True)}
 
 
-def pictures(batch: dict[str, Any]) -> npt.NDArray[np.uint8]:
-    return np.ascontiguousarray(batch["data"].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
-
-
 def png(pixels: npt.NDArray[np.uint8]) -> bytes:
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "png", compress_level=1)
