@@ -57,10 +57,6 @@ def resize_batch(spec: ResizeSpec, images: torch.Tensor, method: ResizeMethod | 
     Returns
     -------
     (n, side, side, 3) uint8 on the same device, equal to Pillow's output.
-
-    Raises
-    ------
-    DataError : the images are not uint8 (n, h, w, 3).
     """
     if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[3] != 3:
         raise DataError(f"a batch must be uint8 (n, h, w, 3), not {images.dtype} {tuple(images.shape)}")

@@ -30,15 +30,7 @@ def resize_axis(pixels: Pixels, axis_windows: Windows, axis: int) -> Pixels:
 
 
 def resample(pixels: Pixels, size: Size, filter_name: str, start_axis: Axis = "horizontal") -> Pixels:
-    """Return ``pixels`` at ``size``, as Pillow's ``Image.resize``.
-
-    Parameters
-    ----------
-    pixels : (h, w, channels) uint8.
-    size : (height, width) of the output.
-    filter_name : a key of `fix_resize.windows.FILTERS`.
-    start_axis : axis of the first pass, which depends on Pillow's version (`fix_resize.windows.first_axis`).
-    """
+    """Return pixels (h, w, channels) uint8 at ``size`` (h, w), as Pillow's ``Image.resize``."""
     for axis in AXES[start_axis]:
         if pixels.shape[axis] != size[axis]:
             pixels = resize_axis(pixels, windows(pixels.shape[axis], size[axis], filter_name), axis)

@@ -180,12 +180,7 @@ class Output:
         return pixels
 
     def stored_images(self, file: str) -> Iterator[tuple[Mapping[str, object], bytes]]:
-        """Yield each image of a file, unchecked: the columns stored with it in a shard, and its PNG file.
-
-        Raises
-        ------
-        DataError : the file cannot be read.
-        """
+        """Yield each image of a file, unchecked: the columns stored with it in a shard, and its PNG file."""
         if self.about.format == "png":
             yield {}, self._stored_image(file, 0)
             return
@@ -266,12 +261,7 @@ def _row_group(path: Path, identity: FileId, group: int) -> pa.Array:
 
 
 def decode_png(data: bytes, where: str) -> Pixels:
-    """Return the pixels of a PNG file, (h, w, 3) uint8.
-
-    Raises
-    ------
-    DataError : the file is damaged, or is not an RGB image in PNG.
-    """
+    """Return the pixels of a PNG file, (h, w, 3) uint8."""
     try:
         with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
             if image.mode != "RGB":

@@ -214,12 +214,7 @@ def _read_stage(stage: Mapping[str, Any]) -> Stage:
 
 @lru_cache(maxsize=4096)
 def plan(spec: ResizeSpec, height: int, width: int) -> tuple[Step, ...]:
-    """Return the steps that resize an image of (height, width) as a spec describes.
-
-    Raises
-    ------
-    UndecodableImageError : a stage would have too many pixels, because the image is long and thin.
-    """
+    """Return the steps that resize an image of (height, width) as a spec describes."""
     steps: list[Step] = []
     size = (height, width)
     for stage in spec.stages:

@@ -125,11 +125,6 @@ def windows(in_size: int, out_size: int, filter_name: str) -> Windows:
     ----------
     in_size, out_size : pixels along the axis, 1 to 2**24 (larger sizes are rounded in Pillow's float32 box).
     filter_name : a key of `FILTERS`.
-
-    Raises
-    ------
-    UnknownNameError : no such filter.
-    DataError : a size is out of range.
     """
     if filter_name not in FILTERS:
         raise unknown("resampling filter", filter_name, FILTERS)

@@ -78,11 +78,6 @@ def measure(
     ----------
     ids : ids of the images to score; by default all.
     size : height and width; images of another size are skipped. By default all must have the same size.
-
-    Raises
-    ------
-    SourceError : no image can be scored.
-    DataError : no ``size`` is given and two images differ.
     """
     ids = images.ids if ids is None else ids
     expected_size = size

@@ -101,11 +101,6 @@ def write_report(report: Report, images: ImageSet, originals: ImageSet | None, o
     ``scores.parquet`` (`set_audit.SCHEMA`), ``left-out.parquet`` if images were left out, ``audit.json``,
     ``histogram.svg``, and ``suspicious.png``: the most suspicious images, each next to `fix` of its original
     if originals are given.
-
-    Raises
-    ------
-    MissingPackageError : matplotlib is not installed.
-    OutputError : a file cannot be written.
     """
     names = ("scores.parquet", "left-out.parquet", "audit.json", "histogram.svg", "suspicious.png")
     scores, left_out, audit_json, histogram, suspicious = paths = [out / name for name in names]
@@ -161,12 +156,7 @@ def _suspicious(
 
 
 def save_grid(rows: Sequence[tuple[str, Sequence[Pixels]]], path: Path) -> None:
-    """Draw images in `BLOCKS` blocks of `COLUMNS`, as many as each row has; PNG.
-
-    Parameters
-    ----------
-    rows : name and images of each row, (h, w, 3) uint8 of equal size.
-    """
+    """Draw images in `BLOCKS` blocks of `COLUMNS`, as many as each row has; PNG."""
     require_plots(PURPOSE)
     from matplotlib.figure import Figure
 

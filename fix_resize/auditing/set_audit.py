@@ -151,19 +151,7 @@ def audit_images(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Compare a set with a reference and, if originals are given, with their `fix` rendering.
-
-    Parameters
-    ----------
-    reference : images of one size; images of the set with another size are skipped.
-    originals : images with the same names as in the set, up to parent folders (`match_names`).
-    limit : number of images to score, sampled by a hash of their ids; by default all.
-
-    Raises
-    ------
-    SourceError : no image can be compared, or no original has the name of an image.
-    DataError : the images of the reference differ in size.
-    """
+    """Compare a set with a reference and, if originals are given, with their `fix` rendering."""
     base = measure(reference, progress=progress)
     measured = measure(images, ids=sample_ids(images.ids, limit), size=base.size, progress=progress)
     result = audit_scores(measured.scores, base.scores)
@@ -213,12 +201,7 @@ def audit_images(
 
 
 def fix_at(size: Size) -> ResizeSpec:
-    """Return the `fix` recipe with its last stage at the size of the images.
-
-    Raises
-    ------
-    DataError : the size is not square, or larger than the first stage.
-    """
+    """Return the `fix` recipe with its last stage at the size of the images."""
     fix = get_spec("fix")
     max_side = fix.stages[0].size
     if size[0] != size[1] or size[0] > max_side:
@@ -235,10 +218,6 @@ def match_names(ids: Iterable[str], originals: ImageSet) -> dict[str, str]:
 
     Names are compared by as many of their last path components as match the most images. Images that have
     the same last components match no original.
-
-    Raises
-    ------
-    SourceError : no original has the name of an image.
     """
     names = sorted(ids)
     max_length = max(name.count("/") for name in (*names, *originals.ids)) + 1

@@ -24,17 +24,7 @@ Outcomes = Generator[tuple[ShardJob, ShardOutcome], None, None]
 
 
 def on_dask(jobs: Iterable[ShardJob], address: str) -> Outcomes:
-    """Run shards on a Dask cluster whose workers see the same folders as this process.
-
-    Parameters
-    ----------
-    address : address of the scheduler, such as ``tcp://127.0.0.1:8786``.
-
-    Raises
-    ------
-    SplitsError : dask is not installed; the scheduler cannot be reached, stops or has no worker; or workers
-        die repeatedly on the same shard.
-    """
+    """Run shards on a Dask cluster whose workers see the same folders as this process."""
     distributed = need("distributed", "dask", where="--scheduler")
     jobs = iter(jobs)
     with _connected(distributed, address) as client:
@@ -113,10 +103,6 @@ def check_address(address: str) -> str | None:
     """Return a warning about an unencrypted, non-local scheduler, else None.
 
     Anyone who can reach a scheduler that requires no certificate can run code on its workers.
-
-    Raises
-    ------
-    SplitsError : the address is malformed.
     """
     try:
         parts = urlsplit(address if "://" in address else f"tcp://{address}")

@@ -142,12 +142,7 @@ def fingerprint_of_images(table: pa.Table) -> str:
 
 
 def select_folder(root: Path) -> Selection:
-    """Select every image of a folder; see `ImageFolder` for ids and classes.
-
-    Raises
-    ------
-    SourceError : the folder does not exist, cannot be read, or contains no image.
-    """
+    """Select every image of a folder; see `ImageFolder` for ids and classes."""
     source = ImageFolder.open_folder(root)
     batches = list(source.scan())
     if not batches:
@@ -178,20 +173,7 @@ def select_manifest(
     per_class: int | None = None,
     allow_missing: bool = False,
 ) -> Selection:
-    """Select groups of a manifest.
-
-    Parameters
-    ----------
-    groups, splits : groups and splits to build; by default all groups with a resize view, and all splits.
-    local : draw awaited images from a root even if it may be incomplete.
-    per_class : number of awaited images to draw per class, instead of the recipe's.
-    allow_missing : accept classes with fewer images than the draw requires.
-
-    Raises
-    ------
-    UnknownNameError : no such manifest, group or split.
-    SplitsError : no group to build, a root is missing, or a draw is impossible.
-    """
+    """Select groups of a manifest."""
     manifest = load_manifest(benchmark)
     recipe = load_recipe(manifest)
     groups_to_build = _groups_to_build(manifest, recipe, groups)
@@ -283,11 +265,6 @@ def _draw(
     per_class : number of images per class, instead of the recipe's; a smaller number draws a subset of a
         larger draw.
     allow_short : accept classes with too few images, and record them in ``selection.shortfalls``.
-
-    Raises
-    ------
-    SourceError : the root may be incomplete, and ``local`` is false.
-    MissingImageError : a class has too few images, and ``allow_short`` is false.
     """
     recipe, source = load_recipe(manifest), selection.sources[group.name]
     rules = dict(group.images)
@@ -383,12 +360,7 @@ def _repeated(names: pa.ChunkedArray) -> pa.Array:
 
 
 def _sorted(columns: Mapping[str, Any]) -> pa.Table:
-    """Return the table of a selection.
-
-    Raises
-    ------
-    DataError : a path would leave the output folder, be hidden in it, or clash with another.
-    """
+    """Return the table of a selection."""
     table = pa.table({name: columns[name] for name in SELECTION_SCHEMA.names}, schema=SELECTION_SCHEMA)
     paths = table["path"]
     unsafe = paths.filter(pc.match_substring_regex(paths, _UNSAFE_PATH))

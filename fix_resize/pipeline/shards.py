@@ -122,13 +122,7 @@ _LOCK: Final = threading.Lock()
 
 
 def run_shard(job: ShardJob) -> ShardOutcome:
-    """Build a shard; safe to repeat, on any machine that reaches the roots and the output folder.
-
-    Raises
-    ------
-    OutputError : the shard cannot be written.
-    SplitsError : a backend or library is missing.
-    """
+    """Build a shard; safe to repeat, on any machine that reaches the roots and the output folder."""
     with _LOCK:
         return _build(job)
 
@@ -252,13 +246,7 @@ def _decoded(raw: Raw, where: str, spec: ResizeSpec) -> Decoded:
 
 @lru_cache(maxsize=16)
 def _resizer(backend: str, spec: ResizeSpec) -> Callable[[Image.Image], Pixels]:
-    """Return a function that resizes one image; ``auto`` is numba if installed and able, else Pillow.
-
-    Raises
-    ------
-    UnknownNameError : no such backend.
-    SplitsError : the backend is not installed, or cannot apply the spec.
-    """
+    """Return a function that resizes one image; ``auto`` is numba if installed and able, else Pillow."""
     if backend == "auto":
         try:
             return _resizer("numba", spec)

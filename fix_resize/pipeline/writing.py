@@ -157,12 +157,7 @@ def as_utf8(text: str) -> str:
 def table_writer(
     path: Path, schema: pa.Schema, spec_id: str, *, aside: Path | None = None
 ) -> Iterator[pq.ParquetWriter]:
-    """Yield a writer of a table; the file appears, complete, when the block ends without an error.
-
-    Raises
-    ------
-    OutputError : the file cannot be written.
-    """
+    """Yield a writer of a table; the file appears, complete, when the block ends without an error."""
     hashes = {name for name in schema.names if pa.types.is_fixed_size_binary(schema.field(name).type)}
     with (
         replacing(path, hint=RESUME_HINT, aside=aside) as unfinished,

@@ -44,12 +44,7 @@ class NotStorableError(DataError):
 
 
 def pack_state(state: Any, implementation: Any) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return a state as a JSON tree, and its arrays by name.
-
-    Raises
-    ------
-    NotStorableError : a part of the state is an object of another kind, such as a fitted estimator.
-    """
+    """Return a state as a JSON tree, and its arrays by name."""
     stored: dict[str, Array] = {}
 
     def pack(value: Any, name: str) -> dict[str, Any]:
@@ -83,13 +78,7 @@ def pack_state(state: Any, implementation: Any) -> tuple[dict[str, Any], dict[st
 def unpack_state(
     tree: Any, stored: Mapping[str, Array], implementation: Any, *, classes: int, where: str
 ) -> Any:
-    """Return the state that `pack_state` packed.
-
-    Raises
-    ------
-    DataError : the tree is malformed, names an array or a class that is not there, or has a head of another
-        number of ``classes``.
-    """
+    """Return the state that `pack_state` packed."""
     try:
         return _unpack(tree, stored, implementation, classes)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -289,12 +278,7 @@ class Description(StrictModel):
 def write_folder(
     folder: Path, description: Description, arrays: Mapping[str, Array], *, overwrite: bool
 ) -> tuple[Path, ...]:
-    """Write a detector's folder in one step, and return its files.
-
-    Raises
-    ------
-    OutputError : the folder cannot be written, holds a detector (not with ``overwrite``), or other files.
-    """
+    """Write a detector's folder in one step, and return its files."""
     save = need("safetensors.numpy", "torch", where=str(folder)).save
     with files.locked(folder, busy="another export is writing here"):
         files.restore(folder)

@@ -186,12 +186,7 @@ class ShippedDetector:
         ]
 
     def confidences(self, images: torch.Tensor) -> Array:
-        """Return the confidence (n,), float32, of transformed images (n, 3, h, w).
-
-        Raises
-        ------
-        DataError : the network cannot take them, or gives another number of columns.
-        """
+        """Return the confidence (n,), float32, of transformed images (n, 3, h, w)."""
         digests = [hashlib.sha256(image.numpy().tobytes()).hexdigest() for image in images.cpu()]
         names = [("scored", digest, "raw") for digest in digests]
         needs = frozenset({*self.fitted.configured.needs, *self.fitted.probes})

@@ -52,10 +52,6 @@ def write_hub_results(results: NamedResults, hub: str, folder: Path, *, url: str
     hub : the dataset repository with the benchmark, ``ORG/NAME``.
     folder : of the model's repository.
     url : of a paper or of code, named as the source.
-
-    Raises
-    ------
-    DataError : the results are of several models, or have no AUROC of a near or far set.
     """
     address, yaml = parse_address(hub, where="hub"), need("yaml", "hub", where=EVAL_RESULTS)
     if address != Address(address.repo):

@@ -26,12 +26,7 @@ EPOCH_STATE = "epoch_"
 
 
 def check_trained(trainer: AuditedTrainer, before: Mapping[int, Tensor]) -> Finding:
-    """Check the training of parameters and of other tensors with a gradient.
-
-    Parameters
-    ----------
-    before : the parameters when training began, by their id.
-    """
+    """Check the training of parameters (``before`` by their id) and of other tensors with a gradient."""
     held = [p for group in trainer.optimizer.param_groups for p in group["params"]]
     optimised = {id(p) for p in held}
     names = {id(p): f"parameter {name}" for name, p in trainer.module.named_parameters()}

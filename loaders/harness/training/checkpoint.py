@@ -57,12 +57,7 @@ def save_checkpoint(folder: Path, weights: Mapping[str, Any], metadata: Mapping[
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
-    """Return the content of ``model.json``; ``path`` is the model's folder, ``model.json`` or ``model.pt``.
-
-    Raises
-    ------
-    DataError : the file does not exist, does not match `schema.TrainedModel`, or was altered.
-    """
+    """Return the content of ``model.json``; ``path`` is the folder, ``model.json`` or ``model.pt``."""
     file = _folder(path) / METADATA
     if not file.exists():
         hint = "give a folder that `unknown-eval train` has written, with its training finished"
@@ -162,12 +157,7 @@ def save_state(folder: Path, state: Mapping[str, Any]) -> None:
 
 
 def load_state(folder: Path) -> dict[str, Any] | None:
-    """Return the state that `save_state` wrote last, or None.
-
-    Raises
-    ------
-    DataError : the file was altered, or is not the state of a training.
-    """
+    """Return the state that `save_state` wrote last, or None."""
     file = folder / STATE
     if not file.exists():
         return None

@@ -124,16 +124,7 @@ def load_arrays(
     progress: Progress | None = None,
     rows: npt.NDArray[np.int64] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return all images (n, 3, h, w) uint8 and labels (n,) int64 of a dataset, in item order.
-
-    Parameters
-    ----------
-    rows : the images to read, all by default.
-
-    Raises
-    ------
-    DataError : images that are not uint8 (a transform normalised them) or differ in size.
-    """
+    """Return all images (n, 3, h, w) uint8 and labels (n,) int64 of a dataset, in item order."""
     n = len(dataset) if rows is None else len(rows)
     pixels, labels, start = None, torch.empty(n, dtype=torch.int64), 0
     with (progress or Silent()).task(f"reading {dataset!r}", n) as task:
@@ -311,14 +302,6 @@ def draw_rows(table: pa.Table, manifest: Manifest, images: int) -> npt.NDArray[n
     does not divide evenly. Within a class, the first images in the order of the benchmark's draw (a stable
     hash of ids) are taken. So a smaller draw is a subset of a larger draw on any machine, and each resample
     has a different draw.
-
-    Parameters
-    ----------
-    table : image rows of a split. manifest : provides draw and seed.
-
-    Raises
-    ------
-    DataError : fewer images than classes, more images than a class has, or classes of several sources.
     """
     names = ("source", "class_id", "image_id", "label")
     of_class: dict[str, dict[str, int]] = {}

@@ -243,12 +243,7 @@ LOGS = {"tensorboard": tensorboard, "wandb": wandb}
 
 
 def parse_log(text: str) -> Callback:
-    """Return the callback of ``tensorboard:FOLDER`` or ``wandb:PROJECT``.
-
-    Raises
-    ------
-    UnknownNameError : neither. MissingPackageError : the package is not installed.
-    """
+    """Return the callback of ``tensorboard:FOLDER`` or ``wandb:PROJECT``."""
     name, _, target = text.partition(":")
     if name not in LOGS:
         raise unknown("log", name, LOGS, where="--log")

@@ -56,10 +56,6 @@ def choose_machine(device: str | None = None, precision: str = "auto") -> Machin
     """Return the device (by default CUDA, if available) and the precision.
 
     ``auto`` is float32 on the CPU; on CUDA it is bf16 if the GPU supports bf16, else fp16.
-
-    Raises
-    ------
-    DataError : the device or the precision is not available.
     """
     ranks, torch_device = current_ranks(), get_device(device)
     cuda = torch_device.type == "cuda"

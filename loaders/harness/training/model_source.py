@@ -25,12 +25,7 @@ from .runs import train as train_models
 
 @register_model_source("trained")
 def trained_network(name: str, request: ModelRequest) -> LoadedModel:
-    """Load a trained network with the classes that it was trained on.
-
-    Raises
-    ------
-    DataError : a finished model does not exist, or weights are given in addition.
-    """
+    """Load a trained network with the classes that it was trained on."""
     if request.weights is not None:
         raise DataError("a trained model has weights of its own", where=PREFIX + name)
     module = load_checkpoint(name, trust=request.trust)

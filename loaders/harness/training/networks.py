@@ -49,12 +49,7 @@ def build_network(name: str, num_classes: int, *, channels: int = 3, size: Size 
 
 
 def _foreign_network(name: str, num_classes: int, size: Size) -> nn.Module:
-    """Return a network of another library or of a user.
-
-    Raises
-    ------
-    DataError : it cannot be made, or does not give ``num_classes`` logits for images of this size.
-    """
+    """Return a network of another library or of a user."""
     library, _, architecture = name.partition(":")
     problem = f"network {name!r} cannot be made"
     with user_errors(problem, where="--network", hint="unknown-eval list recipes lists the shipped networks"):

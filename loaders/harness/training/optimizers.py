@@ -84,13 +84,7 @@ class KerasAdamax(_KerasRule):
 
 
 def make_optimizer(rule: str, parameters: Iterable[Any], settings: Mapping[str, Any]) -> Optimizer:
-    """Return the optimizer of an update rule with a recipe's settings.
-
-    Raises
-    ------
-    UnknownNameError : no such rule. DataError : the rule does not take a setting, or the groups of a training
-        method are invalid, such as two groups with the same parameter.
-    """
+    """Return the optimizer of an update rule with a recipe's settings."""
     if rule not in UPDATE_RULES:
         raise unknown("update rule", rule, UPDATE_RULES)
     name = UPDATE_RULES[rule]

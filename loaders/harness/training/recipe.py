@@ -123,13 +123,7 @@ class TrainingRecipe(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude=unset)
 
     def build_method(self) -> Method:
-        """Return the training method; only this call imports the method's code, and with it torch.
-
-        Raises
-        ------
-        UnknownNameError : no such method or parameter. DataError : a value of the wrong type.
-        RecipeError : ``select = 'gamma'`` for a method without outliers.
-        """
+        """Return the training method; only this call imports the method's code, and with it torch."""
         from .methods.registry import get_method
 
         where = f"training recipe {self.name}"

@@ -72,7 +72,7 @@ def train(
     allow_leaks : whether outliers may show ID classes or be ID images, see `load_training_data`.
     roots, packed : as of `loaders.UnknownDetectionSet`.
     device, precision : as in `choose_machine`. command : stored with the models.
-    callbacks : called with (run, row of the history) after every epoch; see `callbacks`.
+    callbacks : called with (run, row of the history) after every epoch; see `fitting.parse_log`.
     progress : as of `evaluate`. notify : called with each line of a message (the recipe, the table of costs);
         by default lines are printed on stderr if progress is shown.
     trust_model : needed for a TOML file whose method or network is ``MODULE:NAME``.
@@ -118,12 +118,7 @@ def plan_runs(
     optimizers: Sequence[str] = (),
     seeds: Sequence[int] = (0,),
 ) -> list[Run]:
-    """Return the runs of a recipe: every optimizer (all by default) x every seed.
-
-    Raises
-    ------
-    UnknownNameError : an optimizer that the recipe does not have.
-    """
+    """Return the runs of a recipe: every optimizer (all by default) x every seed."""
     for name in optimizers:
         if name not in recipe.optimizer:
             raise unknown("optimizer", name, recipe.optimizer, where=f"training recipe {recipe.name}")
@@ -153,11 +148,6 @@ def train_runs(
     command : recorded with each model.
     start : for recipes that train a model further: the series of runs (a run's name without ``-sN``) in
         ``out`` to start from, with the same seed; by default the series of the recipe's ``start``.
-
-    Raises
-    ------
-    OutputError : a folder holds a run of other settings, is in use, or cannot be written.
-    DataError : the loss is not finite, or the benchmark lacks images for the recipe's selection.
     """
     on_device, ranks = DeviceData.from_data(data, machine.device), machine.ranks
     if not ranks.first:

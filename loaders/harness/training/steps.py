@@ -64,10 +64,6 @@ def mean_terms(
     ----------
     sizes : numbers of images, ID images and outliers of the batch. A part that depends on the image alone
         has one value, or as many values as a multiple of a size.
-
-    Raises
-    ------
-    DataError : a part that is not declared, none at all, or values of another shape than (m,) or ().
     """
     where = f"training method {method.name!r}"
     if not isinstance(terms, Mapping):
@@ -106,12 +102,7 @@ def mean_terms(
 def loss_of(
     method: Method, terms: Mapping[str, Term | Tensor], sizes: Collection[int] = ()
 ) -> tuple[dict[str, Term], Tensor]:
-    """Return the parts of a loss with the mean of their values, and the loss.
-
-    Raises
-    ------
-    DataError : as `mean_terms`, or the loss is not a real number with a gradient.
-    """
+    """Return the parts of a loss with the mean of their values, and the loss."""
     means = mean_terms(method, terms, sizes)
     loss, where = sum_terms(means), f"training method {method.name!r}"
     if loss.ndim or not loss.is_floating_point():
