@@ -11,7 +11,7 @@ from PIL import Image
 
 from fix_resize.resize import ENGINES, apply
 from fix_resize.spec import Resize, Step, get_spec
-from tests.fix_resize.cases import Pixels, random_picture
+from tests.fix_resize.made_images import Pixels, random_picture
 from tests.raising import raises
 from wordnet_splits.base.lazy import MissingPackageError
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 from PIL import Image
 
 from fix_resize import apply, get_spec
@@ -19,6 +22,8 @@ from fix_resize.pipeline.writing import encode_png
 from tests.fix_resize.sets import make_folder
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, MissingImageError, OutputError
+
+SIDES = array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=40)
 
 FIX = get_spec("fix")
 
@@ -81,3 +86,27 @@ def test_what_is_no_such_picture_is_named() -> None:
     for data in (b"", b"x", whole[:-40], whole[:-1], whole + b"\0", grey.getvalue()):
         with raises(DataError, where="file.png"):
             decode_png(data, "file.png")
+
+
+@given(
+    SIDES.flatmap(lambda size: arrays(np.uint8, (*size, 3), elements=st.sampled_from([0, 1, 127, 254, 255])))
+)
+def test_any_picture_is_read_back(pixels: np.ndarray) -> None:
+    data = encode_png(pixels, "0123456789ab")
+    with Image.open(io.BytesIO(data)) as image:
+        image.load()
+        assert (image.format, image.mode, image.info["resize-spec"]) == ("PNG", "RGB", "0123456789ab")
+        np.testing.assert_array_equal(np.asarray(image), pixels)
+    np.testing.assert_array_equal(decode_png(data, "here"), pixels)
+
+
+def test_opencv_reads_it_too() -> None:
+    cv2 = pytest.importorskip("cv2")
+    pixels = np.random.default_rng(5).integers(0, 256, (33, 20, 3), dtype=np.uint8)
+    read = cv2.imdecode(np.frombuffer(encode_png(pixels, "x"), np.uint8), cv2.IMREAD_COLOR)
+    np.testing.assert_array_equal(read[:, :, ::-1], pixels)
+
+
+def test_a_smooth_picture_is_small() -> None:
+    ramp = np.add.outer(np.arange(32), np.arange(32)).astype(np.uint8)
+    assert len(encode_png(np.stack([ramp] * 3, axis=2), "0123456789ab")) < 32 * 32 * 3 / 5

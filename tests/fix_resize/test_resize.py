@@ -18,7 +18,7 @@ from fix_resize import oracle
 from fix_resize.resize import BACKENDS, apply, apply_many, backend_names, pillow_resize
 from fix_resize.spec import CenterCrop, Resize, ResizeSpec, get_spec, plan
 from fix_resize.windows import FILTERS, first_axis, passes, windows
-from tests.fix_resize.cases import Case, Pixels, random_cases, random_picture
+from tests.fix_resize.made_images import Case, Pixels, random_cases, random_picture
 from tests.imported import Imported
 from tests.raising import raises
 from tests.selection import cases

@@ -10,7 +10,7 @@ from PIL import Image
 
 from fix_resize.resize import apply_many, pillow_resize
 from fix_resize.spec import get_spec
-from tests.fix_resize.cases import random_cases, random_picture
+from tests.fix_resize.made_images import random_cases, random_picture
 from wordnet_splits.base.errors import DataError
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra [torch])")

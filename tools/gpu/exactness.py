@@ -11,8 +11,7 @@ import torch
 
 from fix_resize import backend_torch, oracle
 from fix_resize.spec import get_spec, plan
-from tests.fix_resize.cases import random_cases, random_picture
-from tests.fix_resize.made_photos import photo
+from tests.fix_resize.made_images import photo, random_cases, random_picture
 
 from .figures import Figures, step_arguments
 

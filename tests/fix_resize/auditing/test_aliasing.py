@@ -11,7 +11,7 @@ from fix_resize.auditing.measurements import Scores
 from fix_resize.auditing.set_audit import PairedAudit, audit_scores, fix_at
 from fix_resize.spec import get_spec
 from tests.fix_resize.auditing.treatments import MIXTURES, TREATMENTS, Photo
-from tests.fix_resize.made_photos import photo
+from tests.fix_resize.made_images import photo
 
 FIX = get_spec("fix")
 PHOTOS = [Photo(Image.fromarray(photo(n, 300 + 7 * n, 340))) for n in range(20)]

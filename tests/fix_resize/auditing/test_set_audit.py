@@ -13,11 +13,12 @@ from PIL import Image
 from fix_resize.auditing.measurements import measure, sample_ids, total_variation
 from fix_resize.auditing.report_files import save_grid, write_report
 from fix_resize.auditing.set_audit import audit_images, fix_at, match_names
+from fix_resize.decode import decode
 from fix_resize.pipeline.building import PipelineSettings, build
 from fix_resize.pipeline.selection import select_folder
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec
-from tests.fix_resize.made_photos import photo, save
+from tests.fix_resize.made_images import photo, save
 from wordnet_splits.base.errors import DataError, OutputError, SourceError
 from wordnet_splits.benchmark.image_sets import open_images
 from wordnet_splits.datasets.sources.image_set import ImageSet
@@ -142,3 +143,18 @@ def test_a_grid_shows_every_image_in_its_own_colours(tmp_path: Path) -> None:
         assert "Software" not in picture.info
     areas = [int((drawn == colour).all(axis=1).sum()) for colour in colours]
     assert min(areas) > 0.9 * max(areas) > 1000
+
+
+@pytest.mark.oracle
+def test_a_set_on_disk_against_its_originals(real_data: Path, tmp_path: Path) -> None:
+    """The set is written as PNG files in folders of its own, and found again by names."""
+    originals = open_images(str(real_data / "food-101"))
+    reference = open_images("cifar100:test", {"cifar100": real_data})
+    for spec, verdict in {"fix": "clean", "opencv-bilinear": "aliased"}.items():
+        (tmp_path / spec).mkdir()
+        for path in (p for p in (real_data / "food-101" / "images").rglob("*") if p.is_file()):
+            image = decode(path.read_bytes()).image
+            Image.fromarray(apply(get_spec(spec), image)).save(tmp_path / spec / f"{path.stem}.png")
+        report = audit_images(open_images(str(tmp_path / spec)), reference, originals)
+        assert (report.audit.verdict, report.pairs) == (verdict, 60)
+        assert report.audit.suspicious == (spec != "fix")

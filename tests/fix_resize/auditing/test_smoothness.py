@@ -14,7 +14,7 @@ from fix_resize.auditing.set_audit import Audit, audit_scores
 from fix_resize.decode import decode
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec, spec_names
-from tests.fix_resize.cases import Pixels
+from tests.fix_resize.made_images import Pixels
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import ScoreSet, bootstrap
 

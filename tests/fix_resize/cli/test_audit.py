@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fix_resize.cli.main import app
-from tests.fix_resize.made_photos import Pixels, photo, rendered, save
+from tests.fix_resize.made_images import Pixels, photo, rendered, save
 from wordnet_splits.cli.main import run
 
 Command = Callable[..., tuple[int, str, str]]

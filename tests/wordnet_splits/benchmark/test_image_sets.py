@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from fix_resize import apply, build, get_spec
-from tests.fix_resize.made_photos import photo, save
+from tests.fix_resize.made_images import photo, save
 from wordnet_splits.base.errors import SourceError, SplitsError, UnknownNameError
 from wordnet_splits.benchmark.image_sets import open_images
 from wordnet_splits.benchmark.images.pack import pack

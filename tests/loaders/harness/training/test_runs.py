@@ -200,8 +200,6 @@ def test_grey_images_give_a_network_of_one_channel(data: TrainingData, tmp_path:
     [
         ("NotANumber", ("2", "NotANumber", "cross_entropy")),
         ("PartNotANumber", "PartNotANumber"),
-        ("NoNames", ()),
-        ("NoGradient", "NoGradient"),
         ("TwoHeadsTooWide", ("TwoHeadsTooWide", "64")),
         ("HeadWithoutForward", ("HeadWithoutForward", "64")),
         ("HeadOfAnotherType", ("HeadOfAnotherType", "nn.Module")),

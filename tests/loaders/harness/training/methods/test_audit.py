@@ -16,15 +16,6 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.cli.main import run
 
 from .oracles import embeddings, heads, images
-from .planted_faults import (
-    DeclaredBatchEntropy,
-    HeadOfSetup,
-    RateZero,
-    TensorOfSetup,
-    TwoViews,
-    UnreadOutliers,
-    UnusedHead,
-)
 from .planted_training import (
     BranchFault,
     FrozenTeacher,
@@ -35,7 +26,21 @@ from .planted_training import (
     TeacherFault,
     ViewFault,
 )
-from .public_bugs import BatchEntropyMcd, BatchMean, DetachedVos, ForgettingNpos, UnscheduledGodin, Weightless
+from .public_bugs import (
+    BatchEntropyMcd,
+    BatchMean,
+    DeclaredBatchEntropy,
+    DetachedVos,
+    ForgettingNpos,
+    HeadOfSetup,
+    RateZero,
+    TensorOfSetup,
+    TwoViews,
+    UnreadOutliers,
+    UnscheduledGodin,
+    UnusedHead,
+    Weightless,
+)
 from .stand_ins import spec_of
 
 ORACLES = {**vars(images), **vars(heads), **vars(embeddings)}
