@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,42 +142,29 @@ def audit_method(method: Method | str, oracle: Oracle | None = None) -> MethodAu
 
 def _check_part(trainer: AuditedTrainer, part: str) -> list[Finding]:
     """Return the findings about a part at the present weights, which are restored afterwards."""
-    weights, state = trainer.snapshot()
     trainer.module.eval()
-    try:
-        with _active(trainer, part, state, weights) as gradient:
-            return [
-                gradient,
-                _check_images(trainer, part, state, weights),
-                _check_batch(trainer, part, state, weights),
-                _check_step(trainer, part, state, weights),
-                _check_descent(trainer, part, state, weights),
-            ]
-    finally:
-        trainer.module.load_state_dict(weights)
-
-
-@contextmanager
-def _active(
-    trainer: AuditedTrainer, part: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
-) -> Iterator[Finding]:
-    """Yield the finding about the gradient, at the first scale of the classifier where it passes."""
-    findings = []
-    for _ in trainer.classifier_scales():
-        findings.append(_check_gradient(trainer, part, state, weights))
-        if findings[-1].passed:
+    gradients = []
+    for _ in trainer.classifier_scales():  # all checks are made at the first scale where a gradient arrives
+        gradients.append(_check_gradient(trainer, part))
+        if gradients[-1].passed:
             break
-    yield findings[-1] if findings[-1].passed else findings[0]
+    findings = [
+        gradients[-1] if gradients[-1].passed else gradients[0],
+        _check_images(trainer, part),
+        _check_batch(trainer, part),
+        _check_step(trainer, part),
+        _check_descent(trainer, part),
+    ]
+    trainer.restore_weights()
+    return findings
 
 
-def _check_gradient(
-    trainer: AuditedTrainer, part: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
-) -> Finding:
+def _check_gradient(trainer: AuditedTrainer, part: str) -> Finding:
     groups, claimed = trainer.model.parameters(), set(trainer.method.parts[part].reaches)
     unknown_groups = sorted(claimed - groups.keys())
     if unknown_groups:
         return Finding(part, "gradient", False, f"there are no parameters {', '.join(unknown_groups)}")
-    term = trainer.terms(trainer.batch_of(), state, weights).get(part)
+    term = trainer.terms(trainer.batch_of()).get(part)
     if term is None or not term.values.requires_grad:
         return Finding(part, "gradient", False, "it has no gradient: is it detached?")
     if not bool(torch.isfinite(term.values).all()):
@@ -195,15 +181,13 @@ def _check_gradient(
     return Finding(part, "gradient", not wrong, ", ".join(wrong))
 
 
-def _check_batch(
-    trainer: AuditedTrainer, part: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
-) -> Finding:
+def _check_batch(trainer: AuditedTrainer, part: str) -> Finding:
     """Check that a part that depends on the batch ignores its order and is not a softmax over images."""
     if trainer.method.parts[part].depends == "image":
         return Finding(part, "batch", None)
     faults, batch = [], trainer.batch_of()
     with recorded_outputs(trainer.model) as (_, draws):
-        values = trainer.terms(batch, state, weights)[part].values
+        values = trainer.terms(batch)[part].values
     for name, head in trainer.model.module.named_modules():
         if not isinstance(head, nn.Linear) or head.bias is None or not values.requires_grad:
             continue
@@ -223,21 +207,19 @@ def _check_batch(
     if trainer.method.parts[part].depends == "batch" and not draws:  # draws are made by position
         known = int(batch.known.sum())
         order = torch.cat([torch.arange(known).flip(0), torch.arange(known, len(batch)).flip(0)])
-        permuted = trainer.terms(_rows(batch, order), state, weights)[part].values.detach()
+        permuted = trainer.terms(_rows(batch, order))[part].values.detach()
         ordered = (v.detach().flatten().sort()[0] for v in (values, permuted))
         if not torch.allclose(*ordered, rtol=RTOL, atol=ATOL):
             faults.append("permuting the batch changes its values")
     return Finding(part, "batch", not faults, "; ".join(faults))
 
 
-def _check_images(
-    trainer: AuditedTrainer, part: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
-) -> Finding:
+def _check_images(trainer: AuditedTrainer, part: str) -> Finding:
     """Check that changing an image changes only its own values, or that values do not depend on the order."""
     depends, batch, donor = trainer.method.parts[part].depends, trainer.batch_of(), trainer.batch_of(3)
 
     def values(changed: Batch) -> Tensor:
-        return trainer.terms(changed, state, weights)[part].values.detach()
+        return trainer.terms(changed)[part].values.detach()
 
     original = values(batch)
     if depends != "image":
@@ -289,24 +271,20 @@ def _rows(batch: Batch, order: Tensor, donor: Batch | None = None, mask: Tensor 
     return Batch(views, pick(batch.labels, other.labels), pick(batch.index, other.index))
 
 
-def _check_step(
-    trainer: AuditedTrainer, part: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
-) -> Finding:
+def _check_step(trainer: AuditedTrainer, part: str) -> Finding:
     """Return whether the part has a weight in the loss."""
-    weight = float(torch.as_tensor(trainer.terms(trainer.batch_of(), state, weights)[part].weight).detach())
+    weight = float(torch.as_tensor(trainer.terms(trainer.batch_of())[part].weight).detach())
     return Finding(part, "changes weights", weight != 0, "" if weight else "its weight in the loss is 0")
 
 
-def _check_descent(
-    trainer: AuditedTrainer, part: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
-) -> Finding:
+def _check_descent(trainer: AuditedTrainer, part: str) -> Finding:
     """Return whether the part falls when it alone is minimised."""
     start, batch = copied(trainer.module.state_dict()), trainer.batch_of()
     for rate in DESCENT_RATES:
         trainer.module.load_state_dict(start)
         optimizer, means = torch.optim.Adam(trainer.module.parameters(), lr=rate), []
         for _ in range(DESCENT_STEPS + 1):
-            term = trainer.terms(batch, state, weights)[part]
+            term = trainer.terms(batch)[part]
             mean = math.copysign(1.0, torch.as_tensor(term.weight).detach()) * term.values.mean()
             means.append(float(mean.detach()))
             if not mean.requires_grad:
@@ -325,7 +303,6 @@ def _check_learning(trainer: AuditedTrainer) -> Finding:
     """Return whether minimising the loss makes the right class of the images likelier in evaluation."""
     if not any(HEAD in part.reaches for part in trainer.method.parts.values()):
         return Finding(ALL, "falls", None)
-    weights, state = trainer.snapshot()
     batch = trainer.batch_of()
     trainer.module.eval()
 
@@ -338,13 +315,13 @@ def _check_learning(trainer: AuditedTrainer) -> Finding:
     before = float(margins().mean())
     optimizer = torch.optim.Adam(trainer.module.parameters(), lr=DESCENT_RATES[0])
     for _ in range(LEARNING_STEPS):
-        terms = trainer.terms(batch, state, weights)
+        terms = trainer.terms(batch)
         loss = sum_terms(mean_terms(trainer.method, terms))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     after = float(margins().mean())
-    trainer.module.load_state_dict(weights)
+    trainer.restore_weights()
     right = bool(after > max(before, 0.0))
     note = f"the logit of the right class goes from {before:.2f} to {after:.2f} deviations above the mean"
     return Finding(ALL, "falls", right, "" if right else note)
@@ -354,13 +331,12 @@ def _check_oracle(trainer: AuditedTrainer, oracle: Oracle | None) -> list[Findin
     """Return whether the values of each part equal the oracle's."""
     if oracle is None:
         return []
-    weights, state = trainer.snapshot()
     trainer.module.eval()
     model, batch = trainer.model, trainer.batch_of()
     heads = {HEAD: model.head, **(dict(model.heads.named_children()) if model.has_heads else {})}
     with torch.no_grad(), recorded_outputs(model) as (calls, draws):
-        terms = trainer.terms(batch, state, weights)
-    trainer.module.load_state_dict(weights)
+        terms = trainer.terms(batch)
+    trainer.restore_weights()
     inputs = OracleInputs(
         parameters={
             item.name: getattr(trainer.method, item.name) for item in dataclasses.fields(trainer.method)
@@ -373,7 +349,7 @@ def _check_oracle(trainer: AuditedTrainer, oracle: Oracle | None) -> list[Findin
         heads={
             name: {key: _array(v) for key, v in head.state_dict().items()} for name, head in heads.items()
         },
-        state={key: _array(v) if isinstance(v, Tensor) else v for key, v in state.items()},
+        state={key: _array(v) if isinstance(v, Tensor) else v for key, v in trainer.end_state.items()},
     )
     expected, findings = oracle(inputs), []
     for name, term in terms.items():

@@ -74,22 +74,21 @@ def _overwritten(trainer: AuditedTrainer, names: set[str]) -> list[str]:
 
     Parameters that are reinitialised together with the state (heads for new clusters) are left out.
     """
-    weights, state = trainer.snapshot()
     faults = []
     for name, parameter in trainer.module.named_parameters():
         for act in (_step_once, _end_epoch) if name in names else ():
             moved, results = True, []
             for factor in (1.0, 2.0):
-                trainer.module.load_state_dict(weights)
-                start, fresh = parameter.detach() * factor + (factor - 1), trainer.fresh_state(state)
+                trainer.restore_weights()
+                start, fresh = parameter.detach() * factor + (factor - 1), trainer.fresh_state()
                 parameter.data.copy_(start)
                 act(trainer, fresh)
                 results.append(parameter.detach().clone())
                 moved = moved and not torch.equal(parameter, start)
-            renewed = act is _end_epoch and not _equal(fresh, state)
+            renewed = act is _end_epoch and not _equal(fresh, trainer.end_state)
             if moved and torch.equal(*results) and not renewed:
                 faults.append(name)
-    trainer.module.load_state_dict(weights)
+    trainer.restore_weights()
     return list(dict.fromkeys(faults))
 
 
@@ -111,7 +110,7 @@ def _end_epoch(trainer: AuditedTrainer, state: State) -> None:
 
 def check_kept(trainer: AuditedTrainer) -> Finding:
     """Return whether the state can be saved, is written and read, and is not emptied between epochs."""
-    weights, state = trainer.snapshot()
+    state = trainer.end_state
     if not state:
         return Finding(ALL, "kept", None)
     faults = []
@@ -128,13 +127,13 @@ def check_kept(trainer: AuditedTrainer) -> Finding:
             if name in state and tensor.ndim and not bool(tensor.any()):
                 faults.append(f"state[{name!r}] stays zero")
             continue
-        if not name.startswith(EPOCH_STATE) and not _is_read(trainer, name, state, weights):
+        if not name.startswith(EPOCH_STATE) and not _is_read(trainer, name):
             faults.append(f"no part reads state[{name!r}], which changes")
         if start is not None and start.shape == tensor.shape and tensor.ndim > 1:
             same = int((tensor == start).flatten(1).all(1).sum())
             if same and len(tensor) == trainer.data.n_known:
                 faults.append(f"state[{name!r}] has a row per image, and {same} never change")
-    trainer.module.load_state_dict(weights)
+    trainer.restore_weights()
     passed = False if faults else True if tensors and not constant else None
     return Finding(ALL, "kept", passed, "; ".join(faults))
 
@@ -151,16 +150,14 @@ def _is_resumable(state: Mapping[str, Any]) -> bool:
     return True
 
 
-def _is_read(
-    trainer: AuditedTrainer, name: str, state: Mapping[str, Any], weights: Mapping[str, Tensor]
-) -> bool:
+def _is_read(trainer: AuditedTrainer, name: str) -> bool:
     """Return whether a part depends on a tensor, at once or in the step after the end of the epoch."""
 
     def two_steps(scale: float, changed: bool) -> list[dict[str, Term]]:
-        trainer.module.load_state_dict(weights)
+        trainer.restore_weights()
         for p in trainer.model.parameters()[HEAD]:
             p.data.mul_(scale)
-        fresh = trainer.fresh_state(state)
+        fresh = trainer.fresh_state()
         if changed:
             tensor = dict(_float_tensors(fresh))[name]
             tensor.add_(torch.rand(tensor.shape, generator=torch.Generator().manual_seed(3)).to(tensor))
@@ -202,20 +199,19 @@ def _emptied(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 def check_inputs(trainer: AuditedTrainer) -> Finding:
     """Check that views differ, and that the parts depend on labels, outliers and each view."""
-    weights, state = trainer.snapshot()
     trainer.module.eval()
     batch = trainer.batch_of()
     with _restored_generators():
-        faults = [*_faults_of_views(trainer), *_faults_of_step(trainer, batch, state, weights)]
+        faults = [*_faults_of_views(trainer), *_faults_of_step(trainer, batch)]
     unread = _changed_inputs(batch, trainer.batch_of(3))
     for _ in trainer.classifier_scales():
-        before = trainer.terms(batch, state, weights)
+        before = trainer.terms(batch)
         for name, changed in list(unread.items()):
-            if not same_terms(before, trainer.terms(changed, state, weights)):
+            if not same_terms(before, trainer.terms(changed)):
                 del unread[name]
         if not unread:
             break
-    trainer.module.load_state_dict(weights)
+    trainer.restore_weights()
     faults += [f"no part reads {name}" for name in unread]
     return Finding(ALL, CHECK, not faults, "; ".join(faults))
 
@@ -245,31 +241,31 @@ def _faults_of_views(trainer: AuditedTrainer) -> list[str]:
     return list(dict.fromkeys(faults))
 
 
-def _faults_of_step(
-    trainer: AuditedTrainer, batch: Batch, state: Mapping[str, Any], weights: Mapping[str, Tensor]
-) -> list[str]:
+def _faults_of_step(trainer: AuditedTrainer, batch: Batch) -> list[str]:
     """Return faults: a step changes its batch, uses other random generators, or depends on class numbers."""
     faults, given = [], _copy(batch)
     _seed_globally(0)
-    before = trainer.terms(given, state, weights)
+    before = trainer.terms(given)
     tensors = zip(
         (*batch.views, batch.labels, batch.index), (*given.views, given.labels, given.index), strict=True
     )
     if not all(torch.equal(old, new) for old, new in tensors):
         return ["a step changes its batch in place"]
     _seed_globally(1)
-    if not same_terms(before, trainer.terms(batch, state, weights)):
+    if not same_terms(before, trainer.terms(batch)):
         return ["a step draws random numbers that are not of state.generator"]
     head, classes = trainer.model.head, len(trainer.data.facts.classes)
-    plain = isinstance(head, nn.Linear) and not (trainer.model.has_heads or state or trainer.model.facts)
+    plain = isinstance(head, nn.Linear) and not (
+        trainer.model.has_heads or trainer.end_state or trainer.model.facts
+    )
     if plain and head.out_features >= classes:
         numbers = torch.randperm(classes, generator=torch.Generator().manual_seed(0))
         order = torch.cat([numbers.argsort(), torch.arange(classes, head.out_features)])
         labels = torch.where(batch.known, numbers[batch.labels.clamp_min(0)], batch.labels)
         for p in head.parameters():
             p.data.copy_(p.detach()[order])
-        renumbered = trainer.terms(replace(batch, labels=labels), state, weights)
-        trainer.module.load_state_dict(weights)
+        renumbered = trainer.terms(replace(batch, labels=labels))
+        trainer.restore_weights()
         for name, term in before.items():
             if not torch.allclose(term.values, renumbered[name].values, rtol=1e-3, atol=1e-4):
                 faults.append(f"{name} depends on the numbers of the classes")

@@ -106,6 +106,7 @@ class AuditedTrainer(Trainer):
             absent, epochs = [name for name in absent if name not in seen], epochs + 1
         self.present = tuple(name for name in self.method.parts if name not in absent)
         self.epochs_trained = epochs
+        self.end_weights, self.end_state = copied(self.module.state_dict()), copied(dict(self.method_state))
         return [Finding(name, "gradient", False, f"not there after {epochs} epochs") for name in absent]
 
     def _terms(self, batch: Batch) -> Terms:
@@ -145,9 +146,9 @@ class AuditedTrainer(Trainer):
         changed = max(float((a - b).detach().abs().max()) for a, b in pairs) > LEAST_CHANGE
         return [Finding(ALL, "changes weights", changed, "" if changed else "as with plain cross-entropy")]
 
-    def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return copies of the weights and of the method's state."""
-        return copied(self.module.state_dict()), copied(dict(self.method_state))
+    def restore_weights(self) -> None:
+        """Set the weights to those at the end of `train_late`."""
+        self.module.load_state_dict(self.end_weights)
 
     def classifier_scales(self) -> Iterator[float]:
         """Multiply the classifier's weights by each of `SCALES`; the caller restores them."""
@@ -166,19 +167,19 @@ class AuditedTrainer(Trainer):
         rows = known if self.method.outliers == "none" else torch.cat([known, outliers])
         return self.make_batch(rows, torch.Generator().manual_seed(offset))
 
-    def terms(self, batch: Batch, state: Mapping[str, Any], buffers: Mapping[str, Tensor]) -> dict[str, Term]:
-        """Return the terms of a step from a given state, always with the same random numbers."""
+    def terms(self, batch: Batch) -> dict[str, Term]:
+        """Return the terms of a step after `train_late`, always with the same random numbers."""
         for name, buffer in self.module.named_buffers():
-            buffer.data.copy_(buffers[name])
+            buffer.data.copy_(self.end_weights[name])
         parameters = [(p, p.detach().clone()) for p in self.module.parameters()]
-        terms = self.step_from(self.fresh_state(state), batch)
+        terms = self.step_from(self.fresh_state(), batch)
         for p, value in parameters:  # undo changes by the step; the "trained" check reports them
             p.data.copy_(value)
         return terms
 
-    def fresh_state(self, state: Mapping[str, Any]) -> State:
-        """Return a copy of a state, late in training, with the same random numbers each time."""
-        fresh = State(copied(dict(state)))
+    def fresh_state(self) -> State:
+        """Return a copy of the state after `train_late`, with the same random numbers each time."""
+        fresh = State(copied(self.end_state))
         fresh.epoch, fresh.epochs = LATE + self.epochs_trained, EPOCHS
         fresh.generator = torch.Generator().manual_seed(1)
         return fresh
