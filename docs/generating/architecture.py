@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 WAYS: dict[str, tuple[tuple[str, str], ...]] = {
     "build": (
         ("recipe", "wordnet_splits.benchmark.recipe:load_recipe"),
-        ("roles", "wordnet_splits.benchmark.construct.leak_kinds:assign_classes"),
+        ("roles", "wordnet_splits.benchmark.construct.classes:assign_classes"),
         ("images", "wordnet_splits.benchmark.construct.selection:select_images"),
         ("frozen images", "wordnet_splits.benchmark.construct.run:use_frozen_images"),
         ("pixels", "wordnet_splits.benchmark.construct.digesting:read_pixels"),
