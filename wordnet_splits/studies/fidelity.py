@@ -275,7 +275,7 @@ class SwitchRow:
     def cell(self, source: str) -> str:
         """Return the number of kept classes of a source, and of their images in parentheses if known."""
         images = self.images[source]
-        return f"{len(self.kept[source])}" + ("" if images is None else f" ({images})")
+        return f"{len(self.kept[source])}" + ("" if images is None else f" ({images:,})")
 
 
 def keyword_switches(

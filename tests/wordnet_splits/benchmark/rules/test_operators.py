@@ -96,18 +96,10 @@ def test_below_parent_of_reaches_nephews_and_the_parent_itself() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("relation", "pets", "drawer"),
-    [
-        ("equal", {"cleaver"}, {"knife"}),
-        ("self-or-below", {"cleaver"}, {"knife"}),
-        ("self-or-above", {"cleaver"}, {"knife"}),
-        ("ancestry", {"cleaver"}, {"knife"}),
-    ],
-)
-def test_overlaps_with_itself_whatever_the_relation(relation: str, pets: set[str], drawer: set[str]) -> None:
-    assert taken({"overlaps": ["n00000105"], "relation": relation}) == pets
-    assert taken({"overlaps": ["n00000030"], "relation": relation}, "drawer") == drawer
+@pytest.mark.parametrize("relation", ["equal", "self-or-below", "self-or-above", "ancestry", "kin"])
+def test_overlaps_with_itself_whatever_the_relation(relation: str) -> None:
+    assert taken({"overlaps": ["n00000105"], "relation": relation}) == {"cleaver"}
+    assert taken({"overlaps": ["n00000030"], "relation": relation}, "drawer") == {"knife"}
 
 
 def test_overlaps_looks_up_or_down_as_told() -> None:

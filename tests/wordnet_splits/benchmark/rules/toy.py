@@ -24,46 +24,33 @@ from wordnet_splits.benchmark.rules import ClassRule, Context, Verdict, decide
 from wordnet_splits.datasets.catalog import Catalog, CatalogClass
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
-PARENTS = {
-    "n00000002": ["n00000001"],
-    "n00000003": ["n00000001"],
-    "n00000010": ["n00000002"],
-    "n00000011": ["n00000010"],
-    "n00000012": ["n00000010"],
-    "n00000020": ["n00000002"],
-    "n00000030": ["n00000003"],
-    "n00000031": ["n00000003"],
-    "n00000032": ["n00000003"],
-    "n00000101": ["n00000011"],
-    "n00000102": ["n00000011"],
-    "n00000103": ["n00000012"],
-    "n00000104": ["n00000020"],
-    "n00000105": ["n00000030"],
-}
-LEMMAS = {
-    "n00000001": ["thing"],
-    "n00000002": ["animal"],
-    "n00000003": ["tool"],
-    "n00000010": ["dog"],
-    "n00000011": ["toy_dog"],
-    "n00000012": ["wolfhound"],
-    "n00000020": ["cat"],
-    "n00000030": ["knife"],
-    "n00000031": ["spoon", "ladle"],
-    "n00000032": ["house_dog", "tabby"],
-    "n00000101": ["pug", "pug-dog"],
-    "n00000102": ["Chihuahua"],
-    "n00000103": ["borzoi"],
-    "n00000104": ["tabby"],
-    "n00000105": ["cleaver"],
-}
+SYNSETS = (  # number, parent, lemmas
+    (1, None, ["thing"]),
+    (2, 1, ["animal"]),
+    (3, 1, ["tool"]),
+    (10, 2, ["dog"]),
+    (11, 10, ["toy_dog"]),
+    (12, 10, ["wolfhound"]),
+    (20, 2, ["cat"]),
+    (30, 3, ["knife"]),
+    (31, 3, ["spoon", "ladle"]),
+    (32, 3, ["house_dog", "tabby"]),
+    (101, 11, ["pug", "pug-dog"]),
+    (102, 11, ["Chihuahua"]),
+    (103, 12, ["borzoi"]),
+    (104, 20, ["tabby"]),
+    (105, 30, ["cleaver"]),
+)
 PETS = ("pug", "chihuahua", "borzoi", "tabby", "cleaver", "cloud")
 """The classes of the source ``pets``; ``cloud`` has no synset."""
 
 THING = "n00000001"
 """The synset of the classes of ``words``, whose names alone matter."""
 
-TAXONOMY = Taxonomy.from_edges(PARENTS, lemmas=LEMMAS)
+TAXONOMY = Taxonomy.from_edges(
+    {f"n{n:08}": [f"n{parent:08}"] for n, parent, _ in SYNSETS if parent},
+    lemmas={f"n{n:08}": lemmas for n, _, lemmas in SYNSETS},
+)
 
 
 def catalog(source: str, rows: Iterable[Sequence[str]]) -> Catalog:
@@ -101,14 +88,7 @@ CATALOGS = {
     "drawer": catalog("drawer", [("knife", "n00000030", ""), ("ladle", "n00000031", "")]),
     "words": catalog(
         "words",
-        [
-            ("pug", THING, ""),
-            ("toys", THING, ""),
-            ("chihuahuas/indoor", THING, ""),
-            ("knife", THING, ""),
-            ("cloud", THING, ""),
-            ("cloud/pug", THING, ""),
-        ],
+        [(name, THING, "") for name in ("pug", "toys", "chihuahuas/indoor", "knife", "cloud", "cloud/pug")],
     ),
 }
 
