@@ -68,14 +68,12 @@ class Distances(Jsonable, Tabular):
 
     def conclusions(self) -> list[str]:
         """Return sentences on the measure, on how well it separates near from far, and on inversions."""
-        unit = "in edges" if self.measure == "distance" else f"as {self.measure}, of which greater is nearer"
-        sentences = [f"Each class by its nearest ID class, {unit}."]
+        unit = "in edges" if self.measure == "distance" else f"by {self.measure}, larger is nearer"
+        sentences = [f"Each class is compared with its nearest ID class, {unit}."]
         separations = {name: value for name, value in self.near_against_far.items() if not np.isnan(value)}
         if separations:
             values = ", ".join(f"{name} {value:.3f}" for name, value in separations.items())
-            sentences.append(
-                f"AUROC of the near classes against the far ones: {values} (1: every near one is nearer)."
-            )
+            sentences.append(f"AUROC of near against far classes: {values} (1: every near class is nearer).")
         return [*sentences, *(f"{item.far} (far): {item.sentence()}." for item in self.inversions)]
 
     def plot(self, path: Path) -> None:
@@ -105,8 +103,8 @@ def distance(
     Parameters
     ----------
     benchmark : a frozen benchmark's name, the folder of a build, a recipe, or a manifest.
-    measure : a column of the class table: ``distance`` in edges, or ``path``, ``wup``, ``lch``, ``mean``, of
-        which greater is nearer.
+    measure : a column of the class table: ``distance`` in edges, or ``path``, ``wup``, ``lch``, ``mean``
+        (larger is nearer).
     manifests : folder of manifests, else the usual ones.
 
     Raises

@@ -77,7 +77,7 @@ def _pulled_folder(text: str) -> Path:
     address = parse_address(text, where="benchmark")
     if address.benchmark is None:
         hint = f"as in {SCHEME}ORG/NAME@v1/unknown-cifar"
-        raise SplitsError(f"{text!r} names no benchmark", hint=hint)
+        raise SplitsError(f"the address {text!r} has no benchmark", hint=hint)
     folder = address.folder / address.benchmark
     if not (folder / "manifest.json").is_file():
         from wordnet_splits.benchmark.checks.verify import verify_received
@@ -91,7 +91,7 @@ def unknown_benchmark(kind: str, name: str, names: Iterable[str]) -> UnknownName
     """Return the error for an unknown benchmark; a folder of that name here is offered as a path."""
     error = unknown(kind, name, names)
     if name and not is_path(name) and (Path(name) / "manifest.json").is_file():
-        hint = f"a bare name is that of a frozen benchmark; the folder here is ./{name}"
+        hint = f"for the folder here, write ./{name}"
         return UnknownNameError(error.what, hint=hint, near=error.near)
     return error
 
@@ -137,10 +137,9 @@ def check_as_shipped(manifest: Manifest) -> None:
 
     if changed := contradictions(shipped, manifest.data):
         raise ManifestError(
-            f"{shipped.name} version {shipped.version} is shipped with this program, "
-            f"and differs here: {'; '.join(changed[:3])}",
+            f"differs from the shipped {shipped.name} version {shipped.version}: {'; '.join(changed[:3])}",
             where=str(manifest.folder),
-            hint="it is another benchmark under its name: choose another name, or raise its version",
+            hint="choose another name, or raise its version",
         )
 
 

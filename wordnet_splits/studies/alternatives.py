@@ -86,7 +86,7 @@ class Alternative:
         def map_synset(name: str) -> str:
             wnid = wordnet.find(name)
             if (synset := self.synset(wnid)) is None:
-                raise TaxonomyError(f"{wordnet.name(wnid)} ({wnid}), which a rule names, is not in it")
+                raise TaxonomyError(f"{wordnet.name(wnid)} ({wnid}), which the rule names, is missing")
             return synset
 
         def walk(key: str, value: Any) -> Any:
@@ -133,7 +133,7 @@ def _data(test: Expression) -> dict[str, Any]:
 
 
 def leaves(test: Expression) -> Iterator[Expression]:
-    """Yield the parts of a rule that are no combination of others, at any depth."""
+    """Yield the operators of a rule that `all`, `any` and `not` combine, at any depth."""
     if test.operator in ("all", "any", "not"):
         for part in (test.value,) if test.operator == "not" else test.value:
             yield from leaves(part)

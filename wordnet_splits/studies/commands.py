@@ -32,8 +32,8 @@ COLUMNS = ("set", "paper", "groups", "classes", "only published", "only ours", "
 SHOWN = 20
 """Classes shown without --all."""
 NOTES = (
-    "Each alternative has a column: 2/3 means that it applies to three classes and gives two of them the\n"
-    "same role. sense: every other noun synset of the class's name; hierarchy: ImageNet's tree for the\n"
+    "Each alternative has a column: 2/3 means that it applies to three classes, and two of them keep\n"
+    "their role. sense: every other noun synset of the class's name; hierarchy: ImageNet's tree for the\n"
     "graph, or the graph for the tree; path, wup and mean: that measure instead of the rule, at the rule's\n"
     "share of near classes; and each other WordNet, whose synsets are found by sense keys."
 )
@@ -50,11 +50,11 @@ def show_sets(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A set, to print its classes.")] = None,
     published: Annotated[
         Path | None,
-        typer.Option(help="The published list, a TSV with a header; what differs is printed."),
+        typer.Option(help="The published list, a TSV with a header, to print the differences."),
     ] = None,
     json: Json = False,
 ) -> int:
-    """Print the published class lists that recipes rebuild, and what differs from them."""
+    """Print the published class lists that recipes rebuild, and their differences."""
     if name is None:
         if published is not None:
             raise typer.BadParameter("name the set: wordnet-splits audit sets NAME --published FILE")
@@ -105,7 +105,7 @@ def _show_differences(name: str, published: Path, json: bool) -> int:
         lambda: _print_differences(rows, len(lines), same),
     )
     if not is_published and not json:
-        to_stderr(f"{published} is not the list that {name} rebuilds ({rebuilt.published.origin})")
+        to_stderr(f"{published} differs from the list that {name} rebuilds ({rebuilt.published.origin})")
     return DONE if same else NEGATIVE
 
 
@@ -136,7 +136,7 @@ def show_fidelity(
     summary: Annotated[bool, typer.Option("--summary", help="Print a row for each paper only.")] = False,
     json: Json = False,
 ) -> int:
-    """Print the figures of the papers and ours, with each keyword switch in turn."""
+    """Compare published figures with ours, and show each switch of the keyword rule."""
     from wordnet_splits.studies.fidelity import fidelity_rows, keyword_switches
 
     rows = fidelity_rows()
@@ -154,7 +154,7 @@ def show_fidelity(
             right=("published figures", "equal", "different"),
         )
         to_stdout()
-        to_stdout("each figure and the reason for each difference: wordnet-splits audit fidelity")
+        to_stdout("all figures and reasons: wordnet-splits audit fidelity")
 
     def print_figures() -> None:
         print_table(
@@ -163,11 +163,11 @@ def show_fidelity(
             right=("published", "ours"),
         )
         to_stdout()
-        to_stdout("Where they differ, and how to read them:")
+        to_stdout("Differences and notes:")
         for why in dict.fromkeys(r.why for r in rows if r.why):
             to_stdout(f"  {'; '.join(r.what for r in rows if r.why == why)}: {why}")
         to_stdout()
-        to_stdout("Far-OOD classes (and images) kept with each switch of the keyword rule in turn:")
+        to_stdout("Far-OOD classes (and images) kept with each switch of the keyword rule:")
         sources = list(switches[0].kept)
         print_table(("switch", *sources), [(s.switch, *map(s.cell, sources)) for s in switches])
 
@@ -222,7 +222,7 @@ def _print_report(report: Robust, most: int | None) -> None:
             to_stdout(f"... and {len(changed) - most:,} more: --all, --out FILE.parquet")
     to_stdout()
     for reason, number in report.reasons().items():
-        to_stdout(f"not read: {number:,} of {counted(len(report.classes), 'class')}: {reason}")
+        to_stdout(f"not judged: {number:,} of {counted(len(report.classes), 'class')}: {reason}")
     for name, number in report.unmapped.items():
         to_stdout(f"{name}: {counted(number, 'class')} of the sources without a synset in it")
     print_lines(report.notes)

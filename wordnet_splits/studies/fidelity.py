@@ -28,31 +28,27 @@ TABLE_4 = ("fishpond", "shopfront")
 ROLE_OF_LABEL = {-1: "negative", -2: "unknown"}
 """Negative labels of the published lists; all other labels are known classes."""
 
-ANY_SENSE = (
-    "Any sense is our reading: a name stands for every noun synset that bears it; the paper mapped by hand, "
-    "and its map is not published."
-)
+ANY_SENSE = "Any sense is our reading: every noun synset of a name counts. The paper's map is not published."
 CATALOG_SENSES = (
-    "Our catalog's map depends on hand choices, so it is no target; it bounds the default. It has one synset "
-    "a name but for castle and girl, which have two."
+    "Not a target, because our catalog's map depends on choices by hand; it bounds the default. It has one "
+    "synset for each name except castle and girl, which have two."
 )
 NO_COUNT = (
-    "The paper gives no count of candidates; what it gives, 200 and 394 of 1,000, would leave 406. On "
-    "WordNet 3.0's full graph 405 lie below a parent of an ID class, so one more is external."
+    "The paper gives no count of candidates; its 200 and 394 of 1,000 would leave 406. On the full graph of "
+    "WordNet 3.0, 405 are below a parent of an ID class, so one more is external."
 )
 NOMINAL = (
-    "The figure of the authors' README is above what our external classes hold after 50 images of each go to "
-    "validation; the paper's table 2 has a nominal 492,500."
+    "The figure in the authors' README is larger than the images of our external classes without the 50 of "
+    "each class for validation; table 2 of the paper has a nominal 492,500."
 )
 KEYWORDS = (
-    "The paper's keyword variants are known only by the examples of its table 4; its own class and image "
-    "lists are published only as archives we could not fetch."
+    "The paper documents its keyword variants only by the examples of table 4; we could not fetch the "
+    "archives that contain its class and image lists."
 )
 SPACING = (
-    "Table 4 shows fishpond -> fish pond and shopfront -> shop front. Our default keeps compounds whole, so "
-    'it drops neither; compounds = "split" drops both, and moves every count away from the published ones.'
+    "Table 4 shows fishpond -> fish pond and shopfront -> shop front. The default keeps compounds whole and "
+    'drops neither; compounds = "split" drops both and moves every count away from the published ones.'
 )
-
 
 RECALCATI, OPENOOD = "recalcati", "openood"
 IMAGENET = "imagenet1k"
@@ -61,25 +57,25 @@ REMOVED = 203
 """Number of ImageNet-1K classes, other than Tiny ImageNet's, that TIN-597 leaves out (OpenOOD v1.5)."""
 
 COMMON = (
-    "The paper does not list its common classes: ours are those whose synset has a word equal to a Places "
-    "name, without what stands after its slash."
+    "The paper does not list its common classes; ours have a lemma equal to a Places name without the text "
+    "after its slash."
 )
 SIMILAR = (
-    "The paper's map of Places365 is not in it (what their Hub dataset has of it, we could not fetch), nor "
-    "how it scales Leacock-Chodorow: our reading divides by its maximum, with our catalog's map or the first "
-    "sense of each name. Which Wu-Palmer is unsaid, too: `mean` takes `wup_wn`, `mean_nltk` that of NLTK."
+    "The paper gives neither its map of Places365 (we could not fetch its Hub dataset), nor its scaling of "
+    "Leacock-Chodorow, nor its variant of Wu-Palmer. Our reading divides by the maximum and uses our "
+    "catalog's map or the first sense of each name; `mean` uses `wup_wn`, `mean_nltk` NLTK's Wu-Palmer."
 )
 TIN597 = (
-    "OpenOOD does not publish its rule. Ours drops what is, or lies above or below, a class of CIFAR-10 or "
+    "OpenOOD does not publish its rule. Ours drops classes equal to, above or below a class of CIFAR-10 or "
     "CIFAR-100 by our catalogs: precision {precision:.3f}, recall {recall:.3f}."
 )
 SCENES = (
-    "Two things to count: classes with a word equal to a Places name, without what stands after its slash; "
-    "and scenes, indoor and outdoor apart, whose synset by our map is that of a class."
+    "Two counts: classes with a lemma equal to a Places name without the text after its slash, and scenes "
+    "(indoor and outdoor counted separately) whose synset in our map is a class's synset."
 )
 KIN = (
-    "No paper counts this: overlapping is, or lies above or below, an ImageNet-1K class; near lies below "
-    "a parent of one, or is it; far is the rest with a synset."
+    "Not counted by any paper. Overlapping: equal to, above or below an ImageNet-1K class; near: at or below "
+    "a parent of one; far: the other classes with a synset."
 )
 
 

@@ -33,9 +33,9 @@ from wordnet_splits.wordnet.taxonomy.identifiers import (
     load_other_wordnet,
 )
 
-NO_SYNSET = "it has no synset"
-NO_WORDNET = "no rule on WordNet decides its role"
-NO_READING = "no reading applies to it"
+NO_SYNSET = "no synset"
+NO_WORDNET = "no rule on WordNet decides the role"
+NO_READING = "no reading applies"
 OWN_COLUMNS = "benchmark source class_id name role candidate group robust:double why"
 BUILT_IN = (SENSE, HIERARCHY, *FAMILIES)
 """Readings that use only embedded data."""
@@ -267,4 +267,4 @@ def _outcomes(
                 alternatives.decide_in(recipe, alternatives.other_wordnet(recipe, wordnet), taxonomy),
             )
         except TaxonomyError as error:
-            notes.append(f"{recipe.name}: not read by {wordnet.name}: {error.what}")
+            notes.append(f"{recipe.name}: {wordnet.name} cannot be applied: {error.what}")

@@ -421,7 +421,7 @@ def test_fidelity_shows_every_figure_and_explains_each_difference(command, monke
     names = [s["switch"] for s in done.json["switches"]]
     assert names[:4] == ["default", "qualifiers kept", "compounds split", "subtree only"]
     text = command("fidelity").out
-    assert "Where they differ, and how to read them:" in text
+    assert "Differences and notes:" in text
     for row in rows.values():
         assert row["why"] in text
     summary = [line.split() for line in command("fidelity", "--summary").out.splitlines()]

@@ -185,7 +185,7 @@ def test_the_command(capsys, monkeypatch, tmp_path, facts: Path) -> None:
     head, *rows = [line for line in listing.read_text().splitlines() if line[0] != "#"]
     shuffled.write_text("\n".join([head, *reversed(rows)]))
     done = command(*compare, shuffled)
-    assert (done.code, "in another order" in done.out, "is not the list" in done.err) == (1, True, True)
+    assert (done.code, "in another order" in done.out, "differs from the list" in done.err) == (1, True, True)
     short = tmp_path / "short.tsv"
     short.write_text("\n".join([head, *rows[:-1]]))
     done = command(*compare, short)

@@ -135,7 +135,7 @@ def test_another_wordnet_has_what_it_has_and_the_rest_is_counted(lexicon: str) -
     assert not found.notes
     lacking = robust_roles(recipe(classes={"subtree": ["cat.n.01"]}), wordnets=[lexicon])
     assert lacking.notes == (
-        "dogs: not read by oewn-2024: cat.n.01 (n02121620), which a rule names, is not in it",
+        "dogs: oewn-2024 cannot be applied: cat.n.01 (n02121620), which the rule names, is missing",
     )
 
 
@@ -195,6 +195,6 @@ def test_the_command_says_the_same(command: Any, tmp_path: Path) -> None:
     assert pq.read_table(out).to_pylist() == rows
     shown = command("audit", "robust", "digits")
     assert shown.code == 0
-    assert "not read: 6 of 12 classes: no rule on WordNet decides its role" in shown.out
+    assert "not judged: 6 of 12 classes: no rule on WordNet decides the role" in shown.out
     assert command("audit", "robust", "digits", "--wordnet", "nowhere").error
     assert command("audit", "robust", "digitz").error

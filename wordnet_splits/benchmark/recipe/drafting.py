@@ -23,16 +23,16 @@ _BOUND = re.compile(r"([a-z_0-9]+)=(\d*\.?\d+)")
 """A measure and its threshold, as in ``mean=0.6``."""
 
 COMMENTS = {
-    "source": "A dataset of your own: with this, the recipe and the files named need no other declaration.",
-    "id": "What the classifier is to know.",
+    "source": "A custom dataset: the recipe and the files that it names need no other declaration.",
+    "id": "ID: the classes that the classifier is trained on.",
     "rest": "The classes of the same source that are not ID: near by design.",
-    "near": "Near: at or below a parent of an ID class, but none that equals one or lies above or below it.",
-    "far": "Far: no class at or below a parent of an ID class, and none without a synset.",
-    "external": "External: unknown, and given in training; else as far.",
-    "listed": "Classes named by hand.",
-    "alike": "At least as alike to the nearest ID class as the threshold, and no kin (see `thresholds`).",
-    "unlike": "Less alike to every ID class than the threshold, and no kin (see `thresholds`).",
-    "noise": "Generated pixels: the ids say shape and seed, so everybody has the same.",
+    "near": "Near: at or below a parent of an ID class, no ID class, nor a subclass or superclass of one.",
+    "far": "Far: classes with a synset that is not at or below a parent of an ID class.",
+    "external": "External: outliers for training, selected as far classes are.",
+    "listed": "Classes listed by name.",
+    "alike": "Similarity to the nearest ID class at or above the threshold, without relatives of ID classes.",
+    "unlike": "Similarity to every ID class below the threshold, without relatives of ID classes.",
+    "noise": "Generated images: shape and seed are in the ids, so all copies are equal.",
 }
 
 
@@ -67,7 +67,7 @@ def parse_group(text: str, *, where: str) -> DraftGroup:
         raise error.within(where) from None
     if (colon and not classes) or len(set(classes)) < len(classes):
         raise RecipeError(
-            f"{text!r} names no class, or one twice",
+            f"{text!r} must list classes, each once",
             where=where,
             hint="as in mypics:zebra,teapot",
         )
@@ -83,18 +83,22 @@ def _bounded(source: str, bound: re.Match[str], draw: tuple[str, ...], where: st
     if measure not in MEASURES:
         raise unknown("measure", measure, MEASURES, where=where)
     if measure == "distance":
-        raise RecipeError("distance grows with farness", where=where, hint="path=0.25 is three edges")
+        raise RecipeError(
+            "cannot use distance: it is smaller for nearer classes",
+            where=where,
+            hint="use path: path=0.25 is three edges",
+        )
     if where == "--id":
-        raise RecipeError("ID classes are what others are measured by", where=where, hint="name them")
+        raise RecipeError("ID classes cannot be selected by similarity to ID", where=where, hint="list them")
     if measure not in BEYOND_ONE and float(bound[2]) > 1:
         raise RecipeError(
-            f"{measure} lies in 0..1, so nothing is at {bound[2]}",
+            f"the threshold of {measure} must be in 0..1, got {bound[2]}",
             where=where,
             hint=f"as in {source}:{measure}=0.6,100: the number to draw follows the comma",
         )
     if len(draw) > 1 or not all(number.isdecimal() for number in draw):
         raise RecipeError(
-            f"{','.join(draw)!r} is not a number of classes to draw",
+            f"the number of classes to draw must be one integer, got {','.join(draw)!r}",
             where=where,
             hint=f"as in {source}:{measure}=0.6,100",
         )
@@ -132,16 +136,16 @@ def draft_recipe(
 
 
 def _head(name: str) -> str:
-    return f"""# Written by `wordnet-splits new`: change it as you like, then `wordnet-splits build` it.
+    return f"""# Written by `wordnet-splits new`; edit it, then run `wordnet-splits build`.
 schema = 1
 name = {_text(name)}
 title = ""
-seed = 0                # of every draw; another seed is another benchmark
-# takes out classes and pictures that would leak between ID, or external, and the rest, and ID pictures in two
-# splits or in two classes
+seed = 0                # of every draw; another seed makes another benchmark
+# remove classes and images that leak between ID or external sets and others, and ID images in two splits or
+# two classes
 drop_leaks = true
 
-# Who made it, and under which terms: `hub publish` asks for licence and authors.
+# Authors and terms of use: `hub publish` requires licence and authors.
 # [about]
 # licence = "CC-BY-4.0"
 # authors = [{{ name = "Ada Lovelace", orcid = "0000-0002-1825-0097" }}]

@@ -109,8 +109,10 @@ def declaration_in(file: Path) -> Declaration:
     """Return the only dataset that a ``dataset.toml`` or a recipe declares; DataError for none or several."""
     declarations = declared_by(file)
     if len(declarations) != 1:
-        message = f"declares {len(declarations)} datasets, not one"
-        raise DataError(message, where=str(file), hint="give a dataset.toml, or a recipe with one [[source]]")
+        message = f"must declare one dataset, got {len(declarations)}"
+        raise DataError(
+            message, where=str(file), hint="pass a dataset.toml, or a recipe with a single [[source]]"
+        )
     return next(iter(declarations.values()))
 
 
@@ -120,7 +122,7 @@ def _read(name: str | Path) -> Recipe:
     raw = parse_toml(text, where=where, error=RecipeError)
     if "layout" in raw:
         hint = f"rename it {DECLARATION_FILE}, or write its keys below [[source]] of a recipe"
-        raise RecipeError("declares a dataset, and is not a recipe", where=where, hint=hint)
+        raise RecipeError("is the declaration of a dataset, not a recipe", where=where, hint=hint)
     lines: dict[str, str] = {}
     merged, inherited = _extended(raw, text, where, lines)
     try:
@@ -188,7 +190,7 @@ def _extended(
     base_name, dropped = raw.pop("extends"), raw.pop("drop", [])
     if not isinstance(base_name, str):
         raise RecipeError(
-            "`extends` is not the name of a recipe", where=where, hint='as in extends = "digits"'
+            "`extends` must be the name of a recipe", where=where, hint='as in extends = "digits"'
         )
     base_text, base_where = _recipe_text(base_name)
     base = parse_toml(base_text, where=base_where, error=RecipeError)
@@ -196,12 +198,12 @@ def _extended(
     base.pop("about", None)  # the authors, the licence and the DOI of a variant are its own
     if "extends" in base:
         raise RecipeError(
-            f"{base_name!r} is itself a variant; variants have one level", where=where, hint="extend its base"
+            f"cannot extend {base_name!r}: it is a variant itself", where=where, hint="extend its base"
         )
     base_groups = enumerate(_tables(base.get("group", []), "group", base_where))
     groups: dict[str, dict[str, Any]] = {str(g.get("name", f"base #{n}")): g for n, g in base_groups}
     if not isinstance(dropped, list):
-        raise RecipeError("`drop` is not a list of group names", where=where, hint='as in drop = ["svhn"]')
+        raise RecipeError("`drop` must be a list of group names", where=where, hint='as in drop = ["svhn"]')
     for name in map(str, dropped):
         if name not in groups:
             raise unknown("group to drop", name, groups, where=where)
@@ -233,7 +235,7 @@ def _lines_of(raw: dict[str, Any], text: str, where: str) -> dict[str, str]:
 
 def _tables(value: Any, key: str, where: str) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
-        raise RecipeError(f"`{key}` is not a list of tables", where=where, hint=f"begin each with [[{key}]]")
+        raise RecipeError(f"`{key}` must be a list of tables", where=where, hint=f"begin each with [[{key}]]")
     return value
 
 

@@ -142,7 +142,7 @@ class Group(RecipePart):
         if generated and self.noise is None:
             raise ValueError("`generate` needs noise = { shape = [h, w, c], seed = 0 } in the group")
         if len(generated) > 1:
-            raise ValueError("only one split of a group can be generated: its ids start at 0")
+            raise ValueError("only one split of a group can be generated")
         if generated and self.noise is not None:
             height, width, _ = self.noise.shape
             size = (self.images[generated[0]].generate or 0) * height * width * 3
@@ -303,9 +303,9 @@ class Recipe(RecipePart):
         for kind, parts in (("group", self.group), ("source", self.source)):
             names = [part.name for part in parts]
             if repeated := [name for name in names if names.count(name) > 1]:
-                raise ValueError(f"two {kind}s are called {repeated[0]!r}")
+                raise ValueError(f"{kind} names must be unique, got {repeated[0]!r} twice")
         if not self.groups_with_role("id"):
-            raise ValueError('no group has role = "id", so nothing is in-distribution')
+            raise ValueError('a benchmark needs a group with role = "id"')
         if later := [number for number in self.about.version_notes if int(number) > self.version]:
             raise ValueError(
                 f"about.version_notes has version {later[0]}, and this is version {self.version}"
@@ -342,7 +342,7 @@ class Recipe(RecipePart):
             return self._origin.pair_tables[name]
         if self.folder is None:
             raise RecipeError(
-                f"{name} is a file beside the recipe, and the recipe has no folder",
+                f"cannot find {name}: the recipe was not read from a file",
                 where=where,
                 hint="load the recipe from a file, or a manifest from its folder",
             )

@@ -133,10 +133,10 @@ def explain_refusals(source: str, verdicts: Mapping[str, Verdict], context: Cont
     the parents of operands.
     """
     if not verdicts:
-        return "earlier groups have taken every class of the source"
+        return "earlier groups took every class of the source"
     last = [v.findings[-1] for v in verdicts.values() if v.findings]
     counts = Counter(finding.expression.operator for finding in last if not finding.undecided)
-    clauses = [f"of {len(verdicts):,} candidates {name} decided against {n:,}" for name, n in counts.items()]
+    clauses = [f"`{name}` rejected {n:,} of {len(verdicts):,} candidates" for name, n in counts.items()]
     if undecided := sum(finding.undecided for finding in last):
         clauses.append(
             f"{undecided:,} of {len(verdicts):,} candidates have no synset, and the rule reads WordNet"
@@ -151,7 +151,7 @@ def explain_refusals(source: str, verdicts: Mapping[str, Verdict], context: Cont
         bounds = (f.expression.value for f in last if f.expression.operator == "similarity")
         best = min if any(bound.below is not None for bound in bounds) else max
         value, class_id, via = best(scores, key=lambda score: score[:2])
-        clauses.append(f"the nearest to pass is {class_id!r} with {value:.4g}, beside {via.other_class!r}")
+        clauses.append(f"the closest to the threshold is {class_id!r}, {value:.4g} to {via.other_class!r}")
     graph, candidates = context.graph, Candidates(source, tuple(verdicts), context)
     expressions = (finding.expression for finding in last)
     for operand in dict.fromkeys(e.value for e in expressions if e.operator in PARENT_OPERATORS):

@@ -62,12 +62,12 @@ class Expression(OperatorFields):
         operators = [n for n, f in FIELDS.items() if getattr(self, f) is not None]
         if len(operators) > 1:
             raise ValueError(
-                f"one operator per table, not {', '.join(operators)}: combine them with all, any, not"
+                f"a table must have one operator, got {', '.join(operators)}: combine them with all, any, not"
             )
         if not operators and self._needs_operator():
             raise ValueError(f"no operator; {operators_in_words()}")
         if self.all == () or self.any == ():
-            raise ValueError(f"{operators[0]} = [] decides nothing: put at least one table into it")
+            raise ValueError(f"{operators[0]} must have at least one table")
         if "overlaps" not in operators and (self.senses or self.relation):
             raise ValueError("senses and relation go with overlaps")
         return self
@@ -107,9 +107,7 @@ class ClassRule(Expression):
         if self.within is not None and self.draw is None:
             raise ValueError("within goes with draw: draw = n classes within each value of the column")
         if self.draw is not None and self.within is None and not self.operator:
-            raise ValueError(
-                "draw alone does not say from what: write rest = true beside it, or another operator"
-            )
+            raise ValueError("draw needs an operator, such as rest = true, or within")
         return self
 
     def _needs_operator(self) -> bool:

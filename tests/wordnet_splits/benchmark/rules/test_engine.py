@@ -100,8 +100,7 @@ def test_every_operator_that_reads_wordnet_is_tried_above() -> None:
 def test_a_rule_that_finds_no_class_with_a_synset_says_so() -> None:
     verdicts = judge({"not": {"subtree": ["n00000002"]}}, offered=["pug", "cloud"])
     assert explain_refusals("pets", verdicts, context()) == (
-        "of 2 candidates subtree decided against 1; "
-        "1 of 2 candidates have no synset, and the rule reads WordNet"
+        "`subtree` rejected 1 of 2 candidates; 1 of 2 candidates have no synset, and the rule reads WordNet"
     )
 
 

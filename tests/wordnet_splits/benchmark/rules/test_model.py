@@ -117,7 +117,7 @@ def test_a_wrong_key_is_refused_at_its_place(text: str, location: tuple[Any, ...
         ('{ within = "superclass", rest = true }', (), "within goes with draw"),
         ('{ subtree = ["n02084071"], rest = true }', (), "combine them with all"),
         ('{ listed = "group:a", senses = "any" }', (), "senses and relation go with overlaps"),
-        ("{ all = [] }", (), "all = [] decides nothing"),
+        ("{ all = [] }", (), "all must have at least one"),
         ('{ listed = "sorce:cifar100" }', ("listed",), "did you mean 'source:cifar100'?"),
         ('{ listed = "cifar100" }', ("listed",), "is not an operand"),
         ("{ listed = [] }", ("listed",), "non-empty array"),

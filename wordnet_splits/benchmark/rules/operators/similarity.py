@@ -54,7 +54,7 @@ def _similarity_wording(finding: Finding, names: Names) -> str:
 @register_operator(
     "similarity",
     value=SimilarityBound,
-    meaning="alike enough, or unlike enough",
+    meaning="similarity to the nearest class, above or below a threshold",
     reads=GRAPH | {MEASURE},
     wording=_similarity_wording,
 )
