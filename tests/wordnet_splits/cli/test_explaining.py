@@ -410,7 +410,7 @@ def test_catalog_show_has_every_class_in_the_publishers_order(command):
 def test_fidelity_shows_every_figure_and_explains_each_difference(command, monkeypatch):
     for module, function in ((fidelity, "fidelity_rows"), (fidelity, "keyword_switches")):
         monkeypatch.setattr(module, function, functools.cache(getattr(module, function)))  # seconds each
-    done = command("fidelity", "--json")
+    done = command("audit", "fidelity", "--json")
     assert (done.code, set(done.json)) == (0, {"rows", "switches"})
     rows = {r["what"]: r for r in done.json["rows"]}
     dropped = rows["Tiny ImageNet classes dropped, any sense"]
@@ -420,11 +420,11 @@ def test_fidelity_shows_every_figure_and_explains_each_difference(command, monke
     assert all(r["why"] for r in rows.values() if r["published"] != r["ours"])
     names = [s["switch"] for s in done.json["switches"]]
     assert names[:4] == ["default", "qualifiers kept", "compounds split", "subtree only"]
-    text = command("fidelity").out
+    text = command("audit", "fidelity").out
     assert "Differences and notes:" in text
     for row in rows.values():
         assert row["why"] in text
-    summary = [line.split() for line in command("fidelity", "--summary").out.splitlines()]
+    summary = [line.split() for line in command("audit", "fidelity", "--summary").out.splitlines()]
     assert ["palechor2023", "12", "12", "0"] in summary
     assert len(summary) < 10
 
