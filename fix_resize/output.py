@@ -26,7 +26,7 @@ from wordnet_splits.base.digests import Pixels, digest_pixels
 from wordnet_splits.base.errors import DataError, MissingImageError, OutputError
 from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.parquet import IMAGE, parquet_file, schema_of
-from wordnet_splits.base.schemas import Count, Sha256, StrictModel, read_sealed
+from wordnet_splits.base.text_formats import Count, Sha256, StrictModel, read_sealed
 
 IMAGES: Final = "images.parquet"
 OUTPUT: Final = "output.json"

@@ -36,9 +36,8 @@ from wordnet_splits.base.errors import DataError, MissingImageError, OutputError
 from wordnet_splits.base.files import is_lock, locked, write_json, writing
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.schemas import write_sealed
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.base.text_formats import read_json
+from wordnet_splits.base.text_formats import read_json, write_sealed
 from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.benchmark.construct.selection import Shortfall
 from wordnet_splits.datasets.sources.image_set import ImageFolder

@@ -38,7 +38,7 @@ from fix_resize.spec import ResizeSpec, libraries, plan
 from wordnet_splits.base.digests import Pixels, digest_json, digest_pixels
 from wordnet_splits.base.errors import DataError, MissingImageError, SourceError, SplitsError
 from wordnet_splits.base.parquet import read_table
-from wordnet_splits.base.schemas import StrictModel, read_sealed, write_sealed
+from wordnet_splits.base.text_formats import StrictModel, read_sealed, write_sealed
 from wordnet_splits.datasets.sources import Raw, Source, open_source
 
 MARKER_SCHEMA: Final = 2

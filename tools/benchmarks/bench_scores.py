@@ -23,7 +23,7 @@ from loaders.harness.results.results import SCORED
 from loaders.harness.results.scores import MODEL, PREDICTED, prediction_table, score_table
 from tools.benchmarks.rows import Row
 from wordnet_splits.base.parquet import write_table
-from wordnet_splits.base.schemas import write_sealed
+from wordnet_splits.base.text_formats import write_sealed
 from wordnet_splits.base.untrusted import sha256_of
 
 NETWORKS, IMAGES_EACH, DETECTORS, ID_IMAGES = 5, 250_000, 20, 50_000

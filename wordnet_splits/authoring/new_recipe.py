@@ -14,7 +14,7 @@ import pyarrow as pa
 from wordnet_splits.base.errors import OutputError, RecipeError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.names import counted
-from wordnet_splits.base.schemas import NAME_PATTERN
+from wordnet_splits.base.text_formats import NAME_PATTERN
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.construct import build_recipe
 from wordnet_splits.benchmark.construct.classes import Membership

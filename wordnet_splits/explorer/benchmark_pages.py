@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from wordnet_splits.base.about import About
-from wordnet_splits.base.schemas import Role
+from wordnet_splits.base.text_formats import Role
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.recipe import Group, is_shipped, load_recipe
 from wordnet_splits.benchmark.rules.phrases import rule_words

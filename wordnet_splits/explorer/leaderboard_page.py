@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.parquet import read_table
-from wordnet_splits.base.schemas import read_sealed
+from wordnet_splits.base.text_formats import read_sealed
 from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.explorer.columns import to_columns

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.schemas import BenchmarkName, Count, Name, Role, Sha256, read_sealed
+from wordnet_splits.base.text_formats import BenchmarkName, Count, Name, Role, Sha256, read_sealed
 
 ENTRY: Final = "entry.json"
 

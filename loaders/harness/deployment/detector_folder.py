@@ -20,7 +20,14 @@ from pydantic import Field, model_validator
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
-from wordnet_splits.base.schemas import BenchmarkName, Count, Sha256, StrictModel, read_sealed, write_sealed
+from wordnet_splits.base.text_formats import (
+    BenchmarkName,
+    Count,
+    Sha256,
+    StrictModel,
+    read_sealed,
+    write_sealed,
+)
 from wordnet_splits.base.untrusted import GiB, check_file, sha256_of
 from wordnet_splits.base.user_code import user_errors
 from wordnet_splits.metrics.conformal import ConformalGuarantee

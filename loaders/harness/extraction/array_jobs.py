@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.progress import Progress, Relabelled, Silent
-from wordnet_splits.base.schemas import Sha256, StrictModel, read_sealed, write_sealed
+from wordnet_splits.base.text_formats import Sha256, StrictModel, read_sealed, write_sealed
 
 from ..models.reproducibility import current_ranks
 from ..models.transforms import choose_transform

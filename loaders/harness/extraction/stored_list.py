@@ -20,7 +20,7 @@ from pydantic import Field
 from wordnet_splits.base import files
 from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.schemas import Count, Sha256, StrictModel, read_sealed, write_sealed
+from wordnet_splits.base.text_formats import Count, Sha256, StrictModel, read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, path_below, read_bytes, sha256_of
 
 from ..data.arrays import Array, ArrayView

@@ -17,7 +17,7 @@ from wordnet_splits.base.errors import DataError, OutputError, SplitsError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.base.schemas import validate, write_sealed
+from wordnet_splits.base.text_formats import validate, write_sealed
 from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.benchmark.manifest.loading import shipped_folder
 from wordnet_splits.hub.entries import (

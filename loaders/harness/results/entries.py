@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.base.schemas import validate, write_sealed
 from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.base.text_formats import validate, write_sealed
 from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.fingerprint import of_rows

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.schemas import BenchmarkName, Count, validate
+from wordnet_splits.base.text_formats import BenchmarkName, Count, validate
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics import METRICS, get_metric, list_metrics
 from wordnet_splits.metrics.registry import OTHER_VALUES

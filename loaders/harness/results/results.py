@@ -24,8 +24,8 @@ from wordnet_splits.base.errors import DataError, OutputError, SplitsError
 from wordnet_splits.base.files import as_path
 from wordnet_splits.base.parquet import FEW_ROWS, read_table, write_table
 from wordnet_splits.base.registry import Registry
-from wordnet_splits.base.schemas import read_sealed, write_sealed
 from wordnet_splits.base.tabular import terminal_width
+from wordnet_splits.base.text_formats import read_sealed, write_sealed
 from wordnet_splits.base.untrusted import check_file, sha256_of
 
 from ..extraction.runs import run_title

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordnet_splits.base.progress import Progress, Silent, choose_progress
-from wordnet_splits.base.schemas import validate
+from wordnet_splits.base.text_formats import validate
 from wordnet_splits.metrics import composition, gamma, gamma_minus, gamma_plus, interval
 from wordnet_splits.metrics.calibration import Outputs, calibration_replicates, calibration_values
 from wordnet_splits.metrics.summary import ID_ROLES

@@ -21,7 +21,14 @@ from torch import nn
 from wordnet_splits.base import files
 from wordnet_splits.base.digests import DIGEST_BYTES
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.schemas import BenchmarkName, Count, Sha256, StrictModel, read_sealed, write_sealed
+from wordnet_splits.base.text_formats import (
+    BenchmarkName,
+    Count,
+    Sha256,
+    StrictModel,
+    read_sealed,
+    write_sealed,
+)
 from wordnet_splits.base.untrusted import GiB, read_bytes
 from wordnet_splits.base.user_code import require_trusted_name
 

@@ -23,7 +23,7 @@ from fix_resize.pipeline.writing import TABLES
 from tests.fix_resize.sets import finished_shards, jpeg, make_folder, tree
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, OutputError
-from wordnet_splits.base.schemas import CHECKSUM, write_sealed
+from wordnet_splits.base.text_formats import CHECKSUM, write_sealed
 
 FORMATS = ("png", "parquet")
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.base.schemas import CHECKSUM
+from wordnet_splits.base.text_formats import CHECKSUM
 
 
 def alterations(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, tuple[Any, ...], Any]]:

@@ -16,7 +16,7 @@ from tests.conftest import REPOSITORY
 from tests.selection import cases
 from tests.wordnet_splits.explorer.conftest import HOSTILE, NAMES
 from tests.wordnet_splits.explorer.pages import read, rows
-from wordnet_splits.base.schemas import write_sealed
+from wordnet_splits.base.text_formats import write_sealed
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.cli.main import app, run
 

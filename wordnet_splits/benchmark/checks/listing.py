@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.base.schemas import COUNTED
 from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.base.text_formats import COUNTED
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest, read_manifest
 from wordnet_splits.benchmark.manifest.loading import frozen_folders
 from wordnet_splits.benchmark.recipe import Recipe, awaited_lists, load_recipe, recipe_names

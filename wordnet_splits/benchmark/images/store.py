@@ -35,7 +35,7 @@ from fix_resize.decode import decode_bytes
 from wordnet_splits.base.digests import Pixels, digest_file, digest_pixels
 from wordnet_splits.base.errors import DataError, Problem, SourceError, SplitsError
 from wordnet_splits.base.parquet import schema_of
-from wordnet_splits.base.schemas import (
+from wordnet_splits.base.text_formats import (
     BenchmarkName,
     Count,
     Name,

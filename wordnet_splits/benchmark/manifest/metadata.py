@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from wordnet_splits.base.about import About
 from wordnet_splits.base.errors import ManifestError
-from wordnet_splits.base.schemas import (
+from wordnet_splits.base.text_formats import (
     BenchmarkName,
     Count,
     Counted,

@@ -14,8 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from wordnet_splits.base.errors import DataError, ManifestError, RecipeError, SplitsError, unknown
-from wordnet_splits.base.schemas import validate
-from wordnet_splits.base.text_formats import LARGEST_TOML, parse_toml
+from wordnet_splits.base.text_formats import LARGEST_TOML, parse_toml, validate
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.recipe.schema import Origin, Recipe

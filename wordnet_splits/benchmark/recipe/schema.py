@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from wordnet_splits.base.about import About
 from wordnet_splits.base.errors import RecipeError
-from wordnet_splits.base.schemas import Count, Name, Role, Sha256, Version
 from wordnet_splits.base.tabular import html_table
+from wordnet_splits.base.text_formats import Count, Name, Role, Sha256, Version
 from wordnet_splits.base.untrusted import path_below
 from wordnet_splits.benchmark.rules.context import Yes
 from wordnet_splits.benchmark.rules.syntax import ClassRule, operands, rule_text

@@ -28,8 +28,7 @@ from wordnet_splits.base.about import About
 from wordnet_splits.base.errors import DataError, UnknownNameError, unknown
 from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.parquet import LARGEST_TABLE
-from wordnet_splits.base.schemas import NAME_PATTERN, Name, validate
-from wordnet_splits.base.text_formats import read_toml, toml_table
+from wordnet_splits.base.text_formats import NAME_PATTERN, Name, read_toml, toml_table, validate
 from wordnet_splits.base.untrusted import path_below, sha256_of
 
 DECLARATION_FILE: Final = "dataset.toml"

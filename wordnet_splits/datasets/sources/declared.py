@@ -12,7 +12,7 @@ from pydantic import Field
 
 from wordnet_splits.base.errors import unknown
 from wordnet_splits.base.names import printable
-from wordnet_splits.base.schemas import StrictModel
+from wordnet_splits.base.text_formats import StrictModel
 from wordnet_splits.datasets.catalog import Catalog
 from wordnet_splits.datasets.catalog.declarations import Declaration
 from wordnet_splits.datasets.catalog.table import load_declared_catalog

@@ -15,8 +15,7 @@ from pydantic import Field
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.files import write_json
-from wordnet_splits.base.schemas import StrictModel, validate
-from wordnet_splits.base.text_formats import read_json
+from wordnet_splits.base.text_formats import StrictModel, read_json, validate
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.sources import source_names
 from wordnet_splits.exchange.exporter import ExportTask

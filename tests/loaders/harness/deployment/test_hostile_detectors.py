@@ -20,7 +20,7 @@ from loaders.harness.models.transforms import to_uint8
 from tests.loaders.harness.altering import alterations, altered, reseal
 from tests.loaders.harness.deployment.test_shipped_detector import MODEL, network
 from wordnet_splits.base.errors import DataError, SplitsError
-from wordnet_splits.base.schemas import CHECKSUM
+from wordnet_splits.base.text_formats import CHECKSUM
 from wordnet_splits.base.untrusted import sha256_of
 
 IMAGE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (8, 8, 3), np.uint8))

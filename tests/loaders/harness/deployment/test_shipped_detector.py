@@ -28,7 +28,7 @@ from loaders.harness.models.transforms import Transform, evaluation_transform
 from tests.raising import raises
 from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.errors import DataError, OutputError, SourceError, UnknownNameError
-from wordnet_splits.base.schemas import CHECKSUM
+from wordnet_splits.base.text_formats import CHECKSUM
 
 COMBINED, ON_OUTLIERS = "ensemble", ("opengan", "oodl")
 NEEDS_MODEL = ("mcm", "neglabel", "output")  # a zero-shot model, or one of a training method

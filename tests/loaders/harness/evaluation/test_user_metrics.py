@@ -19,8 +19,7 @@ from loaders.harness.results.results import Results
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.base.schemas import CHECKSUM, write_sealed
-from wordnet_splits.base.text_formats import read_json
+from wordnet_splits.base.text_formats import CHECKSUM, read_json, write_sealed
 from wordnet_splits.explorer.leaderboard_page import leaderboard_page
 from wordnet_splits.metrics import METRICS, classified_metric, pair_metric
 

@@ -18,7 +18,7 @@ from loaders.harness.results.exported_scores import DESCRIPTION
 from tests.loaders.harness.altering import alterations, altered, first, reseal
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.parquet import read_table, write_table
-from wordnet_splits.base.schemas import CHECKSUM
+from wordnet_splits.base.text_formats import CHECKSUM
 from wordnet_splits.base.untrusted import sha256_of
 
 SCORES, PREDICTIONS = "scores.parquet", "predictions.parquet"

@@ -13,7 +13,7 @@ from loaders.harness.results.results import Results
 from tests.loaders.harness.altering import reseal
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.schemas import validate
+from wordnet_splits.base.text_formats import validate
 
 USED = {"restrict": "columns", "columns": 6, "of": 10, "background": None, "mapping": "identity"}
 FACTS: dict[str, Any] = {

@@ -22,8 +22,7 @@ from pydantic import BaseModel, ConfigDict
 from wordnet_splits.base.errors import DataError, HubError, SourceError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.names import printable
-from wordnet_splits.base.schemas import validate
-from wordnet_splits.base.text_formats import read_json
+from wordnet_splits.base.text_formats import read_json, validate
 from wordnet_splits.base.untrusted import path_below
 from wordnet_splits.datasets.catalog.declarations import Declaration
 from wordnet_splits.datasets.sources.layouts.conventions import SPLIT_WORDS, splits_of
