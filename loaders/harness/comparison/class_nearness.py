@@ -176,7 +176,10 @@ def nearness_of(
     correlations, table = [], []
     for entry in draw.entries:
         auroc_ranks = _ranks(classes.auroc(entry), replicates)
-        rhos = {key: _correlations(ranks, auroc_ranks) for key, ranks in similarity_ranks.items()}
+        rhos = {}
+        for key, ranks in similarity_ranks.items():  # Spearman's rho of each row of centred ranks
+            lengths = np.sqrt(np.sum(ranks**2, axis=1) * np.sum(auroc_ranks**2, axis=1))
+            rhos[key] = np.asarray(ratio(np.sum(ranks * auroc_ranks, axis=1), lengths))
         table.append(list(rhos.values()))
         for key, values in rhos.items():
             bounds = _bounds(values, level)
@@ -274,11 +277,6 @@ def _ranks(values: Array, draws: Sequence[Array]) -> Array:
     """Return the centred ranks of all classes, then of each replicate's: (1 + replicates, classes)."""
     ranks = np.array([rankdata(values), *(rankdata(values[indices]) for indices in draws)])
     return np.asarray(ranks - ranks.mean(axis=1, keepdims=True))
-
-
-def _correlations(a: Array, b: Array) -> Array:
-    """Return Spearman's rho of each row of centred ranks."""
-    return np.asarray(ratio(np.sum(a * b, axis=1), np.sqrt(np.sum(a**2, axis=1) * np.sum(b**2, axis=1))))
 
 
 def _bounds(values: Array, level: float) -> tuple[float | None, float | None]:

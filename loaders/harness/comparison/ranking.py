@@ -111,15 +111,6 @@ def entry_replicates(entry: Entry, metric: str, scope: Scope, *, replicates: int
     return np.asarray(np.mean(values, axis=0))
 
 
-def groups_behind(entry: Entry, metric: str, scope: Scope) -> list[str]:
-    """Return the groups whose images a metric depends on."""
-    id_roles = _id_roles(metric)
-    id_groups = [
-        group for evaluation, _ in entry.runs for group, role in evaluation.roles.items() if role in id_roles
-    ]
-    return list(dict.fromkeys([*id_groups, *(group for groups in scope.pools for group in groups)]))
-
-
 def _id_roles(metric: str) -> tuple[str, ...]:
     return ("id", "csid") if metric.endswith(FULL_SPECTRUM) else ("id",)
 
@@ -195,7 +186,9 @@ def rank_entries(
     higher = higher_is_better(metric, draw)
     sign = 1 if higher else -1
     values = [_values(entry, metric, scope) for entry in draw.entries]
-    draw.require_same_images(groups_behind(draw.entries[0], metric, scope))
+    id_roles, first = _id_roles(metric), draw.entries[0]
+    id_groups = [group for run, _ in first.runs for group, role in run.roles.items() if role in id_roles]
+    draw.require_same_images(dict.fromkeys([*id_groups, *(group for pool in scope.pools for group in pool)]))
     by_entry = [
         entry_replicates(entry, metric, scope, replicates=replicates, seed=seed) for entry in draw.entries
     ]

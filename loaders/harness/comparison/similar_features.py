@@ -45,7 +45,7 @@ def similar_pairs(
     SplitsError : ``least`` is out of range, or there are more than ``most`` pairs.
     """
     if not -1 < least <= 1:
-        raise SplitsError(f"the similarity must be above -1 and at most 1, not {least:g}")
+        raise SplitsError(f"the similarity must be above -1 and at most 1, got {least:g}")
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
         raise DataError(
             f"features of shapes {a.shape} and {b.shape} cannot be compared", hint="(n, d), (m, d)"
@@ -62,7 +62,12 @@ def similar_pairs(
             with deterministic_kernels(full_float32=True):
                 product = on_device @ torch.from_numpy(columns.astype(np.float32)).to(where).T
             in_a, in_b = (index.cpu().numpy() for index in torch.nonzero(product >= limit, as_tuple=True))
-            count += _check_count(len(in_a), count, most, least)
+            count += len(in_a)
+            if count > most:
+                raise SplitsError(
+                    f"more than {most:,} pairs have a similarity of about {least:g} or more",
+                    hint="give a greater similarity",
+                )
             for n in range(0, len(in_a), ROWS):
                 part_a, part_b = in_a[n : n + ROWS], in_b[n : n + ROWS]
                 similarity = np.einsum("nd,nd->n", rows[part_a], columns[part_b])
@@ -80,12 +85,3 @@ def _unit_rows(features: NDArray[Any], top: int, side: str) -> NDArray[np.float6
         raise DataError(f"row {top + bad[0]:,} of {side} features is zero or not finite")
     unit: NDArray[np.float64] = rows / lengths[:, None]
     return unit
-
-
-def _check_count(new: int, before: int, most: int, least: float) -> int:
-    if before + new > most:
-        raise SplitsError(
-            f"more than {most:,} pairs have a similarity of about {least:g} or more",
-            hint="give a greater similarity",
-        )
-    return new

@@ -144,7 +144,9 @@ class Subspace(NamedTuple):
         two sets of directions.
         """
         single_numbers = {
-            number for number in numbers if 2 * number <= len(self.origin) and self._ample(number)
+            number
+            for number in numbers
+            if 2 * number <= len(self.origin) and self.rest[number] > AMPLE * self.rest[-1]
         }
         single = at_least_single(features) - self.origin.astype(np.float32) if single_numbers else features
         residuals = {
@@ -154,9 +156,6 @@ class Subspace(NamedTuple):
         if others := sorted(set(numbers) - single_numbers):
             residuals |= self._small(features - self.origin, others)
         return [residuals[number] for number in numbers]
-
-    def _ample(self, number: int) -> bool:
-        return bool(self.rest[number] > AMPLE * self.rest[-1])
 
     def _small(self, rows: Array, numbers: Sequence[int]) -> dict[int, Array]:
         least, most = numbers[0], numbers[-1]

@@ -155,7 +155,15 @@ class KNN(SharedScores):
         """
         queries, (_, rows) = search(state, data, [detector.k for detector in detectors])
         wide = queries.astype(np.float64)
-        return [-_squared(wide, state.features, rows[:, detector.k - 1]) for detector in detectors]
+        squared = np.empty((len(detectors), len(wide)))
+
+        def measure(part: slice) -> None:
+            for n, detector in enumerate(detectors):
+                neighbours = unit_length(state.features[rows[part, detector.k - 1]])
+                squared[n, part] = np.square(wide[part] - neighbours).sum(axis=1)
+
+        _each_part(len(wide), measure)
+        return list(-squared)
 
 
 def search(bank: Bank, data: Arrays, ks: Sequence[int]) -> tuple[Array, tuple[Array, Array]]:
@@ -163,17 +171,6 @@ def search(bank: Bank, data: Arrays, ks: Sequence[int]) -> tuple[Array, tuple[Ar
     require_images(len(bank.features), max(ks))
     queries = unit_length(np.asarray(data["features"]))
     return queries, bank.most_similar(queries, max(ks))
-
-
-def _squared(queries: Array, features: ArrayView, rows: Array) -> Array:
-    """Return the squared distances (n,) of directions (n, D) float64 to the directions of ``rows``."""
-    distances = np.empty(len(rows))
-
-    def measure(part: slice) -> None:
-        distances[part] = np.square(queries[part] - unit_length(features[rows[part]])).sum(axis=1)
-
-    _each_part(len(rows), measure)
-    return distances
 
 
 @register(

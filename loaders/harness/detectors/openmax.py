@@ -84,7 +84,13 @@ class OpenMax:
             own_distances[rows][correct_rows] = distances[
                 np.arange(len(correct_rows)), labels[rows][correct_rows]
             ]
-        return Centres(means, weibull(_tails(own_distances, class_index, classes, self.tail)))
+        tails = np.full((classes, self.tail), np.nan)  # the greatest distances of each class
+        order = np.lexsort((own_distances, class_index))
+        starts, ends = (np.searchsorted(class_index[order], np.arange(classes), s) for s in ("left", "right"))
+        for k in range(classes):
+            greatest = own_distances[order[max(starts[k], ends[k] - self.tail) : ends[k]]]
+            tails[k, : len(greatest)] = greatest
+        return Centres(means, weibull(tails))
 
     def score(self, state: Centres, data: Arrays) -> Array:
         """Return log(P(known) / P(unknown)) of the revised logits."""
@@ -117,18 +123,6 @@ class OpenMax:
         norm_products = lengths[:, None] * sizes
         cosine = np.divide(products, norm_products, out=np.zeros_like(products), where=norm_products != 0)
         return np.asarray(self.weight * euclidean + 1 - cosine)
-
-
-def _tails(distances: Array, class_index: Array, classes: int, number: int) -> Array:
-    """Return the ``number`` greatest distances of each class (classes, number), padded with NaN."""
-    tails = np.full((classes, number), np.nan)
-    order = np.lexsort((distances, class_index))
-    ends = np.searchsorted(class_index[order], np.arange(classes), side="right")
-    starts = np.searchsorted(class_index[order], np.arange(classes), side="left")
-    for k in range(classes):
-        class_distances = distances[order[max(starts[k], ends[k] - number) : ends[k]]]
-        tails[k, : len(class_distances)] = class_distances
-    return tails
 
 
 def _stretched(above: Array) -> Array:

@@ -89,6 +89,7 @@ def pytorch_ood_spec(cls: Any) -> DetectorSpec | None:
     }
     fits = bool(getattr(cls, "requires_fit", False))
     head = bool(HEAD_PARAMETERS & set(arguments))
+    paper = getattr(getattr(cls, "info", None), "paper", None)
 
     def build(**params: Value) -> Detector:
         explicit = {name: value for name, value in params.items() if value != _unset(arguments[name])}
@@ -104,7 +105,11 @@ def pytorch_ood_spec(cls: Any) -> DetectorSpec | None:
         cls,
         needs=(*NEEDS[kind], *(("labels",) if fits else ()), *(("head",) if head else ())),
         fit_on=("val" if cls.__name__ in FIT_ON_VAL else "train") if fits else None,
-        paper=_paper(cls),
+        paper=None
+        if paper is None
+        else Paper(
+            cls.__name__.lower(), paper.title, f"as {PACKAGE} cites it", paper.venue, paper.year, paper.url
+        ),
         foreign=Foreign("pytorch-ood", f"{cls.__module__}.{cls.__qualname__}", SIGN),
     )
 
@@ -160,14 +165,6 @@ def _unset(item: inspect.Parameter) -> Value | None:
     if item.default is not inspect.Parameter.empty and item.default is not None:
         return None
     return next((value for kind, value in UNSET.items() if kind in str(item.annotation)), None)
-
-
-def _paper(cls: Any) -> Paper | None:
-    paper = getattr(getattr(cls, "info", None), "paper", None)
-    if paper is None:
-        return None
-    authors = f"as {PACKAGE} cites it"
-    return Paper(cls.__name__.lower(), paper.title, authors, paper.venue, paper.year, paper.url)
 
 
 def _configured(cls: Any, kind: str, params: Mapping[str, Value], head: Head | None) -> Any:

@@ -258,7 +258,11 @@ class AnsweredImages:
             [label.wnids for label in labels], taxonomy.tree() if tree else taxonomy
         )
         table = pa.concat_tables(tables.values())
-        names = zip(*(table[name].to_pylist() for name in ("source", "class_id", "image_id")), strict=True)
+        names = list(
+            zip(*(table[name].to_pylist() for name in ("source", "class_id", "image_id")), strict=True)
+        )
+        columns = (manifest.classes[name].to_pylist() for name in ("source", "class_id", "wnids"))
+        nodes = {(s, c): hierarchy.truth(wnids or ()) for s, c, wnids in zip(*columns, strict=True)}
         return cls(
             about.benchmark,
             network.model
@@ -269,7 +273,7 @@ class AnsweredImages:
             np.array([roles[group] for group in table["group"].to_pylist()]),
             {group: part.num_rows for group, part in tables.items()},
             probabilities,
-            _true_nodes(table, manifest, hierarchy),
+            np.array([nodes[key[:2]] for key in names]),
             np.array([sampling_key("hierarchy", 0, *name)[0] & 1 for name in names]),
         )
 
@@ -336,10 +340,3 @@ def _roles(results: ResultTables, network: RunFacts) -> dict[str, str]:
     if "id" not in roles.values():
         raise DataError(f"no ID images of {network.name}", where=results.about.benchmark)
     return roles
-
-
-def _true_nodes(table: pa.Table, manifest: Manifest, hierarchy: ClassHierarchy) -> Array:
-    columns = (manifest.classes[name].to_pylist() for name in ("source", "class_id", "wnids"))
-    nodes = {(source, c): hierarchy.truth(wnids or ()) for source, c, wnids in zip(*columns, strict=True)}
-    keys = zip(table["source"].to_pylist(), table["class_id"].to_pylist(), strict=True)
-    return np.array([nodes[key] for key in keys])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
@@ -98,13 +98,11 @@ def sort_key(text: str) -> str:
 
 def column_kinds(table: Table) -> list[str]:
     """Return the kind of each column: ``number`` where all its values are numbers, else ``text``."""
-    columns = zip(*table.cells, strict=True) if table.cells else [()] * len(table.columns)
-    return ["number" if _numeric(cells) else "text" for cells in columns]
-
-
-def _numeric(cells: Sequence[str]) -> bool:
-    values = [cell for cell in cells if cell != NOTHING]
-    return bool(values) and all(sort_key(cell) for cell in values)
+    kinds = []
+    for cells in zip(*table.cells, strict=True) if table.cells else [()] * len(table.columns):
+        values = [cell for cell in cells if cell != NOTHING]
+        kinds.append("number" if values and all(map(sort_key, values)) else "text")
+    return kinds
 
 
 def _asset(name: str) -> str:
@@ -148,7 +146,10 @@ def _clean(element: ElementTree.Element, prefix: str) -> None:
         else:
             _clean(child, prefix)
     attributes = {name: value for name, value in element.attrib.items() if name != "style"}
-    attributes |= dict(_declarations(element.get("style", "")))
+    for part in element.get("style", "").split(";"):  # each property is also a valid SVG attribute
+        name, colon, value = part.partition(":")
+        if colon:
+            attributes[name.strip()] = value.strip()
     element.attrib.clear()
     for name, value in attributes.items():
         if name == f"{{{XLINK}}}href":
@@ -156,11 +157,3 @@ def _clean(element: ElementTree.Element, prefix: str) -> None:
         else:
             prefixed = f"{prefix}{value}" if name == "id" else _REFERENCE.sub(rf"url(#{prefix}\1)", value)
             element.set(name, prefixed)
-
-
-def _declarations(style: str) -> Iterator[tuple[str, str]]:
-    """Yield the properties of a style attribute; each is also a valid SVG attribute."""
-    for part in style.split(";"):
-        name, colon, value = part.partition(":")
-        if colon:
-            yield name.strip(), value.strip()

@@ -24,7 +24,7 @@ from ..detectors.openood import OPENOOD
 from ..evaluation.provenance import has_path
 from ..hierarchy.named_answers import name_unknowns
 from ..results.evaluated_sets import NOT_CHOSEN
-from ..results.metadata import MissingSet, ResultsMetadata
+from ..results.metadata import ResultsMetadata
 from ..results.sentences import lines_below, params_text, sweep_details
 from ..results.table import NOTHING, Table
 from ..results.tables import tables
@@ -85,11 +85,14 @@ def report(
     (best_entry,) = [e for e in draw.entries if e.label == (best_row.model, best_row.detector)]
     entry_name = " ".join(part for part in best_entry.label if part)
     worst: list[Mistake] = []
+    bibtex = ""
     if manifest is None:
         mistake_notes = [f"Mistakes are not shown: {absent}"]
     else:
         worst = worst_mistakes(best_entry, manifest, mistakes)
         worst, mistake_notes = with_thumbnails(worst, manifest, roots=roots, packed=packed)
+        paper, sources = manifest.data.recipe.paper, sorted({row.source for row in manifest.groups})
+        bibtex = citation_of(manifest.name, paper, sources, manifest.declarations).bibtex
     sweeps = [table for evaluation in draw.results for table in sweep_details(evaluation.results)]
     all_remarks = [
         *draw.notes,
@@ -130,7 +133,7 @@ def report(
             "Licences and citation",
             tables=() if manifest is None else (licences_table(manifest),),
             lines=(f"Licences and citations are not shown: {absent}",) if absent else (),
-            listing="" if manifest is None else bibtex_of(manifest),
+            listing=bibtex,
         ),
     ]
     about = draw.first.about
@@ -305,19 +308,12 @@ def fingerprints_table(draw: BenchmarkResults) -> Table:
 
 def missing_lines(draw: BenchmarkResults) -> Iterator[str]:
     """Yield a sentence on every set that was not scored whole, or that nothing is missing."""
-    lines = [
-        f"{row.group} ({row.role}): {_scored(row)}{row.status}."
-        for evaluation in draw.results
-        for row in evaluation.results.about.missing
-    ]
-    yield from dict.fromkeys(lines or ["Nothing: every ID, near and far image was scored."])
-
-
-def _scored(row: MissingSet) -> str:
-    if row.status == NOT_CHOSEN:
-        return ""
-    expected = "an unknown number of" if row.expected is None else f"{row.expected:,}"
-    return f"{row.scored:,} of {expected} images scored, "
+    lines: dict[str, None] = {}
+    for row in (row for evaluation in draw.results for row in evaluation.results.about.missing):
+        expected = "an unknown number of" if row.expected is None else f"{row.expected:,}"
+        scored = "" if row.status == NOT_CHOSEN else f"{row.scored:,} of {expected} images scored, "
+        lines[f"{row.group} ({row.role}): {scored}{row.status}."] = None
+    yield from lines or ["Nothing: every ID, near and far image was scored."]
 
 
 def licences_table(manifest: Manifest) -> Table:
@@ -331,12 +327,6 @@ def licences_table(manifest: Manifest) -> Table:
         info = source_info(name, manifest.datasets)
         rows.append((name, info.title, ", ".join(of_source), info.licence or "not stated", info.url))
     return Table("Sources of the images", ("source", "title", "sets", "licence", "address"), tuple(rows))
-
-
-def bibtex_of(manifest: Manifest) -> str:
-    """Return the BibTeX entries of a benchmark, the sources of its images and this program."""
-    sources = sorted({row.source for row in manifest.groups})
-    return citation_of(manifest.name, manifest.data.recipe.paper, sources, manifest.declarations).bibtex
 
 
 def manifest_of(draw: BenchmarkResults) -> tuple[Manifest | None, str]:

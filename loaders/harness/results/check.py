@@ -139,7 +139,10 @@ def check_results(
         differences = tuple(comparison.differences)
         return CheckedResults(str(folder), 0, 0, 0, CheckedIntervals(0, 0, ()), note, differences)
     left_out, not_installed = metrics_to_leave_out(about)
-    scored = without_metrics(_of_scored_runs(stored), [facts.name for facts in not_installed])
+    unscored = pa.array(about.unscored_runs, pa.int32())
+    tables = {name: getattr(stored, name) for name in ("results", "by_class", "by_nearness")}
+    of_scored = {n: t.filter(pc.invert(pc.is_in(t["run"], value_set=unscored))) for n, t in tables.items()}
+    scored = without_metrics(replace(stored, **of_scored), [facts.name for facts in not_installed])
     similarity, sample = similarities(scored.by_class), None
     if not all_intervals:
         sample = sampled(scored_keys(stored.scores), stored.scores.num_rows * about.options.replicates)
@@ -174,14 +177,6 @@ def check_results(
         tuple(comparison.differences),
         tuple(f"{facts.name} ({facts.origin})" for facts in not_installed),
     )
-
-
-def _of_scored_runs(stored: Results) -> Results:
-    """Return the rows of the runs with scores."""
-    unscored = pa.array(stored.about.unscored_runs, pa.int32())
-    tables = {name: getattr(stored, name) for name in ("results", "by_class", "by_nearness")}
-    scored = {n: t.filter(pc.invert(pc.is_in(t["run"], value_set=unscored))) for n, t in tables.items()}
-    return replace(stored, **scored)
 
 
 def _sweep_differences(stored: ResultTables) -> Iterator[Difference]:

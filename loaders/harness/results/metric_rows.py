@@ -315,18 +315,16 @@ def nearness_rows(
     if not ood_sets:
         return classes, [], []
     confidence = np.concatenate([score_set.confidence for score_set in ood_sets])
-    similarities = np.concatenate([_similarities(members[score_set.name]) for score_set in ood_sets])
+    similarities = np.concatenate(
+        [
+            [np.nan if (value := of_set.similarity[str(i)]) is None else value for i in of_set.class_ids]
+            for of_set in (members[score_set.name] for score_set in ood_sets)
+        ]
+    )
     mapped = ~np.isnan(similarities)
     bins = auroc_by_nearness(id_scores, confidence[mapped], similarities[mapped], bins=options.bins)
     rows = [BinRow(b.low, b.high, b.n_ood, b.auroc if b.n_ood else None) for b in bins]
     return classes, rows, [_trend_row(classes, len(id_scores))] if classes else []
-
-
-def _similarities(members: Members) -> Array:
-    """Return the similarity of each sample's class to its nearest ID class, NaN without a synset."""
-    ids, inverse = np.unique(members.class_ids, return_inverse=True)
-    values = [members.similarity[str(i)] for i in ids]
-    return np.array([np.nan if value is None else value for value in values])[inverse]
 
 
 def _trend_row(classes: Sequence[ClassRow], n_id: int) -> MetricRow:

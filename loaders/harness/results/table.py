@@ -73,11 +73,12 @@ class Table(Jsonable):
             if blocks[-1] and block_width + widths[column] > width:
                 blocks.append([])
             blocks[-1].append(column)
-        return [self._with_columns([*range(texts), *block]) for block in blocks]
-
-    def _with_columns(self, indices: Sequence[int]) -> Table:
-        columns, *cells = (tuple(row[n] for n in indices) for row in (self.columns, *self.cells))
-        return replace(self, columns=columns, cells=tuple(cells), bold=frozenset(), spans=())
+        parts = []
+        for block in blocks:
+            indices = [*range(texts), *block]
+            columns, *cells = (tuple(row[n] for n in indices) for row in (self.columns, *self.cells))
+            parts.append(replace(self, columns=columns, cells=tuple(cells), bold=frozenset(), spans=()))
+        return parts
 
     def lines(self, width: int | None = None) -> list[str]:
         """Return the columns and cells as the lines of an aligned table."""

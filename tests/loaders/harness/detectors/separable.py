@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import torch
 from scipy.special import log_softmax, logsumexp
 
 from loaders.harness.data.arrays import COSINE_SCALE, Array, Arrays, Head
+from loaders.harness.detectors import ConfiguredDetector, get_detector
+from loaders.harness.evaluation.scoring import Fitted, fit
 from loaders.harness.probes.stages import gram_rows
 
 CLASSES, WIDTH = 4, 40
@@ -97,3 +102,21 @@ def layers_of(features: Array, rng: np.random.Generator) -> dict[str, Array]:
 
 def reordered(data: Arrays, order: Array) -> Arrays:
     return Arrays({name: view[order] for name, view in data.items()})
+
+
+def without_step(name: str) -> ConfiguredDetector:
+    """Return a detector at values that need no pass through a network; see test_layers for the others."""
+    return get_detector(name, **({"eps": 0.0} if name == "mdsens" else {}))
+
+
+def learned(
+    chosen: ConfiguredDetector, splits: Mapping[str, Arrays], head: Head, *, models: int = 2
+) -> Fitted:
+    """Fit a detector on its splits and calibrate it; one of several models gets no images."""
+    if chosen.spec.models == "many":
+        return fit(chosen, None, [None] * models)
+    data: Any = {split: splits[split] for split in chosen.spec.splits}
+    if isinstance(chosen.spec.fit_on, str):
+        data = splits[chosen.spec.fit_on]
+    fitted = fit(chosen, data or None, head)
+    return fitted.calibrated(splits["val"]) if hasattr(fitted.detector, "calibrate") else fitted

@@ -25,14 +25,19 @@ from loaders.harness.detectors import (
 from loaders.harness.evaluation import scoring
 from loaders.harness.evaluation.fitting import sweep_grid
 from loaders.harness.evaluation.scoring import Fitted, confidence, confidences, fit, predicted
-from tests.loaders.harness.detectors.separable import CLASSES, head_of, images, reordered
+from tests.loaders.harness.detectors.separable import (
+    CLASSES,
+    head_of,
+    images,
+    learned,
+    reordered,
+    without_step,
+)
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import auroc
 
 BUILT_IN = list_detectors()
-WITHOUT_STEP: dict[str, Any] = {"mdsens": {"eps": 0.0}}
-"""Values at which a detector needs no pass through a network; see test_layers for those that need one."""
 TRAIN, VAL = images(1600, seed=1), images(120, seed=2)
 KNOWN, UNKNOWN = images(300, seed=3), images(300, seed=4, unknown=True)
 SPLITS = {"train": TRAIN, "val": VAL, "ood-val": images(100, seed=5, unknown=True)}
@@ -58,24 +63,13 @@ def score(
     splits: Mapping[str, Arrays] = SPLITS,
     head: Head = HEAD,
 ) -> Array:
-    learn: Any = {split: splits[split] for split in chosen.spec.splits}
-    if isinstance(chosen.spec.fit_on, str):
-        learn = splits[chosen.spec.fit_on]
-    if chosen.spec.models == "many":
-        return confidence(fit(chosen, None, [None] * 3), several(data), rows=rows)
-    fitted = fit(chosen, learn or None, head)
-    if hasattr(fitted.detector, "calibrate"):
-        fitted = fitted.calibrated(splits["val"])
-    return confidence(fitted, data, rows=rows)
-
-
-def detector(name: str) -> ConfiguredDetector:
-    return get_detector(name, **WITHOUT_STEP.get(name, {}))
+    fitted = learned(chosen, splits, head, models=3)
+    return confidence(fitted, several(data) if chosen.spec.models == "many" else data, rows=rows)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_known_images_score_higher(name: str) -> None:
-    chosen = detector(name)
+    chosen = without_step(name)
     assert auroc(score(chosen, KNOWN), score(chosen, UNKNOWN)) > 0.9
 
 
@@ -88,7 +82,7 @@ def wide() -> dict[str, Arrays]:
 
 @pytest.mark.parametrize("name", [n for n in BUILT_IN if DETECTORS[n].sweep])
 def test_every_swept_value_changes_the_scores(name: str, wide: dict[str, Arrays]) -> None:
-    chosen = detector(name)
+    chosen = without_step(name)
     for parameter, values in chosen.spec.sweep.items():
         scores = [
             score(chosen.with_params({parameter: v}, ""), wide["test"], splits=wide, head=head_of(**WIDE))
@@ -131,7 +125,7 @@ def test_values_scored_in_one_go_have_the_scores_of_each_alone(name: str, wide: 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_chunks_and_row_order_play_no_part(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # it is trained four times here
-    chosen = get_detector(name, epochs=2) if name == "opengan" else detector(name)
+    chosen = get_detector(name, epochs=2) if name == "opengan" else without_step(name)
     whole, outside = score(chosen, KNOWN), score(chosen, UNKNOWN)
     monkeypatch.setattr(neighbours, "QUERIES", 7)
     monkeypatch.setattr(neighbours, "BANK", 64)

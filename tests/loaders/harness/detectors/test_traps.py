@@ -22,7 +22,6 @@ import loaders.harness
 from loaders.harness.data.arrays import Array, Arrays, thread_count
 from loaders.harness.detectors import (
     DETECTORS,
-    ConfiguredDetector,
     detector_from_object,
     detector_spec,
     get_detector,
@@ -37,7 +36,7 @@ from loaders.harness.evaluation.fitting import (
     sweep_grid,
 )
 from loaders.harness.evaluation.scoring import confidence, fit, shares_work
-from tests.loaders.harness.detectors.separable import head_of, images, reordered
+from tests.loaders.harness.detectors.separable import head_of, images, learned, reordered, without_step
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import auroc
@@ -53,25 +52,10 @@ KNOWN, UNKNOWN = images(40, seed=3), images(40, seed=4, unknown=True)
 HEAD = head_of()
 
 
-def chosen_of(name: str) -> ConfiguredDetector:
-    """The detector, without the step that needs a network."""
-    return get_detector(name, **({"eps": 0.0} if name == "mdsens" else {}))
-
-
-def fitted_on(chosen: ConfiguredDetector, splits: Mapping[str, Arrays] = SPLITS) -> Any:
-    if chosen.spec.models == "many":
-        return fit(chosen, None, [None, None])
-    data: Any = {split: splits[split] for split in chosen.spec.splits}
-    if isinstance(chosen.spec.fit_on, str):
-        data = splits[chosen.spec.fit_on]
-    fitted = fit(chosen, data or None, HEAD)
-    return fitted.calibrated(splits["val"]) if hasattr(fitted.detector, "calibrate") else fitted
-
-
 @cache
 def fitted_as(name: str) -> Any:
     """The detector fitted on `SPLITS`; its state is never changed."""
-    return fitted_on(chosen_of(name))
+    return learned(without_step(name), SPLITS, HEAD)
 
 
 def scores(fitted: Any, data: Arrays, rows: int = 4096) -> Array:
@@ -139,11 +123,11 @@ DEGENERATE: dict[str, Callable[[Arrays], Arrays]] = {
 @pytest.mark.parametrize("what", DEGENERATE)
 @pytest.mark.parametrize("name", LEARNING)
 def test_learning_from_little_gives_finite_scores_or_one_clear_error(name: str, what: str) -> None:
-    chosen = chosen_of(name)
+    chosen = without_step(name)
     degenerate = {split: DEGENERATE[what](data) for split, data in SPLITS.items()}
     found, error = None, ""
     try:
-        found = scores(fitted_on(chosen, degenerate), KNOWN)
+        found = scores(learned(chosen, degenerate, HEAD), KNOWN)
     except DataError as caught:
         error = str(caught)
     if found is not None:
@@ -182,14 +166,14 @@ def spoilt(data: Arrays, value: float) -> Arrays:
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_nan_and_infinity_are_refused_by_array_and_image(name: str, value: float) -> None:
-    chosen, fitted = chosen_of(name), fitted_as(name)
+    chosen, fitted = without_step(name), fitted_as(name)
     place, row = f"'{chosen.label}'", 3
     for rows in (4096, 2):
         with raises(DataError, naming=(place, row)):
             scores(fitted, spoilt(KNOWN, value), rows)
     if chosen.spec.splits:
         with raises(DataError, naming=(place, row)):
-            fitted_on(chosen, {split: spoilt(data, value) for split, data in SPLITS.items()})
+            learned(chosen, {split: spoilt(data, value) for split, data in SPLITS.items()}, HEAD)
 
 
 def test_a_sum_that_overflows_is_not_taken_for_infinity() -> None:
@@ -235,7 +219,7 @@ class Sets:
 @pytest.mark.parametrize("name", LEARNING)
 def test_neither_fitting_nor_a_sweep_asks_for_a_test_image(name: str) -> None:
     """A subspace fitted on test data, hyper-parameters chosen on them."""
-    run, sets, chosen = Recorded(), Sets(), chosen_of(name)
+    run, sets, chosen = Recorded(), Sets(), without_step(name)
     fit_on_benchmark(chosen, sets, run, HEAD)  # type: ignore[arg-type]  # what it needs of them
     expected = {"val" if split == "ood-val" else split for split in chosen.spec.splits}
     assert run.asked == expected | ({"val"} if name == "mdsens" else set())
