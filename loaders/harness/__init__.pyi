@@ -14,7 +14,7 @@ from .models.loading import load_model as load_model
 from .models.model import Model as Model
 from .models.vision_language import zero_shot as zero_shot
 from .report import report as report
-from .report.plots import plot as plot
+from .report.accessor import plot as plot
 from .results import Results as Results
 from .results import check_results as check_results
 from .results import export_scores as export_scores

@@ -23,6 +23,9 @@ MAX_STYLED: Final = len(PALETTE) * len(LINE_STYLES)
 PANEL_SIZE: Final = (4.6, 3.5)
 """Width and height of a panel in inches."""
 FONT, SMALL_FONT = 8, 6
+TEXT: Final = {"fontsize": FONT, "parse_math": False}
+SMALL_TEXT: Final = {"fontsize": SMALL_FONT, "parse_math": False}
+"""Style of axis labels, and of names in a plot; ``$`` has no meaning in either."""
 MAX_NAME_LENGTH: Final = 80
 
 
@@ -67,21 +70,13 @@ def _names_of(panels: Sequence[Panel]) -> list[str]:
 
 def _relative_height(panel: Panel) -> float:
     """Return the height of a panel in usual panels: a list of names needs room."""
-    match panel:
-        case Bars():
-            names = len(panel.bars)
-        case Boxes():
-            names = len(panel.boxes)
-        case HeatMap():
-            names = len(panel.rows)
-        case _:
-            names = 0
-    return max(1.0, min(6.0, names / 22))
+    names = next((getattr(panel, name) for name in ("bars", "boxes", "rows") if hasattr(panel, name)), ())
+    return max(1.0, min(6.0, len(names) / 22))
 
 
 def _axis_labels(axis: Any, panel: Lines | Points | HeatMap) -> None:
-    axis.set_xlabel(_one_line(panel.x_label), fontsize=FONT, parse_math=False)
-    axis.set_ylabel(_one_line(panel.y_label), fontsize=FONT, parse_math=False)
+    axis.set_xlabel(_one_line(panel.x_label), **TEXT)
+    axis.set_ylabel(_one_line(panel.y_label), **TEXT)
 
 
 def _draw_lines(figure: Any, axis: Any, panel: Lines, order: Sequence[str]) -> None:
@@ -106,8 +101,7 @@ def _draw_lines(figure: Any, axis: Any, panel: Lines, order: Sequence[str]) -> N
             if panel.steps:
                 axis.fill_between(line.x, lo, hi, step=panel.steps, **band)
             else:
-                edges = (_thinned(line.x, edge, panel, widths) for edge in (lo, hi))
-                (low_x, low), (high_x, high) = edges
+                (low_x, low), (high_x, high) = (_thinned(line.x, edge, panel, widths) for edge in (lo, hi))
                 axis.fill(np.append(low_x, high_x[::-1]), np.append(low, high[::-1]), **band)
     if panel.log_x:
         axis.set_xscale("log")
@@ -128,8 +122,7 @@ def _widths(panel: Lines) -> tuple[float, float]:
 
 
 def _thinned(x: Values, y: Values, panel: Lines, widths: tuple[float, float]) -> tuple[Values, Values]:
-    finite = np.isfinite(y)
-    if not finite.all():
+    if not np.isfinite(y).all():
         return x, y
     scaled = (np.log10(x) if panel.log_x else np.asarray(x, dtype=np.float64)) / widths[0]
     indices = thin(scaled, np.asarray(y, dtype=np.float64) / widths[1])
@@ -152,14 +145,8 @@ def _draw_points(figure: Any, axis: Any, panel: Points, order: Sequence[str]) ->
         )
     for point in panel.points:
         if point.label:
-            axis.annotate(
-                _one_line(point.name),
-                (point.x, point.y),
-                xytext=(3, 3),
-                textcoords="offset points",
-                fontsize=SMALL_FONT,
-                parse_math=False,
-            )
+            place: dict[str, Any] = {"xytext": (3, 3), "textcoords": "offset points"}
+            axis.annotate(_one_line(point.name), (point.x, point.y), **place, **SMALL_TEXT)
     if panel.diagonal:
         ends = [min(*axis.get_xlim(), *axis.get_ylim()), max(*axis.get_xlim(), *axis.get_ylim())]
         axis.plot(ends, ends, color=GREY, linewidth=0.8, zorder=0)
@@ -204,15 +191,8 @@ def _draw_bars(figure: Any, axis: Any, panel: Bars, order: Sequence[str]) -> Non
 def _draw_boxes(figure: Any, axis: Any, panel: Boxes, order: Sequence[str]) -> None:
     for row, box in enumerate(panel.boxes):
         if not box.quantiles:
-            axis.text(
-                0.01,
-                row,
-                _one_line(box.note),
-                transform=axis.get_yaxis_transform(),
-                va="center",
-                fontsize=SMALL_FONT,
-                parse_math=False,
-            )
+            place: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "va": "center"}
+            axis.text(0.01, row, _one_line(box.note), **place, **SMALL_TEXT)
             continue
         axis.bxp(
             [dict(zip(("whislo", "q1", "med", "q3", "whishi"), box.quantiles, strict=True))],
@@ -232,9 +212,9 @@ def _draw_boxes(figure: Any, axis: Any, panel: Boxes, order: Sequence[str]) -> N
 def _categories(axis: Any, names: list[str], label: str) -> None:
     """Name the rows of an axis from top to bottom, and its values."""
     axis.set_yticks(range(len(names)))
-    axis.set_yticklabels([_one_line(name) for name in names], fontsize=FONT, parse_math=False)
+    axis.set_yticklabels([_one_line(name) for name in names], **TEXT)
     axis.invert_yaxis()
-    axis.set_xlabel(_one_line(label), fontsize=FONT, parse_math=False)
+    axis.set_xlabel(_one_line(label), **TEXT)
 
 
 def _legend(figure: Any, panels: Sequence[Panel], order: Sequence[str]) -> None:

@@ -9,10 +9,10 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import rankdata
 
-from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import interval, kendall_tau, spread
 
-from ..detectors import get_spec
+from ..detectors.registry import find_spec
 from ..results.metric_rows import FULL_SPECTRUM, MEAN, UNKNOWN_ROLES
 from ..results.tables import layout_of, published_rows
 from .entries import BenchmarkResults, without_seed
@@ -178,16 +178,8 @@ def _is_baseline(entry: Ranked, baseline: str) -> bool:
     model, _, detector = baseline.rpartition(" ")
     if model and entry.model != model:
         return False
-    name = _registered_name(detector) or detector
-    return entry.detector == detector or _registered_name(entry.detector) == name
-
-
-def _registered_name(label: str) -> str | None:
-    """Return the registered name for a label without parameters (a name or alias); None for other labels."""
-    try:
-        return get_spec(label).name
-    except SplitsError:
-        return None
+    spec = find_spec(detector)  # of a name or alias; a label with parameters has none
+    return entry.detector == detector or (spec is not None and find_spec(entry.detector) is spec)
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ import dataclasses
 import inspect
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import field
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from typing import Any, ClassVar
 
 import numpy as np
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from wordnet_splits.base.errors import SplitsError, unknown
 from wordnet_splits.base.jsonable import Jsonable
@@ -23,13 +24,21 @@ from ..data.arrays import Array
 from ..data.parameters import parse_named, split_list
 from .openood import openood_object
 from .pytorch_ood import pytorch_ood_object, pytorch_ood_spec
-from .registry import DETECTORS, ConfiguredDetector, DetectorSpec, configure, detector_spec, get_spec
+from .registry import (
+    DETECTORS,
+    ConfiguredDetector,
+    DetectorSpec,
+    configure,
+    detector_spec,
+    find_spec,
+    get_spec,
+)
 
 WHERE = "--detectors"
 PRESET = "preset:"
 
 
-@dataclass(frozen=True)
+@pydantic_dataclass(frozen=True)
 class Preset(Jsonable):
     """The detectors of a paper with the paper's values.
 
@@ -46,8 +55,8 @@ class Preset(Jsonable):
     paper: str
     detectors: tuple[str, ...]
     absent: tuple[str, ...]
-    only: Mapping[str, tuple[str, ...]]
-    sweep: Mapping[str, Mapping[str, tuple[Any, ...]]]
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sweep: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
 
     def configured(self, benchmark: str) -> list[ConfiguredDetector]:
         """Return the detectors for a benchmark, each with the paper's grid, if any."""
@@ -66,21 +75,8 @@ class Preset(Jsonable):
 
 @cache
 def _presets() -> Mapping[str, Preset]:
-    data = tomllib.loads((files(str(__package__)) / "presets.toml").read_text(encoding="utf-8"))
-    return {
-        name: Preset(
-            name,
-            row["paper"],
-            tuple(row["detectors"]),
-            tuple(row["absent"]),
-            {pattern: tuple(detectors) for pattern, detectors in row.get("only", {}).items()},
-            {
-                detector: {key: tuple(values) for key, values in grid.items()}
-                for detector, grid in row.get("sweep", {}).items()
-            },
-        )
-        for name, row in data.items()
-    }
+    text = (files(str(__package__)) / "presets.toml").read_text(encoding="utf-8")
+    return {name: Preset(name=name, **fields) for name, fields in tomllib.loads(text).items()}
 
 
 def preset_names() -> tuple[str, ...]:
@@ -146,10 +142,8 @@ LOG_PROBABILITIES = frozenset({"msp", "ensemble", "mc_dropout"})
 
 def is_log_probability(label: str) -> bool:
     """Return whether the confidences of a detector, by its label in results, are logs of probabilities."""
-    try:
-        return get_spec(label.partition("[")[0]).name in LOG_PROBABILITIES
-    except SplitsError:  # a user's own detector
-        return False
+    spec = find_spec(label.partition("[")[0])
+    return spec is not None and spec.name in LOG_PROBABILITIES
 
 
 def as_shown(label: str, confidences: Array) -> Array:

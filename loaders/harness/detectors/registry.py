@@ -296,6 +296,14 @@ def get_spec(name: str) -> DetectorSpec:
     return DETECTORS[name.lower()]
 
 
+def find_spec(name: str) -> DetectorSpec | None:
+    """Return `get_spec`, or None for a name that is not registered, such as a user's own detector's."""
+    try:
+        return get_spec(name)
+    except SplitsError:
+        return None
+
+
 def get_detector(name: str, **params: Value) -> ConfiguredDetector:
     """Return the detector registered as ``name`` with its parameters, by default their defaults.
 

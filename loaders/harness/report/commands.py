@@ -19,7 +19,7 @@ from wordnet_splits.datasets.sources.roots import parse_roots
 from ..cli.main import app
 from ..results.printing import Detectors, split_labels
 from ..results.results import benchmark_of
-from .plots.plot_results import GRAPH, GRAPH_TITLE, GRAPHML, plot
+from .accessor import GRAPH, GRAPH_TITLE, GRAPHML, plot
 from .plots.selection import list_plots
 from .write_report import MISTAKES, report
 

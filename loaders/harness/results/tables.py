@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from wordnet_splits.base.errors import DataError, SplitsError, unknown
+from wordnet_splits.base.errors import DataError, unknown
 
-from ..detectors import get_spec
+from ..detectors.registry import find_spec, get_spec
 from .metadata import ResultsMetadata
 from .metric_rows import MEAN, POOLED, UNKNOWN_ROLES, label_of
 from .schema import ResultTables
@@ -279,17 +279,12 @@ def published_rows(
     """Yield the paper's rows for a detector; pooled values only if the results pool all sets."""
     benchmark = results.about.benchmark
     for row in layout.get("published", ()):
-        if not _matches(benchmark, row["benchmarks"]) or not _is_same_detector(detector, row["of"]):
+        if not _matches(benchmark, row["benchmarks"]):
+            continue
+        if find_spec(detector.partition("[")[0]) is not get_spec(row["of"]):
             continue
         complete = not results.about.missing and benchmark in row["pooled_on"]
         yield row, {**row["cells"], **(row["pooled_cells"] if complete else {})}
-
-
-def _is_same_detector(label: str, name: str) -> bool:
-    try:
-        return get_spec(label.partition("[")[0]) is get_spec(name)
-    except SplitsError:  # a user's own detector has no paper
-        return False
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

@@ -269,3 +269,17 @@ def get_plot(name: str) -> PlotKind:
     UnknownNameError : no such plot; the message offers similar names.
     """
     return PLOTS.find(name, where="--what")
+
+
+def plot_data(results: Sequence[ResultsOrFolder] | ResultsOrFolder, kind: str, **options: Any) -> Plot:
+    """Return a plot as numbers.
+
+    Parameters
+    ----------
+    kind : name of the plot (`list_plots`). options : see `SelectionOptions`.
+
+    Raises
+    ------
+    UnknownNameError : no such kind or set. DataError : the results lack data for the kind.
+    """
+    return get_plot(kind).plot(Selection.from_results(results, **options))

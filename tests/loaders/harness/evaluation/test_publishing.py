@@ -14,7 +14,7 @@ import pytest
 from loaders.harness import check_results, compare, report
 from loaders.harness.cli.main import app
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.report.plots.plot_results import plot
+from loaders.harness.report.accessor import plot
 from loaders.harness.results.results import Results
 from loaders.harness.results.schema import SWEEPS
 from tests.loaders.harness.altering import refusal

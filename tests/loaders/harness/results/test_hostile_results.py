@@ -14,8 +14,8 @@ import pytest
 
 from loaders.harness import compare, report
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.report.accessor import GRAPH, plot
 from loaders.harness.report.plots import list_plots
-from loaders.harness.report.plots.plot_results import GRAPH, plot
 from loaders.harness.report.plots.selection import Selection
 from loaders.harness.results.check import check_results
 from loaders.harness.results.results import ABOUT, Results
