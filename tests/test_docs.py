@@ -17,7 +17,7 @@ import loaders.harness
 import wordnet_splits
 from tests.test_examples import PROGRAMS, help_pages
 from wordnet_splits.benchmark.recipe import Recipe
-from wordnet_splits.benchmark.recipe.text import known_keys
+from wordnet_splits.benchmark.recipe.loading import known_keys
 from wordnet_splits.metrics import METRICS
 
 pytestmark = pytest.mark.docs

@@ -14,6 +14,7 @@ import numpy as np
 
 from wordnet_splits.audit.class_list import load_class_list
 from wordnet_splits.audit.thresholds import BalancedThreshold, Thresholds, thresholds
+from wordnet_splits.authoring.drafting import parse_group
 from wordnet_splits.authoring.folder_dataset import (
     SHOWN,
     Report,
@@ -35,7 +36,6 @@ from wordnet_splits.benchmark.checks.verify import verify_benchmark
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import GroupRow
 from wordnet_splits.benchmark.recipe import declaration_in
-from wordnet_splits.benchmark.recipe.drafting import parse_group
 from wordnet_splits.benchmark.resolve import is_path, load_manifest
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.declarations import (

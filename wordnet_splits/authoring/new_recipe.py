@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from wordnet_splits.authoring.drafting import DraftGroup, draft_recipe, parse_group
 from wordnet_splits.base.errors import OutputError, RecipeError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.names import counted
@@ -22,7 +23,6 @@ from wordnet_splits.benchmark.explain import margin
 from wordnet_splits.benchmark.manifest import GroupRow
 from wordnet_splits.benchmark.manifest.metadata import LeakRow
 from wordnet_splits.benchmark.recipe import Group, Recipe, load_recipe, recipe_names
-from wordnet_splits.benchmark.recipe.drafting import DraftGroup, draft_recipe, parse_group
 from wordnet_splits.benchmark.rules import Key, Verdict
 from wordnet_splits.benchmark.rules.registry import join_names, sentence
 from wordnet_splits.datasets.catalog import catalog_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,6 @@ from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.construct.classes import Membership, decide_membership
 from wordnet_splits.benchmark.recipe import PublishedList, Recipe, class_set_names, load_recipe
 from wordnet_splits.benchmark.rules import Verdict, sentence
-from wordnet_splits.benchmark.rules.registry import Finding
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
 HEADERS = {
@@ -78,13 +77,10 @@ class ClassSet(Tabular):
     def lines(self) -> list[Line]:
         """Return the published columns of the classes in published groups."""
         published_list = self.published
-        listed_classes = [
-            item
+        return [
+            tuple(str(getattr(item, column)) for column in published_list.columns)
             for item in self.classes
             if published_list.groups is None or item.group in published_list.groups
-        ]
-        return [
-            tuple(str(getattr(item, column)) for column in published_list.columns) for item in listed_classes
         ]
 
     @property
@@ -103,26 +99,20 @@ class ClassSet(Tabular):
             if published_lines.get(c) != rebuilt_lines.get(c)
         ):
             name = classes_by_id[class_id].name if class_id in classes_by_id else self._name(class_id)
+            absent = f"no class of {' or '.join(self.recipe.sources)}"
             why = (
                 classes_by_id[class_id].evidence
                 if class_id in classes_by_id
-                else self.refused.get(class_id, self._absent)
+                else self.refused.get(class_id, absent)
             )
-            rows.append(
-                Difference(
-                    class_id, name, published_lines.get(class_id, ""), rebuilt_lines.get(class_id, ""), why
-                )
-            )
+            lines = published_lines.get(class_id, ""), rebuilt_lines.get(class_id, "")
+            rows.append(Difference(class_id, name, *lines, why))
         return Records(rows)
 
     def _by_class(self, lines: Iterable[Line]) -> dict[str, str]:
         """Return class -> its other published columns, ``listed`` if it has no others."""
         at = self.published.columns.index("class_id")
         return {line[at]: " ".join(line[:at] + line[at + 1 :]) or "listed" for line in lines}
-
-    @property
-    def _absent(self) -> str:
-        return f"no class of {' or '.join(self.recipe.sources)}"
 
     def _name(self, class_id: str) -> str:
         from wordnet_splits.datasets.catalog import load_catalog
@@ -165,14 +155,10 @@ def class_set(name: str | Path | Recipe, taxonomy: Taxonomy | None = None) -> Cl
     """
     recipe = load_recipe(name)
     membership = decide_membership(recipe, recipe.seed, taxonomy or load())
-    refused = {
-        (source, class_id): max(reversed(verdicts), key=lambda each: bool(_superclass(each[1])))
-        for (source, class_id), verdicts in membership.refusals.items()
-    }
-    why = {
-        class_id: _evidence(verdict, source, class_id, group.name, membership)
-        for (source, class_id), (group, verdict) in refused.items()
-    }
+    why = {}
+    for (source, class_id), verdicts in membership.refusals.items():
+        group, verdict = max(reversed(verdicts), key=lambda each: bool(_superclass(each[1])))
+        why[class_id] = _evidence(verdict, source, class_id, group.name, membership)
     return ClassSet(recipe, tuple(_classes(recipe, membership)), why)
 
 
@@ -249,21 +235,13 @@ def _superclass(verdict: Verdict) -> str:
 
 def _rank(class_id: str, verdict: Verdict) -> int:
     """Return the rank that the rule gives a class; ties are in the order of the source."""
-    ranks = [
-        RANKS[f.expression.operator](class_id, f) for f in verdict.findings if f.expression.operator in RANKS
-    ]
-    return ranks[0] if ranks else 0
-
-
-def _as_listed(class_id: str, finding: Finding) -> int:
-    ids: tuple[str, ...] = finding.expression.value.ids
-    return ids.index(class_id) if class_id in ids else 0
-
-
-RANKS: dict[str, Callable[[str, Finding], int]] = {
-    "listed": _as_listed,  # the array has the order of the labels
-    "siblings": lambda _, finding: int(finding.words[2]),  # family after family
-}
+    for finding in verdict.findings:
+        if finding.expression.operator == "listed":  # the array has the order of the labels
+            ids: tuple[str, ...] = finding.expression.value.ids
+            return ids.index(class_id) if class_id in ids else 0
+        if finding.expression.operator == "siblings":  # family after family
+            return int(finding.words[2])
+    return 0
 
 
 def _row(rebuilt: ClassSet) -> SetRow:

@@ -11,9 +11,9 @@ from tests.wordnet_splits.recipes import HEAD, group, write_recipe
 from wordnet_splits.audit.overlaps import audit_classes
 from wordnet_splits.audit.report import LEAKS
 from wordnet_splits.audit.thresholds import thresholds
+from wordnet_splits.authoring.drafting import DraftGroup, draft_recipe
 from wordnet_splits.benchmark.construct.classes import class_leaks, decide_membership
 from wordnet_splits.benchmark.recipe import load_recipe
-from wordnet_splits.benchmark.recipe.drafting import DraftGroup, draft_recipe
 from wordnet_splits.benchmark.rules import ClassRule, Context, decide
 from wordnet_splits.benchmark.rules.relations import KnownClasses, are_same_class
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog

@@ -58,9 +58,8 @@ def parse_operand(value: Any) -> Operand:
             f"{meant}"
         )
     if isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value):
-        if len(set(value)) < len(value):
-            repeated = next(v for v in value if list(value).count(v) > 1)
-            raise ValueError(f"{repeated!r} occurs twice in the array")
+        if repeated := [v for v in value if value.count(v) > 1]:
+            raise ValueError(f"{repeated[0]!r} occurs twice in the array")
         return Operand("ids", ids=tuple(value))
     forms = ", ".join(f"{kind}:NAME" for kind in OPERANDS)
     raise ValueError(f"an operand is {forms} or a non-empty array of class ids")
@@ -195,10 +194,6 @@ class Candidates:
     def all_wnids(self) -> list[str]:
         """Return the synsets of all candidates, sorted."""
         return sorted({wnid for class_id in self.class_ids for wnid in self.wnids(class_id)})
-
-    def has_replaced_synsets(self, class_id: str) -> bool:
-        """Return whether a candidate's catalog synsets are replaced."""
-        return self.key(class_id) in self.context.replaced_synsets
 
     def classes(self, operand: Operand) -> tuple[Key, ...]:
         """Return the classes of an operand, sorted.

@@ -65,7 +65,8 @@ class Expression(OperatorFields):
                 f"a table must have one operator, got {', '.join(operators)}: combine them with all, any, not"
             )
         if not operators and self._needs_operator():
-            raise ValueError(f"no operator; {operators_in_words()}")
+            named = "; ".join(f"{name} ({meaning})" for name, meaning in MEANINGS.items())
+            raise ValueError(f"no operator; operators: {named}")
         if self.all == () or self.any == ():
             raise ValueError(f"{operators[0]} must have at least one table")
         if "overlaps" not in operators and (self.senses or self.relation):
@@ -74,10 +75,6 @@ class Expression(OperatorFields):
 
     def _needs_operator(self) -> bool:
         return True
-
-    def text(self) -> str:
-        """Return the rule as a line in the recipe's syntax."""
-        return rule_text(self)
 
     @cached_property
     def operator(self) -> str:
@@ -128,20 +125,9 @@ MEANINGS = {name: str(Expression.model_fields[field].description) for name, fiel
 def expand_clear_of(expression: Expression) -> Expression:
     """Return the relations that ``clear_of`` excludes, as an ``any`` expression."""
     operand: KeywordOverlap = expression.value
-    return Expression.model_validate(
-        {
-            "any": [
-                {"overlaps": operand.with_, "relation": "ancestry"},
-                {"below_parent_of": operand.with_},
-                {"keyword_overlap": operand},
-            ]
-        }
-    )
-
-
-def operators_in_words() -> str:
-    """Return every operator with its meaning, for errors."""
-    return "operators: " + "; ".join(f"{name} ({meaning})" for name, meaning in MEANINGS.items())
+    relatives = {"overlaps": operand.with_, "relation": "ancestry"}
+    parts = [relatives, {"below_parent_of": operand.with_}, {"keyword_overlap": operand}]
+    return Expression.model_validate({"any": parts})
 
 
 def operands(rule: BaseModel) -> Iterator[Operand]:

@@ -12,7 +12,7 @@ from tests.raising import mentions, raises
 from wordnet_splits.base.errors import RecipeError, SplitsError, TaxonomyError, UnknownNameError, unknown
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.recipe import class_set_names, load_recipe, recipe_names
-from wordnet_splits.benchmark.recipe.text import lines_below, most_specific
+from wordnet_splits.benchmark.recipe.loading import lines_below, most_specific
 
 RECIPE = """\
 schema = 1

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
 from wordnet_splits.authoring import folder_benchmark
+from wordnet_splits.authoring.drafting import draft_recipe, parse_group
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.names import same_spelling
-from wordnet_splits.benchmark.recipe.drafting import draft_recipe, parse_group
 from wordnet_splits.datasets.catalog import read_catalog
 from wordnet_splits.datasets.catalog.declarations import register_declaration
 from wordnet_splits.datasets.sources import open_source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -90,8 +90,22 @@ def keyword_overlap(expression: Expression, candidates: Candidates) -> dict[str,
             compounds=rule.compounds,
             taxonomy=taxonomy,
         )
-        hits = _closest_first([match for match in reached if match.wnid in near], near)
-        findings[class_id] = _keyword_finding(expression, hits, near) if hits else Finding(expression, False)
+        hits: dict[str, Match] = {}  # synset -> its first match, keywords that are lemmas before others
+        for match in sorted(
+            (match for match in reached if match.wnid in near),
+            key=lambda m: (m.lemma != m.keyword, PRECEDENCE.index(near[m.wnid].relation)),
+        ):
+            hits.setdefault(match.wnid, match)
+        via = []
+        for wnid in hits:
+            relative = near[wnid]
+            via += [
+                Via("keyword", wnid, *relative.key),
+                Via(relative.relation, relative.wnid, *relative.key, float(relative.edges)),
+            ]
+        closest = next(iter(hits.values()), None)
+        words = () if closest is None else (closest.keyword, closest.kind, closest.lemma)
+        findings[class_id] = Finding(expression, bool(hits), tuple(via), words)
     return findings
 
 
@@ -145,28 +159,6 @@ def _descents(wnid: str, taxonomy: Taxonomy) -> Iterator[tuple[str, int]]:
         visited.update(wave)
         for node in wave:
             yield node, edges
-
-
-def _closest_first(hits: list[Match], near: Mapping[str, Relative]) -> list[Match]:
-    """Return each synset's first match: keywords that are lemmas before others, then the closest relation."""
-    hits = sorted(hits, key=lambda m: (m.lemma != m.keyword, PRECEDENCE.index(near[m.wnid].relation)))
-    by_wnid: dict[str, Match] = {}
-    for match in hits:
-        by_wnid.setdefault(match.wnid, match)
-    return list(by_wnid.values())
-
-
-def _keyword_finding(expression: Expression, hits: list[Match], near: Mapping[str, Relative]) -> Finding:
-    via = []
-    for hit in hits:
-        relative = near[hit.wnid]
-        source, class_id = relative.key
-        via += [
-            Via("keyword", hit.wnid, source, class_id),
-            Via(relative.relation, relative.wnid, source, class_id, float(relative.edges)),
-        ]
-    closest = hits[0]
-    return Finding(expression, True, tuple(via), (closest.keyword, closest.kind, closest.lemma))
 
 
 def _shares_name_with_wording(finding: Finding, names: Names) -> str:

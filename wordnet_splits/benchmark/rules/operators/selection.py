@@ -161,7 +161,7 @@ def slice_(expression: Expression, candidates: Candidates) -> dict[str, Finding]
     same roots fit together. The first half of n classes is floor(n/2) (Palechor et al. 2023, section 3).
     """
     rule: Slice = expression.value
-    replaced = [c for c in candidates.class_ids if candidates.has_replaced_synsets(c)]
+    replaced = [c for c in candidates.class_ids if candidates.key(c) in candidates.context.replaced_synsets]
     findings: dict[str, Finding] = {}
     for root in map(candidates.taxonomy.find, rule.of):
         members, below = _strictly_below(root, candidates)
