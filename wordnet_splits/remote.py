@@ -59,12 +59,7 @@ def git_blob(path: Path) -> str:
 
 
 class Repository:
-    """A dataset repository by name, ``ORG/NAME``.
-
-    Raises
-    ------
-    MissingPackageError : huggingface_hub is not installed.
-    """
+    """A dataset repository by name, ``ORG/NAME``."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -101,12 +96,7 @@ class Repository:
             return {ref.name: ref.target_commit for ref in refs.tags}
 
     def files(self, commit: str) -> dict[str, RemoteFile]:
-        """Return all files at a commit by path.
-
-        Raises
-        ------
-        HubError : a path leaves the repository's folder, or is listed twice.
-        """
+        """Return all files at a commit by path."""
         with self._asked():
             entries = list(
                 self._api.list_repo_tree(self.name, recursive=True, revision=commit, repo_type="dataset")
@@ -139,12 +129,7 @@ class Repository:
         return metadata if isinstance(metadata, dict) else {}
 
     def fetch(self, file: RemoteFile, commit: str, folder: Path, *, largest: int = LARGEST) -> Path:
-        """Download a file below ``folder``, unless it is there, and return its path.
-
-        Raises
-        ------
-        HubError : it is larger than ``largest`` bytes, or not the file that the Hub describes.
-        """
+        """Download a file below ``folder``, unless it is there, and return its path."""
         if file.size > largest:
             raise self._strange(f"{file.path} has {file.size:,} bytes, at most {largest:,} are read", commit)
         path = path_below(folder, file.path)
@@ -168,10 +153,6 @@ class Repository:
         Parameters
         ----------
         check : compare its digest; without, its size alone.
-
-        Raises
-        ------
-        HubError : it is not as the Hub describes it, or it is not there and the Hub does not answer.
         """
         path = self._download(file, commit, cache_dir=hub_cache())
         if not (file.is_at(path) if check else path.stat().st_size == file.size):
@@ -357,12 +338,7 @@ def pulled_folder() -> Path:
 
 
 def parse_address(text: str, *, where: str) -> Address:
-    """Parse an address, with or without ``hf://datasets/``.
-
-    Raises
-    ------
-    SplitsError : the text is not an address.
-    """
+    """Parse an address, with or without ``hf://datasets/``."""
     match = _ADDRESS.fullmatch(text.removeprefix(SCHEME).removesuffix("/"))
     if match is None or ".." in text or "--" in match[1]:
         raise SplitsError(

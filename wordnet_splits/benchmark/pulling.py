@@ -50,12 +50,7 @@ class ListedFile:
 
 
 class PublishedFolder:
-    """The files that the ``SHA256SUMS`` of a folder lists, with the methods of a `Repository`.
-
-    Raises
-    ------
-    ManifestError : ``SHA256SUMS`` is absent or malformed.
-    """
+    """The files that the ``SHA256SUMS`` of a folder lists, with the methods of a `Repository`."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -85,12 +80,7 @@ class PublishedFolder:
         return self._files
 
     def fetch(self, file: ListedFile, commit: str, folder: Path, *, largest: int = LARGEST) -> Path:
-        """Return a file below ``folder``, copied unless it is there already.
-
-        Raises
-        ------
-        ManifestError : it is absent, larger than ``largest`` bytes, or not the file that is listed.
-        """
+        """Return a file below ``folder``, copied unless it is there already."""
         path = path_below(folder, file.path)
         if file.is_at(path):
             return path
@@ -243,12 +233,7 @@ def pull(
 
 
 def _record(folder: Path, address: Address | FolderAddress, commit: str, repository: Store) -> dict[str, str]:
-    """Return the commit of each benchmark that was pulled into a folder earlier.
-
-    Raises
-    ------
-    HubError : the folder was pulled from another repository, or a tag has moved to another commit since.
-    """
+    """Return the commit of each benchmark that was pulled into a folder earlier."""
     if not (folder / RECORD).is_file():
         return {}
     record = read_json(folder / RECORD)
@@ -336,11 +321,6 @@ def published_address(text: str | Path, *, where: str) -> Address | FolderAddres
     """Return the address of a repository of the Hub, or of a folder of published benchmarks.
 
     A text is a folder where it begins with ``/``, ``./``, ``../`` or ``~``; ``ORG/NAME`` is a repository.
-
-    Raises
-    ------
-    SplitsError : another form; or a repository and a published folder here have this name.
-    ManifestError : the folder does not exist.
     """
     if isinstance(text, Path) or text.startswith(("/", "./", "../", "~")) or text in (".", ".."):
         return _folder_address(Path(text).expanduser())

@@ -112,12 +112,7 @@ def hub_task(benchmark: str, role: str) -> str:
 
 
 def read_entry(folder: str | Path) -> LeaderboardEntry:
-    """Read the entry of a folder of results.
-
-    Raises
-    ------
-    DataError : the entry is absent, malformed or altered, or a file of the folder is a link.
-    """
+    """Read the entry of a folder of results."""
     for path in (Path(folder), *sorted(Path(folder).glob("*"))):
         if path.is_symlink():  # its target may change
             raise DataError(

@@ -176,12 +176,7 @@ def publish_folder(
 
 
 def _has_files(to: Path) -> bool:
-    """Return whether ``to`` is a published folder, to be replaced.
-
-    Raises
-    ------
-    OutputError : it is a file, or a folder of something else.
-    """
+    """Return whether ``to`` is a published folder, to be replaced."""
     hint = "give a new folder, or one that `hub publish --to` wrote"
     if to.exists() and not to.is_dir():
         raise OutputError("is a file, not a folder", where=str(to), hint=hint)

@@ -112,12 +112,7 @@ def _add_change(folder: Path, manifest: Manifest, message: str) -> None:
 
 
 def changes_of(manifest: Manifest) -> list[str]:
-    """Return the lines of a manifest's changelog, ``version 2: why``; [] without a changelog.
-
-    Raises
-    ------
-    ManifestError : it is not a text of at most 16 MiB.
-    """
+    """Return the lines of a manifest's changelog, ``version 2: why``; [] without a changelog."""
     path = None if manifest.folder is None else manifest.folder / CHANGELOG
     if path is None or not path.is_file():
         return []
@@ -151,10 +146,6 @@ def unconfirmed_classes(manifest: Manifest) -> dict[str, list[str]]:
     """Return the classes in groups with unconfirmed synsets, by carried dataset.
 
     Each is described by its id, its synsets, their confidence and its line in the catalog.
-
-    Raises
-    ------
-    DataError : a carried catalog is absent or malformed.
     """
     columns = manifest.classes.select(["source", "class_id", "role"]).to_pylist()
     grouped = {(row["source"], row["class_id"]) for row in columns if row["role"] != "excluded"}

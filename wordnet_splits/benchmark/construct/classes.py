@@ -74,12 +74,7 @@ def without_collection() -> Iterator[None]:
 
 @without_collection()
 def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membership:
-    """Decide the classes of each group.
-
-    Raises
-    ------
-    RecipeError : a rule refers to a later group, a group is empty, or a draw is too large.
-    """
+    """Decide the classes of each group."""
     membership = Membership(recipe)
     find_catalog = partial(load_catalog, sources=recipe.datasets)
     context = Context(
@@ -211,12 +206,7 @@ def class_sets(membership: Membership) -> list[ClassSet]:
 
 
 def assign_classes(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> tuple[Membership, list[Leak]]:
-    """Assign the classes of a recipe's sources to its groups; return them with their leaks.
-
-    Raises
-    ------
-    RecipeError : a rule that cannot be satisfied.
-    """
+    """Assign the classes of a recipe's sources to its groups; return them with their leaks."""
     membership = decide_membership(recipe, seed, taxonomy)
     leaks = class_leaks(membership, taxonomy)
     if recipe.drop_leaks:

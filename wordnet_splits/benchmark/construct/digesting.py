@@ -42,12 +42,7 @@ ReadImage = tuple[str, bytes | None, str]
 def unreadable_by_position(
     selections: Sequence[Selection], sources: Mapping[str, Source], *, local: bool
 ) -> dict[str, str]:
-    """Return the sources whose positions do not identify images, with the reason.
-
-    Raises
-    ------
-    SourceError : the build needs the images of a source in another order, and is not ``local``.
-    """
+    """Return the sources whose positions do not identify images, with the reason."""
     reasons = {}
     for name, source in sources.items():
         is_used = any(s.group.source == name and s.awaiting is None for s in selections)

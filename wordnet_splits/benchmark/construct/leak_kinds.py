@@ -194,12 +194,7 @@ def as_operand(name: str) -> str:
 
 
 def near_duplicate_pairs(recipe: Recipe) -> Distances:
-    """Return the pairs of a recipe's ``near_duplicates`` except those judged different.
-
-    Raises
-    ------
-    RecipeError, DataError : the table cannot be read, or has no pair of the benchmark's sources.
-    """
+    """Return the pairs of a recipe's ``near_duplicates`` except those judged different."""
     name = recipe.near_duplicates
     if name is None:
         return {}

@@ -55,13 +55,7 @@ class SplitPlan:
 
 
 def plan_images(recipe: Recipe, seed: int, classes: Mapping[str, Sequence[str]]) -> list[SplitPlan]:
-    """Return the plan of every split, in file order and cut order.
-
-    Raises
-    ------
-    RecipeError : a publisher's split does not exist, or an image of a list belongs to no group that uses it.
-    UnknownNameError : a list does not exist.
-    """
+    """Return the plan of every split, in file order and cut order."""
     lists: dict[str, ListedImages] = {}
     plans = []
     for group, split in ((g, s) for g in recipe.group for s in CUT_ORDER if s in g.images):

@@ -184,12 +184,6 @@ def open_sources(
     Parameters
     ----------
     declarations : the datasets that the manifest carries.
-
-    Raises
-    ------
-    UnknownNameError : a root of a source that does not exist.
-    SourceError : a root is absent, unreadable or of another dataset.
-    DataError : this machine declares another dataset than the manifest carries.
     """
     folders = {name: Path(root) for name, root in (roots or {}).items()}
     opened = {}

@@ -73,12 +73,7 @@ def pair_table_rows(tables: Mapping[str, Path]) -> list[PairTableRow]:
 
 
 def source_rows(declarations: Mapping[str, Declaration]) -> list[SourceRow]:
-    """Return the rows of ``manifest.json`` for the datasets that a new manifest carries.
-
-    Raises
-    ------
-    DataError : a catalog or an inventory cannot be read.
-    """
+    """Return the rows of ``manifest.json`` for the datasets that a new manifest carries."""
     rows = []
     for name, declared in sorted(declarations.items()):
         inventory = declared.inventory_file
@@ -200,10 +195,6 @@ def write_carried(
     ----------
     declarations, rows : the datasets by name, and their rows in ``manifest.json``.
     pair_tables, table_rows : the paths of the tables by name, and their rows in ``manifest.json``.
-
-    Raises
-    ------
-    ManifestError : a file changed since the manifest was built.
     """
     for row in rows:
         declared, stem = declarations[row.name], folder / FOLDER / row.name

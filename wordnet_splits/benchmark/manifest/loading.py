@@ -57,12 +57,7 @@ def read_manifest(folder: Path, *, check: Check = "none", older: bool = False) -
 
 
 def read_declarations(folder: Path) -> dict[str, Declaration]:
-    """Return the datasets that the manifest in a folder carries, without reading its tables.
-
-    Raises
-    ------
-    ManifestError : ``manifest.json`` or a declaration is absent or malformed.
-    """
+    """Return the datasets that the manifest in a folder carries, without reading its tables."""
     return read_carried(folder, [row.name for row in _read_data(folder, check_data).fingerprints.sources])
 
 
