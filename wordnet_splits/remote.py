@@ -154,7 +154,9 @@ class Repository:
         ----------
         check : compare its digest; without, its size alone.
         """
-        path = self._download(file, commit, cache_dir=hub_cache())
+        folder = os.environ.get("HF_HUB_CACHE")
+        cache = Path(folder).expanduser() if folder else huggingface_home() / "hub"
+        path = self._download(file, commit, cache_dir=cache)
         if not (file.is_at(path) if check else path.stat().st_size == file.size):
             raise HubError(
                 "is not the file that the Hub describes", where=str(path), hint="remove it, and try again"
@@ -234,12 +236,6 @@ class Repository:
         if write:
             hint = "log in by `hf auth login` with a token that may write there; the same command goes on"
         return HubError(f"the Hub refuses: {reason}", where=where, hint=hint)
-
-
-def hub_cache() -> Path:
-    """Return the folder of the cache of `huggingface_hub`, by its environment variables."""
-    folder = os.environ.get("HF_HUB_CACHE")
-    return Path(folder).expanduser() if folder else huggingface_home() / "hub"
 
 
 def huggingface_home() -> Path:

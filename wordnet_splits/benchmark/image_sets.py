@@ -65,8 +65,10 @@ def open_images(text: str, roots: Roots | None = None, *, as_stored: bool = Fals
         hint = "give a folder, benchmark or dataset"
         raise SourceError("the set of images has no name", where=repr(text), hint=hint)
     if not is_path(name):
-        if name in source_names() and (not parts or name not in manifest_names() or _are_splits(name, parts)):
-            return _dataset_images(text, name, roots, parts)
+        if name in source_names():
+            are_splits = len(parts) == 1 and set(parts[0].split(",")) <= set(source_class(name).splits)
+            if not parts or are_splits or name not in manifest_names():
+                return _dataset_images(text, name, roots, parts)
         if name in manifest_names():
             return _manifest_images(text, name, parts, roots, as_stored)
     folder, parts = _existing_folder(text)
@@ -91,10 +93,6 @@ def open_images(text: str, roots: Roots | None = None, *, as_stored: bool = Fals
         register_declaration(folder, declared)
         return source_images(text, open_source(declared, folder))
     return folder_images(text, folder)
-
-
-def _are_splits(name: str, parts: Sequence[str]) -> bool:
-    return len(parts) == 1 and set(parts[0].split(",")) <= set(source_class(name).splits)
 
 
 def _existing_folder(text: str) -> tuple[Path | None, list[str]]:

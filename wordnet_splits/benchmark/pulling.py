@@ -214,7 +214,13 @@ def pull(
     with locked(folder, busy="another `hub pull` is writing here"):
         earlier = _record(folder, address, commit, repository)
         files = repository.files(commit)
-        names = _select_names(files, address, repository, commit)
+        names = benchmarks_among(files)
+        if not names:
+            raise HubError("the repository has no benchmark", where=repository.where(commit=commit))
+        if address.benchmark is not None:
+            if address.benchmark not in names:
+                raise unknown("benchmark", address.benchmark, names, where=repository.where(commit=commit))
+            names = [address.benchmark]
         incoming = folder / INCOMING / commit
         with progress.task(f"pulling {address.repo}", len(names)) as task:
             manifests = []
@@ -253,19 +259,6 @@ def _record(folder: Path, address: Address | FolderAddress, commit: str, reposit
         )
     benchmarks = record.get("benchmarks")
     return dict(benchmarks) if isinstance(benchmarks, dict) else {}
-
-
-def _select_names(
-    files: Mapping[str, Any], address: Address | FolderAddress, repository: Store, commit: str
-) -> list[str]:
-    names = benchmarks_among(files)
-    if address.benchmark is not None:
-        if address.benchmark not in names:
-            raise unknown("benchmark", address.benchmark, names, where=repository.where(commit=commit))
-        return [address.benchmark]
-    if not names:
-        raise HubError("the repository has no benchmark", where=repository.where(commit=commit))
-    return names
 
 
 def _receive(
@@ -323,18 +316,15 @@ def published_address(text: str | Path, *, where: str) -> Address | FolderAddres
     A text is a folder where it begins with ``/``, ``./``, ``../`` or ``~``; ``ORG/NAME`` is a repository.
     """
     if isinstance(text, Path) or text.startswith(("/", "./", "../", "~")) or text in (".", ".."):
-        return _folder_address(Path(text).expanduser())
+        path = Path(text).expanduser()
+        folder = path.resolve()
+        if not path.is_dir():
+            raise ManifestError("no such folder", where=str(path))
+        if not (folder / SUMS).is_file() and (folder.parent / SUMS).is_file():
+            return FolderAddress(str(folder.parent), folder.name)
+        return FolderAddress(str(folder))
     if (Path(text) / SUMS).is_file():
         message = f"{text!r} is a folder here, and a name on the Hub is written the same way"
         hint = f"give ./{text} for it, or hf://datasets/ORG/NAME"
         raise SplitsError(message, where=where, hint=hint)
     return parse_address(text, where=where)
-
-
-def _folder_address(path: Path) -> FolderAddress:
-    folder = path.resolve()
-    if not path.is_dir():
-        raise ManifestError("no such folder", where=str(path))
-    if not (folder / SUMS).is_file() and (folder.parent / SUMS).is_file():
-        return FolderAddress(str(folder.parent), folder.name)
-    return FolderAddress(str(folder))

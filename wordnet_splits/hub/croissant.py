@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from wordnet_splits.base.about import Author
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import json_text
 from wordnet_splits.base.lazy import need
@@ -95,7 +94,14 @@ def croissant_of(
     about = about_of(manifest)
     licence = settings.get("license", about.licence)
     doi = about.doi and f"https://doi.org/{about.doi}"
-    creators = [_creator(mlc, author) for author in about.authors]
+    creators = [
+        mlc.Organization(name=author.name)
+        if author.organisation
+        else mlc.Person(name=author.full_name, url=author.orcid and f"https://orcid.org/{author.orcid}")
+        for author in about.authors
+    ]
+    datasets = "datasets" if manifest.declarations else "published datasets"
+    awaited = ", ".join(manifest.data.awaiting)
     organisations = [creator for creator in creators if isinstance(creator, mlc.Organization)]
     croissant = mlc.Metadata(
         ctx=mlc.Context(conforms_to=CONFORMS_TO[0], rdf=mlc.Rdf(context={**mlc.Rdf().context, **CONTEXT})),
@@ -116,9 +122,9 @@ def croissant_of(
             *(_file(mlc, path.replace("/", "-"), folder, path) for path in carried),
         ],
         record_sets=[_records(mlc, name, schemas[name]) for name in paths],
-        data_collection=_collection(manifest),
+        data_collection=f"Chosen from {datasets} by rules over WordNet, which the description gives.",
         data_collection_type=None if manifest.declarations else ["Secondary Data Analysis"],
-        data_collection_missing_data=_missing(manifest),
+        data_collection_missing_data=f"Image ids of {awaited} are awaited." if awaited else "None.",
         data_annotation_protocol=[f"{g.name}: {rule_words(g.classes, g.source)}" for g in recipe.group],
         data_use_cases=list(USES),
         data_biases=list(BIASES),
@@ -129,12 +135,6 @@ def croissant_of(
     )
     written = json.loads(json.dumps(croissant.to_json(), default=str))
     return json_text({**written, **_provenance(manifest)})
-
-
-def _creator(mlc: Any, author: Author) -> Any:
-    if author.organisation:
-        return mlc.Organization(name=author.name)
-    return mlc.Person(name=author.full_name, url=author.orcid and f"https://orcid.org/{author.orcid}")
 
 
 def _provenance(manifest: Manifest) -> dict[str, Any]:
@@ -168,11 +168,6 @@ def _provenance(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _collection(manifest: Manifest) -> str:
-    kind = "datasets" if manifest.declarations else "published datasets"
-    return f"Chosen from {kind} by rules over WordNet, which the description gives."
-
-
 def _maintenance(manifest: Manifest) -> str:
     if is_shipped(load_recipe(manifest)):
         return f"{FROZEN}; every change has a changelog line."
@@ -198,11 +193,6 @@ def _description(manifest: Manifest) -> str:
         f"Fingerprint: {manifest.fingerprint or 'none until every source was at hand'}. "
         f"Terms of the sources: {'; '.join(licences)}."
     )
-
-
-def _missing(manifest: Manifest) -> str:
-    awaited = ", ".join(manifest.data.awaiting)
-    return f"Image ids of {awaited} are awaited." if awaited else "None."
 
 
 def _limits(manifest: Manifest) -> Iterator[str]:

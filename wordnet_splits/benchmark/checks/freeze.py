@@ -18,7 +18,7 @@ from wordnet_splits.benchmark.manifest.diff import changed_values, diff_manifest
 from wordnet_splits.benchmark.manifest.loading import CHANGELOG
 from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
 from wordnet_splits.datasets.catalog.declarations import LOCAL
-from wordnet_splits.datasets.catalog.table import CatalogClass, load_declared_catalog
+from wordnet_splits.datasets.catalog.table import load_declared_catalog
 
 RAISE_VERSION = "raise `version` in the recipe and say why: `freeze -m WHY`"
 
@@ -154,13 +154,13 @@ def unconfirmed_classes(manifest: Manifest) -> dict[str, list[str]]:
         catalog = load_declared_catalog(declared)
         classes = [c for c in catalog if (name, c.class_id) in grouped and c.is_unconfirmed]
         if classes:
-            unconfirmed[name] = [_proposal(item, catalog.line(item.class_id)) for item in classes]
+            unconfirmed[name] = [
+                f"{item.class_id} as {' '.join(item.wnids)}"
+                + ("" if item.confidence is None else f" at confidence {item.confidence:.2f}")
+                + f" (line {catalog.line(item.class_id)})"
+                for item in classes
+            ]
     return unconfirmed
-
-
-def _proposal(item: CatalogClass, line: int) -> str:
-    confidence = "" if item.confidence is None else f" at confidence {item.confidence:.2f}"
-    return f"{item.class_id} as {' '.join(item.wnids)}{confidence} (line {line})"
 
 
 def check_confirmed(manifest: Manifest, *, action: str) -> None:

@@ -192,36 +192,30 @@ def group_rows(
     ``inverted`` has a sentence for each far group with classes nearer to ID than near ones.
     """
     at = {(s.group.name, s.split): s for s in selections}
-    rows = []
+    rows: list[dict[str, Any]] = []
     for group in recipe.group:
         common = {"group": group.name, "role": group.role, "source": group.source, "view": group.view}
+        common["note"] = group.note
         count = len(membership.groups[group.name])
-        published = group.published.get("classes")
-        rows.append(
-            {**common, "split": "classes", "published": published, "expected": count, "actual": count}
-            | {"status": "complete", "note": group.note, "reason": inverted.get(group.name, "")}
-            | {"population": None}
-        )
+        of_classes: dict[str, Any] = {
+            "published": group.published.get("classes"),
+            "expected": count,
+            "actual": count,
+        }
+        of_classes |= {"reason": inverted.get(group.name, ""), "population": None}
+        rows.append({**common, "split": "classes", "status": "complete", **of_classes})
         for split in SPLITS:
-            if (group.name, split) not in at:
+            if (selection := at.get((group.name, split))) is None:
                 continue
-            selection = at[group.name, split]
-            awaiting = selection.awaiting
-            actual = None if awaiting else selection.count
-            short = actual is not None and actual != selection.expected
-            status = (
-                f"awaiting {awaiting.source}"
-                if awaiting
-                else f"missing {(selection.expected or 0) - (actual or 0):,}"
-                if short
-                else "complete"
-            )
-            row = {**common, "split": split, "published": group.published.get(split)}
-            row |= {"expected": selection.expected, "actual": actual, "status": status, "note": group.note}
-            row |= {
-                "reason": awaiting.reason if awaiting else _left_out(selection),
-                "population": selection.population if selection.local else None,
-            }
+            awaiting, status = selection.awaiting, "complete"
+            if awaiting is not None:
+                status = f"awaiting {awaiting.source}"
+            elif selection.count != selection.expected:
+                status = f"missing {(selection.expected or 0) - selection.count:,}"
+            row = {**common, "split": split, "status": status, "published": group.published.get(split)}
+            row |= {"expected": selection.expected, "actual": None if awaiting else selection.count}
+            row["reason"] = awaiting.reason if awaiting else _left_out(selection)
+            row["population"] = selection.population if selection.local else None
             rows.append(row)
     return rows
 

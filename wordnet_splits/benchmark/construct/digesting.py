@@ -183,22 +183,13 @@ def read_digests(
                     problems.append(Problem(kind, source.name, classes[image_id], image_id, detail))
             journalled.add(chunk, digests)
             task.advance(len(chunk))
+    content = "pixels" if source.lossless else "bytes"
+    detail = f"its {content} are not the published ones ({source.root})"
     for image_id, digest in published.items():
         if image_id in digests and digests[image_id] != digest:
-            problems.append(_altered(source, classes[image_id], image_id))
+            problems.append(Problem("altered", source.name, classes[image_id], image_id, detail))
             del digests[image_id]
     return digests, sorted(problems, key=lambda p: (p.source, p.image_id or "", p.kind))
-
-
-def _altered(source: Source, class_id: str, image_id: str) -> Problem:
-    content = "pixels" if source.lossless else "bytes"
-    return Problem(
-        "altered",
-        source.name,
-        class_id,
-        image_id,
-        f"its {content} are not the published ones ({source.root})",
-    )
 
 
 def digest_chunk(job: tuple[Source, list[str]]) -> list[ReadImage]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -285,12 +286,8 @@ def run_for_each(
         for benchmark in benchmarks:
             yield function(benchmark, roots=roots, workers=workers, progress=progress, **options)
         return
-    jobs = run_jobs(partial(function, **options), benchmarks, workers, name=_name, ordered=True)
+    jobs = run_jobs(partial(function, **options), benchmarks, workers, name=attrgetter("name"), ordered=True)
     with progress.task(task, len(benchmarks)) as bar, closing(jobs) as results:
         for _, result in results:
             bar.advance()
             yield result
-
-
-def _name(benchmark: Manifest | Recipe) -> str:
-    return benchmark.name
