@@ -102,7 +102,6 @@ def load_manifest(
     *,
     check: Check = "all",
     as_shipped: bool = True,
-    older: bool = False,
 ) -> Manifest:
     """Read a manifest by its name, folder or address; a `Manifest` is returned as it is.
 
@@ -111,7 +110,6 @@ def load_manifest(
     check : tables to compare with their fingerprints, as in `read_manifest`.
     as_shipped : with ``check="all"``, refuse a manifest with the name and version of a shipped benchmark and
         other content.
-    older : also read a manifest that was frozen before evaluations had a fingerprint.
 
     Raises
     ------
@@ -122,7 +120,7 @@ def load_manifest(
     """
     if isinstance(benchmark, Manifest):
         return benchmark
-    manifest = read_manifest(find_manifest(benchmark, manifests), check=check, older=older)
+    manifest = read_manifest(find_manifest(benchmark, manifests), check=check)
     if as_shipped and check == "all":
         check_as_shipped(manifest)
     return manifest

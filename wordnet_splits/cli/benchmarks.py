@@ -281,7 +281,7 @@ def diff_benchmarks(
     from wordnet_splits.benchmark.manifest.diff import describe_diff
     from wordnet_splits.benchmark.resolve import load_manifest
 
-    difference = describe_diff(*(load_manifest(name, as_shipped=False, older=True) for name in (a, b)))
+    difference = describe_diff(*(load_manifest(name, as_shipped=False) for name in (a, b)))
 
     def print_difference() -> None:
         print_lines(difference.words)

@@ -71,7 +71,7 @@ def freeze(manifest: Manifest, *, manifests: Path, message: str | None = None) -
     with locked(folder, busy="another `freeze` is writing here"):
         restore(folder)
         if (folder / "manifest.json").is_file():
-            before = read_manifest(folder, check="all", older=True)
+            before = read_manifest(folder, check="all")
             check_succession(before, manifest)
             if before.version < manifest.version and not shipped:
                 _keep(folder, before, manifests)
@@ -94,7 +94,7 @@ def _keep(folder: Path, before: Manifest, manifests: Path) -> None:
     with locked(kept, busy="another `freeze` is writing here"):
         restore(kept)
         if (kept / "manifest.json").is_file():
-            if read_manifest(kept, older=True).data.fingerprints == before.data.fingerprints:
+            if read_manifest(kept).data.fingerprints == before.data.fingerprints:
                 return
             hint = f"move {kept} away, or raise the version"
             raise ManifestError(f"another version {before.version} is kept", where=str(kept), hint=hint)

@@ -34,7 +34,7 @@ MAX_READS = 5
 T = TypeVar("T")
 
 
-def read_manifest(folder: Path, *, check: Check = "none", older: bool = False) -> Manifest:
+def read_manifest(folder: Path, *, check: Check = "none") -> Manifest:
     """Read the manifest in a folder.
 
     Parameters
@@ -43,31 +43,27 @@ def read_manifest(folder: Path, *, check: Check = "none", older: bool = False) -
         has changed since is read (1.3 million rows take about two seconds, once per process); ``"classes"``
         recomputes the fingerprint of the classes and leaves the image tables unread; ``"none"`` compares
         nothing (`altered` does).
-    older : also read a manifest that was frozen before evaluations had a fingerprint, and compute it.
 
     Raises
     ------
     ManifestError : a file is absent or malformed, or a table was altered.
     """
-    if check == "all":
-        return while_steady(folder, partial(_read_and_check_all, folder, older))
-    if check == "classes":
-        return while_steady(folder, partial(_read_and_check_classes, folder, older))
-    return _read(folder, older)
+    if check == "none":
+        return _read(folder)
+    return while_steady(folder, partial(_read_and_check, folder, check))
 
 
 def read_declarations(folder: Path) -> dict[str, Declaration]:
     """Return the datasets that the manifest in a folder carries, without reading its tables."""
-    return read_carried(folder, [row.name for row in _read_data(folder, check_data).fingerprints.sources])
+    return read_carried(folder, [row.name for row in _read_data(folder).fingerprints.sources])
 
 
-def _read_data(folder: Path, check: Callable[[object, str], ManifestData]) -> ManifestData:
-    return check(read_json(folder / "manifest.json", error=ManifestError), f"{folder}/manifest.json")
+def _read_data(folder: Path) -> ManifestData:
+    return check_data(read_json(folder / "manifest.json", error=ManifestError), f"{folder}/manifest.json")
 
 
-def _read(folder: Path, older: bool) -> Manifest:
-    identity = manifest_id(folder)
-    data = _read_data(folder, _check_older if older else check_data)
+def _read(folder: Path) -> Manifest:
+    identity, data = manifest_id(folder), _read_data(folder)
     path = folder / "classes.parquet"
     classes = check_classes(read_table(path, error=ManifestError), str(path))
     rows = {(row.split, row.group): row for row in data.groups}
@@ -81,26 +77,20 @@ def _read(folder: Path, older: bool) -> Manifest:
     return Manifest(data, classes, images, folder, declarations, tables, identity)
 
 
-def _read_and_check_all(folder: Path, older: bool) -> Manifest:
-    manifest = _read(folder, older)
-    for problem in altered(manifest):
+def _read_and_check(folder: Path, check: Check) -> Manifest:
+    manifest = _read(folder)
+    if check == "classes":
+        if manifest.data.fingerprints.classes != fingerprint.of_classes(manifest.classes):
+            raise _altered("the class table is not the one that was fingerprinted", str(folder))
+        for part in manifest.parts:
+            _file_id(part_path(folder, part))
+    for problem in altered(manifest) if check == "all" else altered_sources(manifest):
         raise _altered(problem, str(folder))
-    for row in manifest.data.fingerprints.images:
+    for row in manifest.data.fingerprints.images if check == "all" else ():
         part = (row.split, row.group)
         manifest.parts[part] = partial(
             _checked, manifest.parts[part], row, part_path(folder, part), folder, manifest.identity
         )
-    return manifest
-
-
-def _read_and_check_classes(folder: Path, older: bool) -> Manifest:
-    manifest = _read(folder, older)
-    if manifest.data.fingerprints.classes != fingerprint.of_classes(manifest.classes):
-        raise _altered("the class table is not the one that was fingerprinted", str(folder))
-    for problem in altered_sources(manifest):
-        raise _altered(problem, str(folder))
-    for part in manifest.parts:
-        _file_id(part_path(folder, part))
     return manifest
 
 
@@ -144,16 +134,6 @@ def while_steady(
             if not suspect(result) or manifest_id(folder) == before:
                 return result
     raise ManifestError("is being replaced all the time", where=str(folder), hint="wait until the builds end")
-
-
-def _check_older(data: object, where: str) -> ManifestData:
-    """Check the content of a ``manifest.json``; add the fingerprint of its evaluation if it has none."""
-    prints = data.get("fingerprints") if isinstance(data, dict) else None
-    if not isinstance(data, dict) or not isinstance(prints, dict) or "evaluation" in prints:
-        return check_data(data, where)
-    checked = check_data({**data, "fingerprints": {**prints, "evaluation": "0" * 64}}, where)
-    filled = checked.fingerprints.model_copy(update={"evaluation": _evaluation(checked)})
-    return checked.model_copy(update={"fingerprints": filled})
 
 
 def altered(manifest: Manifest) -> list[str]:
