@@ -37,7 +37,7 @@ FUTURE_IMAGES = 1000
 """ID images of the printed interval of false alarms."""
 REFITTED = "results hold no fitted state: the detector was fitted again on the benchmark's images"
 Model = Annotated[
-    str | None, typer.Option(help="The network, as `run` takes it; by default the one that is recorded.")
+    str | None, typer.Option(help="The network, as `run` takes it; by default the recorded network.")
 ]
 Weights = Annotated[str | None, typer.Option(help="A file of its weights, or the publisher's name.")]
 Head = Annotated[str | None, typer.Option(help="Name of its classifier head, as in the evaluation.")]

@@ -89,7 +89,7 @@ def unpack_state(
     try:
         return _unpack(tree, stored, implementation, classes)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        message = f"holds no fitted state of this detector: {type(error).__name__} {error}"
+        message = f"cannot read the fitted state of this detector: {type(error).__name__} {error}"
         raise DataError(message, where=where, hint="export the detector again") from error
 
 
@@ -115,7 +115,7 @@ def _unpack(tree: Any, stored: Mapping[str, Array], implementation: Any, classes
         if isinstance(record, Head):
             weight, bias = record.weight.shape, record.bias.shape
             if len(weight) != 2 or (weight[0], *bias) != (classes, classes):
-                raise ValueError(f"a head of {weight} and {bias} for {classes} classes")
+                raise ValueError(f"the head must have {classes} classes, got {weight} and {bias}")
         return record
 
     return unpack(tree)
@@ -190,7 +190,7 @@ class Columns(StrictModel):
     def _fits(self) -> Columns:
         used = [*self.columns, *([] if self.background is None else [self.background])]
         if len(set(used)) < len(used) or max(used) >= self.width:
-            raise ValueError(f"repeated columns, or columns that an output of {self.width} does not have")
+            raise ValueError(f"columns must be distinct and below {self.width}")
         return self
 
     @classmethod
@@ -384,5 +384,5 @@ class Examples(NamedTuple):
             raise DataError(f"cannot score its examples: {error.what}", where=where, hint=hint) from error
         scale = np.maximum(np.abs(expected), np.ptp(calibration))
         if not (np.abs(found - expected) <= TOLERANCE * scale).all():
-            message = "does not give its examples the confidences that it had at the export"
+            message = "its examples get other confidences than at the export"
             raise DataError(message, where=where, hint=hint)

@@ -118,7 +118,11 @@ def export_detector(
     about = results.about
     if about.custom_sets:
         hint = "evaluate on a benchmark, with its training and validation images"
-        raise DataError("its sets were given in Python, and are not stored", where=about.benchmark, hint=hint)
+        raise DataError(
+            "cannot be exported: its sets were given in Python and are not stored",
+            where=about.benchmark,
+            hint=hint,
+        )
     facts, run_notes = about.network(run)
     configured = _configured(results, detector, facts)
     ConformalGuarantee.for_rate(false_alarms, MANY)  # a bad rate is refused before hours of work
@@ -160,7 +164,7 @@ def export_detector(
         scores = np.asarray(confidence(fitted, data, on="ID validation images"), np.float32)
         calibration, examples = np.sort(scores), Examples.select(data, scores)
     guarantee = ConformalGuarantee.for_rate(false_alarms, len(calibration), where=manifest.name)
-    hint = "the confidence of an image must not depend on the others"
+    hint = "the confidence of an image must not depend on other images"
     examples.check(fitted, calibration, where=fitted.where, hint=hint)
     description = Description(
         schema=1,
@@ -218,7 +222,7 @@ def _configured(results: Results, detector: Any, facts: RunFacts) -> ConfiguredD
     if configured.label not in labels:
         raise unknown("detector of these results", configured.label, labels, where=results.about.benchmark)
     if configured.spec.models == "many":
-        raise DataError("combines several networks, and is not exported", where=detector_name(configured))
+        raise DataError("cannot be exported: it combines several networks", where=detector_name(configured))
     scored = results.about.detector(configured.label, facts.run)
     return configured.with_params(scored.params, scored.chosen_on or "")
 
@@ -228,7 +232,7 @@ def _check_benchmark(manifest: Manifest, results: Results) -> None:
     for subject, fingerprint in fingerprints_of(manifest).items():
         if None not in (fingerprint, stored[subject]) and fingerprint != stored[subject]:
             raise DataError(
-                f"is another version than that of the results: other {subject}",
+                f"differs from the benchmark of the results: {subject}",
                 where=manifest.name,
                 hint="give the benchmark that was evaluated, as benchmark= (--benchmark)",
             )
@@ -237,7 +241,7 @@ def _check_benchmark(manifest: Manifest, results: Results) -> None:
 def _network(facts: RunFacts, model: Any, loading: Mapping[str, Any]) -> tuple[Model, Network]:
     """Return the network of the results, with their columns and normalisation, and how it is loaded again."""
     if not facts.device:
-        raise DataError("the results are of arrays, without a network", where=facts.name)
+        raise DataError("cannot be exported: the results come from arrays", where=facts.name)
     spec, weights = facts.weights.spec, facts.weights.weights
     if isinstance(model, str):
         spec, weights = model, str(loading.get("weights") or "")
@@ -252,13 +256,13 @@ def _network(facts: RunFacts, model: Any, loading: Mapping[str, Any]) -> tuple[M
     network = open_network(spec, weights, model, options, where=facts.name)
     if not network.identified:
         raise DataError(
-            "a function has no weights by which the detector could tell it from another",
+            "a function cannot be identified by its weights",
             where=facts.name,
-            hint="evaluate it with model_id='NAME', and change that whenever the function changes",
+            hint="evaluate it with model_id='NAME', and change the name whenever the function changes",
         )
     if network.key != facts.model_key:
         raise DataError(
-            f"{network.name} is another network than that of the results: fingerprint {network.key[:12]}, "
+            f"{network.name} is not the network of the results: fingerprint {network.key[:12]}, "
             f"not {facts.model_key[:12]}",
             where=facts.name,
             hint="give the network that was evaluated, as model= (--model, --weights, --head)",
@@ -272,13 +276,13 @@ def _transform(network: Model, images: BenchmarkImages, groups: list[str], facts
     """Return the transform of the ID images, after checking that the results have the same."""
     transforms = [choose_transform(network, images.group("val", group)) for group in groups]
     if len({transform.key for transform in transforms}) > 1:
-        message = "its ID sets have different transforms, and an image does not say which is its own"
+        message = "its ID sets must have one transform, got several"
         raise DataError(message, where=images.benchmark.name)
     if transforms[0].key not in facts.transforms:
         raise DataError(
-            f"its images were not transformed by {transforms[0].description}",
+            f"its images were evaluated with another transform than {transforms[0].description}",
             where=facts.name,
-            hint=f"give that of the evaluation as transform=: {'; '.join(facts.transforms.values())}",
+            hint=f"give the evaluation's transform as transform=: {'; '.join(facts.transforms.values())}",
         )
     return transforms[0]
 
@@ -286,7 +290,7 @@ def _transform(network: Model, images: BenchmarkImages, groups: list[str], facts
 def _view(images: BenchmarkImages, groups: list[str]) -> str:
     views = {view for group in groups for view in images.group("val", group).table["view"].to_pylist()}
     if len(views) != 1:
-        message = f"its ID sets are in several views: {', '.join(sorted(views))}"
+        message = f"its ID sets must have one view, got {', '.join(sorted(views))}"
         raise DataError(message, where=images.benchmark.name)
     return str(views.pop())
 
@@ -301,7 +305,7 @@ def _fitted(
     class_map = outputs.classes
     if facts.class_map is None or class_map is None or not facts.class_map.is_of(class_map.record()):
         raise DataError(
-            "its columns are used otherwise than in the results",
+            "its output columns are used differently in the results",
             where=facts.name,
             hint="give the options of the evaluation: mapping=, restrict=, background=",
         )

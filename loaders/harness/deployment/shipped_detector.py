@@ -229,8 +229,8 @@ def load_detector(
     opened = open_network(description.network.spec, description.network.weights, model, loading, where=where)
     if opened.key != description.network.key:
         raise DataError(
-            f"{opened.name} is another network than {description.network.name}, on which the detector was "
-            f"fitted: fingerprint {opened.key[:12]}, not {description.network.key[:12]}",
+            f"{opened.name} is not {description.network.name}, the network of the detector: "
+            f"fingerprint {opened.key[:12]}, not {description.network.key[:12]}",
             where=where,
             hint="give the same architecture and weights, or export the detector for this network",
         )
@@ -263,7 +263,7 @@ def open_network(spec: str, weights: str, model: Any, loading: dict[str, Any], *
         return load_model(model, **loading)
     hint = "give it as model= (--model)"
     if not spec:
-        raise DataError("its network, as given in Python, is not in memory", where=where, hint=hint)
+        raise DataError("its network was given in Python and is no longer in memory", where=where, hint=hint)
     if names_code(spec):
         require_trusted_name(spec, trusted=bool(loading.get("trust_model")), where=where)
     try:
@@ -316,8 +316,8 @@ def _transform(
         used = as_transform(transform, transform_id=transform_id or "as given in this call")
         if used.key != stored.key:
             warnings.warn(
-                f"another transform than that of the calibration ({stored.words}): confidences differ, and "
-                "the rate of false alarms is not promised",
+                f"the calibration used another transform ({stored.words}): confidences differ, and the "
+                "rate of false alarms is not guaranteed",
                 stacklevel=3,
             )
         return used
@@ -332,7 +332,7 @@ def _transform(
     if model.preprocess is not None and model.preprocess.key == stored.key:
         return model.preprocess
     raise DataError(
-        f"its transform cannot be made from its description: {stored.words}",
+        f"cannot make its transform from the description: {stored.words}",
         where=where,
         hint="give the function, as transform= with its transform_id= (--transform MODULE:NAME)",
     )

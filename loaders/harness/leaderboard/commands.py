@@ -32,16 +32,16 @@ from ..cli.main import app
 )
 def submit_results(
     results: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")],
-    by: Annotated[str, typer.Option(help="Who submits them: a name, or an account.")],
+    by: Annotated[str, typer.Option(help="Name or account of the submitter.")],
     name: Annotated[str | None, typer.Option(help="Name of the entry; by default the folder's.")] = None,
     url: Annotated[str, typer.Option(help="Address of a paper or of code.")] = "",
-    note: Annotated[str, typer.Option(help="One sentence, shown beside the entry.")] = "",
+    note: Annotated[str, typer.Option(help="One sentence, shown with the entry.")] = "",
     outliers: Annotated[
-        str, typer.Option(help="Outlier images that the networks were trained on; shown beside the entry.")
+        str, typer.Option(help="Outlier images that the networks were trained on; shown with the entry.")
     ] = "",
     commands: Annotated[
         Path | None,
-        typer.Option(help="A file of the commands that were run, a line each; by default the recorded ones."),
+        typer.Option(help="File of the commands that were run, one a line; by default the recorded command."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of entries; by default manifests/results of this checkout.")
@@ -81,19 +81,19 @@ def submit_results(
     result = {"out": str(folder), **entry.model_dump(mode="json", by_alias=True)}
     print_result(result, json, lambda: to_stdout(summary))
     if facts.classes is None:
-        to_stderr(f"note: there is no {facts.benchmark} here, so its images were compared with nothing")
+        to_stderr(f"note: {facts.benchmark} is not available here, so its images were not compared")
     incomplete = [row.group for row in facts.sets if row.scored != row.expected]
     if incomplete:
-        to_stderr(f"note: not every image was scored of {', '.join(incomplete)}")
+        to_stderr(f"note: some images were not scored: {', '.join(incomplete)}")
     to_stderr(f"next: {_next_step(facts.benchmark, folder)}")
     return DONE
 
 
 def _next_step(benchmark: str, folder: Path) -> str:
-    """Return where an entry belongs: in this checkout, or beside a benchmark that is not shipped."""
+    """Return where an entry belongs: in this checkout, or next to a custom benchmark."""
     if shipped_data(benchmark) is None:
         return (
-            f"keep it as results/{folder.name} beside the folders of the benchmarks: "
+            f"keep it as results/{folder.name} next to the folders of the benchmarks: "
             "`wordnet-splits hub publish` sends it along, `unknown-eval recompute --check` recomputes it"
         )
     return "commit the folder and open a pull request; `make check-results` recomputes it"

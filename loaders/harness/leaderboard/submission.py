@@ -55,18 +55,18 @@ def write_hub_results(results: NamedResults, hub: str, folder: Path, *, url: str
     """
     address, yaml = parse_address(hub, where="hub"), need("yaml", "hub", where=EVAL_RESULTS)
     if address != Address(address.repo):
-        raise DataError("expected a repository alone, without tag or benchmark", where=hub, hint="ORG/NAME")
+        raise DataError("the repository must be given without tag or benchmark", where=hub, hint="ORG/NAME")
     about = results.results.about
     if len(about.models) > 1:
         raise DataError(
-            f"the results are of {len(about.models)} models, and a repository of the Hub is one model's",
+            f"results for the Hub must have one model, got {len(about.models)}",
             where=results.name,
-            hint="evaluate and submit each model by itself",
+            hint="evaluate and submit each model separately",
         )
     values = list(_values(results))
     if not values:
         raise DataError(
-            "there is no AUROC of a near or far set", where=results.name, hint="evaluate with detectors"
+            "cannot find the AUROC of a near or far set", where=results.name, hint="evaluate with detectors"
         )
     runs = f"mean of {len(about.runs)} runs" if len(about.runs) > 1 else "one run"
     suffix = f"{runs}, version {about.version}, wordnet-splits {version('wordnet-splits')}"
@@ -147,29 +147,29 @@ def submit(
     entry_name = folder.resolve().name if name is None else name
     if (hub is None) != (model_repo is None):
         raise DataError(
-            "hub and model_repo go together",
+            "hub and model_repo must be given together",
             where="submit",
             hint="as in --hub ORG/NAME --model-repo DIR: the benchmark's repository, the model's folder",
         )
     checked = check_results(folder, all_intervals=True, progress=progress)
     if not checked.ok:
-        message = f"{len(checked.differences):,} values differ from what their scores give"
+        message = f"{len(checked.differences):,} values differ from values recomputed from the scores"
         raise DataError(message, where=str(folder), hint=f"see `unknown-eval recompute --check {folder}`")
     evaluation = NamedResults.from_results(folder)
     about = evaluation.results.about
     if about.custom_sets:
         raise DataError(
-            "the sets were given in Python, and nobody else has them",
+            "cannot be submitted: the sets were given in Python",
             where=str(folder),
-            hint="evaluate on a benchmark, of your own or ours",
+            hint="evaluate on a benchmark",
         )
     unrecorded = [run for run in about.runs if run.weights.kind in ("python", "arrays")]
     if unrecorded and not commands:
         model, origin = unrecorded[0].model, str(unrecorded[0].weights).removeprefix("as ")
         raise DataError(
-            f"the model {model} was {origin}, and its results do not record how it was made",
+            f"the model {model} was {origin}, so its results do not record how it was made",
             where=str(folder),
-            hint="say what was run: --commands FILE, or commands=[...]",
+            hint="give the commands that were run: --commands FILE, or commands=[...]",
         )
     entry = {
         "schema": 1,
@@ -184,14 +184,14 @@ def submit(
     validate(LeaderboardEntry, entry, where=f"entry {entry_name}")
     entries = shipped_folder() / "results" if to is None else Path(to)
     if to is None and not entries.is_dir():
-        hint = "say where: --out DIR"
-        raise OutputError("there is no checkout of wordnet-splits here", where=str(entries), hint=hint)
+        hint = "give --out DIR"
+        raise OutputError("cannot find a checkout of wordnet-splits", where=str(entries), hint=hint)
     target = entries / entry_name
     names = [name for name in (*TABLES, ABOUT) if (folder / name).exists()]
     size = sum((folder / name).stat().st_size for name in names)
     if size > MAX_ENTRY_SIZE:
-        message = f"its files have {size / (1 << 20):,.0f} MiB, an entry {MAX_ENTRY_SIZE >> 20} at most"
-        raise OutputError(message, where=str(folder), hint="fewer detectors or runs an entry")
+        message = f"an entry must have at most {MAX_ENTRY_SIZE >> 20} MiB, got {size / (1 << 20):,.0f}"
+        raise OutputError(message, where=str(folder), hint="submit fewer detectors or runs")
     if hub is not None and model_repo is not None:
         write_hub_results(evaluation, hub, Path(model_repo), url=url)
     if target.resolve() == folder.resolve():
@@ -199,7 +199,7 @@ def submit(
         return target
     with files.locked(target, busy="another entry of that name is being written"):
         if target.exists() and _digest(target) != _digest(folder):
-            raise OutputError("is another entry", where=str(target), hint="give this one another --name")
+            raise OutputError("holds a different entry", where=str(target), hint="choose another --name")
         with files.replacing_folder(target) as part:
             for file_name in names:
                 shutil.copyfile(folder / file_name, part / file_name)

@@ -94,7 +94,7 @@ def load_checkpoint(path: str | Path, device: Any = "cpu", *, trust: bool = Fals
     blob = read_bytes(file, largest=LARGEST)
     if hashlib.sha256(blob).hexdigest() != metadata["weights"]["sha256"]:
         raise DataError(
-            "the weights are not those that model.json describes",
+            "the weights differ from the checksum in model.json",
             where=str(file),
             hint="copy both files again, or train again",
         )
@@ -153,7 +153,7 @@ def load_start(module: nn.Module, weights: Mapping[str, Any]) -> None:
     shared = {name: value for name, value in weights.items() if name in state}
     fits = all(state[name].shape == value.shape for name, value in shared.items())
     if not fits or any(not name.startswith(HEADS) for name in state.keys() - shared.keys()):
-        raise DataError("the weights to start from are of another network")
+        raise DataError("the weights to start from belong to a different network")
     module.load_state_dict(shared, strict=False)
 
 
@@ -334,13 +334,13 @@ class TrainedModel(StrictModel):
     def _agrees(self) -> Self:
         network, background = self.network, self.network.background is not None
         if len(self.classes) + background != network.outputs:
-            raise ValueError(f"{len(self.classes)} classes of a network with {network.outputs} outputs")
+            raise ValueError(f"{len(self.classes)} classes do not fit a network of {network.outputs} outputs")
         if self.optimizer not in self.recipe.optimizer:
             raise ValueError(f"the recipe has no optimizer {self.optimizer!r}")
         if self.run != f"{self.series}-s{self.seed}":
-            raise ValueError("the run is not named for its series and seed")
+            raise ValueError("run must be the series and the seed")
         if [row.epoch for row in self.history] != list(range(1, self.epochs_trained + 1)):
-            raise ValueError("the history is not of the epochs trained")
+            raise ValueError("history must have one row for each epoch")
         if self.selected != dict(enumerate(self.history, 1)).get(self.selected_epoch):
-            raise ValueError("the epoch selected is not that of the history")
+            raise ValueError("selected must be the row of selected_epoch")
         return self

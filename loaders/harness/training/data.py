@@ -106,7 +106,7 @@ class DeviceData:
         images = data.train
         if data.negatives is not None:
             if data.negatives.pixels.shape[1:] != images.pixels.shape[1:]:
-                raise DataError("negatives and knowns differ in size", hint="resize the negatives")
+                raise DataError("negatives must have the size of the ID images", hint="resize the negatives")
             labels = torch.full_like(data.negatives.labels, OUTLIER)
             pixels = torch.cat([images.pixels, data.negatives.pixels])
             images = Images(pixels, torch.cat([images.labels, labels]))
@@ -131,7 +131,7 @@ def load_arrays(
         for images, batch_labels in dataset.batches(READ_ROWS, rows=rows):
             if images.dtype != torch.uint8:
                 raise DataError(
-                    f"training takes uint8 images, not {images.dtype}",
+                    f"training images must be uint8, got {images.dtype}",
                     where=repr(dataset),
                     hint="leave normalisation to the trainer",
                 )
@@ -139,7 +139,7 @@ def load_arrays(
                 pixels = torch.empty((n, *images.shape[1:]), dtype=torch.uint8)
             if images.shape[1:] != pixels.shape[1:]:
                 raise DataError(
-                    f"images of {tuple(images.shape[1:])} and of {tuple(pixels.shape[1:])}",
+                    f"images must have one size, got {tuple(pixels.shape[1:])} and {tuple(images.shape[1:])}",
                     where=repr(dataset),
                     hint="give a transform that makes them one size",
                 )
@@ -190,7 +190,7 @@ def load_training_data(
     outliers = read_role("external", "train") if negatives else None
     if negatives and outliers is None:
         raise DataError(
-            "this method trains with external images, and the benchmark has none in its train split",
+            "this method needs external training images, and the benchmark has none",
             where=manifest.name,
             hint="take a benchmark whose external group has train images, or a recipe without negatives",
         )
@@ -316,13 +316,13 @@ def draw_rows(table: pa.Table, manifest: Manifest, images: int) -> npt.NDArray[n
         raise DataError("no class of these train images has a label", where=manifest.name)
     if len(sources) > 1:
         raise DataError(
-            f"train images are drawn from one source, and these are of {', '.join(sorted(sources))}",
+            f"train images can be drawn from one source only, got {', '.join(sorted(sources))}",
             where=manifest.name,
             hint="train on all of them",
         )
     if images < len(of_class):
         raise DataError(
-            f"{images:,} images of {len(of_class):,} classes leave some class without one",
+            f"{images:,} images are too few for {len(of_class):,} classes",
             where=manifest.name,
             hint=f"take {len(of_class):,} or more",
         )
@@ -334,7 +334,7 @@ def draw_rows(table: pa.Table, manifest: Manifest, images: int) -> npt.NDArray[n
         rows = of_class[class_id]
         if count > len(rows):
             raise DataError(
-                f"{images:,} images are {count:,} of class {class_id!r}, which has {len(rows):,}",
+                f"{images:,} images need {count:,} of class {class_id!r}, which has {len(rows):,}",
                 where=manifest.name,
                 hint=f"take {min(map(len, of_class.values())) * len(of_class):,} or fewer, or all",
             )

@@ -136,7 +136,7 @@ def _peers(ranks: Ranks) -> Iterator[None]:
         yield
     except RuntimeError as error:  # raised by gloo and NCCL where a peer has ended
         raise SplitsError(
-            "training ended on another rank, and so on this one",
+            "training ended on another rank",
             where=f"rank {ranks.rank}",
             hint="the same command continues from here",
         ) from error

@@ -27,7 +27,7 @@ from .runs import train as train_models
 def trained_network(name: str, request: ModelRequest) -> LoadedModel:
     """Load a trained network with the classes that it was trained on."""
     if request.weights is not None:
-        raise DataError("a trained model has weights of its own", where=PREFIX + name)
+        raise DataError("weights must not be given for a trained model", where=PREFIX + name)
     module = load_checkpoint(name, trust=request.trust)
     benchmark, run = module.metadata["benchmark"]["name"], module.metadata["run"]
     return LoadedModel(
@@ -69,7 +69,7 @@ def train(
     SplitsError : as of `harness.train`; or ``out`` for a module, which cannot be rebuilt from a folder.
     """
     if not isinstance(network, str | nn.Module):
-        raise DataError(f"a {type(network).__name__} is not a name or an nn.Module", where="network")
+        raise DataError(f"must be a name or an nn.Module, got {type(network).__name__}", where="network")
     if out is not None and not isinstance(network, str):
         raise DataError(
             "a module cannot be rebuilt from the folder of its model",

@@ -80,7 +80,7 @@ def check_outputs(network: nn.Module, name: str, num_classes: int, size: Size) -
         raise DataError(
             f"network {name!r} gives {shape} for two images where logits {(2, num_classes)} are expected",
             where="--network",
-            hint="one output for each ID class, and one for outliers where the method has a background class",
+            hint="give an output for each ID class, and one for outliers if the method has a background",
         )
 
 

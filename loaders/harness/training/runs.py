@@ -215,7 +215,7 @@ def _check_selection(recipe: TrainingRecipe, data: DeviceData) -> None:
     }[recipe.select]
     if missing:
         raise DataError(
-            f"training recipe {recipe.name!r} keeps the epoch of best {recipe.select}, and the benchmark has "
+            f"training recipe {recipe.name!r} selects the epoch by {recipe.select}, but the benchmark has "
             f"no {'ID' if data.val is None else 'external'} validation images",
             where=str(data.facts.benchmark["name"]),
             hint="take a recipe with select = 'last'",
@@ -232,13 +232,15 @@ def _start(
     if not (folder / name / METADATA).exists():
         first = f"train it first (--recipe {run.recipe.start}), or " if run.recipe.start else ""
         raise DataError(
-            f"training recipe {run.recipe.name!r} trains {name!r} further, which is not there",
+            f"training recipe {run.recipe.name!r} starts from {name!r}, which does not exist",
             where=str(folder),
-            hint=f"{first}name another series with --start: that of RUN-s{run.seed} is RUN",
+            hint=f"{first}give another series with --start (the series of RUN-s{run.seed} is RUN)",
         )
     module = load_checkpoint(folder / name)
     if module.metadata["network"] != network:
         raise DataError(
-            f"{name!r} is another network", where=str(folder), hint="give --start a series of this network"
+            f"{name!r} has a different network",
+            where=str(folder),
+            hint="give a series of this network",
         )
     return portable_state(module), {"run": name, "sha256": module.metadata["weights"]["sha256"]}

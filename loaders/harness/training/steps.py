@@ -68,7 +68,7 @@ def mean_terms(
     where = f"training method {method.name!r}"
     if not isinstance(terms, Mapping):
         raise DataError(
-            f"its step returned a {type(terms).__name__}, not the named parts of a loss",
+            f"its step must return the parts of the loss by name, got {type(terms).__name__}",
             where=where,
             hint=f"return {{{next(iter(method.parts))!r}: values}}",
         )
@@ -78,11 +78,11 @@ def mean_terms(
         if name not in method.parts:
             raise unknown("part of the loss", name, method.parts, where=where)
         if not isinstance(values, Tensor):
-            message = f"the part {name!r} of its loss is a {type(values).__name__}, not a tensor"
+            message = f"the part {name!r} of its loss must be a tensor, got {type(values).__name__}"
             raise DataError(message, where=where)
         if values.ndim > 1 or values.numel() == 0:
             raise DataError(
-                f"the part {name!r} of its loss has shape {tuple(values.shape)}, not one value per image",
+                f"the part {name!r} of its loss must have a value per image, got shape {tuple(values.shape)}",
                 where=where,
             )
         per_image = values.ndim == 1 and method.parts[name].depends == "image"

@@ -134,7 +134,7 @@ class Network:
         for name, head in heads.items():
             if not isinstance(head, nn.Module):
                 raise DataError(
-                    f"head {name!r} is {type(head).__name__}, not an nn.Module",
+                    f"head {name!r} must be an nn.Module, got {type(head).__name__}",
                     where=f"training method {method.name!r}",
                 )
             head.to(device)

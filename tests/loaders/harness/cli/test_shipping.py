@@ -162,4 +162,4 @@ def test_what_cannot_be_used_is_refused_in_one_line(
         assert not Path("x").exists()
     code, out, err = ran(capsys, "score", "detector", "images", "--transform", "resize-32-crop-32", "--json")
     assert code == 2  # the network takes 8 x 8 pixels
-    assert "note: another transform than that of the calibration" in err
+    assert "note: the calibration used another transform" in err

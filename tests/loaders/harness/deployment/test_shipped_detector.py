@@ -239,7 +239,7 @@ def test_images_are_resized_as_those_of_a_benchmark_in_a_view(store: Path, tmp_p
 
 
 def test_another_transform_warns(folder: Path, images: list[Image.Image]) -> None:
-    with pytest.warns(UserWarning, match="another transform than that of the calibration"):
+    with pytest.warns(UserWarning, match="the calibration used another transform"):
         load_detector(folder, MODEL, transform=evaluation_transform("none", std=(2, 2, 2)))
     load_detector(folder, MODEL, transform="none")(images[0])  # the stored one: no warning
 

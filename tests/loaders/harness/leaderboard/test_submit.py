@@ -25,7 +25,7 @@ from loaders.harness.results.results import Results
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from tests.raising import mentions, raises
-from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.errors import DataError, OutputError
 from wordnet_splits.base.terminal.runner import run
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.explorer.leaderboard_page import leaderboard_page
@@ -252,9 +252,8 @@ def test_what_does_not_recompute_is_not_submitted(results: Path, tmp_path: Path)
     folder = tmp_path / "altered"
     shutil.copytree(results, folder)
     reseal(folder / "about.json", lambda held: held.update(files={}))
-    line = refusal(lambda: submit(folder, by="me", to=tmp_path / "entries"))
-    assert line is not None
-    assert "values differ from what their scores give" in line
+    with raises(DataError, where="altered"):
+        submit(folder, by="me", to=tmp_path / "entries")
     assert not (tmp_path / "entries").exists()
 
 
@@ -264,8 +263,8 @@ def test_a_name_is_taken_once(entries: Path, results: Path, tmp_path: Path) -> N
     other = tmp_path / "other" / "linear"
     manifest = load_manifest("digits")
     evaluate_runs(manifest, [fake_run(manifest, 5, splits=("train", "test"))], "mcp").write(other)
-    line = refusal(lambda: submit(other, by="me", to=entries))
-    assert line == f"{entries / 'linear'}: is another entry (give this one another --name)"
+    with raises(OutputError, where="linear"):
+        submit(other, by="me", to=entries)
     submit(other, by="me", name="linear-5", to=entries)
     assert {Path(one.folder).name for one in check_entries(entries).entries} == {"linear", "linear-5"}
 
@@ -313,7 +312,7 @@ def test_results_on_an_own_benchmark_are_not_sent_here(
     assert run(app, words, "unknown-eval") == 0
     said = capsys.readouterr().err
     assert "pull request" not in said
-    assert "next: keep it as results/own beside the folders of the benchmarks" in said
+    assert "next: keep it as results/own next to the folders of the benchmarks" in said
 
 
 def test_the_command_says_what_comes_next(

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -95,14 +94,10 @@ def test_images_without_a_label_are_not_drawn() -> None:
     assert np.bincount(table["label"].to_numpy()[list(rows)]).tolist() == [10, 10, 0, 10, 10, 10]
 
 
-@pytest.mark.parametrize(
-    ("images", "message"),
-    [(5, "5 images of 6 classes leave some class without one"), (603, r"which has \d+.*take \d+ or fewer")],
-)
-def test_draws_that_cannot_be_made(images: int, message: str) -> None:
-    with pytest.raises(DataError) as raised:
+@pytest.mark.parametrize("images", [5, 603])
+def test_draws_that_cannot_be_made(images: int) -> None:
+    with raises(DataError, where="digits", naming=str(images)):
         drawn(images)
-    assert re.search(message, str(raised.value))
 
 
 def test_classes_of_several_sources_are_not_drawn_from() -> None:
