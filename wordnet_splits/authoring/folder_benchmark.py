@@ -6,7 +6,7 @@ Each step is a command of its own; this module runs them one after another.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -149,24 +149,8 @@ def make_benchmark(
     known_classes = _KnownClasses.parse(known, file, source)
     of_known = {n: r for n, r in (roots or {}).items() if n == known_classes.source}
     used_roots: dict[str, Path | str] = {**of_known, dataset.name: folder}
-    return _make(name, out, dataset, beside, known_classes, used_roots, unsure, steps, workers, progress)
-
-
-def _make(
-    name: str,
-    out: Path,
-    dataset: Declaration,
-    declared: Path | None,
-    known_classes: _KnownClasses,
-    used_roots: Mapping[str, Path | str],
-    unsure: Sequence[str],
-    steps: Steps,
-    workers: int,
-    progress: Progress | None,
-) -> FolderBenchmark:
-    """Take the steps after the catalog."""
     flags = [word for n, r in used_roots.items() for word in ("--root", f"{n}={r}")]
-    declared_flags = [*flags, *(() if declared is None else ("--declared", declared))]
+    declared_flags = [*flags, *(() if beside is None else ("--declared", beside))]
 
     steps.begin("sources", "inventory", dataset.name, *declared_flags)
     inventory = make_inventory(dataset.name, roots=used_roots, workers=workers, progress=progress)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -152,23 +153,23 @@ class ImportOptions:
 
 @dataclass
 class _Group:
-    """The images of a group, by split; all have the same source."""
+    """The images of a group; all have the same source."""
 
     name: str
     source: str
     role: str
     view: str
-    datasets: Sources = LOCAL
-    splits: dict[str, list[ListEntry]] = field(default_factory=lambda: defaultdict(list))
+    entries: Sequence[ListEntry]
+    datasets: Sources
 
-    @property
-    def entries(self) -> Iterable[ListEntry]:
-        return (entry for of_split in self.splits.values() for entry in of_split)
-
-    @property
+    @cached_property
     def listed(self) -> dict[str, list[ListEntry]]:
         """Entries by split, for splits with listed images."""
-        return {split: entries for split, entries in self.splits.items() if split}
+        listed = defaultdict(list)
+        for entry in self.entries:
+            if entry.split:
+                listed[entry.split].append(entry)
+        return listed
 
     @property
     def rules(self) -> dict[str, object]:
@@ -237,37 +238,29 @@ def benchmark_from_lists(
 
 def _groups(images: Sequence[ListEntry], roles: Mapping[str, str], datasets: Sources) -> list[_Group]:
     """Collect images by group; a group with several sources becomes several groups."""
-    sources: dict[str, set[str]] = defaultdict(set)
+    entries_of: dict[tuple[str, str], list[ListEntry]] = defaultdict(list)
     for entry in images:
-        sources[entry.group].add(entry.source or "")
-    groups: dict[tuple[str, str], _Group] = {}
-    views: dict[tuple[str, str], set[str | None]] = defaultdict(set)
-    declared_roles: dict[tuple[str, str], set[str | None]] = defaultdict(set)
-    labelled: dict[tuple[str, str], set[bool]] = defaultdict(set)
-    for entry in images:
-        key = (entry.group, entry.source or "")
-        if key not in groups:
-            name = slug(entry.group if len(sources[entry.group]) == 1 else f"{entry.group}-{entry.source}")
-            groups[key] = _Group(name, key[1], "", RAW_VIEW, datasets)
-        groups[key].splits[entry.split].append(entry)
-        views[key].add(entry.view)
-        declared_roles[key].add(entry.role)
-        if entry.label is not None:
-            labelled[key].add(entry.label >= 0)
-    for key, group in groups.items():
-        where = f"group {printable(key[0])}"
-        group.view = _single_value(views[key], "view", where) or RAW_VIEW
-        role = roles.get(key[0]) or roles.get(group.name) or _single_value(declared_roles[key], "role", where)
-        if role is None and len(labelled[key]) > 1:
+        entries_of[entry.group, entry.source or ""].append(entry)
+    sources = Counter(group for group, _ in entries_of)
+    groups = []
+    for (group, source), entries in entries_of.items():
+        name = slug(group if sources[group] == 1 else f"{group}-{source}")
+        where = f"group {printable(group)}"
+        view = _single_value({entry.view for entry in entries}, "view", where) or RAW_VIEW
+        role = roles.get(group) or roles.get(name)
+        role = role or _single_value({entry.role for entry in entries}, "role", where)
+        labelled = {entry.label >= 0 for entry in entries if entry.label is not None}
+        if role is None and len(labelled) > 1:
             reason = "labels must be all negative or all of ID classes"
-            raise DataError(reason, where=where, hint=f"give --role {group.name}=ROLE, or split the list")
-        group.role = role or ("id" if labelled[key] == {True} else "far")
-        if group.role not in ROLES[:-1]:
-            message = f"role must be {' or '.join(ROLES[:-1])}, got {printable(group.role)!r}"
+            raise DataError(reason, where=where, hint=f"give --role {name}=ROLE, or split the list")
+        role = role or ("id" if labelled == {True} else "far")
+        if role not in ROLES[:-1]:
+            message = f"role must be {' or '.join(ROLES[:-1])}, got {printable(role)!r}"
             raise DataError(message, where=where)
-    if len({g.name for g in groups.values()}) < len(groups):
+        groups.append(_Group(name, source, role, view, entries, datasets))
+    if len({group.name for group in groups}) < len(groups):
         raise DataError("groups must have distinct names", hint="rename one of the files")
-    return list(groups.values())
+    return groups
 
 
 def _check_labels(groups: Sequence[_Group], datasets: Sources) -> None:

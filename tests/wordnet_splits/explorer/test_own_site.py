@@ -14,7 +14,7 @@ from PIL import Image
 from tests.raising import mentions
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
-from tests.wordnet_splits.explorer.pages import read
+from tests.wordnet_splits.explorer.pages import Reader, read
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.explorer import make_site
 from wordnet_splits.explorer.sample_images import check_roots
@@ -187,16 +187,12 @@ def test_pictures_and_download_are_on_the_pages(
 ) -> None:
     make()
     assert command("site", "./build/mine", "--out", "pages", *ROOT).code == 0
-    page = browser.new_page(viewport={"width": 390, "height": 900}, offline=True)
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
+    reader = Reader(browser, tmp_path / "pages", viewport={"width": 390, "height": 900})
 
     def opens(route: str) -> None:
-        page.goto("about:blank")
-        page.goto(f"{(tmp_path / 'pages' / 'index.html').as_uri()}#/{route}")
-        page.wait_for_selector("main:not([aria-busy]) h1")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert reader.opens(route).evaluate("document.documentElement.scrollWidth") <= 390
 
+    page = reader.page
     opens("")
     assert "Here is 1 benchmark." in page.locator("main").text_content()
     assert page.locator("main h2").all_text_contents() == ["Benchmarks"]
@@ -214,5 +210,4 @@ def test_pictures_and_download_are_on_the_pages(
     )
     assert page.get_by_alt_text("teapot, image 2 of 4").count() == 1
     assert "In other benchmarks" not in page.locator("main").text_content()
-    assert complaints == []
-    page.close()
+    reader.close()
