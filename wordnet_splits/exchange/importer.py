@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -28,6 +28,10 @@ from wordnet_splits.exchange.recipe_from_lists import (
     benchmark_from_lists,
     count_overlap,
 )
+
+MAX_EXAMPLES = 3
+MAX_PATH_LENGTH = 4096
+"""Longest path in characters, which is also the limit of Linux."""
 
 
 def import_benchmark(
@@ -79,17 +83,23 @@ def import_benchmark(
     datasets = Sources.of(declarations_beside(path))
     options = replace(options, datasets=datasets)
     _check(split, roles or {}, [*(sources or {}).values(), *([source] if source else [])], datasets)
-    entries = exchange_format.read(ImportTask(path, split, datasets))
-    disk_paths = DiskPaths(options.roots, format, datasets)
-    resolved = resolve(entries, format, sources or {}, datasets, fallback=source, disk_paths=disk_paths)
-    if resolved.unmatched and not allow_missing:
+    resolver = _Resolver(format, sources or {}, source, options)
+    images, unmatched = resolver.resolve(exchange_format.read(ImportTask(path, split, datasets)))
+    if unmatched and not allow_missing:
+        count = f"{len(unmatched):,} of {len(images) + len(unmatched):,} entries"
+        examples = ", ".join(repr(entry.name) for entry in unmatched[:MAX_EXAMPLES])
+        groups = ", ".join(sorted({entry.group for entry in unmatched})[:MAX_EXAMPLES])
+        reason = f"cannot match {count} with images of known sources, such as {examples} ({groups})"
         hint = "give --source GROUP=NAME, or leave them out with --allow-missing"
-        raise DataError(unmatched_message(resolved), where=str(path), hint=hint)
-    if not resolved.images:
+        raise DataError(reason, where=str(path), hint=hint)
+    if not images:
         raise DataError("contains no image", where=str(path))
-    _check_groups({*(roles or {}), *(sources or {})}, resolved)
-    imported = benchmark_from_lists(resolved.images, path, out, name=name, roles=roles or {}, options=options)
-    return replace(imported, unmatched=[*resolved.unmatched, *imported.unmatched])
+    known = {entry.group for entry in (*images, *unmatched)}
+    known |= {slug(f"{entry.group}-{entry.source}") for entry in images} | set(map(slug, known))
+    for group in sorted({*(roles or {}), *(sources or {})} - known):
+        raise unknown("group", group, sorted(known))
+    imported = benchmark_from_lists(images, path, out, name=name, roles=roles or {}, options=options)
+    return replace(imported, unmatched=[*unmatched, *imported.unmatched])
 
 
 def declarations_beside(path: Path) -> dict[str, Declaration]:
@@ -109,93 +119,59 @@ def _check(split: str, roles: Mapping[str, str], sources: list[str], datasets: S
             raise unknown("source", name, source_names(datasets))
 
 
-def _check_groups(named: Collection[str], resolved: Resolved) -> None:
-    """Raise UnknownNameError for a group that has a role or source and no image."""
-    known = {entry.group for entry in (*resolved.images, *resolved.unmatched)}
-    known |= {slug(f"{entry.group}-{entry.source}") for entry in resolved.images} | set(map(slug, known))
-    for name in sorted(set(named) - known):
-        raise unknown("group", name, sorted(known))
+class _Resolver:
+    """Finder of the images of known sources that the entries of lists refer to."""
 
+    def __init__(
+        self, format_name: str, sources: Mapping[str, str], fallback: str | None, options: ImportOptions
+    ) -> None:
+        self._format, self._sources, self._fallback = format_name, sources, fallback
+        self._disk_paths = DiskPaths(options.roots, format_name, options.datasets)
+        names = source_names(options.datasets)
+        self._classes_of = cache(lambda s: ImageClasses(s, options.datasets) if s in names else None)
 
-MAX_EXAMPLES = 3
-MAX_PATH_LENGTH = 4096
-"""Longest path in characters, which is also the limit of Linux."""
+    def resolve(self, entries: Iterable[ListEntry]) -> tuple[list[ListEntry], list[ListEntry]]:
+        """Return the entries with source, class_id and image_id, and the entries without a known image."""
+        images: list[ListEntry] = []
+        unmatched: list[ListEntry] = []
+        listed_keys: set[tuple[str, str, str, str]] = set()
+        for number, entry in enumerate(entries):
+            if number >= MAX_ENTRIES:
+                raise DataError(f"more than {MAX_ENTRIES:,} images", hint="import it in parts")
+            if (letters := max(len(entry.path), len(entry.image_id or ""))) > MAX_PATH_LENGTH:
+                reason = f"a path must have at most {MAX_PATH_LENGTH:,} letters, got {letters:,}"
+                raise DataError(reason, where=f"{entry.group} {entry.split}")
+            image = self._image(entry)
+            if image is None:
+                unmatched.append(entry)
+                continue
+            label = image.image_id or f"class {image.class_id}"
+            key = (image.split, image.group, image.source or "", label)
+            if key in listed_keys:
+                reason = f"image {label!r} of {image.source} is listed twice"
+                raise DataError(reason, where=f"{image.group} {image.split}", hint="remove one")
+            listed_keys.add(key)
+            images.append(image)
+        return images, unmatched
 
-
-@dataclass
-class Resolved:
-    """Entries with source, class_id and image_id, and the entries without a known image."""
-
-    images: list[ListEntry] = field(default_factory=list)
-    unmatched: list[ListEntry] = field(default_factory=list)
-
-
-def resolve(
-    entries: Iterable[ListEntry],
-    format_name: str,
-    sources: Mapping[str, str],
-    datasets: Sources = LOCAL,
-    *,
-    fallback: str | None = None,
-    disk_paths: DiskPaths | None = None,
-) -> Resolved:
-    """Resolve entries to images.
-
-    ``sources`` : source of each group whose paths have none; ``fallback`` : source of all further groups.
-    """
-    resolved = Resolved()
-    listed_keys: set[tuple[str, str, str, str]] = set()
-    names = source_names(datasets)
-    classes_of = cache(lambda source: ImageClasses(source, datasets) if source in names else None)
-    for number, entry in enumerate(entries):
-        if number >= MAX_ENTRIES:
-            raise DataError(f"more than {MAX_ENTRIES:,} images", hint="import it in parts")
-        if (letters := max(len(entry.path), len(entry.image_id or ""))) > MAX_PATH_LENGTH:
-            raise DataError(
-                f"a path must have at most {MAX_PATH_LENGTH:,} letters, got {letters:,}",
-                where=f"{entry.group} {entry.split}",
-            )
-        image = _image(entry, format_name, sources, fallback, classes_of, disk_paths)
-        if image is None:
-            resolved.unmatched.append(entry)
-            continue
-        label = image.image_id or f"class {image.class_id}"
-        key = (image.split, image.group, image.source or "", label)
-        if key in listed_keys:
-            reason = f"image {label!r} of {image.source} is listed twice"
-            raise DataError(reason, where=f"{image.group} {image.split}", hint="remove one")
-        listed_keys.add(key)
-        resolved.images.append(image)
-    return resolved
-
-
-def _image(
-    entry: ListEntry,
-    format_name: str,
-    sources: Mapping[str, str],
-    fallback: str | None,
-    classes_of: Callable[[str], ImageClasses | None],
-    disk_paths: DiskPaths | None,
-) -> ListEntry | None:
-    """Return the entry with source, image_id and class_id, None without a known image."""
-    image_id, folder, source = entry.image_id, entry.class_id, entry.source
-    on_disk = None
-    if image_id is None and disk_paths is not None:
-        on_disk = disk_paths.find(entry.path, sources.get(entry.group, fallback))
-    if on_disk is not None:
-        source, image_id = on_disk
-    elif image_id is None and (official := find_image(format_name, entry.path)) is not None:
-        source, image_id, folder = official
-    elif image_id is None and (tree_path := parse_tree_path(entry.path)) is not None:
-        folder, image_id = tree_path.class_id, tree_path.image_id
-        entry = entry._replace(split=tree_path.split or entry.split, group=tree_path.group or entry.group)
-    source = source or sources.get(entry.group, fallback)
-    if source is None or image_id is None or (classes := classes_of(source)) is None:
-        return None
-    class_id = classes.of(image_id, folder) if image_id else entry.class_id
-    if class_id is None or class_id not in classes.catalog:
-        return None
-    return entry._replace(source=source, image_id=image_id, class_id=sys.intern(class_id))
+    def _image(self, entry: ListEntry) -> ListEntry | None:
+        """Return the entry with source, image_id and class_id, None without a known image."""
+        image_id, folder, source = entry.image_id, entry.class_id, entry.source
+        if image_id is None:
+            if on_disk := self._disk_paths.find(entry.path, self._sources.get(entry.group, self._fallback)):
+                source, image_id = on_disk
+            elif official := find_image(self._format, entry.path):
+                source, image_id, folder = official
+            elif tree_path := parse_tree_path(entry.path):
+                split, group, folder, image_id = tree_path
+                entry = entry._replace(split=split or entry.split, group=group or entry.group)
+        source = source or self._sources.get(entry.group, self._fallback)
+        if source is None or image_id is None or (classes := self._classes_of(source)) is None:
+            return None
+        class_id = classes.of(image_id, folder) if image_id else entry.class_id
+        if class_id is None or class_id not in classes.catalog:
+            return None
+        return entry._replace(source=source, image_id=image_id, class_id=sys.intern(class_id))
 
 
 class ImageClasses:
@@ -244,13 +220,3 @@ def _read_classes(source: str, datasets: Sources = LOCAL) -> dict[str, str]:
 
 
 _shipped_classes = cache(_read_classes)
-
-
-def unmatched_message(resolved: Resolved) -> str:
-    """Return an error message that counts the unmatched entries and shows a few."""
-    unmatched = resolved.unmatched
-    total = len(resolved.images) + len(unmatched)
-    examples = ", ".join(repr(entry.name) for entry in unmatched[:MAX_EXAMPLES])
-    groups = ", ".join(sorted({entry.group for entry in unmatched})[:MAX_EXAMPLES])
-    count = f"{len(unmatched):,} of {total:,} entries"
-    return f"cannot match {count} with images of known sources, such as {examples} ({groups})"
