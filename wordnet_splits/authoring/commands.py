@@ -40,8 +40,8 @@ Sets = Annotated[
 
 NOTES = (
     "N classes are drawn. MEASURE=VALUE is a threshold of the similarity to the nearest ID class: near\n"
-    "classes are at or above it, far and external ones below (`audit thresholds` counts them), kin\n"
-    "of an ID class left out: --near imagenet21k:mean=0.6,100 --far imagenet21k:mean=0.4,100."
+    "classes are at or above it, far and external classes below (`audit thresholds` counts them), without\n"
+    "relatives of ID classes: --near imagenet21k:mean=0.6,100 --far imagenet21k:mean=0.4,100."
 )
 
 
@@ -93,7 +93,7 @@ def _print_recipe(recipe: NewRecipe, roots: list[str]) -> None:
         to_stdout(f"  margin: {row['margin']}")
     print_lines([*recipe.overlaps, *recipe.left_out])
     flags = "".join(f" --root {text}" for text in roots)
-    to_stdout(f"written: {recipe.out}; change what you like, then: wordnet-splits build {recipe.out}{flags}")
+    to_stdout(f"written: {recipe.out}; edit it, then: wordnet-splits build {recipe.out}{flags}")
 
 
 @app.command(
@@ -106,7 +106,7 @@ def _print_recipe(recipe: NewRecipe, roots: list[str]) -> None:
 )
 def make_folder_benchmark(
     folder: Annotated[
-        Path, typer.Argument(help="Pictures in class folders, or with a dataset.toml.", file_okay=False)
+        Path, typer.Argument(help="Images in class folders, or with a dataset.toml.", file_okay=False)
     ],
     known: Annotated[
         str,
@@ -128,13 +128,13 @@ def make_folder_benchmark(
     workers: Workers = 1,
     json: Json = False,
 ) -> int:
-    """Make a benchmark from a folder of pictures, and print each step as a command of its own.
+    """Make a benchmark from a folder of images, and print the command of each step.
 
-    Catalog, inventory, threshold, recipe, build, verification and pages. Near and far are parted where they
-    are balanced. All files are written below --out, except a catalog and an inventory that a dataset.toml
-    beside the pictures puts there. A dataset.toml that lies elsewhere, as for a table or COCO file in a
-    folder that cannot be written, is given by --declared and copied to --out. The same command continues
-    where it stopped; with unsure classes and without --accept or a terminal it stops with exit code 3.
+    Catalog, inventory, threshold, recipe, build, verification and pages. The threshold balances near and far.
+    All files are written below --out, except a catalog and an inventory that a dataset.toml next to the
+    images places there. A dataset.toml in another folder is given by --declared and copied to --out. The same
+    command continues where it stopped; with unsure classes, it stops with exit code 3 without --accept or a
+    terminal.
     """
     from wordnet_splits.authoring.folder_benchmark import make_benchmark
     from wordnet_splits.base.progress import OnStderr
@@ -170,15 +170,15 @@ def make_folder_benchmark(
     ],
 )
 def make_dataset_inventory(
-    source: Annotated[str, typer.Argument(help="A dataset of your own, as its dataset.toml names it.")],
+    source: Annotated[str, typer.Argument(help="A custom dataset, by its name in dataset.toml.")],
     root: RootOptions = None,
     declared: Declared = None,
     workers: Workers = 1,
     json: Json = False,
 ) -> int:
-    """Freeze the image ids and digests of a dataset of your own, beside its catalog.
+    """Freeze the image ids and digests of a custom dataset, next to its catalog.
 
-    Draws are then made from the inventory, without the images, and an image that changed is noticed.
+    Draws are then made from the inventory, without the images, and changed images are detected.
     """
     from wordnet_splits.authoring.folder_dataset import make_inventory
     from wordnet_splits.base.progress import OnStderr
@@ -188,8 +188,6 @@ def make_dataset_inventory(
     inventory = make_inventory(source, roots=roots, declared=declared, workers=workers, progress=OnStderr())
     if inventory.unexpected:
         names = ", ".join(list(inventory.unexpected)[:3])
-        to_stderr(f"{sum(inventory.unexpected.values()):,} other files are left out, such as {names}")
-    counts = ", ".join(f"{split} {count:,}" for split, count in inventory.images.items())
-    state = "as frozen before" if inventory.same else "frozen"
-    print_result(inventory, json, lambda: to_stdout(f"{inventory.out}: {counts}; {state}"))
+        to_stderr(f"{sum(inventory.unexpected.values()):,} other files left out, such as {names}")
+    print_result(inventory, json, lambda: to_stdout(inventory.sentence))
     return DONE

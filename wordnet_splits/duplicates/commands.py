@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +26,7 @@ from wordnet_splits.datasets.sources.roots import parse_roots
 if TYPE_CHECKING:
     from wordnet_splits.base.errors import Problem
     from wordnet_splits.duplicates.find import DuplicateReport
-    from wordnet_splits.duplicates.near_duplicates import NearPair, NearReport
+    from wordnet_splits.duplicates.near_duplicates import NearReport
 
 SHOWN_PAIRS = 20
 SHOWN_PROBLEMS = 3
@@ -46,7 +47,7 @@ def show_near_duplicates(
     workers: Annotated[int, typer.Option(min=1, help="Processes that read images.")] = 1,
     json: Json = False,
 ) -> int:
-    """Find images of a benchmark's groups that look alike, where roots are given, for a person to judge."""
+    """Find images of different groups that look alike, for a person to judge; needs roots."""
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.benchmark.resolve import load_manifest
     from wordnet_splits.duplicates.near_duplicates import find_near_duplicates
@@ -64,7 +65,9 @@ def _print_look_alikes(report: NearReport) -> None:
         [(c.group, c.split, c.source, c.images, c.compared, c.why or None) for c in report.compared],
         right=("images", "compared"),
     )
-    for (group_a, split_a, group_b, split_b), grouped in groupby(report.pairs, _sets_of):
+    for (group_a, split_a, group_b, split_b), grouped in groupby(
+        report.pairs, attrgetter("group_a", "split_a", "group_b", "split_b")
+    ):
         pairs = list(grouped)
         mark = "" if pairs[0].guarded else " (two test sets)"
         to_stdout()
@@ -76,10 +79,6 @@ def _print_look_alikes(report: NearReport) -> None:
     print_first([_problem_line(p) for p in report.problems], SHOWN_PROBLEMS)
 
 
-def _sets_of(pair: NearPair) -> tuple[str, str, str, str]:
-    return pair.group_a, pair.split_a, pair.group_b, pair.split_b
-
-
 def _problem_line(problem: Problem) -> str:
     return f"  {problem.kind}: {problem.source}:{problem.image_id}: {problem.detail}"
 
@@ -89,7 +88,7 @@ def _problem_line(problem: Problem) -> str:
     heading="Question",
     examples=[
         "wordnet-splits duplicates digits digits --out digits-twice",
-        "wordnet-splits duplicates photographs pictures --out pairs --shard 1/2",
+        "wordnet-splits duplicates photographs drawings --out pairs --shard 1/2",
     ],
 )
 def show_duplicates(
@@ -128,7 +127,7 @@ def show_duplicates(
 def _parse_shard(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
     if match is None:
-        raise SplitsError(f"{text!r} is not I/N", where="--shard", hint="as in --shard 1/8")
+        raise SplitsError(f"must be I/N, got {text!r}", where="--shard", hint="as in --shard 1/8")
     return int(match[1]), int(match[2])
 
 

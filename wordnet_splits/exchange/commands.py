@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wordnet_splits.exchange import Exported, Imported
 
 SHOWN = 20
-FormatName = Annotated[str, typer.Argument(metavar="FORMAT", help="A format, as for `export --format`.")]
+FormatName = Annotated[str, typer.Argument(metavar="FORMAT", help="A format; see below.")]
 
 
 @app.command(
@@ -57,16 +57,16 @@ def export(
         str, typer.Option(help="Paths in lists: tree, or disk for SOURCE/PATH below its root.")
     ] = "tree",
     links: Annotated[
-        bool, typer.Option("--links", help="Beside lists of paths, write images/ with a link at each path.")
+        bool, typer.Option("--links", help="Also write images/ with a link at each listed path.")
     ] = False,
-    ids_only: Annotated[bool, typer.Option("--ids-only", help="Write no pictures (hub).")] = False,
+    ids_only: Annotated[bool, typer.Option("--ids-only", help="Write no images (hub).")] = False,
     group: OnlyGroups = None,
     split: OnlySplits = None,
     allow_missing: AllowMissing = False,
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
-    """Write a benchmark in another project's format, or a part of one."""
+    """Write a benchmark, or a part of it, in another project's format."""
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.benchmark.resolve import declarations_of
     from wordnet_splits.exchange import export_benchmark
@@ -92,7 +92,7 @@ def export(
 
 def _print_exported(exported: Exported) -> None:
     for part in exported.awaiting:
-        to_stderr(f"left out, as it awaits its source: {part}")
+        to_stderr(f"left out until its source is available: {part}")
     print_first([f"left out: {p.source} {p.image_id}: {p.detail}" for p in exported.problems], SHOWN)
     to_stdout(
         f"exported {exported.images:,} images of {exported.name} as {exported.format} to {exported.folder}"
@@ -113,15 +113,15 @@ def import_(
     path: Annotated[Path, typer.Argument(help="A file or folder of that format.")],
     out: Annotated[Path, typer.Option(help="Folder to write <name>/ into.")] = Path("imported"),
     name: Annotated[
-        str | None, typer.Option(help="Name of the benchmark; by default that of the file or folder.")
+        str | None, typer.Option(help="Name of the benchmark; by default of the file or folder.")
     ] = None,
-    split: Annotated[str, typer.Option(help="Split of a list whose name does not tell.")] = "test",
+    split: Annotated[str, typer.Option(help="Split of a list without a split in its name.")] = "test",
     role: Annotated[
         list[str] | None, typer.Option(metavar="GROUP=ROLE", help="id, near, far, external, csid.")
     ] = None,
     source: Annotated[
         list[str] | None,
-        typer.Option(metavar="[GROUP=]NAME", help="Source of a group, or of all, where paths do not tell."),
+        typer.Option(metavar="[GROUP=]NAME", help="Source of a group, or of all, for paths without one."),
     ] = None,
     root: RootOptions = None,
     allow_missing: AllowMissing = False,
@@ -134,7 +134,7 @@ def import_(
 
     fallbacks = [text for text in source or [] if "=" not in text]
     if len(fallbacks) > 1:
-        raise SplitsError("two sources for all groups", where="--source", hint="write GROUP=NAME")
+        raise SplitsError("only one source may be for all groups", where="--source", hint="give GROUP=NAME")
     imported = import_benchmark(
         format_,
         path,
@@ -157,7 +157,7 @@ def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         key, _, value = text.partition("=")
         if not key or not value:
-            raise SplitsError(f"{text!r} is not GROUP={option[2:].upper()}", where=option)
+            raise SplitsError(f"must be GROUP={option[2:].upper()}, got {text!r}", where=option)
         pairs[key] = value
     return pairs
 
@@ -174,7 +174,7 @@ def _print_imported(imported: Imported) -> None:
         print_first(lines, SHOWN)
     print_first([f"left out: {p.source} {p.image_id}: {p.detail}" for p in imported.problems], SHOWN)
     if imported.manifest is None:
-        to_stdout("no group is ID, so there is no benchmark yet; a recipe beside `lists` can name")
+        to_stdout("no benchmark without an ID group; a recipe next to `lists` can use")
         print_lines(f'  {{ list = "{name}" }}' for name in imported.lists)
         return
     if imported.like is not None:

@@ -41,14 +41,14 @@ def write_site(
     root: RootOptions = None,
     pictures: Annotated[
         int | None,
-        typer.Option(min=0, max=100, help="Sample pictures of a class, at most; 4 by default with --root."),
+        typer.Option(min=0, max=100, help="Most sample images of a class; 4 by default with --root."),
     ] = None,
     json: Json = False,
 ) -> int:
     """Write benchmarks, evidence, audits and results as a site that needs no server and no network.
 
-    A site of named benchmarks has only what concerns them. With --root it shows pictures of their classes,
-    where the licence of the source allows it.
+    A site of named benchmarks has only what concerns them. With --root it shows images of their classes,
+    if the licence of the source allows it.
     """
     from wordnet_splits.benchmark.resolve import declarations_of
     from wordnet_splits.datasets.sources.roots import parse_roots
@@ -74,5 +74,5 @@ def write_site(
         to_stderr(f"note: {sentence}")
     for page, option in (("leaderboard", "--results"), ("audit", "--audit")):
         if page not in site.pages and not benchmarks:
-            to_stderr(f"note: no page of the {page}: there is no checkout here, and no {option}")
+            to_stderr(f"note: left out the page {page}; give {option}, or run in a checkout")
     return DONE

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.names import listed, printable
 from wordnet_splits.base.terminal.options import (
     Declared,
     IdTable,
@@ -58,7 +59,7 @@ def make_dataset_catalog(
     declared: Declared = None,
     ask_below: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Ask below this confidence; by default 97% of the others are right."),
+        typer.Option(min=0, max=1, help="Ask below this confidence; by default 97% of the rest are right."),
     ] = None,
     language: Language = "en",
     ids: IdTable = None,
@@ -94,15 +95,14 @@ def _read_classes(
     name: list[str] | None, root: Path | None, names: Path | None, declared: Path | None
 ) -> tuple[DatasetClasses, str]:
     """Return the classes, and a description of their origin."""
-    from wordnet_splits.base.names import printable
     from wordnet_splits.benchmark.recipe import declaration_in
     from wordnet_splits.datasets.catalog.declarations import declare
     from wordnet_splits.linking.classes import classes_below, listed_classes, origin_of, read_names
 
     if [bool(name), root is not None, names is not None].count(True) != 1:
-        raise SplitsError("give class names, --root or --names, one of them", where="catalog make")
+        raise SplitsError("give exactly one of class names, --root and --names", where="catalog make")
     if declared is not None and root is None:
-        raise SplitsError("--declared is for --root", where="catalog make", hint="give --root DIR")
+        raise SplitsError("--declared only applies with --root", where="catalog make", hint="give --root DIR")
     if root is not None:
         if declared is None:
             return classes_below(root), origin_of(root)
@@ -114,16 +114,11 @@ def _read_classes(
     return listed_classes(name or []), "names given"
 
 
-def _first_of(ids: list[str]) -> str:
-    rest = f" and {len(ids) - SHOWN_SHARED:,} more" if len(ids) > SHOWN_SHARED else ""
-    return ", ".join(ids[:SHOWN_SHARED]) + rest
-
-
 def _print_new_catalog(catalog: MadeCatalog) -> None:
     kinds = Counter(row.mapped or "without synset" for row in catalog.decisions)
     counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(kinds.items()))
     to_stdout(f"{catalog.out}: {len(catalog.decisions):,} classes; {counts}; {catalog.asked:,} answered now")
-    shared = [f"  {wnid}: {_first_of(ids)}" for wnid, ids in catalog.shared.items()]
+    shared = [f"  {wnid}: {listed(ids, SHOWN_SHARED)}" for wnid, ids in catalog.shared.items()]
     if shared:
         to_stdout(f"synsets of several classes: {len(shared):,}")
         print_first(shared, SHOWN_SHARED, write=to_stdout)
@@ -133,5 +128,5 @@ def _print_new_catalog(catalog: MadeCatalog) -> None:
             f"  {i}: {rows[i]['wnid'] or 'no synset'} ({rows[i]['confidence']:.2f}), {rows[i]['reason']}"
             for i in catalog.unsure
         ]
-        to_stdout(f"unsure, to be answered on a terminal by the same command or in the file: {len(lines):,}")
+        to_stdout(f"unsure; answer by the same command on a terminal, or in the file: {len(lines):,}")
         print_first(lines, SHOWN_UNSURE, write=to_stdout)

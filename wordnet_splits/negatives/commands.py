@@ -61,7 +61,7 @@ def audit_negatives(
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="File for a plot of what is named of each OOD set: .svg, .png or .pdf."),
+        typer.Option(help="File for a plot of the named share of each OOD set: .svg, .png or .pdf."),
     ] = None,
     manifests: Manifests = None,
     json: Json = False,
