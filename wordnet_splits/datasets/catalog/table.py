@@ -47,8 +47,8 @@ from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.datasets.catalog.declarations import LOCAL, Declaration, Sources, unknown_source
 
 CATALOGS = Path(__file__).parent.parent.parent / "data" / "catalogs"
-CATALOGS_OF_PACKAGES: Final = Registry[Path]("catalog", "", "wordnet_splits.catalogs")
-"""Files of the catalogs of other packages, by source."""
+CATALOGS_OF_PACKAGES: Final = Registry[Path]("catalog", "", "wordnet_splits.sources")
+"""Files of the catalogs of other packages, by source; a source registers its catalog with itself."""
 MAPPED = ("exact", "variant", "head", "wider", "hand", "proposed")
 WIDER = frozenset({"head", "wider"})
 """Kinds of ``mapped`` whose synset is an ancestor of the name's meaning, as a head noun is by default."""

@@ -28,6 +28,10 @@ source = "pretend"
 classes = { rest = true }
 images = { test = { from = "all", all = true } }
 """
+CLASSES = """
+import json, wordnet_splits as ws
+print(json.dumps([item.class_id for item in ws.load_catalog("pretend")]))
+"""
 
 
 def install(folder: Path) -> None:
@@ -50,7 +54,7 @@ def test_an_installed_package_adds_a_source_with_its_catalog(tmp_path: Path) -> 
 
     def run(*words: str) -> Any:
         done = subprocess.run(
-            [sys.executable, "-m", "wordnet_splits.cli.main", *words, "--root", "pretend=pics", "--json"],
+            [sys.executable, *words],
             cwd=tmp_path,
             env=environment(tmp_path, PYTHONPATH=str(tmp_path)),
             capture_output=True,
@@ -60,8 +64,11 @@ def test_an_installed_package_adds_a_source_with_its_catalog(tmp_path: Path) -> 
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    (state,) = (row for row in run("sources", "check")["sources"] if row["name"] == "pretend")
+    program, more = ("-m", "wordnet_splits.cli.main"), ("--root", "pretend=pics", "--json")
+    assert run("-c", CLASSES) == ["zebra", "teapot"]
+    states = run(*program, "sources", "check", *more)["sources"]
+    (state,) = (row for row in states if row["name"] == "pretend")
     assert state["state"] == "complete"
-    (built,) = run("build", "animals.toml", "--out", "build")["built"]
+    (built,) = run(*program, "build", "animals.toml", "--out", "build", *more)["built"]
     actual = {g["group"]: g["actual"] for g in built["groups"] if g["split"] == "test"}
     assert actual == {"known": 2, "other": 1}
