@@ -31,7 +31,7 @@ from wordnet_splits.datasets.sources.layouts.catalog_folders import (
     find_class_folders,
     find_flat_folder,
 )
-from wordnet_splits.datasets.sources.layouts.layout import CompositeLayout, Layout, Location, Row
+from wordnet_splits.datasets.sources.layouts.layout import CompositeLayout, Layout, Row
 from wordnet_splits.datasets.sources.layouts.named_files import NamedFiles, Naming
 from wordnet_splits.datasets.sources.layouts.parquet_files import find_named_rows
 from wordnet_splits.datasets.sources.layouts.walk import bases
@@ -113,14 +113,11 @@ class ImageNet1K(Source):
 def _made_small(part: FolderFiles) -> bool:
     """Return whether a sample of images have the size of ImageNet-C's: both datasets use equal names."""
     sample = list(islice(part.images(lambda name: None, VAL.splits), SIZED))
-    return len(sample) == SIZED and {_size(part, image.location) for image in sample} == {SMALL}
-
-
-def _size(part: FolderFiles, location: Location) -> tuple[int, int] | None:
     try:
-        return size_of(part.read(location))
+        sizes = {size_of(part.read(image.location)) for image in sample}
     except (SourceError, KeyError, OSError):
-        return None  # reading it raises the error
+        return False  # reading the image raises the error
+    return len(sample) == SIZED and sizes == {SMALL}
 
 
 def _train(base: Path, root: Path) -> NamedFiles | None:

@@ -72,15 +72,13 @@ def splits_of(paths: Iterable[PurePath]) -> dict[PurePath, str]:
     Words that all these names have are left out: ``instances_train2017.json`` and ``instances_val2017.json``
     are ``train`` and ``val``.
     """
-    found = {path: _nearest(path) for path in paths}
+    found = {}
+    for path in paths:
+        splits = (parse_split(name) for name in (path.stem, *(folder.name for folder in path.parents)))
+        found[path] = next((split for split in splits if split is not None), None)
     names = [set(name.more) for name in found.values() if name is not None]
     shared = frozenset(set.intersection(*names)) if names else frozenset()
     return {path: ALL if name is None else name.without(shared) for path, name in found.items()}
-
-
-def _nearest(path: PurePath) -> SplitName | None:
-    names = (path.stem, *(folder.name for folder in path.parents))
-    return next((split for name in names if (split := parse_split(name)) is not None), None)
 
 
 DEEPEST: Final = 3

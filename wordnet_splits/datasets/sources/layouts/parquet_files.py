@@ -39,8 +39,7 @@ OPEN_SHARDS = 16
 FETCH = "fetch this file again"
 SMALLEST_IMAGE = 16  # least bytes a row; a file that announces more rows repeats a few
 PARQUET_FRAME = 1 << 16
-
-
+LARGEST_SPLIT = 4 << 30  # bytes, unpacked; the largest known split has 1.5 GB
 LARGEST_ARROW: Final = 1024 * GiB
 """Largest size of an Arrow file in bytes; it is mapped, not read."""
 
@@ -255,9 +254,6 @@ def find_named_rows(base: Path, root: Path, split: str, naming: Naming, suffix: 
             hint="use a copy whose image.path holds the publisher's file names, or the publisher's files",
         )
     return layout
-
-
-LARGEST_SPLIT = 4 << 30  # bytes, unpacked; the largest known split has 1.5 GB
 
 
 class _Row(NamedTuple):
