@@ -39,7 +39,7 @@ def write_site(
         typer.Option(help="The table of `make audit`; by default docs/audit.parquet of a checkout."),
     ] = None,
     root: RootOptions = None,
-    pictures: Annotated[
+    images: Annotated[
         int | None,
         typer.Option(min=0, max=100, help="Most sample images of a class; 4 by default with --root."),
     ] = None,
@@ -63,7 +63,7 @@ def write_site(
         results=results,
         audit=audit,
         roots={name: folder for name, folder in parsed.items() if name in flags},
-        pictures=pictures,
+        images=images,
         progress=OnStderr(),
     )
     number = len(site.benchmarks)

@@ -65,7 +65,7 @@ def make_site(
     results: Path | None = None,
     audit: Path | None = None,
     roots: Roots | None = None,
-    pictures: int | None = None,
+    images: int | None = None,
     progress: Progress | None = None,
 ) -> Site:
     """Write the explorer into a folder, which is replaced.
@@ -81,7 +81,7 @@ def make_site(
     results : folder of leaderboard entries; by default ``manifests/results`` of a checkout, if there.
     audit : the table of ``make audit``; by default ``docs/audit.parquet`` of a checkout, if there.
     roots : folders of sources, for sample images of classes.
-    pictures : largest number of sample images of a class, 0 for none; by default 4 if ``roots`` are given.
+    images : largest number of sample images of a class, 0 for none; by default 4 if ``roots`` are given.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def make_site(
                 if count > 1:
                     raise SplitsError("a benchmark is given twice", where=name, hint="give each once")
             check_roots(roots, loaded)
-            per_class = (IMAGES_PER_CLASS if roots else 0) if pictures is None else pictures
+            per_class = (IMAGES_PER_CLASS if roots else 0) if images is None else images
             synsets = SynsetNumbers(load())
             index: list[dict[str, Any]] = []
             withheld: dict[str, None] = {}  # in order, without repetition

@@ -44,7 +44,7 @@ def make(command: Command) -> Callable[[str], None]:
 
 def test_the_site_of_one_benchmark_has_nothing_else(command: Command, make: Callable[..., None]) -> None:
     make()
-    made = command("site", "./build/mine", "--out", "pages", *ROOT, "--pictures", 2)
+    made = command("site", "./build/mine", "--out", "pages", *ROOT, "--images", 2)
     assert made.out.startswith("1 benchmark, ")
     assert made.err == ""
     folder = Path("pages")
@@ -144,12 +144,12 @@ def test_pictures_of_the_author_are_shown_under_any_licence(
 
 
 def test_a_source_without_a_fitting_licence_is_said(command: Command) -> None:
-    make_site("pages", ["rungs-cifar100", "digits"], pictures=1)
+    make_site("pages", ["rungs-cifar100", "digits"], images=1)
     assert read(Path("pages"), "benchmark/rungs-cifar100")["withheld"] == [
         "No images of cifar100 are shown: its licence (none stated; the publisher asks for citation of the "
         "report) does not allow it."
     ]
-    make_site("others", ["optimizers-fashion"], pictures=1)
+    make_site("others", ["optimizers-fashion"], images=1)
     assert read(Path("others"), "benchmark/optimizers-fashion")["withheld"][:2] == [
         "No images of fashion-mnist are shown: its image ids are not known yet.",
         "No images of omniglot are shown: its image ids are not known yet.",

@@ -66,7 +66,7 @@
     return site.section(
       "Load it",
       download
-        ? site.el("p", {}, site.el("a", { href: encodeURI(download.file), download: file }, `Download ${file}`), ` (${kilobytes} kB: classes, image ids and digests, no pictures) and unpack it. SHA-256: `, site.el("code", {}, download.sha256))
+        ? site.el("p", {}, site.el("a", { href: encodeURI(download.file), download: file }, `Download ${file}`), ` (${kilobytes} kB: classes, image ids and digests, no images) and unpack it. SHA-256: `, site.el("code", {}, download.sha256))
         : null,
       lines ? site.code(lines) : null,
     );
