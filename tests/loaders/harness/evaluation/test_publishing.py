@@ -105,7 +105,7 @@ def test_a_kill_at_any_step_is_named_and_healed(
     else:
         pytest.fail("no end of steps")
     assert check_results(folder, OPEN_SET).ok
-    assert said == {None, "holds results that were not written to their end: there is no about.json"}
+    assert said == {None, "holds incomplete results: there is no about.json"}
 
 
 def _after(folder: Path, old: Results | None, new: Mapping[str, bytes]) -> set[str | None]:
@@ -133,6 +133,6 @@ def test_the_commands_end_in_one_line(
     for words in ("recompute --check half", "compare half", "report half --out a.html"):
         assert run(app, words.split(), "unknown-eval") == 2
         out, err = capsys.readouterr()
-        line = "half: holds results that were not written to their end: there is no about.json"
+        line = "half: holds incomplete results: there is no about.json"
         assert (out, err) == ("", f"error: {line} (run the command that wrote them again)\n")
     assert not Path("a.html").exists()
