@@ -124,7 +124,7 @@ class Results(ResultTables):
         layout : ``kim``, ``palechor``, ``abdelzad``, ``openood``, ``recalcati`` or ``plain``, to replace the
             layout of the benchmark's paper.
         width : largest number of characters in a line; wider tables are folded. By default the terminal's
-            width, and unlimited without a terminal (a notebook, a file).
+            width, or that of a page without a terminal (a notebook, a file); ``str`` folds nothing.
 
         Raises
         ------

@@ -64,7 +64,7 @@ def test_a_metric_defined_after_an_evaluation_is_seen_everywhere(tmp_path: Path)
     (accuracy,) = results.values("accuracy", group="(pooled)", detector="msp")
     assert results.values("doubt", group="(pooled)", detector="msp") == [pytest.approx(1 - accuracy)]
 
-    text = results.table()
+    text = str(results)
     assert f"youden, {__name__}:define_youden.<locals>.youden: x 100, higher is better" in text
     assert f"{100 * rows[0]['value']:.2f}" in text
     page = report(results, tmp_path / "report.html").read_text("utf-8")

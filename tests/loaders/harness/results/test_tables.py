@@ -29,7 +29,7 @@ from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, 
 from tests.made_manifests import altered
 from tests.raising import raises
 from wordnet_splits.base.errors import UnknownNameError
-from wordnet_splits.base.tabular import text_table
+from wordnet_splits.base.tabular import PAGE_WIDTH, text_table
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import METRICS, list_metrics
@@ -300,8 +300,8 @@ def test_long_names_are_wrapped_alike_so_that_numbers_stand_together() -> None:
 @pytest.mark.parametrize("width", [60, 80])
 def test_the_text_is_as_wide_as_asked_for_and_leaves_no_number_out(width: int) -> None:
     results = evaluated(named("unknown-cifar"), runs=2)
-    whole, narrow = results.table(), results.table(width=width)
-    assert whole == str(results)  # stdout of a test is no terminal
+    whole, narrow = str(results), results.table(width=width)
+    assert results.table() == results.table(width=PAGE_WIDTH)  # stdout of a test is not a terminal
     assert max(map(len, narrow.splitlines())) <= width < max(map(len, whole.splitlines()))
     for number in re.findall(r"\d+\.\d+", whole):
         assert number in narrow
