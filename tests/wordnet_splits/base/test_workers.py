@@ -17,7 +17,7 @@ import pytest
 
 from tests.raising import raises
 from tests.wordnet_splits.base.jobs import deadly_at_three, failing, squared
-from tests.wordnet_splits.benchmark.images.helpers import build_many
+from tests.wordnet_splits.benchmark.images.conftest import build_many
 from tests.wordnet_splits.command import environment
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.workers import AHEAD, MAX_DEATHS, run_jobs

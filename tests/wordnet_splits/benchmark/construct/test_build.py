@@ -133,22 +133,23 @@ def test_another_parquet_writer_changes_no_fingerprint(folder):
     assert fingerprint.of_images([manifest.images()]).images == before.images_in_all
 
 
-def test_groups_that_ask_for_more_than_there_is(recipe):
-    images = '{ test = { from = "all", per_class = 500 } }'
-    with raises(RecipeError, where="mine.toml, line 7: group known, test", naming=("0", "500", "178")):
-        build_benchmark(recipe(group("known", "id", "digits", '{ listed = ["0"] }', images)))
+MANY = '{ test = { from = "all", per_class = 500 } }'
+ZERO = '{ listed = ["0"] }'
+AGAIN = group("again", "near", "digits", ZERO)
 
 
-def test_one_image_in_two_roles_is_refused(recipe):
-    again = group("again", "near", "digits", '{ listed = ["0"] }', more="reuse = true")
-    with raises(RecipeError, where="mine.toml, line 15: group again, test"):
-        build_benchmark(recipe(KNOWN, again))
-
-
-def test_a_class_taken_is_not_offered_again(recipe):
-    again = group("again", "near", "digits", '{ listed = ["0"] }')
-    with raises(RecipeError, where="mine.toml, line 15: group again"):
-        build_benchmark(recipe(KNOWN, again))
+@pytest.mark.parametrize(
+    ("groups", "where", "naming"),
+    [
+        ([group("known", "id", "digits", ZERO, MANY)], "line 7: group known, test", ("0", "500", "178")),
+        ([KNOWN, AGAIN + "reuse = true\n"], "line 15: group again, test", ()),
+        ([KNOWN, AGAIN], "line 15: group again", ()),
+    ],
+    ids=["more images than there are", "an image in two roles", "a class taken"],
+)
+def test_groups_that_cannot_be_filled(recipe, groups, where, naming):
+    with raises(RecipeError, where=f"mine.toml, {where}", naming=naming):
+        build_benchmark(recipe(*groups))
 
 
 def far_from_imagenet(wnid: str) -> str:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from pathlib import Path
 
 import pyarrow.parquet as pq
 from PIL import Image
 
+from tests.fix_resize.sets import tree
 from tests.raising import raises
 from wordnet_splits.base.errors import ManifestError
+from wordnet_splits.base.progress import Silent
 from wordnet_splits.benchmark.checks.freeze import freeze
 from wordnet_splits.benchmark.checks.verify import verify_benchmark
-from wordnet_splits.benchmark.construct import build_benchmark
+from wordnet_splits.benchmark.construct import build_benchmark, run_for_each
 from wordnet_splits.benchmark.manifest import read_manifest
+from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 
 from ...recipes import FAR, KNOWN, group
@@ -76,3 +81,17 @@ def test_verify_with_a_root_finds_altered_pixels(tmp_path, recipe, textures):
     Image.new("RGB", (16, 16), (250, 1, 2)).save(textures / "images" / f"{victim}.jpg")
     found = verify_benchmark(read_manifest(tmp_path / "mine"), roots={"dtd": textures})
     assert [(p.kind, p.image_id) for p in found.problems] == [("altered", victim)]
+
+
+def test_workers_build_and_verify_whole_benchmarks_in_order(tmp_path: Path) -> None:
+    digits = load_recipe("digits")
+    recipes = [digits.model_copy(update={"name": name}) for name in ("third", "first", "second")]
+    for workers in (1, 2):
+        out = tmp_path / str(workers)
+        run = partial(run_for_each, roots={}, workers=workers, progress=Silent())
+        builds = run(build_benchmark, recipes, task="building", out=out)
+        assert [(b.manifest.name, b.folder) for b in builds] == [(r.name, out / r.name) for r in recipes]
+        manifests = [read_manifest(out / recipe.name) for recipe in recipes]
+        verifications = run(verify_benchmark, manifests, task="verifying")
+        assert [(v.name, v.ok) for v in verifications] == [(recipe.name, True) for recipe in recipes]
+    assert tree(tmp_path / "1") == tree(tmp_path / "2")

@@ -28,7 +28,7 @@ from wordnet_splits.benchmark.images.pack import pack
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources.digits import load_digits_pixels
 
-from .helpers import build_many, flip
+from .conftest import build_many, flip
 
 
 def rows(count: int):

@@ -23,7 +23,7 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.cli.main import app, run
 
-from .helpers import build_many, flip
+from .conftest import build_many, flip
 
 REPOSITORY = Path(__file__).parents[4]
 
