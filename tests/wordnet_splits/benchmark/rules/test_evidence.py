@@ -93,6 +93,37 @@ SENTENCES = [
         "tabby",
         "near: tabby is named in the rule; it is not at or below dog (n00000010)",
     ),
+    (
+        {"siblings": {"half": "first"}},
+        "pug",
+        "near: pug has position 0 (from 0) of 2 classes with the parent toy dog (n00000011), "
+        "in the first half",
+    ),
+    (
+        {"siblings": {"half": "first"}},
+        "cloud",
+        "not near: cloud has no synset, and the rule reads WordNet",
+    ),
+    (
+        {"below_one": ["n00000010", "n00000011"]},
+        "pug",
+        "not near: pug is below several of the synsets: toy dog (n00000011) and dog (n00000010)",
+    ),
+    (
+        {"below_one": ["n00000010", "n00000011"]},
+        "borzoi",
+        "near: borzoi is below dog (n00000010) and no other of the synsets",
+    ),
+    (
+        {"below_one": ["n00000020"]},
+        "pug",
+        "not near: pug is not at or below cat (n00000020)",
+    ),
+    (
+        {"slice": {"of": ["n00000010"], "first": 2}},
+        "pug",
+        "not near: pug has position 2 (from 0) of the 3 classes below dog (n00000010), not in the first 2",
+    ),
 ]
 
 

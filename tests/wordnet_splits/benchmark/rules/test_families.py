@@ -1,8 +1,9 @@
-"""siblings, below_one and the first n of a slice, against what a few lines of dicts say."""
+"""siblings, below_one, held_out and the first n of a slice, compared with a few lines of dicts."""
 
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wordnet_splits.benchmark.rules.toy import catalog, context, taken
-from wordnet_splits.benchmark.rules import ClassRule, Verdict, decide, sentence
-from wordnet_splits.datasets.catalog import Catalog
+from wordnet_splits.benchmark.construct.classes import decide_membership
+from wordnet_splits.benchmark.recipe import load_recipe
+from wordnet_splits.benchmark.rules import ClassRule, Verdict, decide
+from wordnet_splits.datasets.catalog import Catalog, load_catalog
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 Parents = dict[str, list[str]]
@@ -123,51 +126,6 @@ def test_the_toy_families() -> None:
     assert taken({"slice": {"of": ["n00000010", "n00000020"], "first": 1}}) == {"borzoi", "tabby"}
 
 
-@pytest.mark.parametrize(
-    ("rule", "class_id", "says"),
-    [
-        (
-            {"siblings": {"half": "first"}},
-            "pug",
-            "near: pug has position 0 (from 0) of 2 classes with the parent toy dog (n00000011), "
-            "in the first half",
-        ),
-        (
-            {"siblings": {"half": "first"}},
-            "cloud",
-            "not near: cloud has no synset, and the rule reads WordNet",
-        ),
-        (
-            {"below_one": ["n00000010", "n00000011"]},
-            "pug",
-            "not near: pug is below several of the synsets: toy dog (n00000011) and dog (n00000010)",
-        ),
-        (
-            {"below_one": ["n00000010", "n00000011"]},
-            "borzoi",
-            "near: borzoi is below dog (n00000010) and no other of the synsets",
-        ),
-        (
-            {"below_one": ["n00000020"]},
-            "pug",
-            "not near: pug is not at or below cat (n00000020)",
-        ),
-        (
-            {"slice": {"of": ["n00000010"], "first": 2}},
-            "pug",
-            "not near: pug has position 2 (from 0) of the 3 classes below dog (n00000010), "
-            "not in the first 2",
-        ),
-    ],
-)
-def test_sentences(rule: dict[str, Any], class_id: str, says: str) -> None:
-    from tests.wordnet_splits.benchmark.rules.toy import load
-
-    here = context()
-    verdicts = decide(ClassRule.model_validate(rule), "pets", [c.class_id for c in load("pets")], here)
-    assert sentence(verdicts[class_id], source="pets", class_id=class_id, group="near", context=here) == says
-
-
 def test_a_family_of_several_parents_is_of_just_those() -> None:
     parents = {
         wnid(n): p for n, p in ((2, [wnid(1)]), (3, [wnid(1)]), (4, [wnid(2), wnid(3)]), (5, [wnid(2)]))
@@ -175,3 +133,92 @@ def test_a_family_of_several_parents_is_of_just_those() -> None:
     verdicts = judged({"siblings": {"half": "second"}}, parents, [wnid(4), wnid(5)])
     assert Counter(len(v.via) for v in verdicts.values()) == {1: 1, 2: 1}
     assert all(v.accepted for v in verdicts.values())
+
+
+def holding_out(unit: str, classes: int, **options: int) -> dict[str, Any]:
+    return {"held_out": {"of": "source:own", "unit": unit, "classes": classes, **options}}
+
+
+def families(parents: Parents, classes: list[str], held: set[str]) -> list[set[str]]:
+    """Return, for each class held out, the smallest set of classes below a node with one that stays."""
+    below = [{c for c in classes if node in above(parents, c)} for node in {*parents, *classes, "n00000001"}]
+    return [min((s for s in below if c in s and s - held), key=len, default=set()) for c in sorted(held)]
+
+
+@pytest.mark.parametrize("unit", ["leaves", "subtrees"])
+@given(worlds(), st.integers(1, 9))
+def test_every_class_held_out_has_a_relative_that_stays(
+    unit: str, drawn: tuple[Parents, list[str]], most: int
+) -> None:
+    parents, classes = drawn
+    held = set(accepted(judged(holding_out(unit, most), parents, classes)))
+    assert len(held) <= most
+    assert all(families(parents, classes, held))
+    assert held == set(
+        accepted(judged(holding_out(unit, most), parents, classes[::-1]))
+    )  # whatever the order
+
+
+@given(worlds(), st.integers(2, 9))
+def test_subtrees_are_held_out_whole(drawn: tuple[Parents, list[str]], most: int) -> None:
+    parents, classes = drawn
+    verdicts = judged(holding_out("subtrees", most, largest=4), parents, classes)
+    for name in accepted(verdicts):
+        node = verdicts[name].via[0].wnid
+        together = [c for c in classes if node in above(parents, c)]
+        assert 2 <= len(together) <= 4
+        assert all(verdicts[c].accepted for c in together)
+
+
+def test_on_the_toy_dogs() -> None:
+    # below toy_dog are pug and chihuahua, below dog also borzoi: of each family one stays
+    held = taken({"held_out": {"of": "source:pets", "unit": "subtrees", "classes": 2}})
+    assert held == {"pug", "chihuahua"}
+    leaves = taken({"held_out": {"of": "source:pets", "unit": "leaves", "classes": 9}})
+    assert len(leaves & {"pug", "chihuahua"}) == 1
+    assert 0 < len(leaves) < 5
+
+
+def test_the_evidence_names_the_node_and_what_stays() -> None:
+    parents = {wnid(n): [wnid(parent)] for n, parent in ((2, 1), (3, 2), (4, 2), (5, 1))}
+    classes = ["n00000003", "n00000004", "n00000005"]
+    verdicts = judged(holding_out("subtrees", 5), parents, classes)
+    assert accepted(verdicts) == ["n00000003", "n00000004"]
+    assert [via.wnid for via in verdicts["n00000003"].via] == ["n00000002"]
+
+
+RECIPE = """
+schema = 1
+name = "held"
+version = 1
+draw = "held"
+seed = 0
+transforms = { cifar100 = "none" }
+[[group]]
+name = "out"
+role = "near"
+source = "cifar100"
+classes = { held_out = { of = "source:cifar100", unit = "UNIT", classes = 20, largest = 5 } }
+images = { test = { from = "test", all = true } }
+[[group]]
+name = "in"
+role = "id"
+source = "cifar100"
+classes = { rest = true }
+images = { test = { from = "test", all = true } }
+"""
+
+
+@pytest.mark.parametrize("unit", ["leaves", "subtrees"])
+def test_the_truth_of_a_class_held_out_is_a_node_that_is_no_class(unit: str, tmp_path: Path) -> None:
+    (tmp_path / "held.toml").write_text(RECIPE.replace("UNIT", unit))
+    groups = decide_membership(load_recipe(tmp_path / "held.toml"), 0, Taxonomy.embedded()).groups
+    assert len(groups["in"]) == 100 - len(groups["out"])
+    assert 16 <= len(groups["out"]) <= 20
+    catalog = load_catalog("cifar100")
+    hierarchy = pytest.importorskip("wordnet_splits.hierarchy").ClassHierarchy.of(
+        [catalog[c].wnids for c in groups["in"]]
+    )
+    truths = [hierarchy.truth(catalog[c].wnids) for c in groups["out"]]
+    assert hierarchy.root not in truths
+    assert hierarchy.inner[truths].all()

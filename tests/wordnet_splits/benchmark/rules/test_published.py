@@ -76,20 +76,6 @@ def test_the_external_classes_do_not_grow_by_the_candidates_left_undrawn() -> No
         assert load_catalog(source)[class_id].name in text
 
 
-def test_digits_share_their_parent_in_wordnet() -> None:
-    groups, context, verdicts = build(
-        [
-            ("id", "digits", {"listed": ["0", "1", "2", "3", "4", "5"]}),
-            ("near", "digits", {"shares_parent_with": "group:id"}),
-        ],
-        roles={"id": "id"},
-    )
-    assert groups["near"] == {"6", "7", "8", "9"}
-    assert sentence(
-        verdicts["digits", "6"], source="digits", class_id="6", group="near", context=context
-    ) == ("near: six and the ID classes zero, one and two (6 in all) share the parent digit (n13741022)")
-
-
 def test_lsun_overlaps_cifar_by_name_where_the_authors_kept_it() -> None:
     rule = {"keyword_overlap": {"with": "source:cifar100", "nodes": "subtree", "match": "lemma"}}
     groups, _, verdicts = build([("overlapping", "lsun", rule)])
