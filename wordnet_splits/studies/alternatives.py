@@ -1,12 +1,11 @@
 """Re-evaluate the rules of a benchmark under another hierarchy, WordNet, sense or measure.
 
-Random draws do not depend on WordNet: a rule that draws from the classes it accepts is treated as taking all
-classes, so that classes are compared by the group they are candidates for.
+Random draws do not depend on WordNet: a rule that draws is treated as taking all classes that it accepts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -98,7 +97,7 @@ class Alternative:
                 return [v if key != "of" and v in catalog else map_synset(v) for v in value]
             return value
 
-        return as_rule(walk("", _data(rule)))
+        return ClassRule.model_validate(walk("", _data(rule)))
 
 
 def original(recipe: Recipe, wordnet: Taxonomy) -> Alternative:
@@ -123,9 +122,9 @@ def other_wordnet(recipe: Recipe, other: OtherWordNet) -> Alternative:
     return Alternative(other.taxonomy, synset=cache(other.synset), datasets=recipe.datasets)
 
 
-def as_rule(test: Expression | Mapping[str, Any]) -> ClassRule:
+def as_rule(test: Expression) -> ClassRule:
     """Return an expression as the rule of a group."""
-    return ClassRule.model_validate(_data(test) if isinstance(test, Expression) else test)
+    return ClassRule.model_validate(_data(test))
 
 
 def _data(test: Expression) -> dict[str, Any]:
@@ -193,7 +192,7 @@ def without_draw(recipe: Recipe, group: Group) -> ClassRule:
     """Return a group's rule, without its draw if it depends on WordNet."""
     if group.classes.draw is None or not readings_used(recipe)[group.name]:
         return group.classes
-    return as_rule({k: v for k, v in _data(group.classes).items() if k not in ("draw", "within")})
+    return group.classes.model_copy(update={"draw": None, "within": None})
 
 
 def context_of(recipe: Recipe, alternative: Alternative) -> Context:
@@ -245,7 +244,7 @@ def decide_in(
 def _drop_leaks(outcome: Outcome) -> None:
     """Add the classes that ``drop_leaks`` removes: of two related classes, the later role in `KEPT_FIRST`.
 
-    Equivalent to `construct.leak_kinds.drop_leaking`, class by class; a test compares it with the manifests.
+    A test compares the result with the manifests, which `drop_leaking` makes.
     """
     recipe, alternative = outcome.recipe, outcome.alternative
     remaining: list[tuple[Group, Sequence[CatalogClass]]] = []

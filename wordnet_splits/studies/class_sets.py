@@ -15,6 +15,7 @@ from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.construct.classes import Membership, decide_membership
 from wordnet_splits.benchmark.recipe import PublishedList, Recipe, class_set_names, load_recipe
 from wordnet_splits.benchmark.rules import Verdict, sentence
+from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 
 HEADERS = {
@@ -91,34 +92,22 @@ class ClassSet(Tabular):
     def differences(self, published: Iterable[Line]) -> Records[Difference]:
         """Return the differences from a published list, sorted by class."""
         published_lines, rebuilt_lines = self._by_class(published), self._by_class(self.lines())
-        classes_by_id = {item.class_id: item for item in self.classes}
+        items = {item.class_id: item for item in self.classes}
+        names = {c.class_id: c.name for source in self.recipe.sources for c in load_catalog(source)}
+        absent = f"no class of {' or '.join(self.recipe.sources)}"
         rows = []
-        for class_id in sorted(
-            c
-            for c in published_lines.keys() | rebuilt_lines.keys()
-            if published_lines.get(c) != rebuilt_lines.get(c)
-        ):
-            name = classes_by_id[class_id].name if class_id in classes_by_id else self._name(class_id)
-            absent = f"no class of {' or '.join(self.recipe.sources)}"
-            why = (
-                classes_by_id[class_id].evidence
-                if class_id in classes_by_id
-                else self.refused.get(class_id, absent)
-            )
+        for class_id in sorted(published_lines.keys() | rebuilt_lines.keys()):
             lines = published_lines.get(class_id, ""), rebuilt_lines.get(class_id, "")
-            rows.append(Difference(class_id, name, *lines, why))
+            if lines[0] != lines[1]:
+                known = class_id in items
+                why = items[class_id].evidence if known else self.refused.get(class_id, absent)
+                rows.append(Difference(class_id, names.get(class_id, ""), *lines, why))
         return Records(rows)
 
     def _by_class(self, lines: Iterable[Line]) -> dict[str, str]:
         """Return class -> its other published columns, ``listed`` if it has no others."""
         at = self.published.columns.index("class_id")
         return {line[at]: " ".join(line[:at] + line[at + 1 :]) or "listed" for line in lines}
-
-    def _name(self, class_id: str) -> str:
-        from wordnet_splits.datasets.catalog import load_catalog
-
-        catalogs = (load_catalog(source) for source in self.recipe.sources)
-        return next((catalog[class_id].name for catalog in catalogs if class_id in catalog), "")
 
 
 @dataclass(frozen=True)
@@ -165,7 +154,14 @@ def class_set(name: str | Path | Recipe, taxonomy: Taxonomy | None = None) -> Cl
 def class_sets(taxonomy: Taxonomy | None = None) -> Records[SetRow]:
     """Return every shipped class set with its published numbers."""
     taxonomy = taxonomy or load()
-    return Records(_row(class_set(name, taxonomy)) for name in class_set_names())
+    rows = []
+    for name in class_set_names():
+        rebuilt = class_set(name, taxonomy)
+        recipe, published = rebuilt.recipe, rebuilt.published
+        numbers = len(recipe.group), len(rebuilt.classes), published.only_published, published.only_ours
+        checked: Literal["same", "differs"] = "same" if rebuilt.same else "differs"
+        rows.append(SetRow(name, recipe.paper, *numbers, published.elsewhere, checked, published.note))
+    return Records(rows)
 
 
 def read_published(path: Path, rebuilt: ClassSet) -> list[Line]:
@@ -208,8 +204,6 @@ def _column_index(column: str, head: Sequence[str], path: Path) -> int:
 
 
 def _classes(recipe: Recipe, membership: Membership) -> Iterator[SetClass]:
-    from wordnet_splits.datasets.catalog import load_catalog
-
     for group in recipe.group:
         catalog = load_catalog(group.source)
         verdicts = {
@@ -242,18 +236,3 @@ def _rank(class_id: str, verdict: Verdict) -> int:
         if finding.expression.operator == "siblings":  # family after family
             return int(finding.words[2])
     return 0
-
-
-def _row(rebuilt: ClassSet) -> SetRow:
-    published_list = rebuilt.published
-    return SetRow(
-        rebuilt.recipe.name,
-        rebuilt.recipe.paper,
-        len(rebuilt.recipe.group),
-        len(rebuilt.classes),
-        published_list.only_published,
-        published_list.only_ours,
-        published_list.elsewhere,
-        "same" if rebuilt.same else "differs",
-        published_list.note,
-    )

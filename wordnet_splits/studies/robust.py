@@ -254,17 +254,13 @@ def _outcomes(
 ) -> Iterator[tuple[str, Outcome]]:
     """Yield (reading, outcome) for the other hierarchy, other measures and other WordNets."""
     if _reads(recipe, kinds, HIERARCHY):
-        yield (
-            HIERARCHY,
-            alternatives.decide_in(recipe, alternatives.other_hierarchy(recipe, taxonomy), taxonomy),
-        )
+        other = alternatives.other_hierarchy(recipe, taxonomy)
+        yield HIERARCHY, alternatives.decide_in(recipe, other, taxonomy)
     for measure in alternatives.measures_for(recipe):
         yield measure, alternatives.by_measure(recipe, measure, taxonomy)
     for wordnet in other_wordnets if _reads(recipe, kinds, WORDNET) else ():
         try:
-            yield (
-                wordnet.name,
-                alternatives.decide_in(recipe, alternatives.other_wordnet(recipe, wordnet), taxonomy),
-            )
+            other = alternatives.other_wordnet(recipe, wordnet)
+            yield wordnet.name, alternatives.decide_in(recipe, other, taxonomy)
         except TaxonomyError as error:
             notes.append(f"{recipe.name}: {wordnet.name} cannot be applied: {error.what}")

@@ -178,10 +178,6 @@ class Names:
         kind = self.kind(operand)
         return f"{'an' if kind[0].lower() in 'aeio' else 'a'} {kind}"
 
-    def other(self, operand: Operand, via: Via) -> str:
-        """Return the class on the other side: ``the ID class pug``."""
-        return self.others(operand, [via])
-
     def others(self, operand: Operand, vias: Sequence[Via]) -> str:
         """Return the classes on the other side: the first three names and the total number."""
         keys = list(dict.fromkeys((str(v.other_source), str(v.other_class)) for v in vias))

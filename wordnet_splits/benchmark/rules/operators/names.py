@@ -47,7 +47,7 @@ def _keyword_overlap_wording(finding: Finding, names: Names) -> str:
     reached, relative = finding.via[:2]
     keyword, kind, lemma = finding.words
     variant = "" if kind in ("name", "tokens") else f" (variant: {kind})"
-    related = names.other(rule.with_, relative)
+    related = names.others(rule.with_, [relative])
     relation = {
         "equal": f"which is {related}",
         "sibling": f"a sibling of {related} under {names.synset(relative.wnid)}",
@@ -213,7 +213,7 @@ def _gloss_mentions_wording(finding: Finding, names: Names) -> str:
         return f"the definition of {names.subject} does not mention {names.any_of(operand)}, nor the reverse"
     via, word = finding.via[0], finding.words[0].replace("_", " ")
     if via.relation == "gloss":
-        return f"the definition of {names.subject} mentions {word!r}, {names.other(operand, via)}"
+        return f"the definition of {names.subject} mentions {word!r}, {names.others(operand, [via])}"
     classes = names.others(operand, [v for v in finding.via if v[:2] == via[:2]])
     return f"the definition of {names.synset(via.wnid)}, {classes}, mentions {word!r}"
 

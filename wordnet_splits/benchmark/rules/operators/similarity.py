@@ -47,7 +47,7 @@ def _similarity_wording(finding: Finding, names: Names) -> str:
     via = finding.via[0]
     bound = bounds.above if bounds.above is not None else bounds.below
     side = "at least" if finding.holds == (bounds.above is not None) else "less than"
-    pair = f"{names.subject} and the nearest class, {names.other(bounds.to, via)},"
+    pair = f"{names.subject} and the nearest class, {names.others(bounds.to, [via])},"
     return f"{pair} have the {bounds.measure} score {via.value:.4g}, {side} {bound:g}"
 
 
