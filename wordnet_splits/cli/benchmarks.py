@@ -63,12 +63,12 @@ def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
 
     benchmarks = list_benchmarks(manifests).benchmarks
     rows = [
-        (b.name, b.paper, *(b.count("classes", role) for role in LISTED_ROLES), b.count("test"), b.status)
+        (b.name, *(b.count("classes", role) for role in LISTED_ROLES), b.count("test"), b.status)
         for b in benchmarks
     ]
-    columns = ("benchmark", "paper", *LISTED_ROLES, "test images", "status")
+    columns = ("benchmark", *LISTED_ROLES, "test images", "status")
     result = {"benchmarks": [b.as_dict() for b in benchmarks]}
-    print_result(result, json, lambda: print_table(columns, rows, right=columns[2:-1]))
+    print_result(result, json, lambda: print_table(columns, rows, right=columns[1:-1]))
     return DONE
 
 

@@ -19,7 +19,7 @@ from ..detectors.pytorch_ood import PACKAGE, pytorch_ood_specs
 from ..detectors.registry import SPLITS
 from .main import app
 
-app.group("list", "What there is to choose from: detectors, training recipes.", heading="Evaluate")
+app.group("list", "Detectors, and training recipes.", heading="Evaluate")
 
 
 @app.command(
