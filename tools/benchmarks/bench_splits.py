@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from tools.benchmarks.rows import Row, fastest
-from wordnet_splits.base import sampling
+from wordnet_splits.base import digests
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.benchmark.construct.assemble import build_class_table
 from wordnet_splits.benchmark.construct.classes import decide_membership, labels_of
@@ -90,7 +90,7 @@ def image_rows() -> list[Row]:
     """Draw, tabulate, fingerprint and write 1.28 M images."""
     images = imagenet_style_ids()
     start = time.perf_counter()
-    cut = {c: sampling.order_images("bench", 0, "imagenet1k", c, ids) for c, ids in images.items()}
+    cut = {c: digests.order_images("bench", 0, "imagenet1k", c, ids) for c, ids in images.items()}
     table = image_table(
         source="imagenet1k",
         role="id",

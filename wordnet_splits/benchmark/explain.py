@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from wordnet_splits.base.digests import sampling_key
 from wordnet_splits.base.errors import SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.names import counted, same_spelling
-from wordnet_splits.base.sampling import sampling_key
 from wordnet_splits.base.tabular import Tabular, markdown_table, write_csv
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import manifest_names

@@ -1,4 +1,4 @@
-"""Commands on datasets: sources list, show, fetch and check."""
+"""Commands on datasets and their classes: sources list, show, fetch, check; catalog check, show."""
 
 from __future__ import annotations
 
@@ -16,6 +16,20 @@ from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
     from wordnet_splits.benchmark.checks.doctor import Awaited, BenchmarkState, Diagnosis
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from wordnet_splits.base.terminal.options import (
+    WordNet,
+)
+from wordnet_splits.base.terminal.output import (
+    NEGATIVE,
+)
+from wordnet_splits.wordnet.taxonomy import load
+
+if TYPE_CHECKING:
+    from wordnet_splits.datasets.catalog.check import CatalogReport
+
 
 SHOWN_NAMES = 3
 
@@ -230,3 +244,61 @@ def _print_benchmarks(diagnosis: Diagnosis, only: Collection[str]) -> None:
 
 def _awaited(benchmark: BenchmarkState, only: Collection[str]) -> list[Awaited]:
     return [a for a in benchmark.awaits if not only or a.needs.partition(" ")[0] in only]
+
+
+app.group("catalog", "The classes of every source and their synsets.", heading="Data")
+
+
+@app.command(
+    "catalog check",
+    examples=[
+        "wordnet-splits catalog check",
+        "wordnet-splits catalog check cifar100",
+    ],
+)
+def check_catalog(
+    source: Annotated[
+        str | None, typer.Argument(help="One source, or a catalog of your own (FILE.tsv); all by default.")
+    ] = None,
+    wordnet: WordNet = None,
+    json: Json = False,
+) -> int:
+    """Check that every synset exists, and list the names whose first sense is not the class."""
+    from wordnet_splits.datasets.catalog.check import check_catalogs
+
+    taxonomy = load(wordnet)
+    reports = check_catalogs([source] if source else None, taxonomy)
+    ok = all(r.ok for r in reports)
+    result = {"ok": ok, "sources": [asdict(r) for r in reports]}
+    print_result(result, json, lambda: _print_reports(reports, ok))
+    return DONE if ok else NEGATIVE
+
+
+def _print_reports(reports: Sequence[CatalogReport], ok: bool) -> None:
+    for report in reports:
+        kinds = (f"{n} {kind or 'without synset'}" for kind, n in sorted(report.mapped.items()) if n)
+        to_stdout(f"{report.source}: {report.classes} classes; {', '.join(kinds)}")
+        for wrong in report.naive_wrong:
+            sense = f"{wrong.naive} ({wrong.naive_gloss})"
+            to_stdout(f"  {wrong.name}: first sense would be {sense}, ours is {wrong.ours}")
+        print_lines(f"  {class_id}: {wnid} does not exist" for class_id, wnid in report.absent)
+    to_stdout("every synset exists" if ok else "some synsets do not exist")
+
+
+@app.command(
+    "catalog show",
+    examples=[
+        "wordnet-splits catalog show cifar100",
+        "wordnet-splits catalog show digits --json",
+    ],
+)
+def show_catalog(source: Annotated[str, typer.Argument(help="A source.")], json: Json = False) -> int:
+    """Print a source's classes with their synsets and the reason for each."""
+    from wordnet_splits.datasets.catalog import load_catalog
+
+    catalog = load_catalog(source)
+    columns = ("class_id", "name", "superclass", "wnids", "mapped", "why")
+    rows = [(c.class_id, c.name, c.superclass, " ".join(c.wnids), c.mapped, c.why) for c in catalog]
+    result = {"source": source, "classes": [asdict(c) for c in catalog]}
+    print_result(result, json, lambda: print_table(columns, rows))
+    return DONE

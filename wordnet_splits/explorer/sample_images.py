@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from wordnet_splits.base.about import Author
+from wordnet_splits.base.digests import order_images
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.base.sampling import order_images
 from wordnet_splits.benchmark.images.raw_images import RawImages, open_sources, png
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.datasets.catalog.declarations import Declaration

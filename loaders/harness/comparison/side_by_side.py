@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from wordnet_splits.base.jsonable import to_json
+from wordnet_splits.base.tabular import to_json
 from wordnet_splits.metrics.registry import CALIBRATION, GAMMAS
 
 from ..results.sentences import sweep_summary

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from wordnet_splits.base.digests import sampling_key
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.progress import Progress, choose_progress
-from wordnet_splits.base.sampling import sampling_key
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources.roots import Roots

@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wordnet_splits.base.digests import sampling_key
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.sampling import sampling_key
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.hierarchy import ClassHierarchy, Rule, balanced_means

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from wordnet_splits.base.digests import sampling_key
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import same_spelling
-from wordnet_splits.base.sampling import sampling_key
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.word_lists import read_words

@@ -11,9 +11,16 @@ from html import escape
 from itertools import groupby
 from typing import Any, ClassVar, Final, TypeVar
 
-from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.names import printable
-from wordnet_splits.base.tabular import GAP, NARROWEST, Tabular, html_table, markdown_table, text_table
+from wordnet_splits.base.tabular import (
+    GAP,
+    NARROWEST,
+    Jsonable,
+    Tabular,
+    html_table,
+    markdown_table,
+    text_table,
+)
 
 NOTHING = "-"
 """Text of a cell without a value."""

@@ -13,10 +13,10 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from wordnet_splits.base.digests import order_images, share_total
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.sampling import order_images, share_total
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources.roots import Roots

@@ -17,7 +17,7 @@ from fix_resize.pipeline import shards
 from fix_resize.pipeline.selection import select_manifest
 from tests.fix_resize.sets import jpeg, make_folder, photographs, run_here
 from tests.fix_resize.sets import run as run_process
-from wordnet_splits.base.sampling import order_images
+from wordnet_splits.base.digests import order_images
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.cli.main import run
 

@@ -18,7 +18,7 @@ from fix_resize.decode import decode
 from fix_resize.output import open_output
 from fix_resize.pipeline.selection import Selection, select_manifest
 from tests.fix_resize.sets import photographs, run_here
-from wordnet_splits.base.sampling import order_images
+from wordnet_splits.base.digests import order_images
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import write_manifest
 from wordnet_splits.benchmark.recipe import load_recipe

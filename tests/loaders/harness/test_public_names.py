@@ -33,7 +33,7 @@ def test_progress_is_described(name: str) -> None:
 def test_a_script_without_a_terminal_prints_nothing(
     progress: bool | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wordnet_splits.base.bars.QUIET_SECONDS", 0.0)
+    monkeypatch.setattr("wordnet_splits.base.progress.QUIET_SECONDS", 0.0)
     model = nn.Sequential(nn.Flatten(), nn.Linear(192, 6))
     evaluate(model, "digits", "msp", groups=["uniform"], device="cpu", progress=progress)
     assert capsys.readouterr() == ("", "")

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from wordnet_splits.base import bars, progress
+from wordnet_splits.base import progress
 
 
 class Terminal(io.StringIO):
@@ -29,7 +29,7 @@ def work(reports: progress.Progress) -> None:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("QUIET_SECONDS", "BAR_SECONDS", "LINE_SECONDS"):
-        monkeypatch.setattr(bars, name, 0.0)
+        monkeypatch.setattr(progress, name, 0.0)
 
 
 @pytest.mark.usefixtures("at_once")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wordnet_splits.base.thinning import MAX_POINTS, TOLERANCE, thin
+from wordnet_splits.base.drawing import MAX_POINTS, TOLERANCE, thin
 
 
 def farthest(x: Any, y: Any, kept: Any) -> float:

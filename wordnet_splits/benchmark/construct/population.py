@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from wordnet_splits.base import sampling
+from wordnet_splits.base import digests
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.datasets.catalog import Catalog, load_catalog
@@ -78,7 +78,7 @@ class FirstImages:
     def ids(self) -> list[str]:
         """Return the first ids in the order of the draw, or all as they were added."""
         return (
-            self._ids if self._most is None else sampling.order_images(*self._class, self._ids)[: self._most]
+            self._ids if self._most is None else digests.order_images(*self._class, self._ids)[: self._most]
         )
 
 

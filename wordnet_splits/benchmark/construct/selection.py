@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wordnet_splits.base import sampling
+from wordnet_splits.base.digests import order_images, share_total
 from wordnet_splits.base.errors import RecipeError, SplitsError
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.benchmark.construct.population import Awaiting, Most, Populations, Roles, expand
@@ -69,7 +69,7 @@ def plan_images(recipe: Recipe, seed: int, classes: Mapping[str, Sequence[str]])
             raise error.within(where) from None
         quota: Mapping[str, int | None] = dict.fromkeys(members, rule.per_class)
         if rule.total is not None and members:
-            quota = {**sampling.share_total(rule.total, recipe.draw, seed, group.source, members)}
+            quota = {**share_total(rule.total, recipe.draw, seed, group.source, members)}
         listed = lists[rule.list_] if rule.list_ is not None else {}
         plans.append(SplitPlan(group, split, where, members, pool, quota if pool else {}, listed))
     for name, listed in lists.items():
@@ -343,7 +343,7 @@ def _cut(
             )
         if count > len(ids) and shortfalls is not None:
             shortfalls.append(Shortfall(group.name, split, class_id, count, len(ids)))
-        images[class_id] = sampling.order_images(draw, seed, group.source, class_id, ids)[:count]
+        images[class_id] = order_images(draw, seed, group.source, class_id, ids)[:count]
     digests = population.digests
     known_digests = {i: digests[i] for ids in images.values() for i in ids if i in digests}
     selection = Selection(group, split, None, images, known_digests, local=population.local)

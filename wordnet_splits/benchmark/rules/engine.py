@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wordnet_splits.base import sampling
+from wordnet_splits.base import digests
 from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.benchmark.rules.context import Candidates, Context
 from wordnet_splits.benchmark.rules.registry import OPERATORS, Finding, Verdict, Via
@@ -128,11 +128,11 @@ def _draw(rule: ClassRule, verdicts: Verdicts, candidates: Candidates) -> Verdic
     context, source, size = candidates.context, candidates.source, rule.draw or 0
     for stratum, members in sorted(_strata(rule, accepted, candidates).items()):
         try:
-            drawn = sampling.draw_classes(context.draw, context.seed, source, members, size)
+            drawn = digests.draw_classes(context.draw, context.seed, source, members, size)
         except RecipeError as error:
             within = f", {rule.within} {stratum!r}" if rule.within else ""
             raise RecipeError(error.what, where=f"source {source!r}{within}", hint=error.hint) from None
-        for position, c in enumerate(sampling.order_classes(context.draw, context.seed, source, members)):
+        for position, c in enumerate(digests.order_classes(context.draw, context.seed, source, members)):
             via = Via("draw", value=float(position + 1))
             finding = Finding(rule, position < len(drawn), (via,), (str(len(members)), stratum))
             drawn_verdicts[c] = Verdict(finding.holds, (*verdicts[c].findings, finding))

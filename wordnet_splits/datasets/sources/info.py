@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from wordnet_splits.base.about import bibtex_entry
 from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.base.registry import Registry
-from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.base.tabular import Jsonable, Tabular
 from wordnet_splits.datasets.catalog import catalog_names
 from wordnet_splits.datasets.catalog.declarations import LOCAL, Declaration, Sources, unknown_source
 from wordnet_splits.datasets.catalog.table import CATALOGS_OF_PACKAGES

@@ -13,8 +13,8 @@ from loaders import UnknownDetectionSet
 from loaders.harness.models.transforms import ONES, ZEROS
 from loaders.harness.training.data import draw_rows, load_arrays, load_training_data
 from tests.raising import raises
+from wordnet_splits.base.digests import sampling_key
 from wordnet_splits.base.errors import DataError, SourceError, UnknownNameError
-from wordnet_splits.base.sampling import sampling_key
 from wordnet_splits.benchmark.resolve import load_manifest
 
 CLASSES = ("zero", "one", "two", "three", "four", "five")

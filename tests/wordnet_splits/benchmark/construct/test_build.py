@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.raising import raises
-from wordnet_splits.base import sampling
+from wordnet_splits.base import digests
 from wordnet_splits.base.errors import (
     DataError,
     ManifestError,
@@ -49,7 +49,7 @@ def test_a_draw_takes_images_in_key_order_val_then_test_then_train(digits):
     pairs = zip(
         inventory.column("image_id").to_pylist(), inventory.column("class_id").to_pylist(), strict=True
     )
-    threes = sampling.order_images("digits", 0, "digits", "3", [i for i, c in pairs if c == "3"])
+    threes = digests.order_images("digits", 0, "digits", "3", [i for i, c in pairs if c == "3"])
     cut = {"val": threes[:20], "test": threes[20:80], "train": threes[80:]}
     for split, expected in cut.items():
         table = digits.images(split, "digits-0-5").to_pylist()
@@ -244,7 +244,7 @@ def test_a_local_build_draws_from_what_a_root_holds_of_an_inventory(recipe, text
     taken = rows(found.manifest, "test", "far")
     assert sorted(i.split("/")[0] for i in taken) == ["banded"] * 5 + ["dotted"] * 5
     assert {i for i in taken if i.startswith("banded")} <= set(sorted(held)[:10])
-    order = sampling.order_images("mine", 0, "dtd", "banded", sorted(held)[:10])
+    order = digests.order_images("mine", 0, "dtd", "banded", sorted(held)[:10])
     assert {i for i in taken if i.startswith("banded")} == set(order[:5])
     populations = {g.group: g.population for g in found.manifest.groups if g.split == "test"}
     assert populations == {"known": None, "far": 10 + 120, "near": 0}

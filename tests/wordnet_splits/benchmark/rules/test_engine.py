@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.raising import mentions, raises
 from tests.wordnet_splits.benchmark.rules.toy import PETS, context, judge, load, taken
-from wordnet_splits.base import sampling
+from wordnet_splits.base import digests
 from wordnet_splits.base.errors import RecipeError, UnknownNameError
 from wordnet_splits.benchmark.rules import ClassRule, Via, decide, sentence
 from wordnet_splits.benchmark.rules.phrases import explain_refusals
@@ -136,7 +136,7 @@ def test_a_larger_draw_keeps_the_smaller_one(offered: set[str], n: int) -> None:
 
 @given(st.sets(st.sampled_from(PETS), min_size=2))
 def test_a_draw_is_the_classes_of_smallest_key(offered: set[str]) -> None:
-    first = min(offered, key=lambda c: (sampling.sampling_key("toy", 0, "pets", c), c))
+    first = min(offered, key=lambda c: (digests.sampling_key("toy", 0, "pets", c), c))
     assert taken({"rest": True, "draw": 1}, offered=sorted(offered)) == {first}
 
 

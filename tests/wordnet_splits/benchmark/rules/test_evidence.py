@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.wordnet_splits.benchmark.rules.toy import PETS, context, judge, load
+from wordnet_splits.base.digests import sampling_key as sampling_key
 from wordnet_splits.base.names import counted
-from wordnet_splits.base.sampling import sampling_key as sampling_key
 from wordnet_splits.benchmark.rules import ClassRule, sentence
 from wordnet_splits.benchmark.rules.registry import RELATIONS, Finding, Verdict, Via
 

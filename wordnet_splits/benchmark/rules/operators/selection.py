@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from wordnet_splits.base.digests import order_classes
 from wordnet_splits.base.names import counted
-from wordnet_splits.base.sampling import order_classes
 from wordnet_splits.benchmark.rules.context import (
     WORDNET,
     Candidates,
