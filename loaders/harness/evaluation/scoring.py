@@ -184,11 +184,11 @@ def has_predictions(fitted: Fitted) -> bool:
     return hasattr(fitted.detector, "predict")
 
 
-def predicted(fitted: Fitted, data: Data, *, rows: int = CHUNK) -> Arrays:
+def predicted(fitted: Fitted, data: Data) -> Arrays:
     """Return the logits (and background) of a detector's own predictions, computed chunk by chunk."""
     detector: Any = fitted.detector
     parts = []
-    for size, chunk in _chunks(_guarded(fitted.configured, data), rows):
+    for size, chunk in _chunks(_guarded(fitted.configured, data), CHUNK):
         with errors_of(fitted.where), np.errstate(all="ignore"):
             outputs = detector.predict(fitted.state, chunk)
             arrays = {name: to_numpy(outputs[name]) for name in PREDICTED if name in outputs}

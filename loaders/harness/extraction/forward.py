@@ -251,7 +251,6 @@ def compute_in_memory(
     *,
     forward: bool = True,
     where: str,
-    hint: str | None = None,
 ) -> dict[str, Array]:
     """Apply a model and probes to all batches of transformed images, and return the arrays by name."""
     parts: dict[str, list[Array]] = {}
@@ -270,7 +269,7 @@ def compute_in_memory(
                 message = (
                     f"the forward pass failed for images {tuple(images.shape[1:])}: {describe_error(error)}"
                 )
-                raise DataError(message, where=where, hint=hint) from error
+                raise DataError(message, where=where) from error
             for unit, arrays in outputs.items():
                 prefix = "" if unit == FORWARD else f"{unit}/"
                 for name, tensor in arrays.items():
