@@ -73,7 +73,7 @@ def evaluate_arrays(
     prevalences: Sequence[float] = (0.5,),
     progress: Progress | bool | None = None,
 ) -> Results:
-    """Evaluate detectors on arrays, without a model or images: sets of your own, or a benchmark's groups.
+    """Evaluate detectors on arrays, without a model or images: custom sets, or a benchmark's groups.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ def evaluate_arrays(
     allow_missing : leave out images of the benchmark that have no row; the results record these.
     mapping, restrict, background : which columns are which labels of the benchmark, as of `load_model`.
     head : weights (K, D) and biases (K,) of the last layer, for detectors that need them.
-    classes : K, of sets of your own; by default one more than the greatest ID label.
-    name : of sets of your own in the results, by default ``own-sets``.
+    classes : K, of custom sets; by default one more than the greatest ID label.
+    name : of custom sets in the results, by default ``own-sets``.
     model : name of the model, by default ``arrays``. `compare` treats results with the same given name as
         runs of the same model.
     sweep, bootstrap, seed_boot, prevalences, progress : as of `evaluate`.
@@ -162,7 +162,7 @@ def evaluate_arrays(
             progress=progress,
         )
     refuse_options(
-        "sets of your own",
+        "custom sets",
         groups=groups,
         allow_missing=allow_missing or None,
         mapping=mapping,
@@ -233,7 +233,7 @@ def _checked_head(pair: Any, sets: Mapping[str, Mapping[str, Any]]) -> Head | No
     if pair is None:
         return None
     if not isinstance(pair, list | tuple) or len(pair) != 2:
-        raise DataError("is not a pair of weights (K, D) and biases (K,)", where="head")
+        raise DataError("must be a pair of weights (K, D) and biases (K,)", where="head")
     weight, bias = pair
     weights, biases = _matrix(weight, "weights", "head"), _numpy(bias, "head")
     if biases.shape != weights.shape[:1]:
@@ -263,10 +263,10 @@ def _numpy(values: Any, where: str) -> Array:
 
 
 def refuse_options(owner: str, **options: Any) -> None:
-    """Raise DataError for an option that is given though it would change nothing."""
+    """Raise DataError for an option that is given and does not apply."""
     for name, value in options.items():
         if value is not None:
-            raise DataError(f"{name} changes nothing with {owner}", where="evaluate_arrays")
+            raise DataError(f"{name} does not apply to {owner}", where="evaluate_arrays")
 
 
 def with_ids(sets: Mapping[str, Any], ids: Mapping[str, Sequence[str]]) -> dict[str, Any]:

@@ -165,7 +165,7 @@ class BenchmarkArrays:
         table, where = _images(self.manifest, part), _set_name(part)
         if ids is None:
             raise DataError(
-                "there are no ids that say which row is which image",
+                "ids are required to match rows with images",
                 where=where,
                 hint=f"`unknown-eval scores ids {self.manifest.name} {part[1]}` prints them (image_ids)",
             )
@@ -175,7 +175,7 @@ class BenchmarkArrays:
         if unknown_rows.size:
             raise self._not_of_the_set(part, row_ids.take(pa.array(unknown_rows)))
         if len(set(position.tolist())) < len(position):
-            raise DataError("two ids name one image, with and without its source", where=where)
+            raise DataError("two ids identify the same image, with and without its source", where=where)
         rows = np.full(table.num_rows, -1, np.int64)
         rows[position] = np.arange(len(position))
         missing_rows = np.flatnonzero(rows < 0)
@@ -214,7 +214,7 @@ class BenchmarkArrays:
                 )
         hint = f"`unknown-eval scores ids {self.manifest.name} {part[1]} --split {part[0]}` prints its ids"
         return DataError(
-            f"{len(unknown_ids):,} ids name no image of it: {names}", where=_set_name(part), hint=hint
+            f"{len(unknown_ids):,} ids are not images of this set: {names}", where=_set_name(part), hint=hint
         )
 
     def _check_labels(self, part: Part, table: pa.Table, labels: Array) -> None:

@@ -141,7 +141,7 @@ class CustomImages:
         first_reading = self.custom_sets.setdefault(set_name, custom_set)
         if first_reading.ids != ids or not np.array_equal(first_reading.labels, checked):
             raise DataError(
-                "gives other images, or another order, each time it is read",
+                "yields other images, or another order, at each reading",
                 where=set_name,
                 hint="turn shuffling and augmentation off",
             )

@@ -148,14 +148,14 @@ def evaluate(
         "store": store,
         "allow_missing": allow_missing or None,
     }
-    unused, owner = (for_sets, "sets of your own") if sets is None else (for_benchmark, "a benchmark")
+    unused, owner = (for_sets, "custom sets") if sets is None else (for_benchmark, "a benchmark")
     for name, value in unused.items():
         if value is not None:
-            raise DataError(f"{name} belongs to {owner}, and would change nothing", where="evaluate")
+            raise DataError(f"{name} only applies with {owner}", where="evaluate")
     if sets is None or isinstance(transform, str):
         loading |= {name: value for name, value in (("mean", mean), ("std", std)) if value is not None}
     elif mean is not None:
-        raise DataError("mean belongs to a benchmark, or to a named transform", where="evaluate")
+        raise DataError("mean only applies with a benchmark or a named transform", where="evaluate")
     if transform is not None and not isinstance(transform, str):  # a stored function needs a name
         name = transform_id or ("" if store else "as given in this call")
         transform = as_transform(transform, transform_id=name)
@@ -222,7 +222,7 @@ def _arguments(
 
 def _check_arguments(benchmark: object, sets: Mapping[str, Any] | None, loading: Mapping[str, Any]) -> None:
     if (benchmark is None) == (sets is None):
-        raise DataError("give a benchmark, or sets of your own", where="evaluate")
+        raise DataError("give a benchmark, or custom sets", where="evaluate")
     for name in loading:
         if name not in LOADING_OPTIONS:
             names = [*signature(evaluate).parameters, *LOADING_OPTIONS]

@@ -166,8 +166,8 @@ def tie_notes(by_set: Mapping[str, Array], label: str) -> list[str]:
     if share <= MAX_EQUAL_SHARE:
         return []
     return [
-        f"{label}: {share:.1%} of the pairs of images have equal confidences, and metrics count each as half "
-        "right (a large offset? saturation?)"
+        f"{label}: {share:.1%} of the pairs of images have equal confidences: ties count half; is the score "
+        "saturated?"
     ]
 
 

@@ -81,7 +81,7 @@ def parse_set_name(name: str) -> tuple[str, str, str]:
     role, group, split = ("", None, None) if match is None else match.groups()
     if role not in ORDER or (split or "test") not in SPLITS:
         raise DataError(
-            f"{name!r} names no set",
+            f"invalid set name {name!r}",
             where="sets",
             hint=f"ROLE, ROLE:NAME or ROLE:NAME/SPLIT, of {', '.join(ORDER)} and {', '.join(SPLITS)}",
         )

@@ -45,7 +45,7 @@ from .store import Store, StoredModel, image_names
 from .stored_list import FORWARD, SHARD_ROWS, StoredList, list_key
 
 BATCH = 128
-OTHER_LISTS = "images were computed in batches with others than these; equality is rtol 1e-4"
+OTHER_LISTS = "images were computed in other batches; equality is rtol 1e-4"
 
 
 @dataclass(frozen=True, eq=False)

@@ -156,7 +156,7 @@ def extract_part(
     record = PartRecord(schema=1, index=index, count=count, shard_rows=store.shard_rows, groups=tuple(groups))
     path = part_store.root / PART
     if path.exists() and read_sealed(path, PartRecord, error=StoreError).job != record.job:
-        raise StoreError("is a part of another job", where=str(path), hint="merge or delete it first")
+        raise StoreError("belongs to another job", where=str(path), hint="merge or delete it first")
     share = record.share()
     for part in dict.fromkeys(part for part, _, _ in planned):
         numbers = [number for number, (of, _, _) in enumerate(planned) if of == part and number in share]
@@ -227,7 +227,7 @@ def _complete_parts(folder: Path) -> list[tuple[Path, PartRecord]]:
         first_path, first = next(iter(parts.values()), (path, record))
         if record.job != first.job:
             raise StoreError(
-                f"is a part of another job than {first_path.name}: other images, models, detectors or count",
+                f"belongs to another job than {first_path.name}: other images, models, detectors or count",
                 where=str(path),
             )
         if record.index in parts:

@@ -172,7 +172,7 @@ class StoredList:
         if max(record.canary.rows) >= record.n:
             different.append("canary")
         if different:
-            raise StoreError(f"is of another {different[0]}", where=str(path), hint=self._again)
+            raise StoreError(f"was made with a different {different[0]}", where=str(path), hint=self._again)
         return record
 
     @cached_property
@@ -241,7 +241,7 @@ class StoredList:
         expected = {**self.keys, "unit": unit, "shard": shard}
         different = [key for key, value in expected.items() if getattr(record, key) != value]
         if different:
-            raise StoreError(f"is of another {different[0]}", where=str(path), hint=self._again)
+            raise StoreError(f"was made with a different {different[0]}", where=str(path), hint=self._again)
         return record
 
     def verify(self, unit: str, shard: int) -> ShardRecord:

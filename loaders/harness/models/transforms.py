@@ -222,10 +222,10 @@ def imported_transform(text: str, normalise: Normalise | None = None) -> Transfo
 
     Raises
     ------
-    DataError : a normalisation is given, which would change nothing, or the name is not of a function.
+    DataError : a normalisation is given, or the name is not of a function.
     """
     if normalise is not None:
-        raise DataError("mean and std change nothing for a function", where=f"--transform {text}")
+        raise DataError("mean and std do not apply to a function", where=f"--transform {text}")
     function = import_object(text, where="--transform")
     if isinstance(function, Transform):
         return function
@@ -272,7 +272,7 @@ def choose_transform(
     if model.preprocess is not None:
         if model.normalise is not None:
             raise DataError(
-                "mean and std change nothing: the model brings its preprocessing",
+                "mean and std do not apply: the model has its own preprocessing",
                 where=model.name,
                 hint="replace that too: --transform resize-224 (transform='resize-224')",
             )

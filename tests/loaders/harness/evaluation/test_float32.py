@@ -58,10 +58,8 @@ def test_equal_confidences_are_noted(of_greatest: Score) -> None:
     found = evaluate_arrays(arrays(), [renamed(of_greatest)])
     share = equal_pairs(found)
     assert share > 0.01
-    assert found.about.notes == (
-        f"arrays: mine: {share:.1%} of the pairs of images have equal confidences, and metrics count each as "
-        "half right (a large offset? saturation?)",
-    )
+    (note,) = found.about.notes
+    assert note.startswith(f"arrays: mine: {share:.1%} of the pairs")
 
 
 def renamed(of_greatest: Score) -> Callable[[Arrays], np.ndarray[Any, Any]]:
