@@ -13,7 +13,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from PIL import (
@@ -283,19 +283,6 @@ def size_of(data: bytes) -> tuple[int, int] | None:
     with suppress(UndecodableImageError), _reading(data), _opened(data) as image:
         return image.size
     return None
-
-
-def as_rgb(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Return uint8 (h, w, 3) from uint8 (h, w), (h, w, 1) or (h, w, 3); grey is repeated."""
-    if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3):
-        raise SourceError(f"pixels must be uint8 (h, w, 3) or (h, w), not {pixels.dtype} {pixels.shape}")
-    if pixels.ndim == 2:
-        pixels = pixels[:, :, None]
-    if pixels.shape[2] == 1:
-        pixels = np.repeat(pixels, 3, axis=2)
-    if pixels.shape[2] != 3:
-        raise SourceError(f"pixels must have 1 or 3 channels, not {pixels.shape[2]}")
-    return np.ascontiguousarray(pixels)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 import numpy as np
 from PIL import Image
 
-from fix_resize.decode import Decoded, UndecodableImageError, as_rgb, decode
+from fix_resize.decode import Decoded, UndecodableImageError, decode
 from fix_resize.output import IMAGE_SCHEMA
 from fix_resize.pipeline.writing import (
     RESUME_HINT,
@@ -35,7 +35,7 @@ from fix_resize.pipeline.writing import (
 )
 from fix_resize.resize import BACKENDS, apply_colour_rule, apply_many
 from fix_resize.spec import ResizeSpec, libraries, plan
-from wordnet_splits.base.digests import Pixels, digest_json, digest_pixels
+from wordnet_splits.base.digests import Pixels, as_rgb, digest_json, digest_pixels
 from wordnet_splits.base.errors import DataError, MissingImageError, SourceError, SplitsError
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.text_formats import StrictModel, read_sealed, write_sealed

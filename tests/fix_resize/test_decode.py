@@ -21,12 +21,12 @@ from fix_resize.decode import (
     MAX_PIXELS,
     RULES,
     UndecodableImageError,
-    as_rgb,
     check_bytes,
     decode,
     decode_bytes,
 )
 from fix_resize.spec import get_spec, plan
+from wordnet_splits.base.digests import as_rgb
 from wordnet_splits.base.errors import SourceError, SplitsError
 
 RNG = np.random.default_rng(30)

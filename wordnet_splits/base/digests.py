@@ -11,11 +11,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wordnet_splits.base.errors import RecipeError
+from wordnet_splits.base.errors import RecipeError, SourceError
 
 Pixels = NDArray[np.uint8]
 """uint8 values of images; each use states the shape."""
@@ -36,14 +37,9 @@ def digest_pixels(image: Pixels) -> bytes:
     -------
     32 bytes.
     """
-    if image.dtype != np.uint8:
-        raise TypeError(f"pixels must be uint8, not {image.dtype}")
-    if image.ndim == 2:
-        image = np.repeat(image[:, :, None], 3, axis=2)
-    if image.ndim != 3 or image.shape[2] != 3:
-        raise ValueError(f"pixels must be (h, w) or (h, w, 3), not {image.shape}")
-    state = hashlib.sha256(np.asarray(image.shape[:2], dtype="<u4").tobytes())
-    state.update(np.ascontiguousarray(image).data)
+    rgb = as_rgb(image)
+    state = hashlib.sha256(np.asarray(rgb.shape[:2], dtype="<u4").tobytes())
+    state.update(rgb.data)
     return state.digest()
 
 
@@ -110,3 +106,16 @@ def share_total(total: int, draw: str, seed: int, source: str, class_ids: Sequen
     share, remainder = divmod(total, len(class_ids))
     one_more = set(order_classes(draw, seed, source, class_ids)[:remainder])
     return {c: share + (c in one_more) for c in class_ids}
+
+
+def as_rgb(pixels: NDArray[Any]) -> Pixels:
+    """Return uint8 (h, w, 3) from uint8 (h, w), (h, w, 1) or (h, w, 3); grey is repeated."""
+    if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3):
+        raise SourceError(f"pixels must be uint8 (h, w, 3) or (h, w), not {pixels.dtype} {pixels.shape}")
+    if pixels.ndim == 2:
+        pixels = pixels[:, :, None]
+    if pixels.shape[2] == 1:
+        pixels = np.repeat(pixels, 3, axis=2)
+    if pixels.shape[2] != 3:
+        raise SourceError(f"pixels must have 1 or 3 channels, not {pixels.shape[2]}")
+    return np.ascontiguousarray(pixels)

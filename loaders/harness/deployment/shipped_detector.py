@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from fix_resize.decode import as_rgb, decode_bytes, image_as_rgb
+from fix_resize.decode import decode_bytes, image_as_rgb
+from wordnet_splits.base.digests import as_rgb
 from wordnet_splits.base.errors import DataError, SourceError, SplitsError, UnsafeDataError
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, read_bytes
 from wordnet_splits.base.user_code import USER_CODE_ERRORS, describe_error, require_trusted_name

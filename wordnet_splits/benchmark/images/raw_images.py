@@ -18,11 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
-from fix_resize.decode import as_rgb
 from fix_resize.output import Output
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec
-from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.digests import Pixels, as_rgb
 from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.benchmark.manifest import Manifest, Part
 from wordnet_splits.datasets.catalog.declarations import Declaration, Sources

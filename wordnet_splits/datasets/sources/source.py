@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from fix_resize.decode import as_rgb, check_bytes, decode_bytes
+from fix_resize.decode import check_bytes, decode_bytes
 from wordnet_splits.base import digests, errors
+from wordnet_splits.base.digests import as_rgb
 from wordnet_splits.base.errors import MissingImageError, SourceError
 from wordnet_splits.datasets.catalog import Catalog, load_catalog
 from wordnet_splits.datasets.catalog.table import CATALOGS_OF_PACKAGES
@@ -208,8 +209,7 @@ class Source(ABC):
     def digest(self, raw: Raw) -> bytes:
         """Return the 32-byte digest of an image: of its pixels if stored losslessly, else of its file."""
         if isinstance(raw, np.ndarray):
-            is_rgb = raw.dtype == np.uint8 and raw.shape[2:] == (3,)
-            return digests.digest_pixels(raw if is_rgb else as_rgb(raw))
+            return digests.digest_pixels(raw)
         if self.lossless:
             return digests.digest_pixels(np.asarray(self.decode(raw)))
         return digests.digest_file(raw)

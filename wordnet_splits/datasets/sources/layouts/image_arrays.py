@@ -21,7 +21,6 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from fix_resize.decode import as_rgb
 from wordnet_splits.base.digests import Pixels, digest_pixels
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.names import printable
@@ -160,7 +159,7 @@ def _recognise(files: Mapping[str, Mapping[str, Path]], sources: Sequence[str]) 
             for name in sources:
                 if counts == {item.index: item.counts[split] for item in load_catalog(name)}:
                     return name
-            digests = {digest_pixels(as_rgb(image)) for image in read_idx(image_file, 3)[:SAMPLE]}
+            digests = {digest_pixels(image) for image in read_idx(image_file, 3)[:SAMPLE]}
             for name in sources:
                 if 2 * len(_digests(name, split) & digests) > len(digests):
                     return name

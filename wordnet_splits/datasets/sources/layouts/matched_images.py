@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fix_resize.decode import as_rgb, decode_bytes
+from fix_resize.decode import decode_bytes
 from wordnet_splits.base.digests import Pixels, digest_pixels
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.untrusted import read_image
@@ -183,7 +183,7 @@ class MatchedImages(Layout):
     def _digest(self, listed: str, position: int) -> bytes:
         """Return the digest of an image, which is empty if it cannot be read."""
         try:
-            return digest_pixels(as_rgb(self.pixels(listed, position)))
+            return digest_pixels(self.pixels(listed, position))
         except (SourceError, OSError):
             return b""
 
