@@ -49,7 +49,7 @@ def unreadable_by_position(
         if is_used and source.order != "published":
             if not local:
                 raise SourceError(
-                    f"no picture of {name} can be read: {NO_POSITIONS}",
+                    f"cannot read images of {name}: {NO_POSITIONS}",
                     where=str(source.root),
                     hint="fetch the publisher's files, or leave this root out, or build with --local",
                 )

@@ -183,7 +183,7 @@ class Rename:
         """Return it in words."""
         changes = [f"{self.removed:,} more removed"] if self.removed else []
         changes += [f"{self.added:,} more added"] if self.added else []
-        words = [f"class {self.before} renamed {self.after}", counted(self.pictures, "picture"), *changes]
+        words = [f"class {self.before} renamed {self.after}", counted(self.pictures, "image"), *changes]
         return ", ".join(words)
 
 
@@ -283,7 +283,7 @@ def _class_sentences(classes: RowChanges, moves: ImageMoves, renames: list[Renam
         for row in rows:
             key, preposition = _key(row), "from" if change == "removed" else "to"
             if key not in renamed | moved:
-                pictures = f", {counted(counts[change][key], 'picture')}" if row["group"] else ""
+                pictures = f", {counted(counts[change][key], 'image')}" if row["group"] else ""
                 yield f"class {row['class_id']} {change} {preposition} {_group(row)}{pictures}"
     labels = sum(row["a"]["label"] != row["b"]["label"] for row in classes.changed)
     if labels:
@@ -299,7 +299,7 @@ def _image_sentences(
     for change, preposition, rows in (("removed", "from", moves.removed), ("added", "to", moves.added)):
         listed = Counter((row["class_id"], row["split"]) for row in rows if _key(row) not in (gone | new))
         for (class_id, split), count in sorted(listed.items()):
-            yield f"{counted(count, 'picture')} {change} {preposition} class {class_id} ({split})"
+            yield f"{counted(count, 'image')} {change} {preposition} class {class_id} ({split})"
     changes: Counter[str] = Counter()
     for a, b in moves.pairs:
         name = new_names.get(_key(a), a["class_id"])
@@ -311,4 +311,4 @@ def _image_sentences(
             changes[f"of class {b['class_id']} with other pixels"] += 1
         elif a["image_id"] != b["image_id"] and name == a["class_id"]:
             changes[f"of class {b['class_id']} renamed"] += 1
-    yield from (f"{counted(count, 'picture')} {change}" for change, count in sorted(changes.items()))
+    yield from (f"{counted(count, 'image')} {change}" for change, count in sorted(changes.items()))

@@ -81,11 +81,11 @@ def pictures(name: str, numbers: range) -> list[Picture]:
 def test_a_renamed_class_is_known_by_the_digests_of_its_pictures() -> None:
     a = manifest([*pictures("mug", range(50)), *pictures("pen", range(90, 92))])
     b = manifest([*pictures("cup", range(50)), *pictures("pen", range(90, 92))])
-    assert words(a, b) == ["class mug renamed cup, 50 pictures"]
+    assert words(a, b) == ["class mug renamed cup, 50 images"]
     (rename,) = describe_diff(a, b).as_dict()["renames"]
     assert (rename["before"], rename["after"], rename["pictures"]) == ("mug", "cup", 50)
     c = manifest([*pictures("cup", range(3, 55)), *pictures("pen", range(90, 92))])
-    assert words(a, c) == ["class mug renamed cup, 47 pictures, 3 more removed, 5 more added"]
+    assert words(a, c) == ["class mug renamed cup, 47 images, 3 more removed, 5 more added"]
     assert words(a, a) == []
 
 
@@ -101,16 +101,16 @@ def test_classes_that_are_merged_or_have_no_digests_are_not_renamed() -> None:
     a = manifest([*pictures("mug", range(10)), *pictures("glass", range(10, 20))])
     b = manifest(pictures("cup", range(20)))
     assert words(a, b) == [
-        "class glass removed from near, 10 pictures",
-        "class mug removed from near, 10 pictures",
-        "class cup added to near, 20 pictures",
-        "10 pictures of class glass now of class cup",
-        "10 pictures of class mug now of class cup",
+        "class glass removed from near, 10 images",
+        "class mug removed from near, 10 images",
+        "class cup added to near, 20 images",
+        "10 images of class glass now of class cup",
+        "10 images of class mug now of class cup",
     ]
     unknown = [manifest(pictures(name, range(9)), digests=False) for name in ("mug", "cup")]
     assert words(*unknown) == [
-        "class mug removed from near, 9 pictures",
-        "class cup added to near, 9 pictures",
+        "class mug removed from near, 9 images",
+        "class cup added to near, 9 images",
     ]
 
 
@@ -118,7 +118,7 @@ def test_pictures_that_come_and_go_are_counted_by_class() -> None:
     a = manifest([*pictures("mug", range(4)), *pictures("pen", range(90, 92))])
     b = manifest([*pictures("mug", range(1, 9)), ("pen", 91), ("mug", 90)])
     assert words(a, b) == [
-        "1 picture removed from class mug (test)",
-        "5 pictures added to class mug (test)",
-        "1 picture of class pen now of class mug",
+        "1 image removed from class mug (test)",
+        "5 images added to class mug (test)",
+        "1 image of class pen now of class mug",
     ]

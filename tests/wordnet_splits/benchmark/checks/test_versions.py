@@ -94,8 +94,8 @@ def test_the_earlier_version_stays_and_is_named_wherever_a_benchmark_is(author: 
 
     done = author("diff", "frozen/mine@v1", "frozen/mine")
     assert done.code == 1
-    assert "class acoustic guitar renamed guitar, 3 pictures\n" in done.out
-    assert "2 pictures added to class teapot (test)\n" in done.out
+    assert "class acoustic guitar renamed guitar, 3 images\n" in done.out
+    assert "2 images added to class teapot (test)\n" in done.out
 
     changes = Path("frozen/mine/CHANGELOG.md").read_text("utf-8")
     assert changes == "# Changes of mine\n\n- version 1: The first one\n- version 2: Two more teapots\n"
