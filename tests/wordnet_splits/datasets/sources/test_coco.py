@@ -228,9 +228,8 @@ def test_images_lie_where_exporters_put_them(tmp_path: Path, file: str, folder: 
 def test_a_file_whose_images_are_elsewhere_is_refused(tmp_path: Path) -> None:
     written(tmp_path / "train.json")
     own.declare(tmp_path, "boxes", "coco")
-    with pytest.raises(errors.SourceError) as caught:
+    with raises(errors.SourceError, where=tmp_path / "train.json"):
         declared_classes("boxes", tmp_path)
-    assert caught.value.where == str(tmp_path / "train.json")
 
 
 def test_a_category_that_no_annotation_has_may_share_a_name(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.raising import raises
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
 from wordnet_splits.authoring import folder_benchmark
@@ -91,9 +92,8 @@ def test_underscores_and_blanks_are_one_class() -> None:
     paths = [("train", "golden_retriever"), ("test", "golden retriever")]
     tree = read_tree(paths, None, where="root")
     assert {rest for _, rest in tree.classes.values()} == {("golden retriever",)}
-    with pytest.raises(SourceError) as caught:
+    with raises(SourceError, where="root"):
         read_tree([*paths, ("train", "golden retriever")], None, where="root")
-    assert caught.value.where == "root"
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,8 @@ def test_folders_around_classes_are_superclasses_domains_or_nouns(
 @pytest.mark.parametrize("name", ["pics.ZIP", "pics.tar.gz"])
 def test_an_archive_without_class_folders_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
-    with pytest.raises(SourceError) as caught:
+    with raises(SourceError, where=tmp_path / name):
         classes_below(tmp_path)
-    assert caught.value.where == str(tmp_path / name)
     own.class_folders(tmp_path, ["zebra", "teapot"], {"train": 1})
     assert {c.name for c in classes_below(tmp_path).classes} == {"zebra", "teapot"}
 
@@ -247,9 +246,8 @@ def test_numbered_folders_take_their_names_from_a_file(tmp_path: Path) -> None:
     found = [(c.class_id, c.name) for c in declared_classes("mine", tmp_path).classes]
     assert found == [("0", "zebra"), ("1", "teapot")]
     (tmp_path / "classnames.txt").write_text("zebra\n", "utf-8")
-    with pytest.raises(SourceError) as caught:
+    with raises(SourceError, where=tmp_path):
         declared_classes("mine", tmp_path)
-    assert caught.value.where == str(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -272,9 +270,8 @@ def test_labels_are_read_as_tables_write_them(label: object, class_id: str | Non
 
 @pytest.mark.parametrize("label", ["2", 2.0, "0.5", ".5", "1e3", "inf", "9" * 5000])
 def test_numbers_without_a_name_are_refused(label: object) -> None:
-    with pytest.raises(SourceError) as caught:
+    with raises(SourceError, where="row 2"):
         class_of(label, ("a", "b"), "row 2")
-    assert caught.value.where == "row 2"
 
 
 def test_a_recipe_takes_all_test_splits_unless_one_is_plain(tmp_path: Path) -> None:
