@@ -139,7 +139,7 @@ def report(
     about = draw.first.about
     facts = f"version {about.version}, images {about.images_fingerprint or 'awaiting a source'}"
     path = Path(out)
-    files.write_text(path, page(f"{draw.benchmark}: what it does not know", facts, sections))
+    files.write_text(path, page(f"{draw.benchmark}: evaluation report", facts, sections))
     return path
 
 
