@@ -140,10 +140,10 @@ def test_a_recipe_that_cannot_be(refused, tmp_path, kind):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("drop = 3", "`drop` is not a list of group names"),
+        ("drop = 3", "`drop` must be a list of group names"),
         ('drop = ["uniforn"]', "unknown group to drop 'uniforn'; did you mean 'uniform'"),
-        ("group = [1]", "`group` is not a list of tables"),
-        ("known_leak = 1", "`known_leak` is not a list of tables"),
+        ("group = [1]", "`group` must be a list of tables"),
+        ("known_leak = 1", "`known_leak` must be a list of tables"),
         ("group = [{ name = [1] }]", "group.4."),
     ],
 )

@@ -401,7 +401,8 @@ def test_catalog_show_has_every_class_in_the_publishers_order(command):
     assert [c["class_id"] for c in done.json["classes"]] == [c.class_id for c in load_catalog("cifar100")]
     lines = command("catalog", "show", "cifar100").out.splitlines()
     assert lines[0].split() == ["class_id", "name", "superclass", "wnids", "mapped", "why"]
-    assert len(lines) == 2 + 100
+    ids = [line.split()[0] for line in lines[2:] if not line.startswith(" ")]  # long cells are wrapped
+    assert ids == [c.class_id for c in load_catalog("cifar100")]
 
 
 # -- fidelity --------------------------------------------------------------------------------------------

@@ -119,11 +119,12 @@ def test_a_stranger_does_all_else_with_it(stranger: Command) -> None:
     assert "every byte is as it was packed" in stranger("pack", "--check", "./mine", "--out", "packed").out
     assert stranger("export", "./mine", "--format", "csv", "--out", "csv").code == 0
     assert any("test/zebra/picture 0" in table.read_text("utf-8") for table in Path("csv").rglob("*.csv"))
-    assert "all recorded" in stranger("leaks", "./mine", *ROOT, "--near").out
+    assert stranger("audit", "leaks", "./mine").code == 0
+    assert stranger("audit", "near-duplicates", "./mine", *ROOT).code == 0
     assert "@misc{mypics, title={Mine}}" in stranger("cite", "./mine").out
     assert stranger("build", "./mine", *ROOT, "--out", "again").code == 0
     assert stranger("diff", "./mine", "again/mine").code == 0
-    assert stranger("robust", "./mine").code == 0
+    assert stranger("audit", "robust", "./mine").code == 0
     rebuild = index_entry(load_manifest("./mine"))["command"]
     assert rebuild == "wordnet-splits build ./mine --root mypics=DIR"
     assert stranger("freeze", "mine", "--built", ".", "--manifests", "frozen").code == 0
@@ -281,7 +282,7 @@ def test_a_package_with_a_source_of_that_name_is_refused(
         ('layout = "folders"', 'layuot = "folders"', "line 18: unknown key 'layuot'; did you mean 'layout'"),
         ('layout = "folders"', 'layout = "folder"', "unknown layout 'folder'; did you mean 'folders'"),
         ("[[source]]", "[[sources]]", "unknown key 'sources'; did you mean 'source'"),
-        ("[[source]]", "[source]", "`source` is not a list of tables (begin each with [[source]])"),
+        ("[[source]]", "[source]", "`source` must be a list of tables (begin each with [[source]])"),
         ('catalog = "pics/mypics.tsv"', "", "the key 'catalog' is missing"),
         ("pics/mypics.tsv", "../stranger/mypics.tsv", "source 'mypics': the path '../stranger/mypics.tsv'"),
         ("pics/mypics.tsv", "/etc/passwd", "source 'mypics': the path '/etc/passwd' leaves its folder"),
@@ -294,7 +295,7 @@ def test_a_package_with_a_source_of_that_name_is_refused(
         (
             "[[source]]",
             '[[source]]\nname = "a"\nlayout = "csv"\ncatalog = "a"\n' * 2 + "[[source]]",
-            "called 'a'",
+            "'a' twice",
         ),
     ],
 )
