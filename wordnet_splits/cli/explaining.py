@@ -123,7 +123,7 @@ def _explanation_fields(row: Mapping[str, Any], verbose: bool) -> list[tuple[str
 def show_distance(
     benchmark: BenchmarkOrRecipe,
     measure: Annotated[
-        str, typer.Option(help="distance (edges), path, wup, lch or mean, of which greater is nearer.")
+        str, typer.Option(help="distance (edges), or path, wup, lch or mean (larger is nearer).")
     ] = "distance",
     plot: Annotated[
         Path | None, typer.Option(help="File for a box plot of the sets: .svg, .png or .pdf.")

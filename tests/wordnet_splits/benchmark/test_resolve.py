@@ -1,4 +1,4 @@
-"""A bare name is that of a frozen benchmark, wherever one is named; a folder is named by a path."""
+"""Names and paths of benchmarks: a bare name refers to a frozen one, a path to a folder."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_bare_folder_is_offered_as_a_path() -> None:
     for look in (find_manifest, load_manifest, find_recipe, lambda name: open_images(f"{name}:rung-0")):
         with pytest.raises(UnknownNameError) as refused:
             look("mine")
-        assert refused.value.hint == "a bare name is that of a frozen benchmark; the folder here is ./mine"
+        assert "./mine" in (refused.value.hint or "")
     with pytest.raises(UnknownNameError) as refused:
         find_manifest("their")
     assert "the folder here" not in str(refused.value.hint)
