@@ -38,8 +38,6 @@ from ..models.networks import CLASSES, FEATURES, Scaled, Wrapped, small_network
 from . import extract_digits
 from .stored import SHARD, contents, folder_of, pixels
 
-REPOSITORY = Path(__file__).resolve().parents[4]
-
 
 def test_features_and_logits_are_those_of_the_model(reference: Any, near: UnknownDetectionSet) -> None:
     _, found = reference
