@@ -18,7 +18,6 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog.declarations import parse_declaration
 from wordnet_splits.datasets.sources import source_info, source_names
 from wordnet_splits.datasets.sources.info import _declared_info, paper_bibtex, paper_names
-from wordnet_splits.explorer.benchmark_pages import index_entry
 from wordnet_splits.hub.attribution import citation_cff, cite_benchmark, front_matter
 from wordnet_splits.hub.card import card_of
 from wordnet_splits.hub.croissant import croissant_of
@@ -124,6 +123,8 @@ def test_cite_begins_with_the_benchmark(tmp_path: Path) -> None:
 
 
 def test_croissant_and_the_site(tmp_path: Path) -> None:
+    from wordnet_splits.explorer.benchmark_pages import index_entry
+
     mlc = pytest.importorskip("mlcroissant")
     manifest = written(tmp_path)
     described = json.loads(croissant_of(manifest))

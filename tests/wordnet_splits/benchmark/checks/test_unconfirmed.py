@@ -10,11 +10,7 @@ import pytest
 from tests.raising import mentions
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
-from wordnet_splits.audit.overlaps import audit_classes
 from wordnet_splits.datasets.catalog import read_catalog
-from wordnet_splits.linking.catalog_maker import make_catalog, proposed
-from wordnet_splits.linking.proposals import propose_synsets
-from wordnet_splits.linking.weights import Model
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
 
@@ -93,6 +89,9 @@ def test_a_sure_proposal_needs_nobody(command: Command) -> None:
 def test_a_row_stays_as_unsure_as_it_was_written_whatever_the_threshold_is_now(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, below: float
 ) -> None:
+    from wordnet_splits.linking.catalog_maker import make_catalog
+    from wordnet_splits.linking.weights import Model
+
     names = ["router", "mac & cheese", "hammer", "sea otter", "crane"]
     make_catalog(names, tmp_path / "own.tsv")
     before = {c.class_id for c in read_catalog(tmp_path / "own.tsv") if c.is_unconfirmed}
@@ -116,6 +115,8 @@ def test_audit_judges_no_class_by_an_unsure_proposal(command: Command) -> None:
 
 
 def test_a_class_without_synset_is_not_clean() -> None:
+    from wordnet_splits.audit.overlaps import audit_classes
+
     found = audit_classes("gaussian")
     assert found.not_judged == ("all",)
     assert dict(found.summary())["none"].startswith("0 ")
@@ -134,6 +135,8 @@ def test_catalog_make_writes_no_proposal_of_confidence_nought(command: Command) 
 
 
 def test_catalog_make_keeps_the_confidence_whatever_it_was_told_to_ask(command: Command) -> None:
+    from wordnet_splits.linking.proposals import propose_synsets
+
     for below in ("0", "1"):
         command("catalog", "make", "monarch", "crane", "sea otter", "--out", "own.tsv", "--ask-below", below)
         rows = read_catalog("own.tsv")
@@ -146,5 +149,8 @@ def test_catalog_make_keeps_the_confidence_whatever_it_was_told_to_ask(command: 
 
 
 def test_what_the_supplement_files_has_no_confidence_in_the_catalog() -> None:
+    from wordnet_splits.linking.catalog_maker import proposed
+    from wordnet_splits.linking.proposals import propose_synsets
+
     ramen = propose_synsets(["ramen"]).proposals[0]
     assert (proposed(ramen).mapped, proposed(ramen).confidence) == ("proposed", None)

@@ -25,7 +25,6 @@ from wordnet_splits.datasets.catalog.inventory import (
     load_inventory,
     load_list,
 )
-from wordnet_splits.exchange import import_benchmark
 
 # Palechor et al., table 1: known, negative, unknown images, and the classes of each
 OPENSET = {
@@ -231,6 +230,8 @@ def test_a_damaged_list_is_refused(
 @pytest.fixture
 def author(tmp_path: Path) -> Path:
     """Return the folder of a recipe of own lists, its lists and its manifest."""
+    from wordnet_splits.exchange import import_benchmark
+
     lists = tmp_path / "in"
     lists.mkdir()
     (lists / "test_id.txt").write_text("".join(f"{n % 5}/{n}.png {n % 5}\n" for n in (0, 1, 2, 3, 4)))

@@ -11,14 +11,12 @@ import pytest
 from tests.raising import mentions, raises
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.datasets.sources.test_declared import rows
-from wordnet_splits.authoring.folder_dataset import make_inventory
 from wordnet_splits.base import errors
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import read_manifest
 from wordnet_splits.datasets.sources import open_source
 from wordnet_splits.datasets.sources.layouts import coco
 from wordnet_splits.datasets.sources.layouts.coco import json_items
-from wordnet_splits.linking.classes import declared_classes
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten", "no_roots_of_this_machine")
 
@@ -82,6 +80,8 @@ def written(path: Path, **changed: Any) -> None:
 @pytest.fixture
 def boxes(tmp_path: Path) -> Path:
     """A declared dataset of two splits, laid out as COCO is."""
+    from wordnet_splits.linking.classes import declared_classes
+
     root = tmp_path / "boxes"
     for split in ("train", "val"):
         own.table(root / f"{split}2017", [(name,) for name in SHOWN], ("unused",))
@@ -124,6 +124,8 @@ def test_an_image_has_the_class_of_the_largest_area(boxes: Path) -> None:
 
 
 def test_an_image_of_several_classes_is_taken_only_if_all_have_one_role(boxes: Path, tmp_path: Path) -> None:
+    from wordnet_splits.authoring.folder_dataset import make_inventory
+
     (tmp_path / "mine.toml").write_text(RECIPE, "utf-8")
     scanned = build_benchmark(tmp_path / "mine.toml", roots={"boxes": boxes}).manifest
     make_inventory("boxes", roots={"boxes": boxes})
@@ -196,6 +198,8 @@ def test_images_are_found_where_tools_put_them(tmp_path: Path, layout: str) -> N
     ],
 )
 def test_what_is_wrong_is_one_line(tmp_path: Path, changed: dict[str, Any] | None, said: object) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     root = tmp_path / "boxes"
     own.table(root, [(name,) for name in SHOWN], ("unused",))
     own.table(tmp_path, [("both.png",)], ("unused",))
@@ -217,6 +221,8 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, changed: dict[str, Any] | Non
     ],
 )
 def test_images_lie_where_exporters_put_them(tmp_path: Path, file: str, folder: str, above: str) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     own.table(tmp_path / folder, [(name,) for name in SHOWN], ("unused",))
     images = [{"id": 100 + n, "file_name": above + name} for n, name in enumerate(SHOWN)]
     written(tmp_path / file, images=images)
@@ -226,6 +232,8 @@ def test_images_lie_where_exporters_put_them(tmp_path: Path, file: str, folder: 
 
 
 def test_a_file_whose_images_are_elsewhere_is_refused(tmp_path: Path) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     written(tmp_path / "train.json")
     own.declare(tmp_path, "boxes", "coco")
     with raises(errors.SourceError, where=tmp_path / "train.json"):
@@ -233,6 +241,8 @@ def test_a_file_whose_images_are_elsewhere_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_category_that_no_annotation_has_may_share_a_name(tmp_path: Path) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     own.table(tmp_path, [(name,) for name in SHOWN], ("unused",))
     written(tmp_path / "test.json", categories=[{"id": 0, "name": "zebra"}, *CATEGORIES])  # as Roboflow does
     own.declare(tmp_path, "boxes", "coco")

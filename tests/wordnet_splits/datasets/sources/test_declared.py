@@ -21,7 +21,6 @@ from wordnet_splits.datasets.catalog.declarations import register_declaration
 from wordnet_splits.datasets.sources import Source, open_source, source_info, source_names
 from wordnet_splits.datasets.sources.layouts import layout as layouts
 from wordnet_splits.datasets.sources.roots import all_roots
-from wordnet_splits.linking.classes import classes_below, declared_classes
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten", "no_roots_of_this_machine")
 
@@ -158,6 +157,8 @@ def test_parquet_as_the_datasets_library_saves_it(tmp_path: Path, named: bool) -
 
 
 def test_numbers_are_classes_only_where_they_have_names(tmp_path: Path) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     pictures = []
     for number in range(3):
         own.picture(number).save(tmp_path / "one.png")
@@ -187,6 +188,8 @@ def test_numbers_are_classes_only_where_they_have_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layout", ["csv", "parquet"])
 def test_two_labels_of_one_name_are_refused(tmp_path: Path, layout: str) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     own.table(tmp_path, [("a.png", "0"), ("b.png", "2")], ("file", "label"))
     pictures = [(tmp_path / name).read_bytes() for name in ("a.png", "b.png")]
     pq.write_table(pa.table({"image": pictures, "label": [0, 2]}), tmp_path / "test.parquet")
@@ -208,6 +211,8 @@ def test_two_labels_of_one_name_are_refused(tmp_path: Path, layout: str) -> None
     ],
 )
 def test_parquet_whose_image_column_holds_no_images(tmp_path: Path, columns: Any) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     pq.write_table(pa.table(columns | {"label": ["zebra", "teapot"]}), tmp_path / "test.parquet")
     own.declare(tmp_path, "mine", "parquet")
     with raises(errors.SourceError, where="test.parquet"):
@@ -216,6 +221,8 @@ def test_parquet_whose_image_column_holds_no_images(tmp_path: Path, columns: Any
 
 @pytest.mark.parametrize("name", ["label", "image", "split"])
 def test_two_columns_of_one_name_are_refused(tmp_path: Path, name: str) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     (tmp_path / "parquet").mkdir()
     names, cells = ["image", "label", "split", name], ["a.png", "zebra", "test", "zebra"]
     pq.write_table(pa.table([[c] for c in cells], names=names), tmp_path / "parquet" / "test.parquet")
@@ -229,6 +236,8 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("split", ["te\tst", "te\nst", "", " "])
 def test_a_split_that_no_catalog_could_hold_is_refused(tmp_path: Path, split: str) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     cells = ("a.png", "zebra", split)
     own.table(tmp_path, [cells], ("image", "label", "split"))
     held = {"image": [(tmp_path / "a.png").read_bytes()], "label": ["zebra"], "split": [split]}
@@ -240,6 +249,8 @@ def test_a_split_that_no_catalog_could_hold_is_refused(tmp_path: Path, split: st
 
 
 def test_other_delimiters_are_named(tmp_path: Path) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     for head, name in (
         ("image;label", "labels.csv"),
         ("image\tlabel", "labels.csv"),
@@ -343,6 +354,8 @@ def test_an_undeclared_folder_says_what_to_write(tmp_path: Path) -> None:
 
 
 def test_declared_splits_are_folders_whatever_their_names(tmp_path: Path) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     own.class_folders(tmp_path, ["zebra", "teapot"], {"fold 1": 2, "fold 2": 1, "thumbnails": 3})
     own.declare(tmp_path, "folds", "folders", 'splits = ["fold 1", "fold 2"]\n')
     found = declared_classes("folds", tmp_path)
@@ -389,6 +402,8 @@ def _dvc(picture: Path) -> None:
     [(_lfs, "git lfs pull"), (_annex, "git annex get"), (_broken_link, "git annex get"), (_dvc, "dvc pull")],
 )
 def test_a_image_kept_elsewhere_is_counted_and_the_command_that_fetches_it_is_named(pics, replace, command):
+    from wordnet_splits.linking.classes import classes_below
+
     picture = pics / "train" / "zebra" / "picture 0.png"
     assert picture.is_file()
     picture.unlink()

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from tests.raising import raises
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
-from wordnet_splits.authoring import folder_benchmark
-from wordnet_splits.authoring.drafting import draft_recipe, parse_group
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.names import same_spelling
 from wordnet_splits.datasets.catalog import read_catalog
@@ -23,8 +21,6 @@ from wordnet_splits.datasets.catalog.declarations import register_declaration
 from wordnet_splits.datasets.sources import open_source
 from wordnet_splits.datasets.sources.layouts.conventions import class_of, splits_of
 from wordnet_splits.datasets.sources.layouts.folders import Parts, read_tree
-from wordnet_splits.explorer import Site
-from wordnet_splits.linking.classes import classes_below, declared_classes
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten", "no_roots_of_this_machine")
 
@@ -149,12 +145,16 @@ def test_the_splits_that_the_hint_gives_have_classes(paths: str) -> None:
 def test_folders_around_classes_are_superclasses_domains_or_nouns(
     tmp_path: Path, paths: str, classes: set[str]
 ) -> None:
+    from wordnet_splits.linking.classes import classes_below
+
     own.class_folders(tmp_path / "pics", paths.split(), {"all": 1})
     assert {c.name for c in classes_below(tmp_path / "pics").classes} == classes
 
 
 @pytest.mark.parametrize("name", ["pics.ZIP", "pics.tar.gz"])
 def test_an_archive_without_class_folders_is_named(tmp_path: Path, name: str) -> None:
+    from wordnet_splits.linking.classes import classes_below
+
     (tmp_path / name).touch()
     with raises(SourceError, where=tmp_path / name):
         classes_below(tmp_path)
@@ -212,6 +212,10 @@ CLASSES = ["golden retriever", "teapot", "zebra"]
 def test_every_door_reads_the_same_classes(
     messy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    from wordnet_splits.authoring import folder_benchmark
+    from wordnet_splits.explorer import Site
+    from wordnet_splits.linking.classes import classes_below
+
     command = Command(capsys, monkeypatch, tmp_path)
     monkeypatch.setattr(folder_benchmark, "make_site", lambda out, *_, **__: Site(out, (), (), 0, 0))
     found = classes_below(messy)
@@ -240,6 +244,8 @@ def test_every_door_reads_the_same_classes(
 
 
 def test_numbered_folders_take_their_names_from_a_file(tmp_path: Path) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     own.class_folders(tmp_path, ["0", "1"], {"": 1})
     own.declare(tmp_path, "mine", "folders")
     (tmp_path / "classnames.txt").write_text("zebra\nteapot\n", "utf-8")
@@ -275,6 +281,8 @@ def test_numbers_without_a_name_are_refused(label: object) -> None:
 
 
 def test_a_recipe_takes_all_test_splits_unless_one_is_plain(tmp_path: Path) -> None:
+    from wordnet_splits.authoring.drafting import draft_recipe, parse_group
+
     own.declare(tmp_path, "mine", "folders")
     register_declaration(tmp_path, "mine")
     for splits, taken in (

@@ -21,7 +21,6 @@ from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.datasets.sources.test_declared import rows
 from wordnet_splits.base import errors
 from wordnet_splits.datasets.sources import open_source
-from wordnet_splits.linking.classes import declared_classes
 
 datasets = Imported("datasets", "it writes what is read here")
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten", "no_roots_of_this_machine")
@@ -99,6 +98,8 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made: Any) -> Iterator[
 
 @pytest.mark.parametrize("one", [True, False])
 def test_what_is_saved_to_disk(tmp_path: Path, made: Any, one: bool) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     root = tmp_path / "saved"
     (made["test"] if one else made).save_to_disk(str(root))
     source = open_source("saved", declared(root))
@@ -119,6 +120,8 @@ def renamed(root: Path, names: list[str]) -> None:
 
 
 def test_labels_have_the_names_that_the_library_gives_them(tmp_path: Path, made: Any) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     root = tmp_path / "saved"
     made.save_to_disk(str(root))
     swapped = [CLASSES[1], CLASSES[0], CLASSES[2]]
@@ -148,6 +151,8 @@ def test_labels_have_the_names_that_the_library_gives_them(tmp_path: Path, made:
 def test_names_that_are_too_few_or_doubled_are_refused(
     tmp_path: Path, made: Any, names: list[str], where: str
 ) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     root = tmp_path / "saved"
     made["test"].save_to_disk(str(root))
     renamed(root, names)
@@ -180,6 +185,8 @@ def test_the_hint_about_images_outside_is_true(tmp_path: Path, layout: str) -> N
 
 
 def test_doubled_names_in_parquet_are_refused(tmp_path: Path) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     features = datasets.Features({"img": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b"])})
     held = datasets.Dataset.from_dict({"img": [{"bytes": png(1), "path": None}], "label": [1]}, features)
     held.to_parquet(str(tmp_path / "test.parquet"))

@@ -15,7 +15,6 @@ from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.datasets.sources.test_declared import rows
 from wordnet_splits.base import errors
 from wordnet_splits.datasets.sources import open_source
-from wordnet_splits.linking.classes import declared_classes
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten", "no_roots_of_this_machine")
 
@@ -112,6 +111,8 @@ def test_a_field_may_say_the_split(tmp_path: Path) -> None:
 def test_what_a_newcomer_gets_wrong(
     tmp_path: Path, files: dict[str, bytes | str] | None, said: object
 ) -> None:
+    from wordnet_splits.linking.classes import declared_classes
+
     root = declared(tmp_path / "tars")
     if files is not None:
         shard(root / "train-0.tar", files)

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from tests.raising import raises
-from wordnet_splits.audit.class_list import load_class_list
 from wordnet_splits.base.errors import DataError, TaxonomyError, UnknownNameError
-from wordnet_splits.linking import propose_synsets
 from wordnet_splits.wordnet.taxonomy import Taxonomy, wndb
 from wordnet_splits.wordnet.taxonomy.identifiers import identify, load_other_wordnet, read_ids, sense_keys
 
@@ -47,6 +45,8 @@ def taxonomy():
     ],
 )
 def test_identifiers_of_wordnets_are_read_and_the_reason_names_their_scheme(name, scheme):
+    from wordnet_splits.linking import propose_synsets
+
     (proposal,) = propose_synsets([name]).proposals
     assert proposal.wnid == "n02084071"
     assert not proposal.asked
@@ -63,6 +63,8 @@ def test_open_english_wordnet_and_the_ili_agree(taxonomy):
 
 
 def test_wnids_of_31_are_read_where_30_lacks_one():
+    from wordnet_splits.linking import propose_synsets
+
     names = ["n02086723", "n03502782_hat", "n03499379"]
     assert [p.wnid for p in propose_synsets(names).proposals] == ["n02084071", "n03497657", "n03494278"]
     of_30 = ["n02084071", "n03497657"]
@@ -80,11 +82,15 @@ def test_wnids_of_31_are_read_where_30_lacks_one():
     ],
 )
 def test_a_list_of_unknown_identifiers_is_refused_once_with_its_scheme(names, named: object):
+    from wordnet_splits.linking import propose_synsets
+
     with raises(DataError, where="names", naming=named):
         propose_synsets(names)
 
 
 def test_a_few_unknown_identifiers_are_asked_about_and_car_models_are_names():
+    from wordnet_splits.linking import propose_synsets
+
     rows = {p.name: p for p in propose_synsets(["i46360", "hat", "Q7", "i8", "oewn-92468965-n"]).proposals}
     assert rows["Q7"].asked
     assert rows["Q7"].confidence == 0
@@ -94,6 +100,8 @@ def test_a_few_unknown_identifiers_are_asked_about_and_car_models_are_names():
 
 
 def test_a_table_resolves_every_scheme_and_names(taxonomy, tmp_path):
+    from wordnet_splits.linking import propose_synsets
+
     table = tmp_path / "map.tsv"
     table.write_text(
         "# mine\nid\twnid\nQ144\tn02084071\n/m/01yrx\tcat.n.01\nbn:1\ti54655\nfoo\t03497657-n\n"
@@ -123,6 +131,8 @@ def test_a_malformed_table_is_refused_with_its_line(taxonomy, tmp_path, text, wh
 
 
 def test_an_audit_reads_identifiers_and_refuses_those_without_a_synset(taxonomy):
+    from wordnet_splits.audit.class_list import load_class_list
+
     classes = load_class_list(["oewn-02086723-n", "i54655", "hat"], taxonomy).classes
     assert [item.wnids for item in classes] == [("n02084071",), ("n03494278",), ("n03497657",)]
     with raises(UnknownNameError, where="list", naming=("--ids", "MAP.tsv")):
