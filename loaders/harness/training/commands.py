@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 MAX_SEEDS = 1000
 ALL_METHODS = "all"
 NEED_A_FOLDER = frozenset({"augmented-copies"})
-"""Methods that cannot be audited without images of the user's."""
+"""Methods that need a folder of images to be audited."""
 
 
 @app.command("train", heading="Train", examples=[TRAIN, f"{TRAIN} --seeds 0-1 --device cpu"])
@@ -163,23 +163,18 @@ def _print_runs(rows: list[dict[str, Any]], folders: list[str]) -> None:
 
 
 def parse_seeds(text: str) -> list[int]:
-    """Return the seeds of ``0-4`` or ``0,2,5-7``, in the order given, each once.
-
-    Raises
-    ------
-    SplitsError : malformed, or more than a thousand.
-    """
+    """Return the seeds of ``0-4`` or ``0,2,5-7``, in the order given, each once."""
     seeds: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise SplitsError(
-                f"{text!r} is not a list of seeds", where="--seeds", hint="as in 0-4 or 0,2,5-7"
+                f"seeds must be numbers, got {text!r}", where="--seeds", hint="as in 0-4 or 0,2,5-7"
             )
         low, high = int(first), int(last or first)
         if high < low or high - low >= MAX_SEEDS:
             raise SplitsError(
-                f"{part.strip()!r} is not a range of up to {MAX_SEEDS} seeds",
+                f"a range must have up to {MAX_SEEDS} seeds, got {part.strip()!r}",
                 where="--seeds",
                 hint="as in 0-4",
             )

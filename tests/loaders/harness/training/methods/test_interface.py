@@ -29,7 +29,6 @@ from loaders.harness.training.methods import (
     State,
     Term,
     declare,
-    get_method,
     list_methods,
 )
 from loaders.harness.training.methods.classification import Softmax
@@ -39,7 +38,7 @@ from loaders.harness.training.steps import copied, derive_seed, epoch_batches
 from loaders.harness.training.trainer import Cost, Trainer
 from tests.raising import raises
 from wordnet_splits.base import user_code
-from wordnet_splits.base.errors import DataError, UnknownNameError, UnsafeDataError
+from wordnet_splits.base.errors import DataError, UnsafeDataError
 from wordnet_splits.base.progress import Silent
 
 from .stand_ins import recipe_of, small_data, spec_of
@@ -347,17 +346,6 @@ def test_code_that_a_model_names_is_not_imported_unasked(
         load_checkpoint(run.folder)
     assert str(refused.value.where).endswith("model.pt")
     assert load_checkpoint(run.folder, trust=True) is not None
-
-
-def test_names_and_parameters() -> None:
-    assert {"softmax", "energy", "logitnorm", "confbranch", "cider"} <= set(list_methods())
-    assert getattr(get_method("logitnorm[tau=0.1]"), "tau", None) == 0.1
-    with raises(UnknownNameError, where="training method", naming="logitnrm", near="logitnorm"):
-        get_method("logitnrm")
-    with pytest.raises(DataError):
-        get_method("logitnorm[tau=x]")
-    with raises(DataError, where="JSONDecoder"):
-        get_method("json:JSONDecoder")
 
 
 def chained(outputs: int) -> nn.Module:

@@ -96,6 +96,13 @@ def test_mistakes_are_one_line_before_anything_else(
     assert (len(error.splitlines()), out) == (1, "")
 
 
+def test_names_that_are_not_methods_are_refused() -> None:
+    with raises(UnknownNameError, where="training method", naming="logitnrm", near="logitnorm"):
+        get_method("logitnrm")
+    with raises(DataError, where="JSONDecoder"):
+        get_method("json:JSONDecoder")
+
+
 def test_a_method_that_is_built_directly_is_checked_too() -> None:
     with pytest.raises(DataError) as refused:
         LogitNorm(tau=0)
