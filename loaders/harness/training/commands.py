@@ -96,24 +96,19 @@ def train(
 
     from . import train as train_models
     from .fitting import parse_log
-    from .methods import get_method
-    from .recipe import load_recipe
 
-    loaded = load_recipe(recipe, trust_model=trust_model)
-    if method is not None:
-        get_method(method, where="--method")
-        loaded = loaded.with_method(method)
-    loaded = loaded.with_epochs(epochs) if epochs else loaded
-    loaded = loaded.with_images(images) if images else loaded
     if threads:
         torch.set_num_threads(threads)
     trained = train_models(
         benchmark,
-        loaded,
+        recipe,
         out,
+        method=method,
         network=network,
         seeds=parse_seeds(seeds),
         optimizers=[] if optimizers == "all" else [name.strip() for name in optimizers.split(",")],
+        epochs=epochs,
+        images=images,
         start=start,
         allow_leaks=allow_leaks,
         callbacks=[parse_log(text) for text in log or ()],
@@ -124,10 +119,12 @@ def train(
         command=_command(),
         progress=OnStderr(),
         notify=to_stderr,
+        trust_model=trust_model,
     )
     rows = [_row(t) for t in trained]
     folders = sorted({str(t.folder.parent) for t in trained})
-    print_result({"recipe": loaded.as_dict(), "runs": rows}, json, lambda: _print_runs(rows, folders))
+    result = {"recipe": trained[0].metadata["recipe"], "runs": rows}
+    print_result(result, json, lambda: _print_runs(rows, folders))
     return DONE
 
 
