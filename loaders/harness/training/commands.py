@@ -232,7 +232,11 @@ def audit_training_methods(
 
 def _print_audits(audits: Sequence[MethodAudit]) -> None:
     several = len(audits) > 1
-    rows = [{**({"method": a.method} if several else {}), **row} for a in audits for row in a.rows()]
+    rows = [
+        {**row, "part": f"{a.method} {row['part']}" if several else row["part"]}
+        for a in audits
+        for row in a.rows()
+    ]
     print_table(tuple(rows[0]), [tuple(row.values()) for row in rows])
     print_lines(
         f"{audit.method}, {f.part}, {f.check}: {f.note}" for audit in audits for f in audit.findings if f.note

@@ -18,6 +18,7 @@ from loaders.harness.training.runs import plan_runs, train_runs
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.progress import Silent
+from wordnet_splits.base.tabular import PAGE_WIDTH
 
 from .toy import CPU, METHODS, Interrupting, recipe
 
@@ -110,12 +111,12 @@ def test_a_resumed_training_announces_the_epochs_that_are_left(
     assert said[3].split()[:2] == ["toy-tiny-cnn-s0", "2"]
 
 
-def test_the_table_of_a_long_training_fits_80_columns() -> None:
+def test_the_table_of_a_long_training_fits_a_page() -> None:
     cost, folder = trainer.Cost(3600.0, 2.0, 1.25), Path("out")
     assert fitting.cost_table(trainer.Cost(1.0, 1.0, 1.0), [("run", 59)], 100, 1, folder) == []
     name = "openood-cifar100-resnet18-32x32-e100-n50000-s{}"
     lines = fitting.cost_table(cost, [(name.format(n), 100) for n in range(30)], 50_000, 10**6, folder)
-    assert max(map(len, lines)) <= 80
+    assert max(map(len, lines)) <= PAGE_WIDTH
     assert lines[2].split()[1:] == ["100", "50,000", "2", "1.25", "100"]
     assert lines[-3:-1] == ["and 10 more runs", "together 3,000 hours, 30.0 MB in out"]
     (short,) = fitting.cost_table(trainer.Cost(60.0, 1, 1), [("run", 1)], 100, 1, folder)[2:3]
