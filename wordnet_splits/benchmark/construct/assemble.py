@@ -245,20 +245,24 @@ def build_class_table(
         (g.source, c) for g in membership.recipe.groups_with_role("id") for c in membership.groups[g.name]
     ]
     rows: list[dict[str, Any]] = []
-    placed: set[Key] = set()
+    keys: list[Key] = []
+    classes: dict[Key, CatalogClass] = {}
     for group in membership.recipe.group:
         catalog = load_catalog(group.source, datasets)
         for class_id in membership.groups[group.name]:
             key = (group.source, class_id)
-            placed.add(key)
+            keys.append(key)
+            classes[key] = catalog[class_id]
             verdict = membership.verdicts[group.name, key]
             label = labels[key] if group.role in ("id", "csid") and key in labels else -1
-            rows.append(_row(key, catalog[class_id], group.role, group, label, verdict, membership))
+            rows.append(_row(key, classes[key], group.role, group, label, verdict, membership))
     for source in membership.recipe.sources:
         for item in load_catalog(source, datasets):
             key = (source, item.class_id)
-            if key in placed:
+            if key in classes:
                 continue
+            keys.append(key)
+            classes[key] = item
             refusals = [
                 _row(key, item, "excluded", g, -1, v, membership) for g, v in membership.refusals.get(key, ())
             ]
@@ -267,13 +271,12 @@ def build_class_table(
                 row = _row(key, item, "excluded", group, -1, Verdict(False, ()), membership)
                 refusals.append(row | {"evidence": reason})
             rows.append(refusals[0] if len(refusals) == 1 else _joined(refusals))
-    classes = {(r["source"], r["class_id"]): load_catalog(r["source"], datasets)[r["class_id"]] for r in rows}
     nearest = nearest_id_pairs(classes, id_keys, taxonomy, datasets)
-    for row in rows:
-        row |= nearest.get((row["source"], row["class_id"]), NO_DISTANCE)
-    for row, clause in zip(rows, nearness_clauses(rows, taxonomy), strict=True):
+    for key, row in zip(keys, rows, strict=True):
+        row |= nearest.get(key, NO_DISTANCE)
+    for key, row, clause in zip(keys, rows, nearness_clauses(rows, taxonomy), strict=True):
         row["evidence"] = f"{clause}; {row['evidence']}"
-        leak = leaks.get((row["source"], row["class_id"]))
+        leak = leaks.get(key)
         if leak is not None and row["role"] != "excluded":
             row["evidence"] = f"{row['evidence']}; {leak}"
     return class_table(rows)
