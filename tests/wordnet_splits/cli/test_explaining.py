@@ -27,7 +27,6 @@ from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.benchmark.rules import ClassRule
 from wordnet_splits.datasets.catalog import catalog_names, load_catalog
-from wordnet_splits.studies import fidelity
 from wordnet_splits.wordnet.similarity import pairs as similarity
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
@@ -409,6 +408,8 @@ def test_catalog_show_has_every_class_in_the_publishers_order(command):
 
 
 def test_fidelity_shows_every_figure_and_explains_each_difference(command, monkeypatch):
+    from wordnet_splits.studies import fidelity
+
     for module, function in ((fidelity, "fidelity_rows"), (fidelity, "keyword_switches")):
         monkeypatch.setattr(module, function, functools.cache(getattr(module, function)))  # seconds each
     done = command("audit", "fidelity", "--json")

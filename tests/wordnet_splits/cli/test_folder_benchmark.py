@@ -12,12 +12,10 @@ import pytest
 from tests.raising import mentions
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
-from wordnet_splits.authoring import folder_benchmark
 from wordnet_splits.benchmark.construct import Build, build_benchmark
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog import read_catalog
-from wordnet_splits.explorer import Site
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
 
@@ -33,6 +31,8 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 @pytest.fixture
 def no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages take seconds; one test writes them."""
+    from wordnet_splits.authoring import folder_benchmark
+    from wordnet_splits.explorer import Site
 
     def make_site(out: Path, benchmarks: list[Path], **options: Any) -> Site:
         return Site(out, (), (), 0, 0)
@@ -120,6 +120,8 @@ def test_a_table_beside_the_folders_is_said_and_read_once_it_is_declared(command
 
 @pytest.mark.usefixtures("no_pages")
 def test_the_same_command_goes_on_where_it_stopped(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wordnet_splits.authoring import folder_benchmark
+
     own.class_folders(Path("pics"), SURE, {"train": 2, "test": 1})
     words = ("benchmark", "pics", "--known", "cifar100", "--out", "made", "--name", "mine", "--json")
 
@@ -208,6 +210,8 @@ def test_a_declaration_may_lie_apart_from_pictures_that_cannot_be_written_beside
 
 @pytest.mark.usefixtures("no_pages")
 def test_a_build_that_does_not_agree_is_said(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wordnet_splits.authoring import folder_benchmark
+
     own.class_folders(Path("pics"), SURE[:4], {"": 1})
     build = build_benchmark
 

@@ -20,7 +20,6 @@ from wordnet_splits.cli.main import app, run
 from wordnet_splits.datasets.catalog.declarations import LOCAL
 from wordnet_splits.datasets.catalog.table import CATALOGS_OF_PACKAGES
 from wordnet_splits.datasets.sources.layouts import layout
-from wordnet_splits.explorer.benchmark_pages import index_entry
 
 CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
 ROOT = ("--root", "mypics=pics")
@@ -109,6 +108,8 @@ def test_a_stranger_verifies_it_with_the_pictures_and_without(stranger: Command)
 
 
 def test_a_stranger_does_all_else_with_it(stranger: Command) -> None:
+    from wordnet_splits.explorer.benchmark_pages import index_entry
+
     row = stranger("explain", "./mine", "zebra", *ROOT, "--json").json
     assert (row["role"], row["nearest_id"]) == ("near", "golden retriever")
     found = stranger("sources", "check", "--manifests", ".", *ROOT, "--json").json

@@ -8,7 +8,6 @@ import pytest
 
 from tests.raising import mentions
 from tests.wordnet_splits.command import Command
-from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.benchmark.manifest import read_manifest
 from wordnet_splits.benchmark.recipe import load_recipe
 
@@ -21,6 +20,8 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 
 
 def test_the_classes_are_those_of_thresholds(command: Command, tmp_path: Path) -> None:
+    from wordnet_splits.audit.thresholds import thresholds
+
     sentence = ("--id", "cifar100:mouse,hamster", "--near", "cifar100:mean=0.6", "--far", "cifar100:mean=0.4")
     assert command("new", "mice", *sentence).code == 0
     assert command("build", "mice.toml").code == 0
@@ -83,6 +84,8 @@ def test_one_class_is_one_class(command: Command) -> None:
 
 
 def test_it_says_what_the_thresholds_leave_out_and_the_margins(command: Command) -> None:
+    from wordnet_splits.audit.thresholds import thresholds
+
     sentence = ("--id", "cifar100:mouse,hamster", "--near", "cifar100:mean=0.6", "--far", "cifar100:mean=0.4")
     made = command("new", "mice", *sentence, "--json").json
     counts = thresholds("cifar100", KNOWN, of="cifar100")

@@ -16,8 +16,6 @@ from wordnet_splits.benchmark.manifest import write_manifest
 from wordnet_splits.benchmark.recipe import load_recipe, recipe_names
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.datasets.sources import source_names
-from wordnet_splits.duplicates import near_duplicates
-from wordnet_splits.duplicates.commands import show_near_duplicates
 
 
 @pytest.fixture(autouse=True)
@@ -167,6 +165,9 @@ def test_leaks_of_an_unknown_manifest_or_with_a_bad_threshold_is_bad_input(comma
 
 
 def test_the_threshold_shown_is_the_library_s():
+    from wordnet_splits.duplicates import near_duplicates
+    from wordnet_splits.duplicates.commands import show_near_duplicates
+
     shown = inspect.signature(show_near_duplicates).parameters["threshold"].default
     assert shown == near_duplicates.THRESHOLD
 

@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch.nn import functional
 
-from loaders.harness import report
 from loaders.harness.detectors import detector_from_object, parse_detectors
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.scoring import confidence, fit
@@ -242,6 +241,8 @@ def test_labels_of_objects_of_pytorch_ood_have_their_values(pytorch_ood: Any) ->
 
 
 def test_results_name_foreign_detectors_and_recompute(pytorch_ood: Any, tmp_path: Path) -> None:
+    from loaders.harness import report
+
     detectors = ["msp", pytorch_ood.MaxSoftmax(None), NearestPostprocessor()]
     results = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET, 0), fake_run(OPEN_SET, 1)], detectors)
     msp, theirs = (

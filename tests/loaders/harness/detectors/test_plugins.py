@@ -14,8 +14,6 @@ import pytest
 from loaders.harness import list_detectors, register
 from loaders.harness.cli.main import app
 from loaders.harness.detectors import get_detector, get_spec, registry
-from loaders.harness.training import choices
-from loaders.harness.training.networks import build_network
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 
@@ -23,6 +21,8 @@ from wordnet_splits.base.errors import DataError, UnknownNameError
 @pytest.fixture(autouse=True)
 def _restored(isolated: Callable[..., None]) -> None:
     """Leave both registries as they were."""
+    from loaders.harness.training import choices
+
     isolated(registry.DETECTORS)
     isolated(choices.NETWORKS)
 
@@ -100,6 +100,9 @@ def test_detectors_of_installed_packages_are_found_by_name(
 def test_networks_of_installed_packages_are_built_by_name(
     tmp_path: Path, monkeypatch: Any, isolated: Any
 ) -> None:
+    from loaders.harness.training import choices
+    from loaders.harness.training.networks import build_network
+
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "network_plugin.py").write_text(NETWORK)
     isolated(choices.NETWORKS, [("flat", "network_plugin:build")])

@@ -13,7 +13,6 @@ import pytest
 from loaders.harness import remeasure
 from loaders.harness.cli.main import app
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.leaderboard import submit
 from loaders.harness.results import check
 from loaders.harness.results.check import check_results, sampled
 from loaders.harness.results.entries import check_entry
@@ -80,6 +79,8 @@ def test_altered_results_are_refused(folder: Path) -> None:
 def test_an_entry_keeps_its_author_and_gets_the_facts_of_its_new_tables(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from loaders.harness.leaderboard import submit
+
     entry = submit(folder, by="me", name="made", commands=["python made.py"], to=tmp_path / "entries")
     before = json.loads((entry / "entry.json").read_text())
     assert app(["recompute", str(entry), "--bootstrap", "5", "--json"], standalone_mode=False) == 0
