@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy.special import softmax
 
-from loaders.harness import check_results, compare
+from loaders.harness import check_results
 from loaders.harness.data.arrays import Arrays
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.results.metadata import MetricOptions
@@ -102,6 +102,8 @@ def test_an_altered_value_is_found_out(tmp_path: Path) -> None:
 
 
 def test_models_are_ranked_by_their_calibration() -> None:
+    from loaders.harness import compare
+
     runs = [fake_run(OPEN_SET, 0, model="soft"), fake_run(OPEN_SET, 1, model="sharp", temperature=2)]
     results = evaluate_runs(OPEN_SET, runs, "msp,energy")
     expected_order = sorted(

@@ -13,7 +13,6 @@ from torch import nn  # noqa: E402  (after the skip)
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from loaders import evaluate, evaluate_arrays  # noqa: E402
-from loaders.harness import report  # noqa: E402
 from loaders.harness.models.reproducibility import NOT_COMPARED, RANDOM  # noqa: E402
 from loaders.harness.results.results import Results  # noqa: E402
 from tests.loaders.harness.long_tables import long_predictions  # noqa: E402
@@ -81,6 +80,8 @@ def test_an_honest_evaluation_has_no_note():
 
 
 def test_a_note_is_below_the_table_in_the_files_and_in_the_report(tmp_path):
+    from loaders.harness import report
+
     same = arrays()["id"]
     found = evaluate_arrays(arrays(**{"id/train": same}), "msp")
     (note,) = found.about.notes

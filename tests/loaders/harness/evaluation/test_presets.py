@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from loaders.harness import check_results, evaluate, evaluate_arrays, report
+from loaders.harness import check_results, evaluate, evaluate_arrays
 from loaders.harness.detectors.parsing import get_preset
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.results.results import Results
@@ -24,6 +24,8 @@ KNN = f"fake-0: knn is left out: {TOO_FEW}"
 
 
 def test_what_cannot_be_fitted_leaves_a_preset_and_the_others_are_as_without_it(tmp_path: Path) -> None:
+    from loaders.harness import report
+
     found = evaluate_runs(FEW, [fake_run(FEW)], "preset:simple")
     others = [name for name in get_preset("simple").detectors if name != "knn"]
     assert (list(found.detectors), found.about.notes) == (others, (KNN,))

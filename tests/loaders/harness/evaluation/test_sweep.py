@@ -14,7 +14,7 @@ import pytest
 from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
 
-from loaders.harness import check_results, compare, report
+from loaders.harness import check_results
 from loaders.harness.data.arrays import Array, Arrays
 from loaders.harness.detectors import detector_spec, get_detector
 from loaders.harness.detectors.registry import configure
@@ -107,6 +107,8 @@ def test_values_that_cannot_be_used_are_passed_over_and_named() -> None:
 
 
 def test_all_that_was_tried_is_in_the_results(tmp_path: Path) -> None:
+    from loaders.harness import compare, report
+
     run = fake_run(OPEN_SET)
     found = evaluate_runs(OPEN_SET, [run], "knn,energy,msp", sweep=True)
     rows = found.sweeps.to_pylist()
@@ -173,6 +175,8 @@ def swept() -> Results:
 def test_a_record_that_does_not_agree_with_what_was_chosen_is_named(
     lie: str, swept: Results, tmp_path: Path
 ) -> None:
+    from loaders.harness import compare
+
     LIES[lie](swept).write(tmp_path)
     found = check_results(tmp_path, OPEN_SET)
     assert {difference.table for difference in found.differences} == {"sweeps"}

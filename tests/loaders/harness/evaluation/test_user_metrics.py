@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loaders.harness import check_results, compare, remeasure, report, submit
+from loaders.harness import check_results, remeasure
 from loaders.harness.cli.main import app
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.results.metadata import MetricOptions
@@ -20,7 +20,6 @@ from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.text_formats import CHECKSUM, read_json, write_sealed
-from wordnet_splits.explorer.leaderboard_page import leaderboard_page
 from wordnet_splits.metrics import METRICS, classified_metric, pair_metric
 
 pytestmark = pytest.mark.usefixtures("user_metrics_forgotten")
@@ -49,6 +48,9 @@ def define_worst_rank() -> None:
 
 
 def test_a_metric_defined_after_an_evaluation_is_seen_everywhere(tmp_path: Path) -> None:
+    from loaders.harness import compare, report, submit
+    from wordnet_splits.explorer.leaderboard_page import leaderboard_page
+
     first = evaluated()
     define_youden()
     define_worst_rank()
@@ -91,6 +93,8 @@ def test_a_metric_defined_after_an_evaluation_is_seen_everywhere(tmp_path: Path)
 
 
 def test_without_the_metric_installed_its_rows_are_named(tmp_path: Path, capsys: Any) -> None:
+    from loaders.harness import compare
+
     define_youden()
     results = evaluated()
     results.write(tmp_path / "results")
@@ -115,6 +119,8 @@ def test_without_the_metric_installed_its_rows_are_named(tmp_path: Path, capsys:
 
 
 def test_another_definition_is_found_out(tmp_path: Path) -> None:
+    from loaders.harness import compare
+
     define_youden()
     results = evaluated()
     results.write(tmp_path / "results")
@@ -152,6 +158,8 @@ def test_a_broken_metric_stops_the_evaluation_in_one_line(kernel: Callable[..., 
 
 
 def test_nan_is_a_dash_with_a_note() -> None:
+    from loaders.harness import compare
+
     @pair_metric(higher_is_better=True)
     def fussy(counts: Any) -> Any:
         """Defined for 90 OOD samples alone. Higher is better."""

@@ -20,10 +20,8 @@ from torch import nn  # noqa: E402  (after the skip)
 from torch.utils.data import DataLoader, Subset, TensorDataset  # noqa: E402
 
 from loaders import UnknownDetectionSet, evaluate, evaluate_arrays  # noqa: E402
-from loaders.harness import check_results, report  # noqa: E402
+from loaders.harness import check_results  # noqa: E402
 from loaders.harness.cli.main import app  # noqa: E402
-from loaders.harness.report.plots.selection import Selection  # noqa: E402
-from loaders.harness.report.write_report import commands  # noqa: E402
 from tests.raising import mentions, raises  # noqa: E402
 from wordnet_splits.base.terminal.runner import run  # noqa: E402
 
@@ -359,6 +357,10 @@ def test_a_dataset_s_classes_have_their_names(tmp_path):
 
 
 def test_a_report_says_how_to_repeat_it_in_python(tmp_path):
+    from loaders.harness import report
+    from loaders.harness.report.plots.selection import Selection
+    from loaders.harness.report.write_report import commands
+
     given = {"near:dark": pictures(30, 5, labelled=False)}
     runs = {"a": [network(), nn.Sequential(nn.Flatten(), nn.Linear(192, K))]}
     page = report(evaluate(runs, sets=sets(**given), detectors="msp,mls"), tmp_path / "a.html", mistakes=1)

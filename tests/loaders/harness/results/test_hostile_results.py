@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from loaders.harness import compare
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.results.check import check_results
 from loaders.harness.results.results import ABOUT, Results
@@ -78,7 +77,7 @@ REPORTED = (
 @pytest.mark.sampled("fuzz", one_in=3)
 @pytest.mark.parametrize("lie", LIES)
 def test_every_command_ends_in_a_line_or_works(lie: str, honest: Results, tmp_path: Path) -> None:
-    from loaders.harness import report
+    from loaders.harness import compare, report
     from loaders.harness.report.accessor import GRAPH, plot
     from loaders.harness.report.plots import list_plots
     from loaders.harness.report.plots.selection import Selection

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loaders.harness import compare
 from loaders.harness.cli.main import app
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.results.metadata import MetricOptions
@@ -170,6 +169,8 @@ def test_names_that_are_none_are_refused_with_the_nearest(results: Results) -> N
 
 
 def test_comparisons_are_bold_by_the_paired_interval(results: Results) -> None:
+    from loaders.harness import compare
+
     found = compare(results, metric="auroc", on="near", bootstrap=50)
     latex_rows(found.to_latex())
     table = found.tables()[0]
