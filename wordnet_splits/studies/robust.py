@@ -33,9 +33,9 @@ from wordnet_splits.wordnet.taxonomy.identifiers import (
     load_other_wordnet,
 )
 
-NO_SYNSET = "no synset"
-NO_WORDNET = "no rule on WordNet decides the role"
-NO_READING = "no reading applies"
+NO_SYNSET = "it has no synset"
+NO_WORDNET = "no rule on WordNet decides its role"
+NO_READING = "no reading applies to it"
 OWN_COLUMNS = "benchmark source class_id name role candidate group robust:double why"
 BUILT_IN = (SENSE, HIERARCHY, *FAMILIES)
 """Readings that use only embedded data."""

@@ -195,6 +195,6 @@ def test_the_command_says_the_same(command: Any, tmp_path: Path) -> None:
     assert pq.read_table(out).to_pylist() == rows
     shown = command("audit", "robust", "digits")
     assert shown.code == 0
-    assert "not judged: 6 of 12 classes: no rule on WordNet decides the role" in shown.out
+    assert "not judged: 6 of 12 classes: no rule on WordNet decides its role" in shown.out
     assert command("audit", "robust", "digits", "--wordnet", "nowhere").error
     assert command("audit", "robust", "digitz").error
