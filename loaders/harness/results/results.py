@@ -8,9 +8,9 @@ leaderboard may leave out the scores and predictions of some runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -30,7 +30,7 @@ from wordnet_splits.base.untrusted import check_file, sha256_of
 
 from ..extraction.runs import run_title
 from .metadata import FINGERPRINT_SUBJECTS, ChecksummedMetadata, ResultsMetadata
-from .schema import MAY_BE_EMPTY, SCHEMAS, SWEEPS, ResultTables, without_runs
+from .schema import MAY_BE_EMPTY, SCHEMAS, SWEEPS, ResultTables
 from .scores import check_scores, prediction_schema, score_schema
 from .tables import format_tables, html_of, text_of
 
@@ -226,19 +226,6 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
     checksums = {name: sha256_of(folder / name, largest=MAX_FILE_SIZE) for name in names}
     altered = [name for name, checksum in checksums.items() if sealed.files.get(name) != checksum]
     return Results(**tables, about=about), altered
-
-
-def leave_out_scores(folder: str | Path, runs: Collection[int]) -> None:
-    """Remove the scores and predictions of some runs of stored results; the tables of their metrics stay.
-
-    ``about.json`` names the runs. Values computed from scores (intervals, most plots) are refused from then
-    on, and checking recomputes the other runs.
-    """
-    stored = Results.read(folder)
-    unscored = tuple(sorted({*stored.about.unscored_runs, *runs}))
-    scores, predictions = without_runs(stored, unscored)
-    about = stored.about.model_copy(update={"unscored_runs": unscored})
-    replace(stored, scores=scores, predictions=predictions, about=about).write(folder, overwrite=True)
 
 
 def _check_table(table: pa.Table, schema: pa.Schema, models: Mapping[int, str], path: Path) -> None:

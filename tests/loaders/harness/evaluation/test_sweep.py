@@ -138,6 +138,18 @@ def test_all_that_was_tried_is_in_the_results(tmp_path: Path) -> None:
     assert not (tmp_path / "sweeps.parquet").exists()
 
 
+def test_an_altered_or_absent_record_is_refused(swept: Results, tmp_path: Path) -> None:
+    replaced(swept, "sweeps", 0, "auroc", 0.1).write(tmp_path / "other")
+    swept.write(tmp_path / "results")
+    record = tmp_path / "results" / "sweeps.parquet"
+    record.write_bytes((tmp_path / "other" / "sweeps.parquet").read_bytes())
+    with raises(DataError, where=record):
+        Results.read(tmp_path / "results")
+    record.unlink()
+    with raises(DataError, where=record):
+        Results.read(tmp_path / "results")
+
+
 def replaced(results: Results, table: str, row: int, column: str, value: object) -> Results:
     rows = getattr(results, table).to_pylist()
     rows[row][column] = value

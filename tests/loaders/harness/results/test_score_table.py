@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from torch import nn
 
 from loaders.harness import Results, evaluate, export_scores, recompute
 from loaders.harness.results.exported_scores import DESCRIPTION, read_scores
-from loaders.harness.results.results import leave_out_scores
+from loaders.harness.results.schema import without_runs
 from loaders.harness.results.scores import IMAGES, check_scores, scored_keys
 from loaders.harness.results.subsets import _listed, _Scores
 from tests.imported import Imported
@@ -296,8 +297,10 @@ def test_a_network_with_two_maps_of_its_columns_is_two(tmp_path: Path) -> None:
 def test_an_ensemble_is_exported_without_a_run_that_has_no_scores(
     entries: dict[str, Path], tmp_path: Path
 ) -> None:
-    Results.read(entries["pair"]).write(tmp_path / "pair")
-    leave_out_scores(tmp_path / "pair", [1])
+    pair = Results.read(entries["pair"])
+    scores, predictions = without_runs(pair, [1])
+    about = pair.about.model_copy(update={"unscored_runs": (1,)})
+    replace(pair, scores=scores, predictions=predictions, about=about).write(tmp_path / "pair")
     exported = export_scores(tmp_path / "pair", tmp_path / "scores")
     assert (exported.models, exported.detectors, len(exported.left_out)) == (1, 3, 1)
     description, scores, _ = read_scores(tmp_path / "scores" / "digits")
