@@ -1,4 +1,7 @@
-"""Tests in a copy of the repository from which extensions were deleted: those that import them are skipped.
+"""Tests in a copy of the repository from which extensions were deleted: those that need them are skipped.
+
+A test that imports a deleted extension is found by itself; a test that uses its commands or accessors has the
+marker ``extensions(MODULE, ...)``.
 
 ``python -m tests.extensions DIR`` writes a copy without any extension and runs the tests of the core in it;
 further arguments go to pytest.
@@ -68,9 +71,28 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if any(map(is_deleted, imports(tree))) else None
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests whose marker names a deleted extension."""
+    for item in items:
+        for marker in item.iter_markers("extensions"):
+            if deleted := [name for name in marker.args if is_deleted(name)]:
+                item.add_marker(pytest.mark.skip(reason=f"{deleted[0]} was deleted"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, None, None]:
+    """Skip a test whose fixture imports a deleted extension."""
+    yield from skipping()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, None, None]:
     """Skip a test that imports a deleted extension."""
+    yield from skipping()
+
+
+def skipping() -> Generator[None, None, None]:
+    """Skip where a deleted extension is imported."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -88,8 +110,7 @@ def main(words: Sequence[str]) -> int:
     for name in COPIED:
         source = REPOSITORY / name
         if source.is_dir():
-            ignored = shutil.ignore_patterns("__pycache__", "results" if name == "manifests" else "")
-            shutil.copytree(source, copy / name, ignore=ignored)
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, copy / name)
     for module in extensions():

@@ -131,7 +131,7 @@ def test_wordnet_splits_torch_has_it_whatever_loaders_is_in_front(tmp_path):
 
 def test_unknown_eval_runs_and_a_package_called_loaders_is_never_run(tmp_path):
     (tmp_path / "loaders.py").write_text("raise SystemExit('a stranger was imported')")
-    code = "import sys; sys.argv = ['unknown-eval', 'detectors', 'kn*']; "
+    code = "import sys; sys.argv = ['unknown-eval', 'list', 'detectors', 'kn*']; "
     found = python(code + "from wordnet_splits.torch import unknown_eval; unknown_eval()", tmp_path)
     assert found.returncode == 0, found.stderr
     assert "knn" in found.stdout

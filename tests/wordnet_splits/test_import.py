@@ -58,6 +58,7 @@ def test_import_loads_nothing_heavy(tmp_path):
     assert loaded.isdisjoint(HEAVY)
 
 
+@pytest.mark.extensions("wordnet_splits.audit")
 def test_all_public_names_together_load_no_framework(tmp_path):
     names = "import wordnet_splits as ws\nfor name in ws.__all__: getattr(ws, name)"
     loaded = modules_after(names, tmp_path)

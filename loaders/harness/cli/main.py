@@ -6,6 +6,7 @@ from typing import Final
 
 from wordnet_splits.base.terminal.runner import Program
 
+PACKAGE: Final = str(__package__)
 TRAIN: Final = "unknown-eval train --benchmark digits --recipe digits-demo --epochs 1 --out models"
 RUN: Final = "unknown-eval run --benchmark digits --model trained:models/digits --out results"
 
@@ -14,8 +15,8 @@ app: Final = Program(
     "Measure what a vision model does not know: any model and detector on any frozen benchmark.",
     [TRAIN, RUN],
     headings=("Train", "Evaluate", "Results", "Compare", "Deploy"),
-    folder="loaders.harness.cli",
-    rooms="loaders.harness",
+    folder=PACKAGE,  # not by name: a foreign package called loaders may come first
+    rooms=PACKAGE.rpartition(".")[0],
 )
 
 

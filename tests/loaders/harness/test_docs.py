@@ -13,6 +13,15 @@ from loaders.harness.detectors import DETECTORS
 from tests.selection import cases
 from tests.wordnet_splits.command import run
 
+pytestmark = pytest.mark.extensions(
+    "loaders.harness.training",
+    "loaders.harness.comparison",
+    "loaders.harness.deployment",
+    "loaders.harness.report",
+    "loaders.harness.leaderboard",
+    "loaders.harness.hierarchy",
+)
+
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 SHOWN = {
     "evaluation.md": (

@@ -10,6 +10,13 @@ from torch import nn
 import loaders.harness
 from loaders.harness import evaluate
 
+pytestmark = pytest.mark.extensions(
+    "loaders.harness.training",
+    "loaders.harness.comparison",
+    "loaders.harness.report",
+    "loaders.harness.leaderboard",
+)
+
 NAMES = ("evaluate", "evaluate_arrays", "image_ids", "load_model", "compare", "report", "submit", "train")
 
 

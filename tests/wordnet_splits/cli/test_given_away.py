@@ -21,6 +21,8 @@ from wordnet_splits.datasets.catalog.declarations import LOCAL
 from wordnet_splits.datasets.catalog.table import CATALOGS_OF_PACKAGES
 from wordnet_splits.datasets.sources.layouts import layout
 
+pytestmark = pytest.mark.extensions("wordnet_splits.authoring", "wordnet_splits.explorer")
+
 CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
 ROOT = ("--root", "mypics=pics")
 SENTENCE = ("--id", "mypics:golden retriever,teapot", "--near", "mypics", "--far", "digits:0,1")

@@ -129,6 +129,7 @@ def test_leaks_of_a_clean_manifest(command, digits):
     )
 
 
+@pytest.mark.extensions("wordnet_splits.duplicates")
 def test_near_duplicates_are_shown_and_do_not_change_the_exit_code(command, digits):
     words = ("audit", "near-duplicates", str(digits), "--threshold", "8")
     code, out, _ = command(*words, "--json")

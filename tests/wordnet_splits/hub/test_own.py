@@ -20,7 +20,10 @@ from wordnet_splits.base.errors import ManifestError, SplitsError
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.cli.main import app, run
 
-pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
+pytestmark = [
+    pytest.mark.extensions("wordnet_splits.authoring"),
+    pytest.mark.usefixtures("own_datasets_forgotten"),
+]
 
 CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
 ROOT = ("--root", "mypics=pics")

@@ -194,6 +194,7 @@ def test_a_users_detector(call: Any) -> None:
     assert own == built_in
 
 
+@pytest.mark.extensions("loaders.harness.training")
 def test_a_trained_model_and_a_folder_of_them(call: Any) -> None:
     training = [
         "--recipe",
@@ -218,6 +219,7 @@ def test_a_trained_model_and_a_folder_of_them(call: Any) -> None:
     assert (nothing.code, "models: no trained model here" in nothing.err) == (2, True)
 
 
+@pytest.mark.extensions("loaders.harness.report")
 def test_sets_may_be_chosen_and_the_missing_ones_are_named(call: Any) -> None:
     found = call(*digits("--detectors", "msp", "--group", "gaussian"))
     assert found.code == 0

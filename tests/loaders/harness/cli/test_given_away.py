@@ -38,6 +38,7 @@ images = { test = { from = "test", all = true } }
 HERE = ["--benchmark", "given/mine", "--root", "mypics=pics", "--device", "cpu"]
 
 
+@pytest.mark.extensions("loaders.harness.training", "loaders.harness.report")
 def test_train_run_and_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

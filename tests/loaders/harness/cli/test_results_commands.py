@@ -20,6 +20,8 @@ from tests.wordnet_splits.command import environment
 from wordnet_splits.base.terminal.runner import run
 from wordnet_splits.benchmark.resolve import load_manifest
 
+pytestmark = pytest.mark.extensions("loaders.harness.comparison", "loaders.harness.report")
+
 EACH = """
 import json
 from loaders.harness.cli.main import main

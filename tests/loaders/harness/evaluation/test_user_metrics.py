@@ -186,6 +186,7 @@ def test_no_entry_may_redefine_a_built_in_metric(tmp_path: Path) -> None:
         Results.read(tmp_path / "results")
 
 
+@pytest.mark.extensions("loaders.harness.comparison")
 def test_the_command_line_takes_module_and_name(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.chdir(tmp_path)
     Path("my_metrics.py").write_text(

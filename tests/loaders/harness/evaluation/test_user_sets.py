@@ -94,6 +94,7 @@ def of_sets():
 
 
 @pytest.mark.parametrize("made", [of_arrays, of_sets])
+@pytest.mark.extensions("loaders.harness.report")
 def test_results_on_ones_own_sets_are_shown_as_any_others(made, tmp_path):
     found = made()
     near = f"{100 * found.values('auroc', group='near', detector='energy')[0]:.2f}"

@@ -350,6 +350,7 @@ def test_files_of_one_name_in_two_folders_are_two_models(tmp_path: Path) -> None
         open_models([files[0], files[0]], device="cpu")
 
 
+@pytest.mark.extensions("loaders.harness.deployment")
 def test_a_detector_of_an_onnx_file_is_exported_and_one_of_an_unnamed_function_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -349,6 +349,7 @@ def test_a_registered_function_is_an_attribute(results: Results, registered: Non
     assert "best" in dir(results)
 
 
+@pytest.mark.extensions("loaders.harness.report", "loaders.harness.deployment", "loaders.harness.hierarchy")
 def test_extensions_are_found_and_completed(results: Results) -> None:
     assert {"plot", "export_detector", "hierarchy", "scores", "write"} <= {*dir(results)}
     assert "roc" in dir(results.plot)

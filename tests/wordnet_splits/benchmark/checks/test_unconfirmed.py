@@ -101,6 +101,7 @@ def test_a_row_stays_as_unsure_as_it_was_written_whatever_the_threshold_is_now(
     assert {c.class_id for c in read_catalog(tmp_path / "own.tsv") if c.is_unconfirmed} == before
 
 
+@pytest.mark.extensions("wordnet_splits.audit")
 def test_audit_judges_no_class_by_an_unsure_proposal(command: Command) -> None:
     write("proposed", "0.7900")
     build(command)
@@ -122,6 +123,7 @@ def test_a_class_without_synset_is_not_clean() -> None:
     assert dict(found.summary())["none"].startswith("0 ")
 
 
+@pytest.mark.extensions("wordnet_splits.linking")
 def test_catalog_make_writes_no_proposal_of_confidence_nought(command: Command) -> None:
     vehicles = ["car", "truck", "bus", "bicycle", "motorcycle", "tram", "Hund", "Katze", "qqxz"]
     command("catalog", "make", *vehicles, "--out", "own.tsv")

@@ -13,6 +13,8 @@ from tests.wordnet_splits.command import Command, Finished
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog import declarations
 
+pytestmark = pytest.mark.extensions("wordnet_splits.authoring")
+
 CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
 SENTENCE = ("--id", "mypics:golden retriever,teapot", "--near", "mypics", "--far", "digits:0,1")
 ABOUT = '\n[about]\nlicence = "CC0-1.0"\nauthors = [{ name = "Ada Lovelace" }]\n'
