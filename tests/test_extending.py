@@ -18,12 +18,13 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 PAGE = (REPOSITORY / "docs" / "extending.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 SAID = {
-    "A benchmark": ["{'with-loops': 240, 'without': 1084}", "without: seven is in no earlier group"],
+    "A benchmark": ["{'with-loops': 240, 'without': 1084}", "without: seven is not in an earlier group"],
     "A source": ["{'all': 6}", "('n04398044',)", "('n02391049',)"],
     "An operator": ["deep: leopard lies 14 edges below the root"],
     "A detector": ["halved"],
     "A metric": ["0.6666666666666666"],
     "An accessor": ["gaussian"],
+    "A command": ["6 letters"],
     "A training method": ["msp"],
 }
 NEEDS_TORCH = ("A detector", "A metric", "An accessor", "A training method")

@@ -212,7 +212,7 @@ EVALUATE = (
 _FOLDER = ("fix-resize", "build", "folder", "--root", "in", "--out", "out", "--backend", "pillow")
 _CHECK = ("wordnet-splits", "pack", "digits", "--check", "--out", "store")
 _BUILD = ("wordnet-splits", "build")
-_AUDIT = ("wordnet-splits", "audit")
+_AUDIT = ("wordnet-splits", "audit", "list")
 _RESULTS = ("unknown-eval", "recompute", "--check", "results")
 
 LIGHT = (

@@ -20,7 +20,7 @@ from wordnet_splits.base.terminal.runner import run
 SECONDS, WAITING = 60, 300
 """Seconds of the processor, and on the wall, that a command may take."""
 MEMORY, ADDRESSES = 1 << 30, 24 << 30
-"""Bytes that a command may use, and address: mapped files count among the latter."""
+"""Bytes that a command may add to those of this process, and address: mapped files count among the latter."""
 PROGRAMS = {
     "wordnet-splits": "wordnet_splits.cli.main",
     "fix-resize": "fix_resize.cli.main",
@@ -32,7 +32,7 @@ Command = Sequence[str] | Callable[[], int]
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: exit code (negative: the signal), its output, processor seconds, peak bytes."""
+    """How a command ended: exit code (negative: the signal), its output, processor seconds, bytes that it added."""
 
     code: int
     said: str
@@ -62,6 +62,7 @@ def run_in_child(command: Command, folder: Path) -> Ended:
     if not callable(command):
         importlib.import_module(PROGRAMS[command[0]])
     output = folder.with_name(f"{folder.name}.txt")
+    resident = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     child = os.fork()
     if not child:
         os._exit(_child(command, folder, output))
@@ -69,7 +70,7 @@ def run_in_child(command: Command, folder: Path) -> Ended:
     said = output.read_bytes()[-20_000:].decode("utf-8", "replace")
     output.unlink()
     seconds = used.ru_utime + used.ru_stime
-    return Ended(os.waitstatus_to_exitcode(status), said, seconds, used.ru_maxrss << 10)
+    return Ended(os.waitstatus_to_exitcode(status), said, seconds, (used.ru_maxrss << 10) - resident)
 
 
 def finish(folder: Path, *words: str, code: int = 0) -> None:

@@ -136,6 +136,7 @@ def submit(
     commands : the commands that were run; by default the recorded one, without the folders of images.
     to : the folder of entries; by default ``manifests/results`` of this checkout.
     hub, model_repo : for `write_hub_results`: the benchmark's repository and the folder of the model's.
+    progress : as of `evaluate`.
 
     Raises
     ------
