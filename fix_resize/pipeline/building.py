@@ -234,7 +234,7 @@ def _nothing_available(selection: Selection) -> MissingImageError:
     return MissingImageError(
         f"none of the images of {selection.name} is under its root",
         where=roots,
-        hint="is it the right root? 'wordnet-splits doctor' describes the content of a root",
+        hint="is it the right root? `wordnet-splits sources check` describes the content of a root",
     )
 
 

@@ -174,7 +174,7 @@ class Thresholds(Tabular):
         return sorted({round(float(v), 2) for v in np.linspace(low, high, SUMMARY_THRESHOLDS)})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what ``thresholds --json`` prints."""
+        """Return what ``audit thresholds --json`` prints."""
         return {
             "list": self.listed,
             "against": self.against,

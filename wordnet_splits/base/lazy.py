@@ -48,11 +48,14 @@ def need(package: str, extra: str, *, where: str) -> ModuleType:
 def extra_of_this_project(extra: str) -> str:
     """Return what pip installs an extra from: the folder, file or repository of the installed package."""
     import json
-    from importlib.metadata import distribution
+    from importlib.metadata import PackageNotFoundError, distribution
     from pathlib import Path
     from urllib.parse import unquote, urlsplit
 
-    record = json.loads(distribution("wordnet-splits").read_text("direct_url.json") or "{}")
+    try:
+        record = json.loads(distribution("wordnet-splits").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:  # a checkout on the path
+        record = {}
     if not record:
         return f"wordnet-splits[{extra}]"
     if "dir_info" in record:

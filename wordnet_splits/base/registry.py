@@ -174,8 +174,12 @@ class Registry(Generic[T]):
 
         A warning names each object that is left out.
         """
+        return self.loadable(self.names(pattern))
+
+    def loadable(self, names: Iterable[str]) -> dict[str, T]:
+        """Return objects by name; those that cannot be loaded are left out, each with a warning."""
         entries = {}
-        for name in self.names(pattern):
+        for name in names:
             try:
                 entries[name] = self[name]
             except SplitsError as error:

@@ -56,7 +56,7 @@ class PublishedFolder:
         self._folder = folder
         file = Path(folder) / SUMS
         if not file.is_file():
-            hint = "give a folder written by `hub publish --to`; a manifest's folder is read as it is"
+            hint = "give a folder written by `hub publish --out`; a manifest's folder is read as it is"
             raise ManifestError(f"no {SUMS} here", where=folder, hint=hint)
         text = read_text(file, error=ManifestError)
         self._commit = hashlib.sha256(text.encode()).hexdigest()[:40]

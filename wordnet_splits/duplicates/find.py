@@ -113,8 +113,8 @@ def find_duplicates(
     DataError : ``verdicts.tsv`` is malformed, contains an image of neither set, or contradicts itself.
     """
     check_threshold(threshold)
+    _check_shard(shard)
     number, count = shard
-    _check_shard(number, count)
     out, progress = Path(out), progress or Silent()
     left, right = (open_images(text, roots) for text in (a, b))
     for images in (left, right):
@@ -196,7 +196,12 @@ def _read_verdicts(path: Path) -> list[PairRow]:
     return verdicts
 
 
-def _check_shard(number: int, count: int) -> None:
+def _check_shard(shard: object) -> None:
+    match shard:
+        case (int() as number, int() as count):
+            pass
+        case _:
+            raise SplitsError(f"shard must be two whole numbers, got {shard!r}", hint="as in shard=(1, 8)")
     if not 1 <= number <= count:
         reason = f"the shard must be 1/{count} to {count}/{count}, got {number}/{count}"
         raise SplitsError(reason, where="--shard", hint="as in --shard 1/8")

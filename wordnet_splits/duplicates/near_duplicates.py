@@ -34,10 +34,10 @@ MAX_THRESHOLD = 40
 ROWS_PER_JOB = 1 << 16
 
 
-def check_threshold(threshold: int) -> None:
-    """Raise SplitsError for a threshold out of range."""
-    if not 0 <= threshold <= MAX_THRESHOLD:
-        raise SplitsError(f"the threshold must be 0 to {MAX_THRESHOLD} bits, got {threshold}")
+def check_threshold(threshold: object) -> None:
+    """Raise SplitsError for a threshold that is not a whole number in range."""
+    if not isinstance(threshold, int) or not 0 <= threshold <= MAX_THRESHOLD:
+        raise SplitsError(f"the threshold must be 0 to {MAX_THRESHOLD} bits, got {threshold!r}")
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def publish_folder(
 
 def _has_files(to: Path) -> bool:
     """Return whether ``to`` is a published folder, to be replaced."""
-    hint = "give a new folder, or one that `hub publish --to` wrote"
+    hint = "give a new folder, or one that `hub publish --out` wrote"
     if to.exists() and not to.is_dir():
         raise OutputError("is a file, not a folder", where=str(to), hint=hint)
     if not to.is_dir() or not any(to.iterdir()):

@@ -179,7 +179,8 @@ def propose_synsets(
         qualifier after ``/`` or in brackets, alternatives separated by commas.
     superclasses : the superclass of each name, ``""`` for none.
     language : the language of the names, as of `wordnet_splits.linking.languages.load_language`.
-    ids : wnids of names or identifiers, as `wordnet_splits.linking.identifiers.read_ids` returns them.
+    ids : wnids of names or identifiers, as `read_ids` (`wordnet_splits.wordnet.taxonomy.identifiers`) returns
+        them.
 
     Raises
     ------

@@ -8,6 +8,7 @@ selects the candidates, and the order is by distance, or by NegLabel's rule on g
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +70,7 @@ def mine_negatives(
         candidates than ``count``, or ``embed`` fails, or gives embeddings of another shape, zero or not
         finite.
     """
-    for name, value in (("margin", margin), ("count", 1 if count is None else count)):
-        if value < 1:
-            raise DataError(f"{name} must be a whole number from 1 on, got {value}")
-    if not 0 <= percentile <= 100:
-        raise DataError(f"percentile must be between 0 and 100, got {percentile}")
+    _check_numbers(margin, 1 if count is None else count, percentile)
     taxonomy = taxonomy or load()
     allowed = taxonomy.descendants(taxonomy.find(below))
     first_senses = {
@@ -105,6 +102,14 @@ def mine_negatives(
         scores = dict(zip(ordered, neglabel_distance(word_rows, name_rows, percentile), strict=True))
         ordered.sort(key=lambda word: -scores[word])
     return ordered[:count]
+
+
+def _check_numbers(margin: object, count: object, percentile: object) -> None:
+    for name, value in (("margin", margin), ("count", count)):
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+            raise DataError(f"{name} must be a whole number from 1 on, got {value!r}")
+    if not isinstance(percentile, Real) or not 0 <= float(percentile) <= 100:
+        raise DataError(f"percentile must be between 0 and 100, got {percentile!r}")
 
 
 def _embeddings(embed: Embed, words: Sequence[str], names: Sequence[str]) -> list[npt.NDArray[Any]]:

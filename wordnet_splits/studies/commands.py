@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wordnet_splits.studies.class_sets import Difference
     from wordnet_splits.studies.robust import Robust, RobustClass
 
-COLUMNS = ("set", "paper", "groups", "classes", "only published", "only ours", "elsewhere", "checked")
+COLUMNS = ("set", "checked", "paper", "groups", "classes", "only published", "only ours", "elsewhere")
 
 
 SHOWN = 20
@@ -79,10 +79,10 @@ def _show_all(json: bool) -> int:
 
     def print_sets() -> None:
         rows = [
-            (r.name, r.paper, r.groups, r.classes, r.only_published, r.only_ours, r.elsewhere, r.checked)
+            (r.name, r.checked, r.paper, r.groups, r.classes, r.only_published, r.only_ours, r.elsewhere)
             for r in sets
         ]
-        print_table(COLUMNS, rows, right=COLUMNS[2:7])
+        print_table(COLUMNS, rows, right=COLUMNS[3:])
         to_stdout()
         for note in dict.fromkeys(row.note for row in sets if row.note):
             to_stdout(f"{', '.join(row.name for row in sets if row.note == note)}: {note}")

@@ -130,7 +130,7 @@ class Robust(Tabular):
         return dict(Counter(item.why for item in self.classes if item.why))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what ``robust --json`` prints."""
+        """Return what ``audit robust --json`` prints."""
         return {
             "readings": list(self.names),
             "counts": self.counts(),

@@ -162,7 +162,7 @@ def recompute_metrics(
         ),
     ],
     check: Annotated[
-        bool, typer.Option("--check", help="Compare with the stored values, and write nothing.")
+        bool, typer.Option("--check", help="Of RESULTS: compare with the stored values, and write nothing.")
     ] = False,
     all_intervals: Annotated[
         bool,
@@ -275,6 +275,10 @@ def _renew(
     from ..results.entries import renew_entry
     from ..results.rows_from_scores import remeasure
 
+    if out is not None and out.suffix in (".csv", ".parquet"):
+        raise typer.BadParameter(
+            "a file holds the rows of --subset or --detectors; give a folder", param_hint="--out"
+        )
     import_metrics(metrics)
     recomputed = remeasure(results, bootstrap=bootstrap, seed_boot=seed_boot, progress=OnStderr())
     folder = out or results

@@ -229,6 +229,8 @@ def run_evaluation(
     from ..models.reproducibility import current_ranks
 
     job = None if shard is None else parse_share(shard)
+    if not merge:
+        refuse_options(context, ("keep",), "only applies with --merge")
     if job is not None:
         refuse_options(context, ("merge",), "does not apply with --shard")
     models = open_models(

@@ -235,7 +235,7 @@ OWN_IDS: Final = ' on the same images; `evaluate_arrays` takes their names as "i
 
 
 def _require_same(
-    subject: str, benchmark: str, holders: Mapping[str, str], hint: str = "", *, shown: int = 12
+    subject: str, benchmark: str, holders: Mapping[str, str], hint: str = "", *, shown: int | None = 12
 ) -> None:
     """Raise DataError if there are several values (value -> name of results that hold it)."""
     if len(holders) > 1:
@@ -250,7 +250,7 @@ def _draw(
     abouts = [(evaluation.name, evaluation.results.about) for evaluation in results]
     _require_same("versions", benchmark, {str(about.version): name for name, about in abouts})
     sets = {", ".join(about.custom_sets) or "sets of the benchmark": name for name, about in abouts}
-    _require_same("sets or roles", benchmark, sets, ", with the same sets in the same order", shown=80)
+    _require_same("sets or roles", benchmark, sets, ", with the same sets in the same order", shown=None)
     on_user_sets = any(about.custom_sets for _, about in abouts)
     for key, subject in FINGERPRINT_SUBJECTS.items():
         holders = {str(about.fingerprints[key]): name for name, about in abouts}

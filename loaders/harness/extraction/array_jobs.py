@@ -235,7 +235,8 @@ def _complete_parts(folder: Path) -> list[tuple[Path, PartRecord]]:
             raise StoreError(f"{twice}: {parts[record.index][0].name} and {path.name}", where=str(folder))
         parts[record.index] = path, record
     if not parts:
-        raise StoreError("there are no parts", where=str(folder), hint="unknown-eval run ... --shard 1/8")
+        hint = "run `unknown-eval run ... --shard 1/8`; if they are merged already, leave out --merge"
+        raise StoreError("there are no parts", where=str(folder), hint=hint)
     count = next(iter(parts.values()))[1].count
     if missing := count - len(parts):  # each part's file records the number of parts
         absent = (f"{index}/{count}" for index in range(1, count + 1) if index not in parts)

@@ -94,6 +94,6 @@ def _next_step(benchmark: str, folder: Path) -> str:
     if shipped_data(benchmark) is None:
         return (
             f"keep it as results/{folder.name} next to the folders of the benchmarks: "
-            "`wordnet-splits hub publish` sends it along, `unknown-eval recompute --check` recomputes it"
+            "`wordnet-splits hub publish` sends it along, `unknown-eval recompute FOLDER --check` compares it"
         )
     return "commit the folder and open a pull request; `make check-results` recomputes it"

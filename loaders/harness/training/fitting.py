@@ -35,7 +35,6 @@ MIN_ANNOUNCED_SECONDS = 60.0
 """Least expected seconds of training that are announced."""
 MAX_ROWS = 20
 """Largest number of runs in the table; the sum below it is of all."""
-"""Width of the table, in letters, where stdout is not a terminal."""
 
 
 @dataclass(frozen=True)

@@ -172,12 +172,16 @@ class Program:
         """Return the commands whose first word is ``word``, importing only their modules; else all."""
         declared = [(module, name) for module, text in self._modules() for name in REGISTRATION.findall(text)]
         named = [(module, name) for module, name in declared if name.split()[0] == word]
-        if not named:
-            return list(self.commands.entries().values())
-        for module, _ in named:
-            import_module(module)
-        added = (name for name in self.commands.added if name.split()[0] == word)
-        return [self.commands[name] for name in dict.fromkeys([*(name for _, name in named), *added])]
+        if named:
+            for module, _ in named:
+                import_module(module)
+            added = (name for name in self.commands.added if name.split()[0] == word)
+            found = self.commands.loadable(dict.fromkeys([*(name for _, name in named), *added]))
+        else:
+            self.commands.entries()  # modules of other packages register their groups
+            found = self.commands.entries()
+        groups = {name for name, command in found.items() if command.function is None}
+        return [c for name, c in found.items() if " " not in name or name.split()[0] in groups]
 
     def _modules(self) -> Iterator[tuple[str, str]]:
         """Yield the name and text of every module with commands, without importing it."""

@@ -71,7 +71,11 @@ def freeze(manifest: Manifest, *, manifests: Path, message: str | None = None) -
     with locked(folder, busy="another `freeze` is writing here"):
         restore(folder)
         if (folder / "manifest.json").is_file():
-            before = read_manifest(folder, check="all")
+            try:
+                before = read_manifest(folder, check="all")
+            except ManifestError as error:
+                hint = f"move {folder} away, and freeze again"
+                raise ManifestError(error.what, where=error.where, hint=hint) from error
             check_succession(before, manifest)
             if before.version < manifest.version and not shipped:
                 _keep(folder, before, manifests)

@@ -88,7 +88,7 @@ class LeakReport(Tabular):
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as ``leaks --json`` prints it."""
+        """Return the report as ``audit leaks --json`` prints it."""
         return {
             "name": self.name,
             "ok": self.ok,

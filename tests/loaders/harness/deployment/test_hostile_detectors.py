@@ -137,6 +137,8 @@ def recast(name: str, change: Callable[[Any], Any]) -> Callable[[dict[str, Any]]
 CONTENTS: dict[str, Callable[[dict[str, Any]], object]] = {
     "a calibration in another order": recast(CALIBRATION, lambda scores: scores[::-1]),
     "a calibration of NaN": at(-1, float("nan")),
+    "a calibration of infinity": at(-1, float("inf")),
+    "a state of infinity": recast("state.ascending", lambda array: array + np.inf),
     "a calibration of integers": recast(CALIBRATION, lambda scores: scores.astype(np.int64)),
     "a calibration of one more": recast(CALIBRATION, lambda scores: np.append(scores, scores[-1:])),
     "a calibration of two axes": recast(CALIBRATION, lambda scores: scores[:, None]),

@@ -402,6 +402,7 @@ def test_random_images_are_found_beyond_the_first() -> None:
     for known in (Late(), DataLoader(Late(), 16)):
         (note,) = notes(found(known))
         assert "id" in note
+    assert any(note.startswith("near: ") for note in notes(found(near=Late())))
 
 
 def test_a_dataset_whose_length_fails_is_refused() -> None:

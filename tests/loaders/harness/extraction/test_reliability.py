@@ -250,3 +250,17 @@ def test_a_pipe_in_the_place_of_a_stored_file_does_not_hang(reference: Any, tmp_
         os.mkfifo(folder / name)
         with pytest.raises(StoreError):
             group.open("forward")
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "key"), [("list.json", None, "model"), ("forward/00001.json", "settings", "device")]
+)
+def test_records_of_a_store_are_sealed(
+    reference: Any, tmp_path: Path, name: str, part: str | None, key: str
+) -> None:
+    path = folder_of(Path(shutil.copytree(reference[0], tmp_path / "store"))) / name
+    content = json.loads(path.read_text())
+    (content[part] if part else content)[key] = "other"
+    path.write_text(json.dumps(content))
+    with raises(StoreError, where=path):
+        extract_near(tmp_path / "store", SHARD)
