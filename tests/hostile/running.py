@@ -32,7 +32,7 @@ Command = Sequence[str] | Callable[[], int]
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: exit code (negative: the signal), output, processor seconds, bytes that it added."""
+    """How a command ended: exit code (negative: the signal), output, processor seconds, added bytes."""
 
     code: int
     said: str
