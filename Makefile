@@ -71,8 +71,8 @@ quick: lint
 	$(PYTEST) tests/fix_resize/test_spec.py $(addprefix tests/wordnet_splits/,base metrics benchmark/manifest benchmark/recipe benchmark/rules datasets/catalog) \
 	    --ignore tests/wordnet_splits/base/test_workers.py
 
-# what CI runs first (8 minutes on two quiet cores); left out are the tests of `make docs`, `make oracle`, `make faults`,
-# `make fuzz` and `make check-results`, of each of which a few run here, too
+# what CI runs first (8 minutes on two quiet cores): all tests except those of `make docs`, `make oracle`, `make faults`,
+# `make fuzz` and `make check-results`, and a few of each of these
 test: lint
 	$(PYTEST)
 
@@ -86,7 +86,7 @@ coverage: $(VENV)/dev
 oracle: $(VENV)/dev
 	$(PYTEST) -m oracle
 
-# ours beside a peer in one run (minutes); ONLY=detectors,loaders runs some modules, JSON=docs/benchmarks.json stores
+# ours next to a peer in one run (minutes); ONLY=detectors,loaders runs some modules, JSON=docs/benchmarks.json stores
 # the rows, from which `python -m tools.benchmarks.record` makes the table of docs/evidence/figures.md
 JSON ?=
 ONLY ?=

@@ -44,7 +44,7 @@ WAYS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 """Title -> the steps of a way: the result of each, and the function or class that makes it."""
-ROW, WIDTH, BOX = 52, 780, 130
+ROW, WIDTH, BOX = 52, 860, 130
 
 
 def lines(package: str) -> Iterator[str]:
@@ -117,7 +117,7 @@ def picture(way: str) -> str:
             f'<rect x="8" y="{y}" width="{BOX}" height="32" rx="6"/>',
             f'<text x="{8 + BOX // 2}" y="{y + 21}" class="result">{escape(result)}</text>',
             f'<text x="{BOX + 24}" y="{y + 13}" class="name">{escape(path)}</text>',
-            f'<text x="{BOX + 24}" y="{y + 30}" class="text">{escape(text)}</text>',
+            f'<text x="{BOX + 24}" y="{y + 30}" class="text">{escape(text.replace("`", ""))}</text>',
         ]
         if number:
             parts.append(f'<path d="M{8 + BOX // 2} {y - ROW + 32}V{y - 2}" marker-end="url(#head)"/>')

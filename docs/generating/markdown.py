@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 SECTION = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}$", re.MULTILINE)
+LIST_ITEM = re.compile(r"\n(?=- )")
 
 
 def sections(what: Any) -> dict[str, str]:
@@ -43,10 +44,13 @@ def attributes(what: Any) -> dict[str, str]:
 
 
 def spoken(text: str) -> str:
-    """Return a docstring's text as Markdown: one kind of backticks, lines joined within paragraphs."""
+    """Return a docstring's text as Markdown: one kind of backticks, paragraphs and list items on one line."""
     parts = text.replace("``", "`").split("`")
     parts[::2] = [re.sub(r"([<>*_])", r"\\\1", part) for part in parts[::2]]
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in "`".join(parts).split("\n\n"))
+    return "\n\n".join(
+        "\n".join(" ".join(item.split()) for item in LIST_ITEM.split(paragraph))
+        for paragraph in "`".join(parts).split("\n\n")
+    )
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

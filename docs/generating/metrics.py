@@ -39,7 +39,7 @@ def lines() -> Iterator[str]:
         for _, family in sorted(families.items())
         for variants in family.values()
     ]
-    yield from ("## All of them", "")
+    yield from ("## Overview", "")
     yield from table(("metric", "better", "what"), rows)
     for module, functions in sorted(families.items()):
         yield from section(module, functions)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import types
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
 
 from generating.markdown import entries, sections, spoken
 
@@ -36,7 +39,7 @@ def lines(package: str) -> Iterator[str]:
         yield from signature(name, public)
         yield from documentation(public)
         for member, value in vars(public).items():
-            if not member.startswith("_") and inspect.getdoc(value):
+            if not member.startswith("_") and member not in vars(BaseModel) and inspect.getdoc(value):
                 yield from described(f"{name}.{member}", getattr_static(value))
 
 
@@ -70,9 +73,9 @@ def signature(name: str, called: Any) -> Iterator[str]:
     given = inspect.signature(called)
     returned = "" if inspect.isclass(called) else given.return_annotation
     parameters = [
-        parameter.replace(annotation=annotation(parameter.annotation))
+        parameter.replace(annotation=annotation(parameter.annotation), default=default(parameter.default))
         for parameter in given.parameters.values()
-        if parameter.name not in ("self", "cls")
+        if parameter.name not in ("self", "cls") and not parameter.name.startswith("_")
     ]
     bare = given.replace(parameters=parameters, return_annotation=given.empty)
     arrow = f" -> {annotation(returned)}" if returned not in ("", given.empty) else ""
@@ -96,8 +99,35 @@ def marked(parts: list[str], whole: str) -> Iterator[str]:
 
 
 def annotation(value: Any) -> Any:
-    """Return an annotation without quotes."""
-    return Plain(value) if isinstance(value, str) else value
+    """Return an annotation without quotes, module names and metadata."""
+    return value if value is inspect.Parameter.empty else Plain(spell(value))
+
+
+def spell(value: Any) -> str:
+    """Return an annotation as source text."""
+    origin, inner = get_origin(value), get_args(value)
+    if isinstance(value, str):
+        return value
+    if origin is Annotated:
+        return spell(inner[0])
+    if origin in (Union, types.UnionType):
+        return " | ".join(map(spell, inner))
+    if origin is Literal:
+        return f"Literal[{', '.join(map(repr, inner))}]"
+    if origin is not None:
+        return f"{origin.__name__}[{', '.join(map(spell, inner))}]"
+    if value in (None, types.NoneType, Ellipsis):
+        return "..." if value is Ellipsis else "None"
+    return str(getattr(value, "__name__", value))
+
+
+def default(value: Any) -> Any:
+    """Return a default as source text; ``...`` if it is long."""
+    if isinstance(value, types.MappingProxyType):
+        return Plain(dict(value))
+    if inspect.isroutine(value):
+        return Plain(f"{value.__module__.lstrip('_')}.{value.__name__}")
+    return Plain("...") if isinstance(value, BaseModel) or "array(" in repr(value) else value
 
 
 def documentation(of: Any) -> Iterator[str]:

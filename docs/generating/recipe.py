@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -35,7 +35,8 @@ TABLES: dict[str, type[BaseModel]] = {
     "columns": declared_sources.Columns,
 }
 FILLED_IN = {"draw": "the name"}
-"""Keys that reading fills in before the model sees them."""
+"""Keys of the file that reading fills in before the model sees them."""
+NO_DEFAULTS: Mapping[str, str] = types.MappingProxyType({})
 OPTIONS: dict[str, type[BaseModel]] = {
     "keyword_overlap, clear_of": context.KeywordOverlap,
     "similarity": similarity.SimilarityBound,
@@ -48,7 +49,10 @@ OPTIONS: dict[str, type[BaseModel]] = {
 def lines() -> Iterator[str]:
     """Yield the tables of the file, then the operators of ``classes``."""
     for title, part in TABLES.items():
-        yield from section(f"## `{title}`" if title != "The file" else f"## {title}", part)
+        if part is recipe.Recipe:
+            yield from section(f"## {title}", part, FILLED_IN)
+        else:
+            yield from section(f"## `{title}`", part)
     yield from section("## `classes`", model.ClassRule)
     yield "## Operators of `classes`"
     yield ""
@@ -65,20 +69,22 @@ def lines() -> Iterator[str]:
         yield from section(f"### Keys of `{title.replace(', ', '` and `')}`", part)
 
 
-def section(title: str, part: type[BaseModel]) -> Iterator[str]:
+def section(title: str, part: type[BaseModel], defaults: Mapping[str, str] = NO_DEFAULTS) -> Iterator[str]:
     """Yield a model's docstring and keys under a heading."""
     yield title
     yield ""
     yield spoken(sections(part)[""])
     yield ""
-    yield from keys(part, attributes(part))
+    yield from keys(part, attributes(part), defaults)
 
 
-def keys(part: type[BaseModel], texts: dict[str, str]) -> Iterator[str]:
-    """Yield the table of the keys that are described."""
+def keys(
+    part: type[BaseModel], texts: dict[str, str], defaults: Mapping[str, str] = NO_DEFAULTS
+) -> Iterator[str]:
+    """Yield the table of the keys that are described; ``defaults`` come before the model's."""
     by_key = {field.alias or name: field for name, field in part.model_fields.items()}
     rows = [
-        (f"`{key}`", kind(by_key[key]), FILLED_IN.get(key) or default(by_key[key]), text)
+        (f"`{key}`", kind(by_key[key]), defaults.get(key) or default(by_key[key]), text)
         for key, text in texts.items()
     ]
     yield from table(("key", "value", "default", "what"), rows)

@@ -129,7 +129,7 @@ def _print_audit(report: Audit, most: int | None, *, glosses: bool) -> None:
 )
 def show_thresholds(
     classes: Annotated[
-        str, typer.Argument(metavar="LIST", help="A source, a list or a file, as for audit.")
+        str, typer.Argument(metavar="LIST", help="A source, a list or a file, as for `audit list`.")
     ] = "imagenet21k",
     against: Against = "imagenet1k",
     measure: Annotated[

@@ -234,7 +234,8 @@ def thresholds(
 
     Parameters
     ----------
-    classes, against, of, column, manifests : as of `audit`. measure : one of `similarity.MEASURES`.
+    classes, against, of, column, manifests : as of `audit_classes`.
+    measure : one of `similarity.MEASURES`.
     taxonomy : default the embedded WordNet 3.0.
 
     Raises

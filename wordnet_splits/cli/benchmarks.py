@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from wordnet_splits.benchmark.recipe import Recipe
 
 BenchmarkNames = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="Benchmarks, or recipe files.")
+    list[str] | None, typer.Argument(metavar="NAME", help="Benchmarks, or recipe files.")
 ]
 
 LISTED_ROLES = ("id", "near", "far", "external", "csid")
@@ -156,7 +156,7 @@ def build_benchmarks(
 def freeze_benchmarks(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[BUILD]...", help="Names of builds in --built, or their folders."),
+        typer.Argument(metavar="BUILD", help="Names of builds in --built, or their folders."),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Freeze every build in the folder.")] = False,
     built: Annotated[Path, typer.Option(help="Folder that `build` wrote.")] = Path("build"),
@@ -169,7 +169,7 @@ def freeze_benchmarks(
 ) -> int:
     """Copy verified builds with nothing missing into the frozen manifests.
 
-    An earlier version of your own benchmark stays beside the new one, as NAME@v1.
+    An earlier version of your own benchmark stays next to the new one, as NAME@v1.
     """
     from wordnet_splits.benchmark.checks.freeze import freeze
 
@@ -211,7 +211,7 @@ def _find_build(name: str, built: Path) -> Manifest:
 def verify_benchmarks(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Frozen benchmarks, folders of manifests, or addresses."),
+        typer.Argument(metavar="NAME", help="Frozen benchmarks, folders of manifests, or addresses."),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Verify every frozen benchmark (the default).")] = False,
     root: RootOptions = None,

@@ -44,7 +44,7 @@ def explain_class(
     benchmark: BenchmarkOrRecipe,
     class_name: Annotated[
         str | None,
-        typer.Argument(metavar="[CLASS]", help="A class_id, name or synset; SOURCE:CLASS for one source."),
+        typer.Argument(metavar="CLASS", help="A class_id, name or synset; SOURCE:CLASS for one source."),
     ] = None,
     all_: Annotated[
         bool, typer.Option("--all", help="Print every class, in the format of --format.")

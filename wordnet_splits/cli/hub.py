@@ -51,13 +51,13 @@ def publish_benchmarks(
     repo: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ORG/NAME]", help="A dataset repository of the Hub; with --out a folder may stand here."
+            metavar="ORG/NAME", help="A dataset repository of the Hub; with --out a folder may stand here."
         ),
     ] = None,
     folders: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[FOLDER]...",
+            metavar="FOLDER",
             exists=True,
             file_okay=False,
             help="A benchmark's folder, or a folder of several with README.md; by default the frozen ones.",

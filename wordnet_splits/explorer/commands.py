@@ -27,7 +27,7 @@ def write_site(
     out: Annotated[Path, typer.Option(help="The folder to write; an earlier site there is replaced.")],
     benchmarks: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[BENCHMARK]...", help="Names or folders; by default every frozen one."),
+        typer.Argument(metavar="BENCHMARK", help="Names or folders; by default every frozen one."),
     ] = None,
     manifests: Manifests = None,
     results: Annotated[

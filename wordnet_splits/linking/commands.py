@@ -45,7 +45,7 @@ SHOWN_SHARED = 5
     ],
 )
 def make_dataset_catalog(
-    name: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Class names.")] = None,
+    name: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Class names.")] = None,
     root: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A dataset in class folders, or with a dataset.toml.")
     ] = None,

@@ -22,7 +22,8 @@ from wordnet_splits.base.terminal.output import (
 from wordnet_splits.cli.main import app
 
 KnownClasses = Annotated[
-    str, typer.Option(help="The ID classes: a source, a list, a file or BENCHMARK:GROUP, as for audit.")
+    str,
+    typer.Option(help="The ID classes: a source, a list, a file or BENCHMARK:GROUP, as for `audit list`."),
 ]
 
 

@@ -47,7 +47,7 @@ NOTES = (
     ],
 )
 def show_sets(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A set, to print its classes.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A set, to print its classes.")] = None,
     published: Annotated[
         Path | None,
         typer.Option(help="The published list, a TSV with a header, to print the differences."),

@@ -92,6 +92,9 @@ def export_detector(
     conformal prediction (`wordnet_splits.metrics.conformal`). If the detector itself uses ID validation
     images, a hash of their names divides them: half for the detector, half for the threshold.
 
+    For results that `evaluate` has just returned, arguments that are not given default to the arguments of
+    that call, and the evaluated network is used, as long as it is in memory.
+
     Parameters
     ----------
     results : results on a benchmark, or their folder.
@@ -104,9 +107,6 @@ def export_detector(
     roots, packed : of the benchmark's images. store : folder of activations, by default none.
     batch_size, workers, progress : of the forward passes.
     loading : options of `load_model`: ``device``, ``head``, ``mapping``, ``model_id``, ...
-
-    For results that `evaluate` has just returned, arguments that are not given default to the arguments of
-    that call, and the evaluated network is used, as long as it is in memory.
 
     Raises
     ------

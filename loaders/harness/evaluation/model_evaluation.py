@@ -131,8 +131,8 @@ def evaluate(
 
     Returns
     -------
-    Results : ``print(results)`` shows the table of the benchmark's paper, ``results.to_pandas()`` every
-        metric, ``results.write(folder)`` keeps everything.
+    ``print(results)`` shows the table of the benchmark's paper, ``results.to_pandas()`` every metric,
+    ``results.write(folder)`` keeps everything.
 
     Raises
     ------

@@ -27,7 +27,7 @@ Detectors = Annotated[
 UserMetrics = Annotated[
     list[str] | None,
     typer.Option(
-        "--metric", help="A user's metric MODULE:NAME, computed beside the built-in ones; repeatable."
+        "--metric", help="A user's metric MODULE:NAME, computed next to the built-in ones; repeatable."
     ),
 ]
 TrustModel = Annotated[

@@ -210,7 +210,7 @@ def audit_training_methods(
     methods: Annotated[
         list[str],
         typer.Argument(
-            metavar="METHOD...", help="Names, NAME[parameter=value] or MODULE:NAME; all: those shipped."
+            metavar="METHOD", help="Names, NAME[parameter=value] or MODULE:NAME; all: those shipped."
         ),
     ],
     json: Json = False,

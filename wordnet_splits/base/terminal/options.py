@@ -20,7 +20,7 @@ Declared = Annotated[
     typer.Option(
         "--declared",
         metavar="FILE",
-        help="Declaration of your dataset, if not beside it: a dataset.toml or a recipe.",
+        help="Declaration of your dataset, if not next to it: a dataset.toml or a recipe.",
         exists=True,
         dir_okay=False,
     ),

@@ -228,7 +228,7 @@ def _headed(overview: Mapping[str, Sequence[str]]) -> type[TyperGroup]:
             limit = formatter.width - 6 - width
             for heading, names in overview.items():
                 commands = ((name, self.commands[name]) for name in names)
-                with formatter.section(heading):
+                with formatter.section(heading if len(overview) > 1 else "Commands"):
                     formatter.write_dl(
                         [(name.ljust(width), command.get_short_help_str(limit)) for name, command in commands]
                     )

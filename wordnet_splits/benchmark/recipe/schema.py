@@ -165,7 +165,7 @@ class KnownLeak(RecipePart):
         ``digest`` (identical images) or ``near-duplicate`` (a pair of the recipe's ``near_duplicates``).
     a : ``group:NAME``, or ``source:NAME`` for all classes of a source, in a group or not.
     b : the other side, in the same form as ``a``.
-    classes : the pairs of classes, each ``[of a, of b]``; or
+    classes : the pairs of classes, each ``[of a, of b]``, in place of ``count``.
     count : the number of pairs.
     reason : why it stays.
     """

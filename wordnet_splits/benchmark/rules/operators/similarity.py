@@ -22,7 +22,7 @@ class SimilarityBound(RuleTable):
     ----------
     to : an operand.
     measure : the measure of similarity.
-    above : the least value; or
+    above : the least value, in place of ``below``.
     below : the limit that the value must not reach.
     """
 
