@@ -63,8 +63,7 @@ def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
 
     benchmarks = list_benchmarks(manifests).benchmarks
     rows = [
-        (b.name, *(b.count("classes", role) for role in LISTED_ROLES), b.count("test"), b.status)
-        for b in benchmarks
+        (b.name, *map(b.count_classes, LISTED_ROLES), b.count_images("test"), b.status) for b in benchmarks
     ]
     columns = ("benchmark", *LISTED_ROLES, "test images", "status")
     result = {"benchmarks": [b.as_dict() for b in benchmarks]}

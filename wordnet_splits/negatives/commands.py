@@ -124,6 +124,7 @@ def mine_negatives(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the order of words that are equally far.")] = 0,
     manifests: Manifests = None,
+    json: Json = False,
 ) -> int:
     """Write nouns of WordNet that are far from every ID class, as negative words."""
     from wordnet_splits.negatives.mining import mine_negatives
@@ -139,5 +140,6 @@ def mine_negatives(
         manifests=manifests,
     )
     write_text(out, "".join(f"{word}\n" for word in words))
-    to_stdout(f"{len(words):,} words written to {out}")
+    result = {"words": len(words), "out": str(out)}
+    print_result(result, json, lambda: to_stdout(f"{len(words):,} words written to {out}"))
     return DONE

@@ -47,7 +47,7 @@ def test_list_has_every_benchmark_and_the_keys_promised(command, manifests):
     found = {b["name"]: b for b in done.json["benchmarks"]}
     assert set(found) == set(recipe_names())
     for benchmark in found.values():
-        assert {"name", "version", "paper", "groups", "fingerprint"} <= benchmark.keys()
+        assert {"name", "version", "paper", "groups", "fingerprint", "classes"} <= benchmark.keys()
         assert all(row.keys() >= GROUP_KEYS for row in benchmark["groups"])
     statuses = {name: {row["status"] for row in b["groups"]} for name, b in found.items()}
     assert statuses["digits"] == {"complete"}
@@ -63,6 +63,18 @@ def test_list_as_a_table_says_what_list_json_says(command, manifests):
     assert listed == [row["name"] for row in rows]
     (digits,) = (line.split() for line in lines if line.startswith("digits "))
     assert digits == ["digits", "6", "4", "2", "0", "0", "2,074", "complete"]
+
+
+def test_list_counts_a_class_of_two_groups_once(command):
+    # imagenet-ood and imagenet-ood-train have the same 808 classes, next to 15 of SUN397
+    found = {b["name"]: b for b in command("list", "--json").json["benchmarks"]}
+    typical = found["places-typical-t1"]
+    assert (typical["classes"]["near"], typical["classes"]["far"]) == (19, 15 + 808)
+    groups = [
+        row["expected"] for row in typical["groups"] if (row["role"], row["split"]) == ("far", "classes")
+    ]
+    assert sum(groups) > 15 + 808
+    assert found["unknown-cifar-paper"]["classes"] is None
 
 
 # -- build -----------------------------------------------------------------------------------------------

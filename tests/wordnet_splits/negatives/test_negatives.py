@@ -329,6 +329,13 @@ def test_a_list_that_is_there_is_not_overwritten(tmp_path, command, arguments):
     assert (tmp_path / "new.txt").exists()
 
 
+def test_mined_words_are_counted_in_json(tmp_path, command):
+    arguments = ["--known", "cifar10", "--margin", "12", "--count", "3", "--out", "words.txt"]
+    done = command("audit", "mine-negatives", *arguments, "--json")
+    assert (done.code, done.json) == (0, {"words": 3, "out": "words.txt"})
+    assert len((tmp_path / "words.txt").read_text().splitlines()) == 3
+
+
 def test_mined_words_keep_the_margin_and_name_nothing():
     options: Any = {"below": "thing", "taxonomy": ANIMALS}
     words = mine_negatives(["dog"], margin=3, **options)

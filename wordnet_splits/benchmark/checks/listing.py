@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,15 @@ def benchmark_folders(manifests: Path | None = None) -> dict[str, Path | None]:
 
 @dataclass(frozen=True)
 class ListedBenchmark:
-    """A benchmark; without ``fingerprint`` if it is not frozen or a source is missing."""
+    """A benchmark; without ``fingerprint`` if it is not frozen or a source is missing.
+
+    Attributes
+    ----------
+    name, version, title, paper : as in the recipe.
+    groups : the classes and each split of every group.
+    fingerprint : of the manifest.
+    classes : role -> number of distinct classes, of which several groups may have one; None if not frozen.
+    """
 
     name: str
     version: int
@@ -31,6 +41,7 @@ class ListedBenchmark:
     paper: str
     groups: tuple[GroupRow, ...]
     fingerprint: str | None
+    classes: Mapping[str, int] | None = None
 
     @property
     def status(self) -> str:
@@ -39,12 +50,16 @@ class ListedBenchmark:
         sources = [status.removeprefix("awaiting ") for status in dict.fromkeys(awaited)]
         return ", ".join([awaited[0], *sources[1:]]) if awaited else "complete"
 
-    def count(self, split: str, *roles: str) -> int | None:
-        """Return the number of classes or images of a split in groups of some roles; None if unknown."""
+    def count_classes(self, role: str) -> int | None:
+        """Return the number of distinct classes of a role; None if unknown, 0 without groups of it."""
+        if self.classes is None:
+            return None if any(row.role == role for row in self.groups) else 0
+        return self.classes.get(role, 0)
+
+    def count_images(self, split: str) -> int | None:
+        """Return the number of images of a split in all groups; None if unknown."""
         counts = [
-            row.expected if row.actual is None else row.actual
-            for row in self.groups
-            if row.split == split and (row.role in roles or not roles)
+            row.expected if row.actual is None else row.actual for row in self.groups if row.split == split
         ]
         return None if None in counts else sum(filter(None, counts))
 
@@ -87,9 +102,15 @@ def list_benchmarks(manifests: Path | None = None) -> Listing:
 
 def _frozen(name: str, manifest: Manifest) -> ListedBenchmark:
     declared = manifest.data.recipe
-    groups = tuple(manifest.groups)
+    columns = (manifest.classes[key].to_pylist() for key in ("role", "source", "class_id"))
     return ListedBenchmark(
-        name, manifest.version, declared.title, declared.paper, groups, manifest.fingerprint
+        name,
+        manifest.version,
+        declared.title,
+        declared.paper,
+        tuple(manifest.groups),
+        manifest.fingerprint,
+        Counter(role for role, _, _ in set(zip(*columns, strict=True))),
     )
 
 
