@@ -19,8 +19,11 @@ README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 
 def blocks(page: Path, language: str = "python") -> list[str]:
-    """Return the code blocks of a page."""
-    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    """Return the code blocks of a page, without its generated parts, whose signatures do not run."""
+    written = re.sub(
+        r"<!-- generated: .*?<!-- end -->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL
+    )
+    return re.findall(rf"```{language}\n(.*?)```", written, re.DOTALL)
 
 
 def page_of(name: str) -> Path:

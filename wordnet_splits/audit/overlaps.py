@@ -195,7 +195,8 @@ def audit_classes(
     column : column of a table, or key of a JSON object, that has the classes.
     images : add leaks by digests of images, and the judgements of NINCO's authors.
     roots : folder of each source, to declare users' datasets; the page of `Audit.write` shows its images.
-    taxonomy : default the embedded WordNet 3.0. manifests : folder of manifests, else the usual ones.
+    taxonomy : default the embedded WordNet 3.0.
+    manifests : folder of manifests, else the usual ones.
 
     Raises
     ------

@@ -208,7 +208,8 @@ def refuse_folder(folder: Path, names: Collection[str], *, holding: str, overwri
 
     Parameters
     ----------
-    names : files and folders of this kind of folder. holding : its content, such as "a detector".
+    names : files and folders of this kind of folder.
+    holding : its content, such as "a detector".
 
     Raises
     ------

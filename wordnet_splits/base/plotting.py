@@ -54,7 +54,8 @@ class Plot:
 
     Attributes
     ----------
-    notes : sentences printed with the plot. columns : most panels side by side.
+    notes : sentences printed with the plot.
+    columns : most panels side by side.
     """
 
     title: str

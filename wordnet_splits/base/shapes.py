@@ -17,9 +17,11 @@ class Line:
 
     Attributes
     ----------
-    dashed : draw it as a reference. filled : fill the histogram below it; ``x`` are its n + 1 edges.
+    dashed : draw it as a reference.
+    filled : fill the histogram below it; ``x`` are its n + 1 edges.
     colour : in place of the next one of the palette.
-    value : printed behind the name in the legend. lo, hi : (n,) edges of a band around the line, or None.
+    value : printed behind the name in the legend.
+    lo, hi : (n,) edges of a band around the line, or None.
     """
 
     name: str

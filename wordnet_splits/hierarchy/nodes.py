@@ -37,7 +37,9 @@ class ClassHierarchy:
     ----------
     taxonomy : the graph, or its projection to a tree.
     classes : the synsets of each class; a class with several synsets is below each synset.
-    wnids : the nodes. covers : (nodes, K) whether a node covers a class. depths : (nodes,) longest chain of
+    wnids : the nodes.
+    covers : (nodes, K) whether a node covers a class.
+    depths : (nodes,) longest chain of
         edges from the root.
     """
 
@@ -149,7 +151,8 @@ class AnswerErrors:
 
     Attributes
     ----------
-    under : (n,) edges from the truth up to the LCS. over : (n,) edges from the answer up to the LCS.
+    under : (n,) edges from the truth up to the LCS.
+    over : (n,) edges from the answer up to the LCS.
     shared_depth, true_depth : (n,) depth of the LCS, and of the truth.
     specificity : (n,) information of the answer, as a share of log2(K).
     """
@@ -214,7 +217,8 @@ def balanced_means(values: Floats, strata: npt.ArrayLike, weights: npt.ArrayLike
 
     Parameters
     ----------
-    values : (n, m). strata : (n,) the stratum of each row.
+    values : (n, m).
+    strata : (n,) the stratum of each row.
     weights : (r, n) how often each row counts, for r replicates; by default once. NaN is left out, and so is
         a stratum without a weight.
 

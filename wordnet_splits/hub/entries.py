@@ -91,7 +91,10 @@ class LeaderboardEntry(EntryPart):
 
     Attributes
     ----------
-    name : name of the folder. by : the submitter. url : a paper or code. note : one sentence.
+    name : name of the folder.
+    by : the submitter.
+    url : a paper or code.
+    note : one sentence.
     outliers : the outlier images that the networks were trained on, in the submitter's words; "" for none.
     commands : the commands that were run, line by line.
     """

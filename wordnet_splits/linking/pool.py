@@ -68,8 +68,11 @@ class Pool:
 
     Parameters
     ----------
-    owner : (m,) the name of each candidate, ascending. node : (m,) its synset.
-    nodes : the distinct synsets. row : (m,) their index for each candidate. above : they and their ancestors.
+    owner : (m,) the name of each candidate, ascending.
+    node : (m,) its synset.
+    nodes : the distinct synsets.
+    row : (m,) their index for each candidate.
+    above : they and their ancestors.
     group : (n,) names of the same phrases form a group and share a vote.
     unary : (m, features) features of each candidate by itself, columns as `UNARY`.
     category : (m,) the first of `CATEGORIES` above each candidate; ``len(CATEGORIES)`` for none.

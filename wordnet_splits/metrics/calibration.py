@@ -43,7 +43,8 @@ class Outputs:
 
     Attributes
     ----------
-    confidence : (n,) probability of the predicted class. correct : (n,) whether that is the label.
+    confidence : (n,) probability of the predicted class.
+    correct : (n,) whether that is the label.
     log_likelihood : (n,) log-probability of the label.
     brier : (n,) squared distance between the probabilities and the label's unit vector.
     """

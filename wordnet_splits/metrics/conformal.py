@@ -97,6 +97,7 @@ def p_values(calibration: Array, scores: Array) -> Array:
 
     Parameters
     ----------
-    calibration : (n,) confidences of ID images, ascending. scores : (m,) of the same type.
+    calibration : (n,) confidences of ID images, ascending.
+    scores : (m,) of the same type.
     """
     return np.asarray((1 + np.searchsorted(calibration, scores, side="right")) / (len(calibration) + 1))

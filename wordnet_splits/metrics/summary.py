@@ -182,7 +182,9 @@ def auroc_per_class(
 
     Parameters
     ----------
-    id_scores : (n_id,). ood_scores : (n_ood,). ood_classes : (n_ood,) class of each OOD sample, as text or
+    id_scores : (n_id,).
+    ood_scores : (n_ood,).
+    ood_classes : (n_ood,) class of each OOD sample, as text or
         numbers.
 
     Raises

@@ -61,7 +61,8 @@ class NegativeWord:
 
     Attributes
     ----------
-    line : position in the list, from 1. kind : as in the list, None without such a column.
+    line : position in the list, from 1.
+    kind : as in the list, None without such a column.
     senses : wnids, the most frequent first; none of a word that is not a noun.
     relation : equal, below, above, namesake or None.
     known, known_name : the ID class of that relation.
@@ -88,8 +89,10 @@ class OodSetCount:
 
     Attributes
     ----------
-    named, classes : named classes, and all. first_sense : classes named by the first sense of a word.
-    words : words that name a class. named_images, images : images of these classes, and all; None if
+    named, classes : named classes, and all.
+    first_sense : classes named by the first sense of a word.
+    words : words that name a class.
+    named_images, images : images of these classes, and all; None if
         unknown.
     """
 

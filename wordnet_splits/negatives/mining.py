@@ -53,8 +53,10 @@ def mine_negatives(
     Parameters
     ----------
     known : the ID classes, as of `audit_classes`; those without a confirmed synset exclude only words that
-        name them. margin : least number of edges.
-    count : number of words, by default all candidates. below : a noun, synset or wnid.
+        name them.
+    margin : least number of edges.
+    count : number of words, by default all candidates.
+    below : a noun, synset or wnid.
     blind : OOD sets whose class names are left out, as of `audit_negatives`.
     embed : text encoder. With it, the candidates with the largest `neglabel_distance` are taken; without it,
         the farthest in edges, ties by a stable hash of the word and ``seed``.
@@ -139,7 +141,8 @@ def neglabel_distance(
 
     Parameters
     ----------
-    words : (n, d) embeddings. names : (K, d) embeddings.
+    words : (n, d) embeddings.
+    names : (K, d) embeddings.
     """
     rows_of_both = (rows.astype(np.float64) for rows in (words, names))  # norms overflow in half precision
     word_units, name_units = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in rows_of_both)

@@ -61,7 +61,8 @@ def audit_negatives(
     ood : lists of classes as for `audit_classes` (``ssb-hard``), or benchmarks, for their near and far
         groups; default: every benchmark with these ID classes, except sets contained in another set.
     column : the column of the words, by name.
-    taxonomy : default the embedded WordNet 3.0. manifests : folder of manifests, else the usual ones.
+    taxonomy : default the embedded WordNet 3.0.
+    manifests : folder of manifests, else the usual ones.
 
     Raises
     ------

@@ -85,7 +85,8 @@ class Nearness(TableReport):
 
     Attributes
     ----------
-    correlations : of each model, detector and measure. measures : over detectors, the strongest first.
+    correlations : of each model, detector and measure.
+    measures : over detectors, the strongest first.
     notes : sentences on the classes and the intervals.
     """
 
@@ -142,7 +143,8 @@ def nearness(
     Parameters
     ----------
     results : `Results` on one benchmark, or their folders.
-    detectors : labels, all by default. groups : OOD sets, by default all near and far ones.
+    detectors : labels, all by default.
+    groups : OOD sets, by default all near and far ones.
     bootstrap, seed, level : of the bootstrap over OOD classes; 0 replicates for none.
     benchmark : the benchmark or its folder, by default the name in the results.
 
@@ -213,7 +215,8 @@ class _OodClasses:
 
     Attributes
     ----------
-    keys : (group, source, class_id) of each. left_out : the number of classes without a synset.
+    keys : (group, source, class_id) of each.
+    left_out : the number of classes without a synset.
     similarity : (measure, to) -> (classes,).
     """
 

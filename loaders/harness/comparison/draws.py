@@ -50,7 +50,9 @@ class DrawComparison:
 
     Attributes
     ----------
-    entries : best mean rank first. agreements : of every two draws. left_out : entries not in every draw.
+    entries : best mean rank first.
+    agreements : of every two draws.
+    left_out : entries not in every draw.
     """
 
     metric: str

@@ -106,7 +106,8 @@ class Entry:
     Attributes
     ----------
     model : the model's name without the benchmark's name in front; if models share a name, with the name of
-        the results. runs : for each run, its results and its number in these results.
+        the results.
+    runs : for each run, its results and its number in these results.
     """
 
     benchmark: str

@@ -36,7 +36,8 @@ class Scope:
 
     Attributes
     ----------
-    name : ``pooled``, ``id``, ``near``, ``far`` (means over sets), or a set. group, role : of the rows.
+    name : ``pooled``, ``id``, ``near``, ``far`` (means over sets), or a set.
+    group, role : of the rows.
     pools : OOD sets of each averaged value; every value also covers the ID sets.
     """
 
@@ -121,9 +122,12 @@ class Ranked:
 
     Attributes
     ----------
-    n, mean, sd : over runs. lo, hi : over images; None without bootstrap.
-    rank : 1 is best, equal means share the mean of their ranks. rank_lo, rank_hi : its interval.
-    behind : difference to the best entry. p : of being as good as the best, two-sided.
+    n, mean, sd : over runs.
+    lo, hi : over images; None without bootstrap.
+    rank : 1 is best, equal means share the mean of their ranks.
+    rank_lo, rank_hi : its interval.
+    behind : difference to the best entry.
+    p : of being as good as the best, two-sided.
     """
 
     model: str

@@ -51,7 +51,8 @@ class Cells:
 
     Attributes
     ----------
-    values : (model, detector, group) -> metric -> values of its runs. axes : axis -> its values in order.
+    values : (model, detector, group) -> metric -> values of its runs.
+    axes : axis -> its values in order.
     """
 
     values: Mapping[tuple[str, str, str], Mapping[str, Sequence[float]]]

@@ -153,9 +153,11 @@ class Comparison(TableReport):
 
     Attributes
     ----------
-    rankings : ranking on each draw of the benchmark. draws : comparison over draws, None for a single draw.
+    rankings : ranking on each draw of the benchmark.
+    draws : comparison over draws, None for a single draw.
     agreements : agreement with the paper's order, if the paper has rows for two of the detectors.
-    robustness : Abdelzad's tables. sweeps : the values that sweeps chose.
+    robustness : Abdelzad's tables.
+    sweeps : the values that sweeps chose.
     notes : sentences on differences between the results.
     """
 
@@ -262,7 +264,8 @@ def compare(
 
     Parameters
     ----------
-    results : `Results`, or their folders. detectors : labels to compare, all by default.
+    results : `Results`, or their folders.
+    detectors : labels to compare, all by default.
     options : see `ComparisonOptions`.
 
     Raises

@@ -130,7 +130,8 @@ def as_float32(
 
     Parameters
     ----------
-    name : the values as the error names them. hint : how to provide values that keep their differences.
+    name : the values as the error names them.
+    hint : how to provide values that keep their differences.
     by_column : whether columns are independent (features). Some columns may then be constant up to rounding,
         so the median column and row are checked instead of all columns and rows.
 

@@ -295,7 +295,8 @@ class Head:
 
     Attributes
     ----------
-    weight : (K, D) float32. bias : (K,) float32, zeros for a head without bias. Both are read-only, except in
+    weight : (K, D) float32.
+    bias : (K,) float32, zeros for a head without bias. Both are read-only, except in
         a `copied` head.
     """
 

@@ -167,7 +167,8 @@ class Network(StrictModel):
 
     Attributes
     ----------
-    key : fingerprint of its weights and architecture. spec : as `load_model` takes it, "" for an object.
+    key : fingerprint of its weights and architecture.
+    spec : as `load_model` takes it, "" for an object.
     weights : file or name of its weights, "" for the default weights of ``spec``.
     """
 
@@ -231,9 +232,11 @@ class Calibration(StrictModel):
 
     Attributes
     ----------
-    requested : greatest acceptable rate of false alarms. false_alarms : the guaranteed rate, at most that.
+    requested : greatest acceptable rate of false alarms.
+    false_alarms : the guaranteed rate, at most that.
     images, rank : number of calibration images, and rank of the threshold among them.
-    threshold : images of lower confidence are flagged. groups : the sets of the images.
+    threshold : images of lower confidence are flagged.
+    groups : the sets of the images.
     """
 
     requested: float = Field(gt=0, lt=1)
@@ -259,10 +262,13 @@ class Description(StrictModel):
 
     Attributes
     ----------
-    detector : label in the results. name, params : registered name or ``MODULE:NAME``, and parameters.
+    detector : label in the results.
+    name, params : registered name or ``MODULE:NAME``, and parameters.
     view : ``raw``, or the resize spec of images before the transform.
-    state : tree of the fitted state (`pack_state`). notes : conditions that weaken the guarantee.
-    arrays : SHA-256 of ``arrays.safetensors``. software : versions of the packages of the export.
+    state : tree of the fitted state (`pack_state`).
+    notes : conditions that weaken the guarantee.
+    arrays : SHA-256 of ``arrays.safetensors``.
+    software : versions of the packages of the export.
     """
 
     schema_: Literal[1] = Field(alias="schema")

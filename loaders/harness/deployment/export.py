@@ -104,7 +104,8 @@ def export_detector(
     model : the network, as `load_model` takes it; by default the network named in the results.
     benchmark : manifest, name or folder; by default the name in the results.
     transform, transform_id : as given to `evaluate`, if the results come from a custom transform.
-    roots, packed : of the benchmark's images. store : folder of activations, by default none.
+    roots, packed : of the benchmark's images.
+    store : folder of activations, by default none.
     batch_size, workers, progress : of the forward passes.
     loading : options of `load_model`: ``device``, ``head``, ``mapping``, ``model_id``, ...
 

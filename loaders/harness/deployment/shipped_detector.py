@@ -70,8 +70,11 @@ class ShippedDetector:
     Attributes
     ----------
     description : everything but arrays and network, as stored in ``detector.json``.
-    model : the network. fitted : the detector and its state. transform : of an image.
-    calibration : (n,) float32 confidences of the calibration images, ascending. examples : a sample of the
+    model : the network.
+    fitted : the detector and its state.
+    transform : of an image.
+    calibration : (n,) float32 confidences of the calibration images, ascending.
+    examples : a sample of the
         calibration images.
     """
 

@@ -190,7 +190,9 @@ class _Adapter:
 
     Attributes
     ----------
-    make : head -> a new detector. kind : a key of `INPUTS`. fits : whether it is fitted on ID images.
+    make : head -> a new detector.
+    kind : a key of `INPUTS`.
+    fits : whether it is fitted on ID images.
     """
 
     make: Callable[[Head | None], Any]

@@ -63,7 +63,8 @@ class Paper:
     Attributes
     ----------
     key : short name for citing, e.g. ``hendrycks2017``.
-    title, authors, venue, year : as published. url : a lasting address.
+    title, authors, venue, year : as published.
+    url : a lasting address.
     """
 
     key: str
@@ -92,7 +93,8 @@ class Foreign:
 
     Attributes
     ----------
-    protocol : the library whose protocol it follows. object : its class.
+    protocol : the library whose protocol it follows.
+    object : its class.
     sign : how its scores become confidences.
     """
 
@@ -124,7 +126,8 @@ class DetectorSpec:
     needs : names of arrays with parameters in braces ("{on}", "odin[T={T:g},eps={eps:g}]/logits"); "head".
     fit_on : the split that `fit` gets, a key of `SPLITS`, or several, or None.
     sweep : parameter -> values tried on validation data.
-    models : "one" or "many". paper : the publication, None for a user's detector.
+    models : "one" or "many".
+    paper : the publication, None for a user's detector.
     fit_parameters : the parameters that `fit` reads, all by default; a sweep fits once for all values of the
         others.
     threads : whether `score` may run in several threads, each on one chunk.

@@ -62,7 +62,9 @@ def zero_shot_arrays(
 
     Parameters
     ----------
-    images : (n, d) embeddings. names : (K, d), of the class names in label order. negatives : (M, d), of the
+    images : (n, d) embeddings.
+    names : (K, d), of the class names in label order.
+    negatives : (M, d), of the
         negative words, in random order.
     groups, T : as of `NegLabel`; words that do not fill the groups are left out.
 

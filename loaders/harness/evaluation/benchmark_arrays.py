@@ -60,9 +60,11 @@ class BenchmarkArrays:
 
     Attributes
     ----------
-    sets : the test sets that are evaluated. allow_missing : whether images may lack a row.
+    sets : the test sets that are evaluated.
+    allow_missing : whether images may lack a row.
     match_columns : (labels of the benchmark, columns of the logits) -> class map.
-    left_out : sentences about images without a row. missing_groups : sets that have no rows.
+    left_out : sentences about images without a row.
+    missing_groups : sets that have no rows.
     """
 
     def __init__(

@@ -173,8 +173,10 @@ class PixelRange:
 
     Attributes
     ----------
-    images : number of images. low, high : their least and greatest values.
-    unit : images in [0, 1] with a fraction. unscaled : images from 0 to more than `LARGEST_NORMALISED`.
+    images : number of images.
+    low, high : their least and greatest values.
+    unit : images in [0, 1] with a fraction.
+    unscaled : images from 0 to more than `LARGEST_NORMALISED`.
     rescaled : images with a negative value, or one above `OVERSHOOT` that is not unscaled.
     """
 

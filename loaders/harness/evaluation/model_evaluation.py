@@ -45,7 +45,8 @@ class EvaluationOptions:
 
     Attributes
     ----------
-    metrics : options of the metrics. transform : replaces the models' and the benchmark's transform, or None;
+    metrics : options of the metrics.
+    transform : replaces the models' and the benchmark's transform, or None;
         a name is read with the normalisation of each model.
     The remaining fields are arguments of `evaluate`.
     """

@@ -87,7 +87,8 @@ def accuracy_notes(predictions: pa.Table, on: str = "ID") -> Iterator[str]:
 
     Parameters
     ----------
-    predictions : a model's table with the columns ``role``, ``label`` and ``prediction``. on : the set, as
+    predictions : a model's table with the columns ``role``, ``label`` and ``prediction``.
+    on : the set, as
         the note names it.
     """
     rows = predictions.filter(

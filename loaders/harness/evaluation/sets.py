@@ -47,7 +47,8 @@ class CustomSet:
 
     Attributes
     ----------
-    digests : of the content of each image (n), equal for equal inputs. class_names : in label order, () where
+    digests : of the content of each image (n), equal for equal inputs.
+    class_names : in label order, () where
         the dataset has none.
     """
 

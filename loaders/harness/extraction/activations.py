@@ -60,7 +60,8 @@ class Activations:
     labels : (n,) int64, the benchmark's, -1 where an image has none.
     head : the linear head over all columns, None where the model has none.
     notes : deviations from an undisturbed run, e.g. a batch halved for lack of memory.
-    model_key, transform_key : names of the folders. model : the model's name.
+    model_key, transform_key : names of the folders.
+    model : the model's name.
     transform : description of the transform.
     shape : (3, h, w) of the model's inputs.
     """

@@ -54,7 +54,8 @@ class PartRecord(StrictModel):
 
     Attributes
     ----------
-    index, count : job ``index`` (from 1) of ``count``. shard_rows : rows of every shard but the last.
+    index, count : job ``index`` (from 1) of ``count``.
+    shard_rows : rows of every shard but the last.
     groups : every group of the whole job.
     """
 

@@ -84,7 +84,8 @@ class Places:
 
     Attributes
     ----------
-    owner : (n,) number of the list that has the image, -1 for none. row : (n,) its row there.
+    owner : (n,) number of the list that has the image, -1 for none.
+    row : (n,) its row there.
     """
 
     lists: Sequence[StoredList]

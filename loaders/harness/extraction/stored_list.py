@@ -113,7 +113,8 @@ class StoredList:
 
     Attributes
     ----------
-    folder : ``<model_key>/<transform_key>/<list_key>``. keys : the three keys.
+    folder : ``<model_key>/<transform_key>/<list_key>``.
+    keys : the three keys.
     fresh : whether this process computed all of its activations.
     """
 

@@ -206,9 +206,11 @@ class AnsweredImages:
 
     Attributes
     ----------
-    table : their rows of the benchmark, with the group. roles : (n,) role of each.
+    table : their rows of the benchmark, with the group.
+    roles : (n,) role of each.
     sizes : group -> number of images; groups follow each other.
-    probabilities : (n, K) softmax over the ID classes. truth : (n,) true node.
+    probabilities : (n, K) softmax over the ID classes.
+    truth : (n,) true node.
     folds : (n,) half of the cross-calibration, 0 or 1.
     """
 

@@ -65,8 +65,11 @@ class ImageAnswer(Jsonable):
 
     Attributes
     ----------
-    text : the answer in words. verdict : "known", "unknown", or "" without a detector.
-    wnid : the node. truth : name of the true node. distance : edges between both.
+    text : the answer in words.
+    verdict : "known", "unknown", or "" without a detector.
+    wnid : the node.
+    truth : name of the true node.
+    distance : edges between both.
     path : (wnid, name, posterior) from the root down to the node.
     """
 
@@ -91,8 +94,11 @@ class HierarchyReport(TableReport):
     Attributes
     ----------
     images : the images with their probabilities and true nodes.
-    answers : (rule, detector) -> (n,) node. unknown : detector -> (n,) whether it calls the image unknown.
-    records : every metric. rules : the stopping rules. notes : sentences on how answers came about.
+    answers : (rule, detector) -> (n,) node.
+    unknown : detector -> (n,) whether it calls the image unknown.
+    records : every metric.
+    rules : the stopping rules.
+    notes : sentences on how answers came about.
     """
 
     images: AnsweredImages
@@ -261,9 +267,11 @@ def name_unknowns(
     ----------
     results : results on a benchmark, or their folder.
     rules : ``threshold[posterior=0.9]``, ``information[weight=0]``, ``conformal[error=0.1]``, or their names.
-    detectors : labels, all by default. run : number of the network; by default the first of the only model.
+    detectors : labels, all by default.
+    run : number of the network; by default the first of the only model.
     benchmark : manifest, name or folder; by default the name in the results.
-    store : folder of activations of the evaluation. logits : in its place, group -> (n, K) in the order of
+    store : folder of activations of the evaluation.
+    logits : in its place, group -> (n, K) in the order of
         the benchmark's test images. For results that `evaluate` has just returned neither is needed.
     tree : on ImageNet's tree, where a synset has one parent, in place of WordNet's graph.
     false_alarms : greatest acceptable share of ID images that a detector calls unknown.

@@ -128,7 +128,9 @@ def submit(
     Parameters
     ----------
     results : a folder that `Results.write` wrote.
-    by : name or account of the submitter. url : of a paper or of code. note : one sentence, shown with the
+    by : name or account of the submitter.
+    url : of a paper or of code.
+    note : one sentence, shown with the
         entry.
     outliers : the outlier images that the networks were trained on; by default read from the training records
         of ``trained:`` models that are still in their folders.

@@ -53,12 +53,14 @@ class Model:
 
     Attributes
     ----------
-    name : source and name it was loaded from. series : name shared by runs that differ in the seed, or "".
+    name : source and name it was loaded from.
+    series : name shared by runs that differ in the seed, or "".
     spec, given_weights : the specification ("" for an object) and the weights that it was loaded from.
     key : SHA-256 over its tensors and architecture (and the head, where the user named it).
     identified : whether `key` means the same model in another process; false for a function without a name.
     module : the nn.Module, None for a function.
-    device : device of the computation. dtype : type of its input.
+    device : device of the computation.
+    dtype : type of its input.
     preprocess : its preprocessing, None where it has none.
     normalise : the normalisation that the user gave for it, None for the benchmark's.
     own_normalise : the normalisation that the model states, None where it states none.

@@ -38,8 +38,11 @@ def try_program(
 
     Parameters
     ----------
-    kind : ``onnx``, ``torchscript`` or ``exported``. images : of a batch, None to load the program alone.
-    seconds : the deadline. dtype : torch's name of the type of the images. name : of ONNX's input.
+    kind : ``onnx``, ``torchscript`` or ``exported``.
+    images : of a batch, None to load the program alone.
+    seconds : the deadline.
+    dtype : torch's name of the type of the images.
+    name : of ONNX's input.
 
     Returns
     -------

@@ -42,10 +42,12 @@ class ZeroShot(nn.Module):
 
     Attributes
     ----------
-    encoder : images (n, 3, h, w) -> embeddings (n, d). head : the names' embeddings, times `COSINE_SCALE`.
+    encoder : images (n, 3, h, w) -> embeddings (n, d).
+    head : the names' embeddings, times `COSINE_SCALE`.
     negatives : (M, d) embeddings of the negative words, length 1; M = 0 without any. A stable hash
         of the words sets their order, so that groups of consecutive rows are random.
-    names : class names in label order. words : negative words, in the order of ``negatives``.
+    names : class names in label order.
+    words : negative words, in the order of ``negatives``.
     classes : identifiers of the classes: class ids of a benchmark, else the names.
     """
 
@@ -88,7 +90,8 @@ def zero_shot(
 
     Parameters
     ----------
-    encoder : images (n, 3, h, w) -> embeddings (n, d). encode_text : sentences -> embeddings (n, d).
+    encoder : images (n, 3, h, w) -> embeddings (n, d).
+    encode_text : sentences -> embeddings (n, d).
     names : class names in label order, or a benchmark, whose ID classes are taken.
     negatives : words that are not ID classes, for `neglabel`; or their file, as of `audit_negatives`.
     templates : sentences, each with a ``{}`` for the name; embeddings of length 1 are averaged over them.
@@ -184,7 +187,8 @@ def group_log_sums(similarities: Tensor, groups: int, temperature: float) -> Ten
 
     Parameters
     ----------
-    similarities : (n, M), 100 times cosine similarities. groups : of equally many columns; the last columns
+    similarities : (n, M), 100 times cosine similarities.
+    groups : of equally many columns; the last columns
         that do not fill them are left out, as in NegLabel's code.
     """
     size = similarities.shape[1] // groups

@@ -35,7 +35,8 @@ class Odin(ProbeDefaults):
 
     Attributes
     ----------
-    T : temperature, positive. eps : step, in units of pixels in [0, 1]; 0 gives the logits of x itself.
+    T : temperature, positive.
+    eps : step, in units of pixels in [0, 1]; 0 gives the logits of x itself.
     columns : the columns of the softmax, all by default; the columns of the class map if the benchmark has
         fewer classes than the model. The stored logits always have every column.
     """

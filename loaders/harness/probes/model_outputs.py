@@ -42,7 +42,8 @@ class Negatives(ProbeDefaults):
 
     Attributes
     ----------
-    groups : number of groups. T : temperature.
+    groups : number of groups.
+    T : temperature.
     """
 
     groups: PositiveInt = 100

@@ -34,7 +34,8 @@ def plot(
 
     Parameters
     ----------
-    kind : name of the plot. options : see `selection.SelectionOptions`.
+    kind : name of the plot.
+    options : see `selection.SelectionOptions`.
 
     Raises
     ------

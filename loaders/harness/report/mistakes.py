@@ -37,7 +37,8 @@ class Mistake:
 
     Attributes
     ----------
-    kind : ``unknown`` or ``wrong``. true, predicted : class names; the latter None without a prediction.
+    kind : ``unknown`` or ``wrong``.
+    true, predicted : class names; the latter None without a prediction.
     confidence : the detector's confidence, named by ``score_name``; for MSP a probability.
     share : share of the correctly classified ID images whose confidence is lower.
     path : names of the synsets in WordNet from the true class up to the common one and down to the predicted.

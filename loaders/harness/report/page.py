@@ -126,7 +126,9 @@ def inline_svg(svg: str, prefix: str, label: str) -> str:
 
     Parameters
     ----------
-    svg : a whole document. prefix : letters and digits. label : a description of the plot.
+    svg : a whole document.
+    prefix : letters and digits.
+    label : a description of the plot.
     """
     ElementTree.register_namespace("", SVG)
     root = ElementTree.fromstring(svg)

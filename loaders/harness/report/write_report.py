@@ -63,7 +63,8 @@ def report(
 
     Parameters
     ----------
-    results : on one benchmark. detectors : labels, all by default.
+    results : on one benchmark.
+    detectors : labels, all by default.
     bootstrap : replicates behind the intervals of the ranking; 0 for none.
     best : number of models in the plots, the best by the primary metric of the benchmark's paper; all by
         default. Tables hold all models.

@@ -63,8 +63,10 @@ class CheckedResults(Tabular):
 
     Attributes
     ----------
-    compared : number of rows. values, exact : number of their values, and of those equal to the last bit.
-    intervals : counts of intervals. benchmark : the benchmark that images were compared with, or why not.
+    compared : number of rows.
+    values, exact : number of their values, and of those equal to the last bit.
+    intervals : counts of intervals.
+    benchmark : the benchmark that images were compared with, or why not.
     differences : every value that differs.
     not_installed : users' metrics whose rows cannot be recomputed, with the origin of each.
     """

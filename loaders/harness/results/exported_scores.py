@@ -43,8 +43,11 @@ class Network(MetadataPart):
 
     Attributes
     ----------
-    run : its number in the columns. model : the model that it is a run of. name : its own name.
-    entries : the results that it comes from. transforms : keys of its transforms.
+    run : its number in the columns.
+    model : the model that it is a run of.
+    name : its own name.
+    entries : the results that it comes from.
+    transforms : keys of its transforms.
     """
 
     run: Count
@@ -60,7 +63,8 @@ class ScoreTableMetadata(MetadataPart):
 
     Attributes
     ----------
-    detectors : facts of each column of confidences, in order. notes : sentences on omitted scores.
+    detectors : facts of each column of confidences, in order.
+    notes : sentences on omitted scores.
     """
 
     schema_: Literal[2] = Field(alias="schema")
@@ -80,8 +84,10 @@ class ScoreExport(Jsonable):
 
     Attributes
     ----------
-    out : the folder. images, models, detectors, scores : numbers in the tables, of all benchmarks.
-    bytes : of all files. left_out : sentences on runs without scores.
+    out : the folder.
+    images, models, detectors, scores : numbers in the tables, of all benchmarks.
+    bytes : of all files.
+    left_out : sentences on runs without scores.
     """
 
     out: str
@@ -110,7 +116,8 @@ def export_scores(
     Parameters
     ----------
     entries : folders that ``run`` or ``submit`` wrote, on any benchmarks.
-    out : folder of the tables. overwrite : replace tables there.
+    out : folder of the tables.
+    overwrite : replace tables there.
 
     Raises
     ------

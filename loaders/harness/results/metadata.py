@@ -94,9 +94,11 @@ class RunFacts(MetadataPart):
 
     Attributes
     ----------
-    run : its number in the tables. name : of the network, from its specification.
+    run : its number in the tables.
+    name : of the network, from its specification.
     model : name of its model; tables average over a model's runs.
-    weights : where its weights come from. device : the device that it ran on, "" for arrays.
+    weights : where its weights come from.
+    device : the device that it ran on, "" for arrays.
     transforms : transform_key -> description of the transform.
     known_classes : K, the number of the benchmark's classes that it has.
     other_columns : whether its softmax has other columns, too (a background class; all of a larger model).
@@ -133,9 +135,11 @@ class DetectorFacts(MetadataPart):
 
     Attributes
     ----------
-    detector : its label. run : its number of the network in the tables, the first of several.
+    detector : its label.
+    run : its number of the network in the tables, the first of several.
     runs : the networks that it combines.
-    params : its parameters. chosen_on : the sweep's criterion for choosing them, None without a sweep.
+    params : its parameters.
+    chosen_on : the sweep's criterion for choosing them, None without a sweep.
     foreign : facts of an object of another library, None for other detectors.
     """
 
@@ -152,8 +156,10 @@ class MetricFacts(MetadataPart):
 
     Attributes
     ----------
-    name : in the ``metric`` column. higher_is_better : its direction.
-    needs : its inputs, of "id", "correct" and "ood". summary : its first line of documentation.
+    name : in the ``metric`` column.
+    higher_is_better : its direction.
+    needs : its inputs, of "id", "correct" and "ood".
+    summary : its first line of documentation.
     origin : ``MODULE:NAME`` of its function.
     """
 
@@ -190,9 +196,11 @@ class ResultsMetadata(MetadataPart):
     evaluation_fingerprint : of its transforms, normalisation, roles and views.
     sources_fingerprint : of the datasets that the benchmark carries, None if it does not carry any.
     command : the command line, or the call in Python, that repeats the evaluation, without its bootstrap.
-    runs : the networks. detectors : the detectors on each network, in the order of the scores.
+    runs : the networks.
+    detectors : the detectors on each network, in the order of the scores.
     missing : ID, near and far sets that were not scored whole.
-    left_out : sentences on images that a root lacked. notes : sentences on deviations.
+    left_out : sentences on images that a root lacked.
+    notes : sentences on deviations.
     custom_sets : names of the sets given in Python instead of a benchmark.
     metrics : the users' metrics that were computed.
     unscored_runs : runs whose scores and predictions a leaderboard entry leaves out.

@@ -281,7 +281,8 @@ class Members:
 
     Attributes
     ----------
-    source : the set's source. class_ids : (n,) class of each sample.
+    source : the set's source.
+    class_ids : (n,) class of each sample.
     similarity : class -> similarity (class table's `mean`) to its nearest ID class, None without synset.
     """
 
@@ -297,7 +298,8 @@ def nearness_rows(
 
     Parameters
     ----------
-    sets : as for `metric_rows`; near and far sets are used. members : set -> classes of its samples.
+    sets : as for `metric_rows`; near and far sets are used.
+    members : set -> classes of its samples.
     """
     id_scores = np.concatenate([score_set.confidence for score_set in sets if score_set.role == "id"])
     ood_sets = [score_set for score_set in sets if score_set.role in UNKNOWN_ROLES]

@@ -63,7 +63,8 @@ def compute_rows(
 
     Parameters
     ----------
-    similarity : of each class to its nearest ID class. runs : the networks that were scored.
+    similarity : of each class to its nearest ID class.
+    runs : the networks that were scored.
     with_intervals : the detectors and runs whose intervals are computed, if the options enable intervals; by
         default all.
     left_out : names of metrics that are not computed.
@@ -185,7 +186,8 @@ def remeasure(
     Parameters
     ----------
     folder : written by `Results.write`.
-    bootstrap : replicates behind the intervals, 0 for none. seed_boot : of the bootstrap.
+    bootstrap : replicates behind the intervals, 0 for none.
+    seed_boot : of the bootstrap.
     progress : as of `evaluate`.
 
     Raises

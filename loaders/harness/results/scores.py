@@ -118,7 +118,8 @@ def check_scores(
 
     Parameters
     ----------
-    keys : the detectors and runs that were scored, in order. runs : the networks that were scored.
+    keys : the detectors and runs that were scored, in order.
+    runs : the networks that were scored.
     complete : whether every image must have every score; False for exports of several results.
     where : names of the two tables in errors.
     """
@@ -159,7 +160,8 @@ class ImagesBySet:
 
     Attributes
     ----------
-    roles, sources : set -> role, and source, of its images. rows : set -> (k,) numbers of its rows.
+    roles, sources : set -> role, and source, of its images.
+    rows : set -> (k,) numbers of its rows.
     """
 
     def __init__(self, scores: pa.Table) -> None:

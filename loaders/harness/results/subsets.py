@@ -51,7 +51,8 @@ class Recomputed(Tabular):
     Attributes
     ----------
     table : a row for each network, detector, set and metric (`ROWS`); values are fractions.
-    sizes : the images of each set in the subset. notes : sentences on sets without images in it.
+    sizes : the images of each set in the subset.
+    notes : sentences on sets without images in it.
     """
 
     table: pa.Table

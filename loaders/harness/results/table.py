@@ -36,9 +36,12 @@ class Table(Jsonable):
 
     Attributes
     ----------
-    columns : titles of the columns. cells : rows of text, a cell per column.
-    rows : the unrounded values of each row by name, for ``--json``. notes : sentences printed below.
-    bold : (row, column) of the cells in bold, in formats with bold. bold_rule : meaning of bold.
+    columns : titles of the columns.
+    cells : rows of text, a cell per column.
+    rows : the unrounded values of each row by name, for ``--json``.
+    notes : sentences printed below.
+    bold : (row, column) of the cells in bold, in formats with bold.
+    bold_rule : meaning of bold.
     spans : for each column the heading that it shares with its neighbours, "" for none; or empty.
     """
 

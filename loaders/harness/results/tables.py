@@ -208,7 +208,8 @@ def _best(
 
     Parameters
     ----------
-    measured : row -> the runs of each column. first : the column of the table that ``columns`` begin at.
+    measured : row -> the runs of each column.
+    first : the column of the table that ``columns`` begin at.
     """
     for n, column in enumerate(columns):
         sign = 1 if column.higher_is_better else -1
@@ -303,7 +304,8 @@ def format_tables(
 
     Parameters
     ----------
-    layout : by default the benchmark's paper's. width : largest number of characters in a line of text, None
+    layout : by default the benchmark's paper's.
+    width : largest number of characters in a line of text, None
         for any.
 
     Raises

@@ -43,10 +43,13 @@ class OracleInputs:
 
     Attributes
     ----------
-    parameters : the method's fields. labels, index : (n,). images : each view (n, 3, h, w).
+    parameters : the method's fields.
+    labels, index : (n,).
+    images : each view (n, 3, h, w).
     calls : (features, logits) of each forward pass, in order; without features if only logits were computed.
     draws : random numbers drawn from ``state.generator``, in order.
-    heads : name -> {parameter or buffer: array}, the classifier as ``head``. state : before the step.
+    heads : name -> {parameter or buffer: array}, the classifier as ``head``.
+    state : before the step.
     """
 
     parameters: Mapping[str, Any]

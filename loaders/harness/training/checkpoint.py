@@ -299,8 +299,10 @@ class TrainedModel(StrictModel):
     Attributes
     ----------
     code : ``MODULE:NAME`` and the digest of its file, of a method and a network of a user.
-    outliers : how outliers were trained with. method : of methods with heads or outputs, None for others.
-    recipe, optimizer, seed, start : settings of the training. network, classes, input : outputs and inputs.
+    outliers : how outliers were trained with.
+    method : of methods with heads or outputs, None for others.
+    recipe, optimizer, seed, start : settings of the training.
+    network, classes, input : outputs and inputs.
     run, series : name of the run, and the name shared by a model's seeds.
     machine : machine of the last epochs; ``earlier_machines``: other machines, of the epochs before.
     history : every epoch; ``selected`` is the epoch whose weights were kept.

@@ -22,7 +22,8 @@ class NetworkKind:
 
     Attributes
     ----------
-    title : short description. smallest : least height and width of its images.
+    title : short description.
+    smallest : least height and width of its images.
     module : (outputs, channels 1 or 3, (h, w), **options) -> initialised module of images (n, 3, h, w), or
         its name in `networks`.
     """

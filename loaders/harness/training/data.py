@@ -58,7 +58,8 @@ class TrainingData:
     benchmark : name, version, fingerprint and the fingerprints of the parts used; goes into checkpoints.
     classes : names of the ID classes in label order.
     normalise : normalisation of the benchmark's recipe.
-    train : ID train. val : ID val, None if the benchmark lacks it.
+    train : ID train.
+    val : ID val, None if the benchmark lacks it.
     negatives, val_negatives : external images of train and val, None if not used or missing.
     manifest : the benchmark, None for images outside a benchmark.
     """

@@ -182,8 +182,11 @@ def cost_table(cost: Cost, epochs: Sequence[tuple[str, int]], images: int, size:
 
     Parameters
     ----------
-    epochs : name of each run and the number of epochs that it still has to train. images : number of ID
-        images. size : bytes of a model. out : folder of the models.
+    epochs : name of each run and the number of epochs that it still has to train.
+    images : number of ID
+        images.
+    size : bytes of a model.
+    out : folder of the models.
     """
     total = sum(number for _, number in epochs) * cost.seconds
     if total < MIN_ANNOUNCED_SECONDS:

@@ -56,7 +56,8 @@ def train(
     network : a name as in `harness.train`, or a module with an output for each ID class, and an additional
         output for outliers if the method has a background class. A copy of the module is trained, starting
         from its weights.
-    method : ``NAME[parameter=value]`` or ``MODULE:NAME``. recipe : the other settings.
+    method : ``NAME[parameter=value]`` or ``MODULE:NAME``.
+    recipe : the other settings.
     out : folder that keeps the model and resumes an interrupted training; by default nothing is kept.
     options : of `harness.train`: ``epochs``, ``images``, ``roots``, ``device``, ``progress``, ...
 

@@ -126,7 +126,8 @@ class CifarResNet(nn.Module):
     Parameters
     ----------
     widths, blocks : channels and number of blocks of each stage; each stage but the first halves the maps.
-    dropout : after every convolution of a block. head_dropout : before the head.
+    dropout : after every convolution of a block.
+    head_dropout : before the head.
     """
 
     def __init__(
@@ -173,7 +174,8 @@ class PlainCNN(nn.Module):
 
     Parameters
     ----------
-    stem : channels of the 2x2 convolution without padding that begins. widths : channels of each stage, whose
+    stem : channels of the 2x2 convolution without padding that begins.
+    widths : channels of each stage, whose
         first convolution is followed by 2x2 maximum pooling.
     """
 
@@ -206,8 +208,10 @@ class SmallCNN(nn.Module):
 
     Parameters
     ----------
-    widths : of the convolutions. dense : units of the first dense layer.
-    padding : 0 ("valid") or 1 ("same"). dropouts : after pooling, before the head.
+    widths : of the convolutions.
+    dense : units of the first dense layer.
+    padding : 0 ("valid") or 1 ("same").
+    dropouts : after pooling, before the head.
     """
 
     def __init__(

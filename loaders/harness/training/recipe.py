@@ -75,7 +75,8 @@ class TrainingRecipe(BaseModel):
     select : the epoch to keep: the last, or the epoch with the least validation loss or the greatest gamma.
     patience : number of epochs without improvement of the ``select`` criterion before training stops.
     start : the recipe whose model is trained further, None for a new model.
-    runs : number of seeds in the paper. differs : differences from the paper, one sentence each.
+    runs : number of seeds in the paper.
+    differs : differences from the paper, one sentence each.
     shortened : whether `with_epochs` changed the number of epochs.
     images : how many of the ID train images are trained on (`with_images`), None for all.
     ema : decay per step of the moving average of the weights that is validated and kept, None without.

@@ -63,7 +63,8 @@ def train(
     recipe : a training recipe, its name, or the path of its TOML file.
     out : folder of the models: ``out/<benchmark>/<run>/``, for ``trained:`` in `evaluate`.
     method : in place of the recipe's: ``NAME[parameter=value]`` or ``MODULE:NAME``.
-    network : by default the recipe's; see `build_network`. seeds : one run each.
+    network : by default the recipe's; see `build_network`.
+    seeds : one run each.
     optimizers : names in the recipe, by default all.
     epochs : by default the recipe's; the schedule is scaled.
     images : number of ID train images, equally many per class by the benchmark's draw; all by default.
@@ -71,9 +72,11 @@ def train(
     start : series of runs in ``out`` to train further, for recipes that do.
     allow_leaks : whether outliers may show ID classes or be ID images, see `load_training_data`.
     roots, packed : as of `loaders.UnknownDetectionSet`.
-    device, precision : as in `choose_machine`. command : stored with the models.
+    device, precision : as in `choose_machine`.
+    command : stored with the models.
     callbacks : called with (run, row of the history) after every epoch; see `fitting.parse_log`.
-    progress : as of `evaluate`. notify : called with each line of a message (the recipe, the table of costs);
+    progress : as of `evaluate`.
+    notify : called with each line of a message (the recipe, the table of costs);
         by default lines are printed on stderr if progress is shown.
     trust_model : needed for a TOML file whose method or network is ``MODULE:NAME``.
 

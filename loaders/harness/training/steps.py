@@ -147,8 +147,10 @@ class GradientGraph:
     Parameters
     ----------
     gradients : batch -> the numbers of a step; leaves gradients in ``parameters``.
-    parameters : those with gradients. changed_tensors : tensors that a pass changes, as running means.
-    batch : of the shapes to capture. pool : of the memory, shared by the graphs of a training.
+    parameters : those with gradients.
+    changed_tensors : tensors that a pass changes, as running means.
+    batch : of the shapes to capture.
+    pool : of the memory, shared by the graphs of a training.
     warm : whether batches of these shapes have been passed before.
     """
 

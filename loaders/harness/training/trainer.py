@@ -54,8 +54,11 @@ class Trainer:
 
     Parameters
     ----------
-    run : the model to train. data : on ``machine``'s device. weights : a state dict to start from, None for a
-        network initialised from the seed. method : by default the recipe's method.
+    run : the model to train.
+    data : on ``machine``'s device.
+    weights : a state dict to start from, None for a
+        network initialised from the seed.
+    method : by default the recipe's method.
     """
 
     def __init__(

@@ -150,7 +150,8 @@ def carried_problems(
 
     Parameters
     ----------
-    declarations : as of `read_carried`. classes : the class table, which has every class of each catalog.
+    declarations : as of `read_carried`.
+    classes : the class table, which has every class of each catalog.
     """
     listed: dict[str, set[str]] = {}
     for source, class_id in zip(*(classes[name].to_pylist() for name in ("source", "class_id")), strict=True):

@@ -168,7 +168,8 @@ class Rename:
 
     Attributes
     ----------
-    pictures : how many both have. removed, added : how many only the class before, or after, has.
+    pictures : how many both have.
+    removed, added : how many only the class before, or after, has.
     """
 
     source: str

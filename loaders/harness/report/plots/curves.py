@@ -115,7 +115,8 @@ def mean_line(
 
     Parameters
     ----------
-    runs : (x, y) of each run, x ascending. values : the metric of each run, for the legend.
+    runs : (x, y) of each run, x ascending.
+    values : the metric of each run, for the legend.
     """
     runs_of = spread(np.array(values))
     value = f"{runs_of.mean:.{digits}f}"
@@ -273,7 +274,8 @@ def density_panel(
 
     Parameters
     ----------
-    values : name of a line -> the values of each run. ends : (low, high) of the bins, by default the smallest
+    values : name of a line -> the values of each run.
+    ends : (low, high) of the bins, by default the smallest
         and greatest value.
     """
     if ends is None:

@@ -59,8 +59,10 @@ class SelectionOptions:
 
     Attributes
     ----------
-    detectors : labels, all by default. groups : OOD sets, all by default.
-    metric : replaces AUROC, for kinds of plots with a choice. store : folder of activations, for ``kim-7``
+    detectors : labels, all by default.
+    groups : OOD sets, all by default.
+    metric : replaces AUROC, for kinds of plots with a choice.
+    store : folder of activations, for ``kim-7``
         and ``hierarchy``.
     best : number of models to plot, the best by the primary metric of the benchmark's paper; all by default.
     replicates : of the bootstrap behind intervals.
@@ -80,8 +82,10 @@ class Selection:
 
     Attributes
     ----------
-    draw : the entries of the selected detectors. groups : selected OOD sets, None for all.
-    metric : replaces the plot's own metric, or None. store : folder of activations, or None.
+    draw : the entries of the selected detectors.
+    groups : selected OOD sets, None for all.
+    metric : replaces the plot's own metric, or None.
+    store : folder of activations, or None.
     replicates : of the bootstrap behind intervals; 0 for none.
     left_out : sentence on the models that are not plotted, or "".
     """
@@ -229,7 +233,9 @@ class PlotKind:
 
     Attributes
     ----------
-    title : one sentence. paper : the figure that it reproduces, or "". function : results -> numbers.
+    title : one sentence.
+    paper : the figure that it reproduces, or "".
+    function : results -> numbers.
     """
 
     name: str
@@ -276,7 +282,8 @@ def plot_data(results: Sequence[ResultsOrFolder] | ResultsOrFolder, kind: str, *
 
     Parameters
     ----------
-    kind : name of the plot (`list_plots`). options : see `SelectionOptions`.
+    kind : name of the plot (`list_plots`).
+    options : see `SelectionOptions`.
 
     Raises
     ------

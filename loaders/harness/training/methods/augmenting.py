@@ -76,7 +76,8 @@ class AugMix(Softmax):
 
     Attributes
     ----------
-    width : number of chains, each of 1 to 3 operations. severity : 0.1 to 10, the greatest of the operations.
+    width : number of chains, each of 1 to 3 operations.
+    severity : 0.1 to 10, the greatest of the operations.
     """
 
     width: PositiveInt = 3
@@ -147,7 +148,8 @@ class PixMix(Softmax):
 
     Attributes
     ----------
-    fractals : number of fractals. severity : 0.1 to 10, the greatest severity of the operations.
+    fractals : number of fractals.
+    severity : 0.1 to 10, the greatest severity of the operations.
     """
 
     rounds: NonNegativeInt = 4

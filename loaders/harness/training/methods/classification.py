@@ -157,7 +157,8 @@ def background_loss(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
 
     Parameters
     ----------
-    logits : (n, K + 1) float, the background column last. labels : (n,) int64, -1 for outliers.
+    logits : (n, K + 1) float, the background column last.
+    labels : (n,) int64, -1 for outliers.
     weights : (K + 1,) from `background_weights`.
     """
     targets = torch.where(labels == OUTLIER, logits.shape[1] - 1, labels)

@@ -40,7 +40,9 @@ def crop_and_flip(images: Tensor, generator: Any, padding: int = 4) -> Tensor:
 
     Parameters
     ----------
-    images : (n, c, h, w) uint8. generator : a CPU generator. padding : pixels on each side.
+    images : (n, c, h, w) uint8.
+    generator : a CPU generator.
+    padding : pixels on each side.
     """
     n, _, h, w = images.shape
     offsets = torch.randint(0, 2 * padding + 1, (2, n), generator=generator).to(images.device)
@@ -196,7 +198,8 @@ def apply_operations(
 
     Parameters
     ----------
-    numbers : (n,) index of an operation; -1 leaves the image. magnitudes : (n,) in -1..1.
+    numbers : (n,) index of an operation; -1 leaves the image.
+    magnitudes : (n,) in -1..1.
     """
     if not len(images):
         return images

@@ -138,10 +138,12 @@ class Data:
     Attributes
     ----------
     labels : (N,) labels of the ID images, in the order of `Batch.index`, on the device.
-    n_outliers : number of outliers. classes : names of the ID classes in label order.
+    n_outliers : number of outliers.
+    classes : names of the ID classes in label order.
     extract : () -> features (N, D) and logits (N, K) of the ID images in evaluation mode, unaugmented;
         ``extract(True)`` returns the outliers' features and logits.
-    manifest : the benchmark, None for images without one. normalise : the normalisation of `Batch.views`.
+    manifest : the benchmark, None for images without one.
+    normalise : the normalisation of `Batch.views`.
     """
 
     labels: Tensor

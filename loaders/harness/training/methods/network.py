@@ -31,7 +31,8 @@ class Network:
 
     Attributes
     ----------
-    module : the network with the heads in it. facts : of `Method.facts`.
+    module : the network with the heads in it.
+    facts : of `Method.facts`.
     forwarded, differentiated : numbers of images that passed in a step of training, and with gradients.
     head_name : name of the classifier within the module; a forward pass finds it when needed.
     """

@@ -51,7 +51,8 @@ class Udg(Method):
 
     Attributes
     ----------
-    clusters : at most a tenth as many as there are images. dimensions : principal components of the features.
+    clusters : at most a tenth as many as there are images.
+    dimensions : principal components of the features.
     """
 
     clusters: PositiveInt = 1000

@@ -157,7 +157,8 @@ def supervised_contrastive(embeddings: Tensor, labels: Tensor, tau: float) -> Te
 
     Parameters
     ----------
-    embeddings : (n, d) of norm 1. labels : (n,), each at least twice.
+    embeddings : (n, d) of norm 1.
+    labels : (n,), each at least twice.
     """
     cosines = embeddings @ embeddings.T / tau
     itself = torch.eye(len(labels), dtype=torch.bool, device=cosines.device)

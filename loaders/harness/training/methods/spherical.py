@@ -28,7 +28,9 @@ class PrototypeHead(nn.Module):
 
     Parameters
     ----------
-    width : number of features. classes : K. size : dimensions of the sphere's space.
+    width : number of features.
+    classes : K.
+    size : dimensions of the sphere's space.
     """
 
     prototypes: Tensor
@@ -127,7 +129,8 @@ class Palm(Method):
 
     Attributes
     ----------
-    weight, contrast_tau : weight and temperature of the contrast. prototypes : number per class.
+    weight, contrast_tau : weight and temperature of the contrast.
+    prototypes : number per class.
     assigned : number of prototypes that an image is assigned to.
     epsilon, iterations : entropic regularisation and number of iterations of Sinkhorn's algorithm.
     """
