@@ -1,4 +1,4 @@
-"""Print the tests of the rooms that differ from a commit: ``python -m tests.touched [COMMIT]``, for `make quick`.
+"""Print the tests of the rooms that differ from a commit (`make quick`): ``python -m tests.touched [COMMIT]``.
 
 A room is a folder of a package with tests of its own, such as ``wordnet_splits/benchmark/rules``. Without a
 difference the tests of recipes, rules, manifests and metrics are printed.
