@@ -1,5 +1,6 @@
-"""Print the tests of the rooms that differ from a commit (`make quick`): ``python -m tests.touched [COMMIT]``.
+"""Print the tests of the rooms that differ from a commit, for ``make quick``.
 
+``python -m tests.touched [COMMIT]``; by default the last commit.
 A room is a folder of a package with tests of its own, such as ``wordnet_splits/benchmark/rules``. Without a
 difference the tests of recipes, rules, manifests and metrics are printed.
 """
