@@ -7,6 +7,7 @@ import io
 import os
 import resource
 import signal
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ import typer
 
 from wordnet_splits.base.terminal.runner import run
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 SECONDS, WAITING = 60, 300
 """Seconds of the processor, and on the wall, that a command may take."""
 MEMORY, ADDRESSES = 1 << 30, 24 << 30
@@ -74,9 +76,14 @@ def run_in_child(command: Command, folder: Path) -> Ended:
 
 
 def finish(folder: Path, *words: str, code: int = 0) -> None:
-    """Run a command line that has to end with an exit code."""
-    ended = run_in_child(words, folder)
-    assert ended.code == code, (words, ended.said)
+    """Run a command line that has to end with an exit code, in a process of its own.
+
+    A child of a process that has trained a network cannot train one.
+    """
+    command = [sys.executable, "-c", f"from {PROGRAMS[words[0]]} import main; main()", *words[1:]]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == code, (words, done.stderr)
 
 
 def _child(command: Command, folder: Path, output: Path) -> int:
