@@ -56,6 +56,9 @@ StdOption = Annotated[
 def import_metrics(paths: Sequence[str] | None) -> None:
     """Import users' metrics, which are computed from then on."""
     for path in paths or ():
+        if ":" not in path:
+            hint = "every built-in metric is computed without --metric"
+            raise DataError(f"a user's metric must be MODULE:NAME, got {path!r}", where="--metric", hint=hint)
         import_metric(path, where="--metric")
 
 

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final, NoReturn, TypeVar
 import typer
 from typer.core import TyperGroup
 
-from wordnet_splits.base.errors import OutputError, SplitsError
+from wordnet_splits.base.errors import OutputError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.lazy import skip_pandas
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.registry import Registry
@@ -180,6 +180,11 @@ class Program:
         else:
             self.commands.entries()  # modules of other packages register their groups
             found = self.commands.entries()
+            if word and not word.startswith("-") and word not in {name.split()[0] for name in found}:
+                near = [name for name in found if word in name.split()]
+                error = unknown("command", word, found, near=near)
+                hint = f"see {self.name} --help"
+                raise UnknownNameError(error.what, where=self.name, near=error.near, hint=hint)
         groups = {name for name, command in found.items() if command.function is None}
         return [c for name, c in found.items() if " " not in name or name.split()[0] in groups]
 
