@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from torch import Tensor
@@ -24,14 +23,12 @@ from ...opening import PackedFolders
 from ..data.arrays import Arrays
 from ..models.class_map import ClassMap, LabelSpace
 from ..models.model import Model
-from ..models.sources.registry import SOURCES
 from ..models.transforms import Transform
 from ..models.vision_language import leaked_class_names
-from ..models.weights import split_key
 from ..probes import Probe, parse_probe, probe_name, restrict_to_columns
 from .activations import BATCH, Activations, extract, extract_together, output_width, sample_images
 from .forward import ImageName, compute_in_memory
-from .runs import IN_PYTHON, GroupOutputs, ModelRun, Need, OriginKind, WeightsOrigin
+from .runs import GroupOutputs, ModelRun, Need
 from .shards import settings
 from .store import Store
 
@@ -240,7 +237,7 @@ class Extractor:
             model.key if model.identified else "",
             self,
             model.name,
-            _origin_of_weights(model.spec, model.given_weights),
+            model.origin,
             settings(model.device, model.dtype, self.batch_size)["device"],
             user_named,
             getattr(self.images, "allow_missing", False),
@@ -298,16 +295,3 @@ def probes_of(needs: frozenset[Need]) -> set[Probe]:
     """Return the probes among the needs; unknown array names are reported later."""
     names = {need for need in needs - PLAIN if isinstance(need, str)}
     return {*(needs - names - PLAIN), *(parse_probe(need) for need in names if "/" in need or "[" in need)}
-
-
-def _origin_of_weights(spec: str, weights: str | Path | None) -> WeightsOrigin:
-    """Return where a model's weights come from."""
-    if weights is not None:
-        kind: OriginKind = "file" if split_key(weights)[0].is_file() else "named"
-        return WeightsOrigin(kind=kind, spec=spec, weights=str(weights))
-    if not spec:
-        return IN_PYTHON
-    prefix, _, name = spec.partition(":")
-    if prefix in SOURCES and not Path(name).exists():
-        return WeightsOrigin(kind="published", spec=spec)
-    return WeightsOrigin(kind="trained" if prefix == "trained" else "model", spec=spec)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict
 
 from wordnet_splits.base.errors import DataError, UnusableError
 from wordnet_splits.base.names import check_name
@@ -19,6 +18,7 @@ from wordnet_splits.benchmark.manifest import Part
 from ..data.arrays import NEEDS_HEAD, Array, Arrays, Head
 from ..detectors.softmax import log_sum_exp, logits_of
 from ..models.class_map import ClassMap
+from ..models.weights_origin import UNKNOWN_ORIGIN, WeightsOrigin
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,49 +111,6 @@ class GivenOutputs:
     def reading(self, images: int) -> AbstractContextManager[None]:
         """Return a context without a progress task: nothing is read."""
         return nullcontext()
-
-
-OriginKind = Literal["published", "trained", "file", "named", "model", "python", "arrays", "unknown"]
-
-
-class WeightsOrigin(BaseModel):
-    """The origin of a network's weights; as text, a phrase for tables.
-
-    Attributes
-    ----------
-    kind : ``published`` with the architecture (``timm:resnet50``); ``trained`` by `train`; a ``file`` of
-        weights; weights ``named`` by a library; a ``model`` that holds its own (``net.onnx``,
-        ``MODULE:NAME``); an object given in ``python``; outputs given as ``arrays``; or ``unknown``.
-    spec : the specification that `load_model` takes, "" for objects and arrays.
-    weights : the file or the name of the weights, "" where the specification names them.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    kind: OriginKind = "unknown"
-    spec: str = ""
-    weights: str = ""
-
-    @property
-    def folder(self) -> str:
-        """The folder of a trained network, "" for networks from other sources."""
-        return self.spec.partition(":")[2] if self.kind == "trained" else ""
-
-    def __str__(self) -> str:
-        phrases = {
-            "published": f"published, {self.spec}",
-            "file": f"file {self.weights}",
-            "named": self.weights,
-            "python": "as given in Python",
-            "arrays": "as given in arrays",
-            "unknown": "",
-        }
-        return phrases.get(self.kind, self.spec)
-
-
-UNKNOWN_ORIGIN = WeightsOrigin()
-IN_PYTHON = WeightsOrigin(kind="python")
-IN_ARRAYS = WeightsOrigin(kind="arrays")
 
 
 def run_title(model: str, network: str) -> str:

@@ -30,6 +30,7 @@ from .sources.registry import (
     LoadedModel,
     ModelRequest,
     file_sources,
+    origin_of_weights,
     trained_folders,
     training_facts,
 )
@@ -96,8 +97,7 @@ def load_model(
     ------
     UnknownNameError, DataError, UnsafeDataError : no such model or device, or it cannot be loaded.
     """
-    if isinstance(spec, Path):
-        spec = str(spec)
+    spec = str(spec) if isinstance(spec, Path) else spec
     if options and (not isinstance(spec, str) or spec.partition(":")[0] in WITHOUT_OPTIONS):
         raise DataError(
             f"{', '.join(options)}: this model is made already",
@@ -120,13 +120,13 @@ def load_model(
         float(deadline),
     )
     normalise = Normalise.of_options(mean, std)
-    loaded = _load(spec, request)
+    origin, loaded = origin_of_weights(spec, request.weights), _load(spec, request)
     if preprocess is not None:
         loaded.preprocess = preprocess
     choice = ClassChoice(restrict, loaded.background if background is None else background, mapping)
     model = Model(loaded, device=torch_device, head=head, choice=choice)
-    model.normalise, model.given_weights = normalise, weights
-    model.spec, model.in_python = (spec, False) if isinstance(spec, str) else ("", True)
+    model.normalise, model.in_python = normalise, not isinstance(spec, str)
+    model.origin = origin
     return model
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,6 +24,7 @@ from .reproducibility import content_stamp, is_quantised, model_key
 from .sources.first_batch import DeadlineError, compute_within
 from .sources.registry import LoadedModel
 from .transforms import Normalise, Transform
+from .weights_origin import IN_PYTHON
 
 QUANTISED = "its weights are quantised to 8 bits or fewer: these are not the figures of the network in float"
 CHECK_TRANSFORM = "check the transform: --transform resize-224 (transform='resize-224') gives 224 x 224"
@@ -55,7 +55,7 @@ class Model:
     ----------
     name : source and name it was loaded from.
     series : name shared by runs that differ in the seed, or "".
-    spec, given_weights : the specification ("" for an object) and the weights that it was loaded from.
+    origin : origin of its weights, as `load_model` found them.
     key : SHA-256 over its tensors and architecture (and the head, where the user named it).
     identified : whether `key` means the same model in another process; false for a function without a name.
     module : the nn.Module, None for a function.
@@ -82,8 +82,7 @@ class Model:
         self.preprocess, self.choice = loaded.preprocess, choice
         self.classes, self.source_of_classes = loaded.classes, loaded.source_of_classes
         self._numbered = loaded.numbered
-        self.spec = ""
-        self.given_weights: str | Path | None = None
+        self.origin = IN_PYTHON
         self.device = torch.device(device)
         self.std: tuple[float, ...] | None = None
         self.module, self._trial, self._deadline = loaded.module, loaded.trial, loaded.deadline

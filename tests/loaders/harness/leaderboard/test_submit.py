@@ -17,9 +17,9 @@ from loaders.harness import check_results
 from loaders.harness.cli.main import app
 from loaders.harness.detectors import DETECTORS
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.extraction.runs import WeightsOrigin
 from loaders.harness.leaderboard import check_entries, read_entry, submission, submit
 from loaders.harness.leaderboard.submission import trained_on_outliers
+from loaders.harness.models.weights_origin import WeightsOrigin
 from loaders.harness.results.entries import facts_of
 from loaders.harness.results.results import Results
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
+from loaders.harness.extraction.extractor import Extractor
 from loaders.harness.models.loading import load_model
 from loaders.harness.models.weights import build_with_weights, load_weights, read_state
+from loaders.harness.models.weights_origin import WeightsOrigin
 from wordnet_splits.base.errors import DataError, UnknownNameError
 
 
@@ -93,6 +95,14 @@ def test_other_differences_are_refused(form: str) -> None:
     assert caught.value.where == "w.pt"
 
 
+def test_the_origin_of_weights_is_that_of_loading(tmp_path: Path) -> None:
+    file = tmp_path / "w.pth"
+    torch.save(STATE, file)
+    model = load_model(Net(), weights=file, device="cpu")
+    file.unlink()
+    assert Extractor(model).run().weights == WeightsOrigin(kind="file", weights=str(file))
+
+
 def test_one_of_several_state_dicts_is_named(tmp_path: Path) -> None:
     file = tmp_path / "all.pth"
     states = {name: Net(seed).state_dict() for seed, name in enumerate(("model", "ema", "state_dict"))}
@@ -103,7 +113,7 @@ def test_one_of_several_state_dicts_is_named(tmp_path: Path) -> None:
     for name, state in states.items():
         model = load_model(Net(), weights=f"{file}#{name}", device="cpu")
         assert torch.equal(model.module.fc.weight, state["fc.weight"])
-        assert model.given_weights == f"{file}#{name}"
+        assert (model.origin.kind, model.origin.weights) == ("file", f"{file}#{name}")
     with pytest.raises(UnknownNameError) as caught:
         load_model(Net(), weights=f"{file}#emma", device="cpu")
     assert (caught.value.where, caught.value.near) == (str(file), ("ema",))
