@@ -7,9 +7,8 @@ from pathlib import Path
 from PIL import Image
 
 SOURCE = """
-from {package}.info import SourceInfo
 from {package}.layouts import Image, Layout
-from {package}.source import Source, register_source
+from {package}.source import Source, SourceInfo, register_source
 
 
 class Flat(Layout):

@@ -17,7 +17,7 @@ import pytest
 from loaders.harness.detectors import DETECTORS
 from tests.pretend_source import CATALOG, SOURCE, write_images
 from wordnet_splits.benchmark.rules.registry import OPERATORS
-from wordnet_splits.datasets.sources.info import SOURCES
+from wordnet_splits.datasets.sources.source import SOURCES
 from wordnet_splits.exchange.formats import FORMATS
 from wordnet_splits.metrics import METRICS
 

@@ -20,7 +20,7 @@ from loaders import UnknownDetectionSet
 from tests.photographs import COUNT, SHARK, TENCH, image_file
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.datasets.sources.digits import load_digits_pixels
+from wordnet_splits.datasets.sources.built_in import load_digits_pixels
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.cli.main import app, run
-from wordnet_splits.datasets.sources.roots import VARIABLE_PREFIX  # type: ignore[attr-defined]
+from wordnet_splits.datasets.sources.by_name import VARIABLE_PREFIX
 
 PROGRESS = re.compile(r"[^:]+: [0-9,]+ of [0-9,]+")
 PROGRAM = [sys.executable, "-m", "wordnet_splits.cli.main"]

@@ -30,7 +30,7 @@ from tools.facts.published import Published
 from wordnet_splits.base.digests import digest_file, digest_pixels
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.datasets.catalog.inventory import INVENTORY_SCHEMA
-from wordnet_splits.datasets.sources.digits import RAW_SHA256, load_digits_pixels
+from wordnet_splits.datasets.sources.built_in import RAW_SHA256, load_digits_pixels
 
 CIFAR_FILES = {  # publisher's split -> pickles
     ("cifar100", "train"): ("cifar-100-python/train",),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wordnet_splits.benchmark.recipe import PublishedList, load_recipe
-from wordnet_splits.datasets.sources.info import paper_bibtex
+from wordnet_splits.datasets.sources.by_name import paper_bibtex
 from wordnet_splits.studies.class_sets import SetRow, class_sets
 
 Row = tuple[str, ...]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from wordnet_splits.base.errors import RecipeError, SplitsError, unknown
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.sources import source_class
+from wordnet_splits.datasets.sources.built_in import NoiseSource
 from wordnet_splits.datasets.sources.layouts.conventions import parse_split
-from wordnet_splits.datasets.sources.noise import NoiseSource
 from wordnet_splits.wordnet.similarity.measures import BEYOND_ONE, MEASURES
 
 KNOWN = "known"

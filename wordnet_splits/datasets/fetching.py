@@ -22,8 +22,8 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Jsonable, Tabular
 from wordnet_splits.base.untrusted import open_untrusted, path_below
-from wordnet_splits.datasets.sources import source_class
-from wordnet_splits.datasets.sources.info import Download, SourceInfo, source_info
+from wordnet_splits.datasets.sources import SourceInfo, source_class, source_info
+from wordnet_splits.datasets.sources.source import Download
 from wordnet_splits.remote import MAIN, Repository
 
 LARGEST: Final = 1 << 41

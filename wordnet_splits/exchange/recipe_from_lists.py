@@ -31,7 +31,7 @@ from wordnet_splits.datasets.catalog import catalog_names, load_catalog
 from wordnet_splits.datasets.catalog.declarations import LOCAL, Sources
 from wordnet_splits.datasets.catalog.inventory import FOLDER, LIST_SCHEMA
 from wordnet_splits.datasets.sources import source_class
-from wordnet_splits.datasets.sources.noise import NoiseId, NoiseSource
+from wordnet_splits.datasets.sources.built_in import NoiseId, NoiseSource
 from wordnet_splits.datasets.sources.roots import Roots
 from wordnet_splits.exchange.formats import ListEntry, slug
 

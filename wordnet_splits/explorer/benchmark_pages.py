@@ -12,7 +12,7 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.recipe import Group, is_shipped, load_recipe
 from wordnet_splits.benchmark.rules.phrases import rule_words
 from wordnet_splits.datasets.sources import source_class
-from wordnet_splits.datasets.sources.info import paper_title
+from wordnet_splits.datasets.sources.by_name import paper_title
 from wordnet_splits.explorer.columns import SynsetNumbers, class_tree, to_columns
 from wordnet_splits.explorer.sample_images import Samples
 from wordnet_splits.hub.attribution import cite_benchmark, licence_address

@@ -12,7 +12,7 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.recipe import Recipe, is_shipped, load_recipe
 from wordnet_splits.benchmark.resolve import find_recipe
-from wordnet_splits.datasets.sources.info import Citation, citation_of
+from wordnet_splits.datasets.sources.by_name import Citation, citation_of
 
 CITATION: Final = "CITATION.cff"
 HOME: Final = "https://pypi.org/project/wordnet-splits"

@@ -22,7 +22,7 @@ from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 from wordnet_splits.benchmark.recipe import is_shipped, load_recipe
 from wordnet_splits.benchmark.rules.phrases import rule_words
 from wordnet_splits.datasets.sources import source_class, source_info
-from wordnet_splits.datasets.sources.noise import NoiseSource
+from wordnet_splits.datasets.sources.built_in import NoiseSource
 from wordnet_splits.hub.attribution import HOME, KEYWORDS, about_of, cite_benchmark, licence_address
 
 FILE: Final = "croissant.json"

@@ -14,7 +14,7 @@ from wordnet_splits.base.lazy import MissingPackageError
 from wordnet_splits.base.plotting import plot_svg
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.datasets.sources import source_info
-from wordnet_splits.datasets.sources.info import citation_of
+from wordnet_splits.datasets.sources.by_name import citation_of
 from wordnet_splits.datasets.sources.roots import Roots
 
 from ...opening import PackedFolders

@@ -27,7 +27,8 @@ from tests.raising import raises
 from tests.wordnet_splits.command import environment
 from wordnet_splits.base.errors import OutputError, SourceError, SplitsError, UnknownNameError
 from wordnet_splits.datasets import fetching
-from wordnet_splits.datasets.sources.info import Download, SourceInfo, source_info
+from wordnet_splits.datasets.sources import SourceInfo, source_info
+from wordnet_splits.datasets.sources.source import Download
 
 
 @dataclass
@@ -182,7 +183,8 @@ FETCHING = """
 import dataclasses, sys
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.datasets import fetching
-from wordnet_splits.datasets.sources.info import Download, source_info
+from wordnet_splits.datasets.sources import source_info
+from wordnet_splits.datasets.sources.source import Download
 
 name, md5, url = sys.argv[1:4]
 info = dataclasses.replace(source_info("dtd"), files=(Download(name, md5=md5, url=url, unpack=True),))

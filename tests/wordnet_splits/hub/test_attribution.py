@@ -17,8 +17,12 @@ from wordnet_splits.benchmark.recipe import class_set_names, load_recipe, recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog.declarations import parse_declaration
 from wordnet_splits.datasets.sources import source_info, source_names
-from wordnet_splits.datasets.sources.info import _declared_info, paper_bibtex, paper_names
-from wordnet_splits.hub.attribution import citation_cff, cite_benchmark, front_matter
+from wordnet_splits.datasets.sources.by_name import _declared_info, paper_bibtex, paper_names
+from wordnet_splits.hub.attribution import (
+    citation_cff,
+    cite_benchmark,
+    front_matter,
+)
 from wordnet_splits.hub.card import card_of
 from wordnet_splits.hub.croissant import croissant_of
 from wordnet_splits.hub.release import collect_release

@@ -22,7 +22,7 @@ from wordnet_splits.datasets.catalog.declarations import Sources
 from wordnet_splits.datasets.catalog.image_pairs import PairRow, duplicate_images, read_pairs
 from wordnet_splits.datasets.catalog.inventory import find_list
 from wordnet_splits.datasets.sources import Source, source_class
-from wordnet_splits.datasets.sources.noise import noise_ids
+from wordnet_splits.datasets.sources.built_in import noise_ids
 
 ListedImages = Mapping[tuple[str, str], Sequence[str]]
 """Images of a published list by (source, class id)."""

@@ -28,7 +28,7 @@ from wordnet_splits.benchmark.manifest.metadata import PairTableRow, SourceRow
 from wordnet_splits.datasets.catalog import inventory as inventories
 from wordnet_splits.datasets.catalog.declarations import INVENTORY, Declaration, parse_declaration
 from wordnet_splits.datasets.catalog.table import load_declared_catalog
-from wordnet_splits.datasets.sources.info import is_installed
+from wordnet_splits.datasets.sources.by_name import is_installed
 
 FOLDER: Final = "sources"
 PAIRS: Final = "pairs"

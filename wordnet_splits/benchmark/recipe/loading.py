@@ -24,7 +24,7 @@ from wordnet_splits.benchmark.rules import known_keys as table_keys
 from wordnet_splits.benchmark.rules import lists_used
 from wordnet_splits.datasets.catalog.declarations import DECLARATION_FILE, Declaration, read_declaration
 from wordnet_splits.datasets.catalog.inventory import available_lists
-from wordnet_splits.datasets.sources.info import is_installed
+from wordnet_splits.datasets.sources.by_name import is_installed
 
 BENCHMARKS, CLASS_SETS = "recipes", "class_sets"
 """Folders of shipped recipes: benchmarks, and published lists of classes."""

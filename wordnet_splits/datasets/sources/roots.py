@@ -28,13 +28,8 @@ from wordnet_splits.datasets.catalog.declarations import (
     register_declaration,
     unknown_source,
 )
-from wordnet_splits.datasets.sources import (
-    VARIABLE_PREFIX,
-    check_source,
-    root_variable,
-    source_class,
-    source_names,
-)
+from wordnet_splits.datasets.sources import check_source, root_variable, source_class, source_names
+from wordnet_splits.datasets.sources.by_name import VARIABLE_PREFIX
 
 Roots = Mapping[str, Path | str]
 """The folder of each source, by the source's name."""

@@ -9,9 +9,10 @@ import uuid
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +22,9 @@ from fix_resize.decode import check_bytes, decode_bytes
 from wordnet_splits.base import digests, errors
 from wordnet_splits.base.digests import as_rgb
 from wordnet_splits.base.errors import MissingImageError, SourceError
+from wordnet_splits.base.registry import Registry
 from wordnet_splits.datasets.catalog import Catalog, load_catalog
 from wordnet_splits.datasets.catalog.table import CATALOGS_OF_PACKAGES
-from wordnet_splits.datasets.sources.info import SOURCES, SourceInfo
 from wordnet_splits.datasets.sources.layouts.layout import Layout, Location, Order, Raw, Row
 
 SCAN_SCHEMA = pa.schema([("image_id", pa.string()), ("class_id", pa.string()), ("split", pa.string())])
@@ -34,9 +35,61 @@ UNEXPECTED_NAMES = 10_000  # distinct names counted separately: a wrong root may
 OTHER_NAMES = "(other names)"
 _REVIVED_SOURCES = 4  # unpickled sources that a process keeps
 
+SOURCES: Final[Registry[type[Source]]] = Registry("source", str(__package__), "wordnet_splits.sources")
+"""Classes of sources by name."""
+
 S = TypeVar("S", bound="type[Source]")
 
 _REVIVED: OrderedDict[str, Source] = OrderedDict()
+
+
+@dataclass(frozen=True)
+class Download:
+    """One file of the publisher: its name, and a checksum where one is known for certain.
+
+    Parameters
+    ----------
+    unpacked_md5 : MD5 of the unpacked file: copies are often packed again.
+    url : its open address; None if absent or unknown.
+    unpack : whether it is an archive that must be unpacked to be read.
+    wanted : whether it is fetched by default.
+    """
+
+    file: str
+    md5: str | None = None
+    sha256: str | None = None
+    unpacked_md5: str | None = None
+    url: str | None = None
+    unpack: bool = False
+    wanted: bool = True
+
+
+@dataclass(frozen=True)
+class HubCopy:
+    """A copy on the Hugging Face Hub in a known layout: its dataset repository and its files."""
+
+    repo: str
+    files: str
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """A dataset's publication, licence and expected tree, from ``data/sources.toml``.
+
+    ``module`` is the module that reads it, if that imports no layouts of files.
+    """
+
+    name: str
+    title: str = ""
+    url: str = ""
+    licence: str = ""
+    size: str = ""
+    how: str = ""
+    tree: str = ""
+    bibtex: str = ""
+    module: str = ""
+    files: tuple[Download, ...] = field(default=())
+    hub: HubCopy | None = None
 
 
 class Source(ABC):
@@ -106,7 +159,6 @@ class Source(ABC):
         """Return the source over a layout that was found; sources on disk have no parameters."""
         if params:
             raise SourceError(f"source {cls.name} has no parameter {min(params)!r}")
-        layout.prepare()
         return cls(root, layout)
 
     @classmethod

@@ -26,7 +26,7 @@ from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.benchmark.images import check_store, open_store, part_paths
 from wordnet_splits.benchmark.images.pack import pack
 from wordnet_splits.benchmark.resolve import load_manifest
-from wordnet_splits.datasets.sources.digits import load_digits_pixels
+from wordnet_splits.datasets.sources.built_in import load_digits_pixels
 
 from .conftest import build_many, flip
 

@@ -15,8 +15,8 @@ from tools.facts.inventories import write_digits
 from wordnet_splits.base.errors import DataError, MissingImageError, SourceError
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.inventory import load_inventory
-from wordnet_splits.datasets.sources import digits, open_source
-from wordnet_splits.datasets.sources.digits import load_digits_pixels
+from wordnet_splits.datasets.sources import built_in, open_source
+from wordnet_splits.datasets.sources.built_in import load_digits_pixels
 
 
 def test_the_embedded_digits_are_scikit_learns() -> None:
@@ -63,14 +63,14 @@ def test_what_is_read_is_the_callers_own() -> None:
 
 
 def test_digits_name_their_licence_and_checksum() -> None:
-    text = digits.PATH.with_name("LICENSE.txt").read_text(encoding="utf-8")
-    assert digits.RAW_SHA256 in text
+    text = built_in.DIGITS.with_name("LICENSE.txt").read_text(encoding="utf-8")
+    assert built_in.RAW_SHA256 in text
     assert "BSD 3-Clause License" in text
     assert "Attribution 4.0" in text
 
 
 def test_damaged_digits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digits, "PATH", tmp_path / "digits.xz")
+    monkeypatch.setattr(built_in, "DIGITS", tmp_path / "digits.xz")
     with raises(DataError, where="digits.xz"):
         load_digits_pixels.__wrapped__()
     write_digits(tmp_path)
@@ -78,7 +78,7 @@ def test_damaged_digits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "digits.xz").write_bytes(whole[:5000])
     with raises(DataError, where="digits.xz"):
         load_digits_pixels.__wrapped__()
-    monkeypatch.setattr(digits, "RAW_SHA256", hashlib.sha256(b"other").hexdigest())
+    monkeypatch.setattr(built_in, "RAW_SHA256", hashlib.sha256(b"other").hexdigest())
     (tmp_path / "digits.xz").write_bytes(whole)
     with raises(DataError, where="digits.xz"):
         load_digits_pixels.__wrapped__()

@@ -17,8 +17,9 @@ from tests.raising import raises
 from tests.wordnet_splits.datasets.sources.noise_thresholds import exact_thresholds
 from tests.wordnet_splits.datasets.sources.trees import digests, scan
 from wordnet_splits.base.errors import MissingImageError, SourceError, UnknownNameError
-from wordnet_splits.datasets.sources import Source, noise, open_source
-from wordnet_splits.datasets.sources.noise import NoiseSource
+from wordnet_splits.datasets.sources import Source, open_source
+from wordnet_splits.datasets.sources import built_in as noise
+from wordnet_splits.datasets.sources.built_in import NoiseSource
 
 
 def opened(name: str, **params: object) -> NoiseSource:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.pretend_source import CATALOG, SOURCE, write_images
 from tests.wordnet_splits.command import environment
-from wordnet_splits.datasets.sources.info import SOURCES
+from wordnet_splits.datasets.sources.source import SOURCES
 
 RECIPE = """
 schema = 1

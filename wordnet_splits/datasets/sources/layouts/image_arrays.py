@@ -27,7 +27,7 @@ from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import check_file, check_link, open_untrusted, read_chunks, reason_of
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.inventory import load_inventory
-from wordnet_splits.datasets.sources.info import source_info
+from wordnet_splits.datasets.sources.by_name import source_info
 from wordnet_splits.datasets.sources.layouts.matched_images import Listing, MatchedImages
 from wordnet_splits.datasets.sources.layouts.walk import bases
 

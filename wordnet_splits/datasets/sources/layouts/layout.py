@@ -26,9 +26,6 @@ from wordnet_splits.datasets.catalog.table import load_declared_catalog
 DVC: Final = ".dvc"
 """Extension of the file that replaces or accompanies an image in a dataset of DVC."""
 
-MOST_DIGITS: Final = 9
-"""Largest number of digits of a position in an id."""
-
 ALL: Final = "all"
 """The split of a dataset that has none."""
 
@@ -305,10 +302,3 @@ def without_extension(path: str) -> str | None:
     if name.suffix[1:].lower() not in EXTENSIONS or not is_one_line(path):
         return None
     return str(name.with_suffix(""))
-
-
-def parse_position(text: str) -> int:
-    """Return the position that an id ends in; KeyError unless it is written as ids write it."""
-    if not (text.isascii() and text.isdigit()) or len(text) > MOST_DIGITS or str(int(text)) != text:
-        raise KeyError(text)
-    return int(text)

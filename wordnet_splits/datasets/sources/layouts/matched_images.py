@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.untrusted import read_image
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.datasets.sources.layouts.layout import Image, Layout, Location, Note, parse_position
+from wordnet_splits.datasets.sources.layouts.layout import Image, Layout, Location, Note
 from wordnet_splits.datasets.sources.layouts.walk import bases, entries, folders, subfolder
 
 Shape = tuple[int, int, int]
@@ -32,6 +32,9 @@ Shape = tuple[int, int, int]
 
 WHOLE_COPY = ""
 """Split of all images of a copy without splits."""
+
+MOST_DIGITS: Final = 9
+"""Largest number of digits of a position in an id."""
 
 
 @dataclass(frozen=True)
@@ -289,3 +292,10 @@ def find_image_folders(
     class_folders = {item.class_id: item.class_id for item in load_catalog(source)} | dict(misspelt)
     layouts = (ImageFolders(source, root, base, class_folders, shape) for base in bases(root, source))
     return next((layout for layout in layouts if layout.fits), None)
+
+
+def parse_position(text: str) -> int:
+    """Return the position that an id ends in; KeyError unless it is written as ids write it."""
+    if not (text.isascii() and text.isdigit()) or len(text) > MOST_DIGITS or str(int(text)) != text:
+        raise KeyError(text)
+    return int(text)

@@ -1,4 +1,4 @@
-"""Metadata of datasets: publication, licence, downloads and citation."""
+"""The datasets this package reads, by name: their metadata, the source that opens each, and citations."""
 
 from __future__ import annotations
 
@@ -6,74 +6,29 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from importlib.metadata import version
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from pathlib import Path
+from typing import Any, ClassVar
 
 from wordnet_splits.base.about import bibtex_entry
-from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.registry import Registry
+from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.base.tabular import Jsonable, Tabular
 from wordnet_splits.datasets.catalog import catalog_names
-from wordnet_splits.datasets.catalog.declarations import LOCAL, Declaration, Sources, unknown_source
+from wordnet_splits.datasets.catalog.declarations import (
+    LOCAL,
+    Declaration,
+    Sources,
+    register_declaration,
+    unknown_source,
+)
 from wordnet_splits.datasets.catalog.table import CATALOGS_OF_PACKAGES
+from wordnet_splits.datasets.sources.layouts.walk import check_root
+from wordnet_splits.datasets.sources.source import SOURCES, Download, HubCopy, Source, SourceInfo
 
-if TYPE_CHECKING:
-    from wordnet_splits.datasets.sources.source import Source
-
-
-@dataclass(frozen=True)
-class Download:
-    """One file of the publisher: its name, and a checksum where one is known for certain.
-
-    Parameters
-    ----------
-    unpacked_md5 : MD5 of the unpacked file: copies are often packed again.
-    url : its open address; None if absent or unknown.
-    unpack : whether it is an archive that must be unpacked to be read.
-    wanted : whether it is fetched by default.
-    """
-
-    file: str
-    md5: str | None = None
-    sha256: str | None = None
-    unpacked_md5: str | None = None
-    url: str | None = None
-    unpack: bool = False
-    wanted: bool = True
-
-
-@dataclass(frozen=True)
-class HubCopy:
-    """A copy on the Hugging Face Hub in a known layout: its dataset repository and its files."""
-
-    repo: str
-    files: str
-
-
-@dataclass(frozen=True)
-class SourceInfo:
-    """A dataset's publication, licence and expected tree, from ``data/sources.toml``.
-
-    ``module`` is the module that reads it, if that imports no layouts of files.
-    """
-
-    name: str
-    title: str = ""
-    url: str = ""
-    licence: str = ""
-    size: str = ""
-    how: str = ""
-    tree: str = ""
-    bibtex: str = ""
-    module: str = ""
-    files: tuple[Download, ...] = field(default=())
-    hub: HubCopy | None = None
-
-
-SOURCES: Final[Registry[type[Source]]] = Registry("source", str(__package__), "wordnet_splits.sources")
-"""Classes of sources by name."""
+VARIABLE_PREFIX = "WORDNET_SPLITS_ROOT_"
+WORDNET = "wordnet"
+OWN = "wordnet-splits"
 
 
 def is_registered(name: str) -> bool:
@@ -128,7 +83,7 @@ def _declared_info(declaration: Declaration) -> SourceInfo:
 
 @cache
 def _table() -> dict[str, SourceInfo]:
-    text = resources.files("wordnet_splits").joinpath("data/sources.toml").read_text("utf-8")
+    text = (files("wordnet_splits") / "data" / "sources.toml").read_text("utf-8")
     return {
         name: SourceInfo(
             name=name,
@@ -140,8 +95,93 @@ def _table() -> dict[str, SourceInfo]:
     }
 
 
-WORDNET = "wordnet"
-OWN = "wordnet-splits"
+def source_names(sources: Sources = LOCAL) -> tuple[str, ...]:
+    """Return the names of all sources that can be opened: registered ones, then declared ones."""
+    return (*registered_sources(), *sources.by_name)
+
+
+def source_class(name: str, sources: Sources = LOCAL) -> type[Source]:
+    """Return the class that reads ``name``; an unknown name is refused with the nearest ones."""
+    if is_registered(name):
+        return SOURCES.find(name, module=shipped_module(name))
+    declaration = sources.find(name)
+    if declaration is None:
+        raise unknown_source(name, source_names(sources))
+    from wordnet_splits.datasets.sources.declared import declared_class
+
+    return declared_class(declaration)
+
+
+def check_source(
+    name: str, root: Path | None = None, sources: Sources = LOCAL, *, where: str | None = None
+) -> None:
+    """Refuse the name of an unknown source; a ``dataset.toml`` under ``root`` may declare it.
+
+    Raises
+    ------
+    UnknownNameError : no such source.
+    DataError : ``dataset.toml`` is malformed, or declares another dataset.
+    """
+    if is_registered(name):
+        return
+    if root is not None:
+        register_declaration(root, name, sources)
+    if sources.find(name) is None:
+        raise unknown_source(name, source_names(sources), where=where, root=root)
+
+
+def root_variable(name: str) -> str:
+    """Return the environment variable that holds a source's root: ``WORDNET_SPLITS_ROOT_TINY_IMAGENET``."""
+    return VARIABLE_PREFIX + name.upper().replace("-", "_")
+
+
+def open_source(name: str, root: Path | str | None = None, sources: Sources = LOCAL, **params: Any) -> Source:
+    """Open a dataset under a root, in any of its known layouts.
+
+    Parameters
+    ----------
+    name : a source's name, one of :func:`source_names`.
+    root : the dataset's folder; None for embedded and generated sources.
+    sources : the datasets of a benchmark, which may declare this one.
+    params : parameters of a generated source (``shape``, ``seed``).
+
+    Raises
+    ------
+    UnknownNameError : no such source.
+    SourceError : the root is absent, empty, unreadable or of another dataset.
+    """
+    check_source(name, None if root is None else Path(root), sources)
+    cls = source_class(name, sources)
+    if not cls.rooted:
+        if root is not None:
+            raise SourceError(f"source {name} is built in: remove its root", where=str(root))
+        return cls.open(None, next(cls.layouts(Path())), **params)
+    if root is None:
+        hint = f"--root {name}=DIR, or {root_variable(name)}; {source_info(name, sources).how}"
+        raise SourceError(f"no root given for source {name}", hint=hint)
+    folder = check_root(Path(root), name, hint=source_info(name, sources).how)
+    layout = next(cls.layouts(folder), None)
+    if layout is None or not cls.is_unambiguous(folder):
+        recognised = recognise(folder, other_than=name)
+        if recognised or layout is None:
+            looks_like = f"; it looks like {recognised}" if recognised else ""
+            message = f"this is not {cls.name}: looked for {cls.expected_files}{looks_like}"
+            raise SourceError(message, where=str(folder), hint=source_info(name, sources).how)
+    layout.prepare()
+    return cls.open(folder, layout, **params)
+
+
+def recognise(folder: Path, other_than: str = "") -> str | None:
+    """Return a shipped source, whose layout a folder certainly has."""
+    for name in registered_sources():
+        if name == other_than or not source_class(name).rooted:
+            continue
+        try:
+            if source_class(name).is_unambiguous(folder):
+                return name
+        except SourceError:  # a folder another source cannot even walk is not that source
+            continue
+    return None
 
 
 @dataclass(frozen=True)
