@@ -147,14 +147,22 @@ def portable_state(module: nn.Module) -> dict[str, Any]:
     }
 
 
-def load_start(module: nn.Module, weights: Mapping[str, Any]) -> None:
-    """Load the weights to start from; heads that either network alone has are left as initialised."""
+def load_start(module: nn.Module, weights: Mapping[str, Any], new_head: str | None = None) -> None:
+    """Load the weights to start from; heads that either network alone has are left as initialised.
+
+    Parameters
+    ----------
+    new_head : name of the classifier where a method replaces it; it is also left unless the weights fit it.
+    """
     state = module.state_dict()
-    shared = {name: value for name, value in weights.items() if name in state}
-    fits = all(state[name].shape == value.shape for name, value in shared.items())
-    if not fits or any(not name.startswith(HEADS) for name in state.keys() - shared.keys()):
+    fitting = {name for name, value in weights.items() if name in state and state[name].shape == value.shape}
+    head = {name for name in state if new_head and name.startswith(f"{new_head}.")}
+    if not head <= fitting:
+        fitting -= head
+        state = {name: value for name, value in state.items() if name not in head}
+    if any(name in weights or not name.startswith(HEADS) for name in state.keys() - fitting):
         raise DataError("the weights to start from belong to a different network")
-    module.load_state_dict(shared, strict=False)
+    module.load_state_dict({name: weights[name] for name in fitting}, strict=False)
 
 
 def save_state(folder: Path, state: Mapping[str, Any]) -> None:

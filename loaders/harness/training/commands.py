@@ -71,6 +71,16 @@ def train(
         int | None,
         typer.Option(min=1, help="Number of ID train images, equally many of each class; all by default."),
     ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Trial: steps in an epoch (and one epoch, without --epochs); the model is marked."
+        ),
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(min=1, help="Trial: images in a batch; the model is marked as a trial."),
+    ] = None,
     start: Annotated[
         str | None, typer.Option(help="Series of runs in --out to continue, for recipes that do so.")
     ] = None,
@@ -109,6 +119,8 @@ def train(
         optimizers=[] if optimizers == "all" else [name.strip() for name in optimizers.split(",")],
         epochs=epochs,
         images=images,
+        steps=steps,
+        batch=batch,
         start=start,
         allow_leaks=allow_leaks,
         callbacks=[parse_log(text) for text in log or ()],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,14 @@ class DeviceData:
     def n_negatives(self) -> int:
         """Number of negatives."""
         return len(self.pool) - self.n_known
+
+    def validated_on(self, images: int) -> DeviceData:
+        """Return the data with the first validation images alone, of ID images and of negatives."""
+        val, negatives = (
+            part and Images(part.pixels[:images], part.labels[:images])
+            for part in (self.val, self.val_negatives)
+        )
+        return replace(self, val=val, val_negatives=negatives)
 
 
 def load_arrays(

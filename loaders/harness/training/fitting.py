@@ -25,7 +25,8 @@ from .checkpoint import (
     save_state,
 )
 from .recipe import Run, TrainingRecipe
-from .trainer import Cost, Trainer
+from .steps import Cost
+from .trainer import Trainer
 
 Callback = Callable[[str, Mapping[str, Any]], None]
 """(name of the run, row of the history: epoch, rate, loss, parts, validation) -> None."""
@@ -58,9 +59,8 @@ def fit(
     """Train one run to its end, saving its state after every epoch."""
     recipe, began = trainer.recipe, time.monotonic()
     history, best, earlier_machines = resume(trainer, folder, request, notify)
-    data, outliers = trainer.data, trainer.method.outliers
-    beside = recipe.negatives_per_known * data.n_known
-    images = data.n_known + {"none": 0, "mixed": data.n_negatives, "beside": beside}[outliers]
+    ratio = recipe.negatives_per_known if trainer.method.outliers == "beside" else 0
+    images = min(trainer.samples, trainer.steps * trainer.batch) * (1 + ratio)
     with progress.task(trainer.run.name, recipe.epochs * images) as task:
         task.skip(len(history) * images)
         while len(history) < recipe.epochs and not is_stopped(recipe, history, best):

@@ -29,6 +29,8 @@ VARIANTS = ("short", "imagenet")
 """Recipes ``openood-VARIANT`` that every method can be trained with."""
 OF_THE_METHOD = ("method", "paper", "negatives_per_known", "select", "differs")
 """Keys of a recipe that its variants keep."""
+OFTEN_UNSET = ("images", "ema", "accumulate", "trial")
+"""Keys that are left out of a model's record where they are None."""
 
 
 class MethodChoice(BaseModel):
@@ -61,6 +63,14 @@ class OptimizerChoice(BaseModel):
         return self
 
 
+class Trial(BaseModel):
+    """Limits of a trial, None where the recipe's own holds: steps in an epoch, and images in a batch."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    steps: int | None = Field(default=None, ge=1)
+    batch: int | None = Field(default=None, ge=1)
+
+
 class TrainingRecipe(BaseModel):
     """How a network is trained.
 
@@ -81,6 +91,7 @@ class TrainingRecipe(BaseModel):
     images : how many of the ID train images are trained on (`with_images`), None for all.
     ema : decay per step of the moving average of the weights that is validated and kept, None without.
     accumulate : number of parts of a batch whose gradients are added up before a step, None for 1.
+    trial : limits of a trial (`as_trial`), None for the recipe's own run.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -105,6 +116,7 @@ class TrainingRecipe(BaseModel):
     images: int | None = Field(default=None, ge=1)
     ema: float | None = Field(default=None, gt=0, lt=1)
     accumulate: int | None = Field(default=None, ge=2)
+    trial: Trial | None = None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -120,7 +132,7 @@ class TrainingRecipe(BaseModel):
 
         Some options are included only if set, so that earlier models still match their recipe.
         """
-        unset = {name for name in ("images", "ema", "accumulate") if getattr(self, name) is None}
+        unset = {name for name in OFTEN_UNSET if getattr(self, name) is None}
         return self.model_dump(mode="json", by_alias=True, exclude=unset)
 
     def build_method(self) -> Method:
@@ -176,6 +188,20 @@ class TrainingRecipe(BaseModel):
         """Return the recipe for part of the ID train images, equally many per class, noted in ``differs``."""
         note = f"{images:,} of the ID train images, equally many of each class, by the benchmark's own draw"
         return self._changed({"images": images, "differs": (*self.differs, note)})
+
+    def as_trial(self, steps: int | None, batch: int | None) -> TrainingRecipe:
+        """Return the recipe with few steps in an epoch, or small batches, noted in ``differs``.
+
+        A trial with steps is also validated on ``steps`` batches of images alone.
+        """
+        notes = [f"{steps} steps in an epoch, validated on as many batches"] if steps is not None else []
+        notes += [f"batches of {batch} in place of {self.batch}"] if batch is not None else []
+        changed = {
+            "trial": {"steps": steps, "batch": batch},
+            "batch": self.batch if batch is None else batch,
+            "differs": (*self.differs, f"a trial, not the recipe's run: {', '.join(notes)}"),
+        }
+        return self._changed(changed)
 
     def _changed(self, values: dict[str, Any]) -> TrainingRecipe:
         try:
@@ -291,8 +317,9 @@ class Run:
         optimizer = f"-{self.optimizer}" if len(recipe.optimizer) > 1 else ""
         epochs = f"-e{recipe.epochs}" if recipe.shortened else ""
         images = f"-n{recipe.images}" if recipe.images else ""
+        trial = f"-trial-{recipe.trial.steps or 'all'}x{recipe.batch}" if recipe.trial else ""
         network = re.sub(r"[^\w.-]+", "-", self.network)
-        return f"{recipe.name}-{network}{optimizer}{epochs}{images}"
+        return f"{recipe.name}-{network}{optimizer}{epochs}{images}{trial}"
 
     @property
     def name(self) -> str:

@@ -43,6 +43,8 @@ def train(
     optimizers: Sequence[str] = (),
     epochs: int | None = None,
     images: int | None = None,
+    steps: int | None = None,
+    batch: int | None = None,
     start: str | None = None,
     allow_leaks: bool = False,
     roots: Roots | None = None,
@@ -69,6 +71,8 @@ def train(
     epochs : by default the recipe's; the schedule is scaled.
     images : number of ID train images, equally many per class by the benchmark's draw; all by default.
         Validation images and negatives are not reduced.
+    steps, batch : steps in an epoch (and one epoch, without ``epochs``) and images in a batch, to try whether
+        a training works; the model is marked as a trial (`TrainingRecipe.as_trial`).
     start : series of runs in ``out`` to train further, for recipes that do.
     allow_leaks : whether outliers may show ID classes or be ID images, see `load_training_data`.
     roots, packed : as of `loaders.UnknownDetectionSet`.
@@ -88,8 +92,10 @@ def train(
     notify = notify or choose_messages(progress)
     recipe = load_recipe(recipe, trust_model=trust_model) if isinstance(recipe, str) else recipe
     recipe = recipe if method is None else recipe.with_method(method)
+    epochs = 1 if epochs is None and steps is not None else epochs
     recipe = recipe if epochs is None else recipe.with_epochs(epochs)
     recipe = recipe if images is None else recipe.with_images(images)
+    recipe = recipe if steps is None and batch is None else recipe.as_trial(steps, batch)
     runs = plan_runs(recipe, network=network, optimizers=optimizers, seeds=seeds)
     outliers, machine = recipe.build_method().outliers, choose_machine(device, precision)
     data = load_training_data(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,6 +26,14 @@ REPLAYED_NETWORKS = ("resnet18", "resnet20", "resnet20-dropout", "tiny-cnn")
 """Networks that `make gpu` trains to compare a replayed graph with the plain steps."""
 WARM_UPS = 3
 """Number of passes before the first capture, while libraries choose their kernels."""
+
+
+class Cost(NamedTuple):
+    """The cost of a method: seconds per epoch, and images forward and backward for each ID image."""
+
+    seconds: float
+    forward: float
+    backward: float
 
 
 def derive_seed(seed: int, *purpose: object) -> int:

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,6 +34,7 @@ from .methods.network import Network, evaluation_mode
 from .optimizers import make_optimizer
 from .recipe import Run
 from .steps import (
+    Cost,
     GradientGraph,
     copied,
     derive_seed,
@@ -90,7 +92,7 @@ class Trainer:
             self.model.facts = method.facts(facts)
             self.model.add_heads(method, self.network["outputs"])
         if weights is not None:
-            load_start(self.module, weights)
+            load_start(self.module, weights, self.model.head_name if self.model.replaces_head else None)
         self.module.to(machine.device, memory_format=torch.channels_last)
         choice = recipe.optimizer[run.optimizer]
         self.optimizer = make_optimizer(choice.rule, method.parameter_groups(self.model), choice.settings)
@@ -106,6 +108,9 @@ class Trainer:
         self.batch = math.ceil(recipe.batch / self.accumulate)
         self.samples = len(data.pool) if method.outliers == "mixed" else data.n_known
         self.steps, self._number = math.ceil(self.samples / self.batch), 0
+        if limit := recipe.trial and recipe.trial.steps:
+            self.steps = min(self.steps, limit * self.accumulate)
+            self.data = data.validated_on(limit * recipe.batch)
         self.method_data, self.method_state = facts, State()
         self._begin_epoch(-1)
         with self.user_code():
@@ -156,7 +161,7 @@ class Trainer:
         last, samples, rate, shown = torch.zeros_like(total), 0.0, base, time.monotonic()
         hint = "lower the learning rate, or train in float32 (--precision float32)"
         check_loss = partial(self.check_loss, where=f"{self.run.name}, epoch {epoch + 1}: ", hint=hint)
-        for number, rows in enumerate(batches):
+        for number, rows in enumerate(islice(batches, self.steps)):
             rate = base * recipe.schedule.factor(
                 epoch * updates + number // self.accumulate, updates, recipe.epochs
             )
@@ -391,11 +396,3 @@ class Trainer:
         if type(self.method).heads is Method.heads and not self.method.outputs:
             return None
         return {"head": self.model.head_name, "facts": self.model.facts}
-
-
-class Cost(NamedTuple):
-    """The cost of a method: seconds per epoch, and images forward and backward for each ID image."""
-
-    seconds: float
-    forward: float
-    backward: float

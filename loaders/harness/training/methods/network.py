@@ -35,6 +35,7 @@ class Network:
     facts : of `Method.facts`.
     forwarded, differentiated : numbers of images that passed in a step of training, and with gradients.
     head_name : name of the classifier within the module; a forward pass finds it when needed.
+    replaces_head : whether the classifier is the method's own.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Network:
         self._head_name = head_name
         self._width: int | None = None
         self.forwarded = self.differentiated = 0
+        self.replaces_head = False
 
     @property
     def head_name(self) -> str:
@@ -139,7 +141,8 @@ class Network:
                     where=f"training method {method.name!r}",
                 )
             head.to(device)
-        if HEAD in heads:
+        self.replaces_head = HEAD in heads
+        if self.replaces_head:
             parent, _, child = self.head_name.rpartition(".")
             width = self.width
             setattr(self.module.get_submodule(parent), child, heads.pop(HEAD))

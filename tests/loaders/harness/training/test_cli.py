@@ -68,6 +68,15 @@ def test_on_some_of_the_images(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert [run.model for run in results.about.runs] == ["digits/digits-demo-tiny-cnn-e1-n120"]
 
 
+def test_a_trial_is_one_epoch_that_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(*train_digits(tmp_path, "--steps", "3", "--batch", "4", "--json")) == 0
+    (row,) = json.loads(capsys.readouterr().out)["runs"]
+    assert (row["run"], row["epochs"]) == ("digits-demo-tiny-cnn-e1-trial-3x4-s0", 1)
+    assert row["differs"][-1].startswith("a trial")
+    module: Any = load_checkpoint(row["model"])
+    assert module.metadata["recipe"]["trial"] == {"steps": 3, "batch": 4}
+
+
 KILLED = """
 import sys, threading
 from loaders.harness.cli.main import app

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from loaders.harness.training import fitting, trainer
+from loaders.harness.training import fitting, steps, trainer
 from loaders.harness.training.data import TrainingData
 from loaders.harness.training.runs import plan_runs, train_runs
 from tests.raising import raises
@@ -112,14 +112,14 @@ def test_a_resumed_training_announces_the_epochs_that_are_left(
 
 
 def test_the_table_of_a_long_training_fits_a_page() -> None:
-    cost, folder = trainer.Cost(3600.0, 2.0, 1.25), Path("out")
-    assert fitting.cost_table(trainer.Cost(1.0, 1.0, 1.0), [("run", 59)], 100, 1, folder) == []
+    cost, folder = steps.Cost(3600.0, 2.0, 1.25), Path("out")
+    assert fitting.cost_table(steps.Cost(1.0, 1.0, 1.0), [("run", 59)], 100, 1, folder) == []
     name = "openood-cifar100-resnet18-32x32-e100-n50000-s{}"
     lines = fitting.cost_table(cost, [(name.format(n), 100) for n in range(30)], 50_000, 10**6, folder)
     assert max(map(len, lines)) <= PAGE_WIDTH
     assert lines[2].split()[1:] == ["100", "50,000", "2", "1.25", "100"]
     assert lines[-3:-1] == ["and 10 more runs", "together 3,000 hours, 30.0 MB in out"]
-    (short,) = fitting.cost_table(trainer.Cost(60.0, 1, 1), [("run", 1)], 100, 1, folder)[2:3]
+    (short,) = fitting.cost_table(steps.Cost(60.0, 1, 1), [("run", 1)], 100, 1, folder)[2:3]
     assert short.split() == ["run", "1", "100", "1", "1", "0.017"]
 
 

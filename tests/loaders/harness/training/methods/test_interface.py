@@ -34,8 +34,8 @@ from loaders.harness.training.methods import (
 from loaders.harness.training.methods.classification import Softmax
 from loaders.harness.training.methods.interface import Terms
 from loaders.harness.training.runs import plan_runs, train_runs
-from loaders.harness.training.steps import copied, derive_seed, epoch_batches
-from loaders.harness.training.trainer import Cost, Trainer
+from loaders.harness.training.steps import Cost, copied, derive_seed, epoch_batches
+from loaders.harness.training.trainer import Trainer
 from tests.raising import raises
 from wordnet_splits.base import user_code
 from wordnet_splits.base.errors import DataError, UnsafeDataError
