@@ -67,8 +67,10 @@ from wordnet_splits.metrics.selective import (
     aurc_proposed,
     aurc_unknown,
     auroc_failure,
+    detection_error_failure,
     e_aurc,
     e_aurc_geifman,
+    fpr95_failure,
 )
 from wordnet_splits.metrics.streaming import evaluate_scores
 from wordnet_splits.metrics.summary import (
@@ -127,6 +129,7 @@ __all__ = [
     "composition",
     "detection_error",
     "detection_error_at_tpr95",
+    "detection_error_failure",
     "detection_error_min",
     "e_aurc",
     "e_aurc_geifman",
@@ -134,6 +137,7 @@ __all__ = [
     "ece_equal_mass",
     "evaluate",
     "evaluate_scores",
+    "fpr95_failure",
     "fpr95_id_positive",
     "fpr95_ood_positive",
     "gamma",

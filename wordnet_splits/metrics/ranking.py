@@ -46,23 +46,25 @@ def auroc(counts: RankCounts) -> Array:
 
 
 def _fpr_at_tpr(counts: RankCounts, tpr: float, interpolate: bool) -> Array:
-    """FPR of the ROC curve whose positive class is the ID side of ``counts``."""
+    """FPR of the ROC curve whose positive class is the ID side of ``counts``; NaN if a side is empty."""
     if not 0 < tpr <= 1:
         raise DataError(f"the true positive rate must be in (0, 1], not {tpr}", hint="0.95 is usual")
     needed = least_count(tpr, counts.n_id)
-    point = count_below(counts.cum_id, needed)  # first with TPR >= tpr
+    last = counts.cum_id.shape[-1] - 1
+    point = np.minimum(count_below(counts.cum_id, needed), last)  # first with TPR >= tpr
+    n_ood = np.where(counts.n_id == 0, 0, counts.n_ood)
     if not interpolate:
-        return ratio(take(counts.cum_ood, point), counts.n_ood)
+        return ratio(take(counts.cum_ood, point), n_ood)
     # as np.interp on the curve, which starts at (0, 0): from the last point with TPR <= tpr to the next
     exact = take(counts.cum_id, point) / np.maximum(counts.n_id, 1) == tpr
     after = np.where(exact, count_below(counts.cum_id, needed + 1), point)
-    end = np.minimum(after, counts.cum_id.shape[-1] - 1)
+    end = np.minimum(after, last)
     x0, y0 = (
         np.where(after > 0, take(cum, np.maximum(after - 1, 0)), 0) for cum in (counts.cum_id, counts.cum_ood)
     )
     x1, y1 = take(counts.cum_id, end), take(counts.cum_ood, end)
     fraction = (tpr * counts.n_id - x0) / np.maximum(x1 - x0, 1)
-    return ratio(y0 + np.where(exact, 0.0, fraction) * (y1 - y0), counts.n_ood)
+    return ratio(y0 + np.where(exact, 0.0, fraction) * (y1 - y0), n_ood)
 
 
 @pair_metric(higher_is_better=False, variants={"fpr95_id_positive_interpolated": {"interpolate": True}})

@@ -3,6 +3,7 @@
 Samples are ranked by confidence; the risk of a sample is 0 for a correctly classified ID sample and 1 for
 an error. On ID alone errors are misclassifications; in the pooled metrics OOD samples are errors too. Values
 are fractions (papers print AURC x 1000). Lower is better except for `accuracy` and `auroc_failure`.
+`auroc_failure`, `fpr95_failure` and `detection_error_failure` rank correct against wrong ID samples.
 
 AURC has two rules for ties. By default the errors of a tie are spread evenly over it and the risk is averaged
 over every rank: the mean over all orders within the tie. fd-shifts (`rc_stats.py` at 56276af) uses the risk
@@ -16,7 +17,8 @@ Geifman, Uziel and El-Yaniv, Bias-Reduced Uncertainty Estimation, ICLR 2019 (AUR
 Overcoming Common Flaws in the Evaluation of Selective Classification Systems, NeurIPS 2024 (AUGRC). Jaeger
 et al., A Call to Reflect on Evaluation Practices for Failure Detection, ICLR 2023 (fd-shifts, `proposed` and
 `original`). Kim, Koo and Hwang, A Unified Benchmark for the Unknown Detection Capability of Deep Neural
-Networks (pooled AURC).
+Networks (pooled AURC). Recalcati et al., Toward a Realistic Benchmark for Out-of-Distribution Detection, 2023
+(`fpr95_failure` and `detection_error_failure`, table VII).
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import numpy as np
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_counts, ratio, steps
-from wordnet_splits.metrics.ranking import auroc
+from wordnet_splits.metrics.ranking import auroc, detection_error, fpr95_id_positive
 from wordnet_splits.metrics.registry import (
     ID_CORRECT,
     classified_metric,
@@ -216,6 +218,31 @@ def auroc_failure(
             "misclassification AUROC requires correct and wrong samples, and one kind is missing", where=name
         )
     return float(_auroc_failure(counts))
+
+
+@classified_metric(higher_is_better=False)
+def fpr95_failure(counts: RankCounts) -> Array:
+    """Share of wrong ID samples accepted by the highest threshold that accepts 95% of the correct ones.
+
+    `fpr95_id_positive` of correct ID samples (positive) against wrong ones. Lower is better, range [0, 1];
+    NaN if every sample is correct or every sample is wrong.
+
+    Example
+    -------
+    >>> fpr95_failure([0.9, 0.8, 0.7, 0.6], [1, 0, 1, 0])  # 0.7 accepts both correct and one of two wrong
+    0.5
+    """
+    return fpr95_id_positive.kernel(counts.failures)
+
+
+@classified_metric(higher_is_better=False)
+def detection_error_failure(counts: RankCounts) -> Array:
+    """Smallest 0.5 (1 - TPR) + 0.5 FPR with TPR >= .95 of correct ID samples (positive) against wrong ones.
+
+    `detection_error` of misclassification detection. Lower is better, range [0, 0.5]; NaN if every sample is
+    correct or every sample is wrong.
+    """
+    return detection_error.kernel(counts.failures)
 
 
 @pooled_metric(higher_is_better=False)

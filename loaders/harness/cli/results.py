@@ -251,6 +251,8 @@ def _outcome(checked: CheckedResults) -> str:
     if checked.not_installed:
         names = ", ".join(checked.not_installed)
         outcome += f"; not recomputed, as they are not installed: {names} (--metric MODULE:NAME)"
+    if checked.newer:
+        outcome += f"; newer than the results: {', '.join(checked.newer)} (`recompute` adds them)"
     if not checked.compared:
         return checked.benchmark if checked.ok else f"{checked.benchmark}: {outcome}"
     counts = f"{checked.compared:,} rows, {checked.values:,} values, {checked.exact:,} equal to the last bit"

@@ -23,7 +23,13 @@ from .evaluated_sets import NOT_CHOSEN, EvaluatedSets, sweep_criterion, validati
 from .metadata import fingerprints_of
 from .metric_rows import has_interval
 from .results import Results, read_folder
-from .rows_from_scores import compute_rows, metrics_to_leave_out, similarities, without_metrics
+from .rows_from_scores import (
+    compute_rows,
+    metrics_to_leave_out,
+    newer_metrics,
+    similarities,
+    without_metrics,
+)
 from .schema import ResultTables
 from .scores import IMAGES, ClassKey, DetectorRun, scored_keys
 from .sentences import best_of, params_of, sweeps_of
@@ -69,6 +75,7 @@ class CheckedResults(Tabular):
     benchmark : the benchmark that images were compared with, or why not.
     differences : every value that differs.
     not_installed : users' metrics whose rows cannot be recomputed, with the origin of each.
+    newer : metrics that are newer than the results, which have no row of them; `remeasure` adds them.
     """
 
     folder: str
@@ -79,6 +86,7 @@ class CheckedResults(Tabular):
     benchmark: str
     differences: tuple[Difference, ...]
     not_installed: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -100,6 +108,7 @@ class CheckedResults(Tabular):
             "intervals": asdict(self.intervals),
             "benchmark": self.benchmark,
             "not_installed": list(self.not_installed),
+            "newer": list(self.newer),
             "problems": self.rows(),
         }
 
@@ -140,7 +149,7 @@ def check_results(
         note = "nothing recomputed: the scores of images were left out; its commands compute them again"
         differences = tuple(comparison.differences)
         return CheckedResults(str(folder), 0, 0, 0, CheckedIntervals(0, 0, ()), note, differences)
-    left_out, not_installed = metrics_to_leave_out(about)
+    (left_out, not_installed), newer = metrics_to_leave_out(about), newer_metrics(stored)
     unscored = pa.array(about.unscored_runs, pa.int32())
     tables = {name: getattr(stored, name) for name in ("results", "by_class", "by_nearness")}
     of_scored = {n: t.filter(pc.invert(pc.is_in(t["run"], value_set=unscored))) for n, t in tables.items()}
@@ -155,7 +164,7 @@ def check_results(
         about.options,
         about.runs,
         with_intervals=sample,
-        left_out=left_out,
+        left_out=[*left_out, *newer],
         progress=choose_progress(progress),
     )
     recomputed = [{"detector": d, "run": r, **row._asdict()} for (d, r), row in rows.results]
@@ -178,6 +187,7 @@ def check_results(
         note,
         tuple(comparison.differences),
         tuple(f"{facts.name} ({facts.origin})" for facts in not_installed),
+        tuple(newer),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,12 @@ from .scores import (
     predicted_keys,
     scored_keys,
 )
+
+ADDED: Final[Mapping[str, str]] = {
+    "detection_error_failure": "auroc_failure",
+    "fpr95_failure": "auroc_failure",
+}
+"""Metric that is newer than the committed results -> an older metric that needs the same inputs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +166,12 @@ def metrics_to_leave_out(about: ResultsMetadata) -> tuple[list[str], list[Metric
     stored = {facts.name for facts in about.metrics}
     registered = {facts.name for facts in user_metrics()}
     return sorted(registered - stored), [facts for facts in about.metrics if facts.name not in registered]
+
+
+def newer_metrics(results: Results) -> list[str]:
+    """Return the metrics of `ADDED` that results lack although they have the older metric of each."""
+    stored = {*results.results["metric"].unique().to_pylist()}
+    return [name for name, older in ADDED.items() if older in stored and name not in stored]
 
 
 def without_metrics(results: Results, names: Sequence[str]) -> Results:

@@ -165,8 +165,10 @@ def _table(
             cells.append((*row_name(model, "model" if by_model else detector), *texts))
             rows.append({"model": model, "detector": detector, **_means(values, columns)})
         for paper, published in published_rows(results, layout, detector):
-            cells.append((*row_name("", paper["name"]), *(published.get(c.key, NOTHING) for c in columns)))
-            notes.append(paper["note"])
+            of_paper = [published.get(c.key, NOTHING) for c in columns]
+            if {*of_paper} - {NOTHING}:
+                cells.append((*row_name("", paper["name"]), *of_paper))
+                notes.append(paper["note"])
     names = row_name("model", "" if by_model else "detector")
     titles = (*names, *(c.title for c in columns))
     bold = frozenset(_best(measured, columns, len(names)))

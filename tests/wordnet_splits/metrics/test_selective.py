@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.metrics import accuracy_score, roc_auc_score, roc_curve
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import (
@@ -21,8 +21,10 @@ from wordnet_splits.metrics import (
     auroc_failure,
     bootstrap_indices,
     bootstrap_replicates,
+    detection_error_failure,
     e_aurc,
     e_aurc_geifman,
+    fpr95_failure,
     rank_counts,
 )
 from wordnet_splits.metrics.selective import _harmonic_numbers
@@ -237,6 +239,27 @@ def test_accuracy_and_misclassification_auroc_equal_scikit_learn():
     correct = random.random(500) < confidence
     assert accuracy(confidence, correct) == accuracy_score(np.ones(500), correct)
     assert auroc_failure(confidence, correct) == pytest.approx(roc_auc_score(correct, confidence), abs=1e-12)
+
+
+@pytest.mark.parametrize("decimals", [1, 2, 12])
+def test_fpr95_and_detection_error_of_failures_equal_scikit_learns_curve(decimals):
+    random = np.random.default_rng(decimals)
+    confidence = np.round(random.random(700), decimals)
+    correct = random.random(700) < confidence
+    fpr, tpr, _ = roc_curve(correct, confidence, drop_intermediate=False)
+    reached = tpr >= 0.95
+    assert fpr95_failure(confidence, correct) == pytest.approx(fpr[reached].min(), abs=1e-12)
+    error = (0.5 * (1 - tpr) + 0.5 * fpr)[reached].min()
+    assert detection_error_failure(confidence, correct) == pytest.approx(error, abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", [fpr95_failure, detection_error_failure])
+def test_failures_without_one_kind_are_nan_also_in_a_replicate(metric):
+    assert np.isnan([metric([1.0, 2.0], correct) for correct in ([1, 1], [0, 0])]).all()
+    sets = [ScoreSet("id", "id", [2.0, 1.0, 3.0], [1, 0, 1]), ScoreSet("far", "far", [0.0])]
+    drawn = bootstrap_replicates(sets, [metric.__name__], replicates=200)[metric.__name__]
+    assert {*drawn[~np.isnan(drawn)]} == {0.0}  # the wrong sample is the least confident
+    assert 0 < np.isnan(drawn).sum() < 200
 
 
 def test_misclassification_auroc_needs_both_kinds():

@@ -157,8 +157,8 @@ def test_a_role_that_the_results_lack_is_named() -> None:
     ):
         assert "The results have no near set, so the layout openood lacks its columns." in text
     only_id = of_sets(SETS[:1])
-    with raises(DataError, where="digits", naming=("recalcati", "near")):
-        only_id.to_latex("recalcati")
+    with raises(DataError, where="digits", naming=("abdelzad", "near")):
+        only_id.to_latex("abdelzad")
 
 
 def test_names_that_are_none_are_refused_with_the_nearest(results: Results) -> None:

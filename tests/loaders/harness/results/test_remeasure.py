@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,20 @@ def test_intervals_are_those_of_an_evaluation_with_the_same_bootstrap(folder: Pa
         assert (row["lo"] is not None) == has_interval(row["metric"])
     without = remeasure(folder, bootstrap=0).results
     np.testing.assert_equal(without.to_pylist(), Results.read(folder).results.to_pylist())
+
+
+def test_a_metric_newer_than_the_results_is_named_and_added_and_a_row_of_it_is_not_lost(folder: Path) -> None:
+    stored = Results.read(folder)
+    names = np.array(stored.results["metric"].to_pylist())
+    older = replace(stored, results=stored.results.filter(names != "fpr95_failure"))
+    older.write(folder)
+    found = check_results(folder)
+    assert (found.ok, found.newer) == (True, ("fpr95_failure",))
+    np.testing.assert_equal(remeasure(folder, bootstrap=0).results.to_pylist(), stored.results.to_pylist())
+    last = np.flatnonzero(names == "fpr95_failure")[-1]
+    for keep in (np.arange(len(names)) != last, names != "auroc"):  # one row of it, all of an older metric
+        replace(stored, results=stored.results.filter(keep)).write(folder)
+        assert not check_results(folder).ok
 
 
 def test_in_place_of_the_results_no_score_is_written_anew(folder: Path) -> None:
