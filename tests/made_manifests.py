@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from wordnet_splits.benchmark.manifest import Manifest, Part
-from wordnet_splits.benchmark.manifest.fingerprint import of_evaluation, of_images
 from wordnet_splits.benchmark.manifest.metadata import SCHEMA, check_data
-from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA
+from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, evaluation_fingerprint, images_fingerprint
 
 
 def made_manifest(
@@ -43,9 +42,9 @@ def made_manifest(
         "fingerprints": {
             "classes": "0" * 64,
             "explanation": "0" * 64,
-            "evaluation": of_evaluation({"name": name}, groups),
+            "evaluation": evaluation_fingerprint({"name": name}, groups),
             "images": [
-                {"split": split, "group": group, **vars(of_images([read()]))}
+                {"split": split, "group": group, **vars(images_fingerprint([read()]))}
                 for (split, group), read in parts.items()
             ],
             "images_in_all": in_all,

@@ -24,8 +24,8 @@ from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.benchmark.construct.population import expand
 from wordnet_splits.benchmark.construct.selection import Shortfall, select_images
-from wordnet_splits.benchmark.manifest import Manifest, fingerprint
-from wordnet_splits.benchmark.manifest.tables import SPLITS
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.benchmark.manifest.tables import BATCH_ROWS, SPLITS, row_line
 from wordnet_splits.benchmark.recipe import Group, ImageRule, Recipe, load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.sources import Source, open_source, root_variable, source_class
@@ -136,8 +136,8 @@ def _stamp(source: Source, image_id: str) -> int:
 def fingerprint_of_images(table: pa.Table) -> str:
     """Return SHA-256 over the columns `ORDER` of a table sorted by them, row by row."""
     state = hashlib.sha256()
-    for batch in table.select(sorted(ORDER)).to_batches(max_chunksize=fingerprint.BATCH_ROWS):
-        state.update("".join(map(fingerprint.row_line, batch.to_pylist())).encode())
+    for batch in table.select(sorted(ORDER)).to_batches(max_chunksize=BATCH_ROWS):
+        state.update("".join(map(row_line, batch.to_pylist())).encode())
     return state.hexdigest()
 
 

@@ -26,7 +26,7 @@ from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import replacing, write_bytes
 from wordnet_splits.base.parquet import hub_metadata, schema_of
-from wordnet_splits.benchmark.manifest.fingerprint import row_line
+from wordnet_splits.benchmark.manifest.tables import row_line
 
 FORMATS: Final = ("png", "parquet")
 """Formats of an output: a tree of PNG files, or Parquet shards that contain the same files."""

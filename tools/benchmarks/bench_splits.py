@@ -14,8 +14,7 @@ from wordnet_splits.base import digests
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.benchmark.construct.assemble import build_class_table
 from wordnet_splits.benchmark.construct.classes import decide_membership, labels_of
-from wordnet_splits.benchmark.manifest import fingerprint
-from wordnet_splits.benchmark.manifest.tables import image_table
+from wordnet_splits.benchmark.manifest.tables import image_table, images_fingerprint
 from wordnet_splits.benchmark.recipe import buildable, load_recipe
 from wordnet_splits.datasets.catalog import load_catalog
 from wordnet_splits.wordnet.taxonomy import load
@@ -100,7 +99,7 @@ def image_rows() -> list[Row]:
         labels={c: n for n, c in enumerate(sorted(cut))},
         images=cut,
     )
-    fingerprint.of_images([table])
+    images_fingerprint([table])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "images.parquet"
         write_table(table, path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from loaders.harness import Results, compare
-from loaders.harness.results.schema import without_runs
+from loaders.harness.results.scores import without_runs
 
 from .measured import means, text_of
 

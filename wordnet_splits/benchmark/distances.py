@@ -17,7 +17,7 @@ from wordnet_splits.base.tabular import Jsonable, Tabular
 from wordnet_splits.benchmark.construct.assemble import MEASURES
 from wordnet_splits.benchmark.explain import manifest_of
 from wordnet_splits.benchmark.manifest import Manifest
-from wordnet_splits.benchmark.manifest.tables import NEARNESS, Inversion, inversions
+from wordnet_splits.benchmark.manifest.nearness import NEARNESS, Inversion, inversions
 from wordnet_splits.benchmark.recipe import Recipe
 from wordnet_splits.metrics import auroc
 

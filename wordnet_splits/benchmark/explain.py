@@ -16,7 +16,7 @@ from wordnet_splits.base.names import counted, same_spelling
 from wordnet_splits.base.tabular import Tabular, markdown_table, write_csv
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import manifest_names
-from wordnet_splits.benchmark.manifest.tables import nearer_ood_classes
+from wordnet_splits.benchmark.manifest.nearness import nearer_ood_classes
 from wordnet_splits.benchmark.recipe import Recipe, load_recipe
 from wordnet_splits.benchmark.resolve import find_recipe, load_manifest
 from wordnet_splits.benchmark.rules import ClassRule

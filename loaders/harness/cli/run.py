@@ -30,7 +30,6 @@ from ..detectors import get_preset, parse_detectors
 from ..detectors.parsing import PRESET
 from ..evaluation.array_evaluation import evaluate_arrays
 from ..models.trial import DEADLINE
-from ..results.evaluated_sets import EvaluatedSets
 from ..results.metadata import MetricOptions, fingerprints_of, metric_options
 from ..results.printing import (
     STORE,
@@ -44,6 +43,7 @@ from ..results.printing import (
     print_tables,
 )
 from ..results.results import Results, refuse_other_results
+from ..results.rows_from_scores import EvaluatedSets
 from ..results.sentences import lines_below
 from ..results.tables import layout_of, tables
 from .main import RUN, app

@@ -23,8 +23,15 @@ from wordnet_splits.metrics import ScoreSet
 
 from ..results.metadata import FINGERPRINT_SUBJECTS
 from ..results.results import Results
-from ..results.schema import ResultTables
-from ..results.scores import MODEL, DetectorRun, ImagesBySet, ScoredImages, confidences_of, scored_keys
+from ..results.scores import (
+    MODEL,
+    DetectorRun,
+    ImagesBySet,
+    ResultTables,
+    ScoredImages,
+    confidences_of,
+    scored_keys,
+)
 
 ResultsOrFolder = ResultTables | str | Path
 

@@ -40,9 +40,9 @@ from ..models.transforms import (
     stated_normalisation,
     with_transform,
 )
-from ..results.evaluated_sets import EvaluatedSets
 from ..results.metadata import RunFacts, fingerprints_of
 from ..results.results import Results
+from ..results.rows_from_scores import EvaluatedSets
 from .detector_folder import (
     Benchmark,
     Calibration,

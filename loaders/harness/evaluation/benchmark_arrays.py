@@ -19,7 +19,7 @@ from wordnet_splits.benchmark.resolve import load_manifest
 from ..data.arrays import Array, Arrays, Head
 from ..extraction.runs import GroupOutputs
 from ..models.class_map import ClassMap, LabelSpace
-from ..results.evaluated_sets import EvaluatedSets
+from ..results.rows_from_scores import EvaluatedSets
 from .notes import repetition_notes
 from .sets import LABELLED, digest_of, refuse_equal_sets
 

@@ -28,9 +28,9 @@ from ..extraction.store import Store
 from ..models.loading import Models, load_model, open_runs
 from ..models.model import Model
 from ..models.transforms import Normalise, Transform, as_transform, input_transform, with_transform
-from ..results.evaluated_sets import EvaluatedSets
 from ..results.metadata import MetricOptions, metric_options
 from ..results.results import Results
+from ..results.rows_from_scores import EvaluatedSets
 from .fitting import known_needs
 from .loader_outputs import CustomImages, loader_runs, standard_deviations
 from .run_evaluation import evaluate_runs, refuse_equal_models, resolve_detectors

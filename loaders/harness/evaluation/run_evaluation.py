@@ -22,7 +22,6 @@ from ..data.arrays import Array
 from ..detectors import DETECTORS, ConfiguredDetector, detector_from_object, parse_detectors
 from ..detectors.parsing import without_duplicates
 from ..extraction.runs import GroupOutputs, ModelRun
-from ..results.evaluated_sets import EvaluatedSets
 from ..results.metadata import (
     Coverage,
     DetectorFacts,
@@ -32,9 +31,17 @@ from ..results.metadata import (
     user_metrics,
 )
 from ..results.results import Results
-from ..results.rows_from_scores import compute_rows
-from ..results.schema import SWEEPS, table_of
-from ..results.scores import IMAGES, MODEL, DetectorRun, check_scores, prediction_table, score_table
+from ..results.rows_from_scores import EvaluatedSets, compute_rows
+from ..results.scores import (
+    IMAGES,
+    MODEL,
+    SWEEPS,
+    DetectorRun,
+    check_scores,
+    prediction_table,
+    score_table,
+    table_of,
+)
 from .fitting import (
     SweepTrial,
     choose_on_validation,

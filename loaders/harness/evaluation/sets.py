@@ -21,13 +21,19 @@ import pyarrow as pa
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import same_spelling
 from wordnet_splits.benchmark.manifest import Manifest, Part
-from wordnet_splits.benchmark.manifest import fingerprint as fingerprints
 from wordnet_splits.benchmark.manifest.metadata import SCHEMA, check_data
-from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
+from wordnet_splits.benchmark.manifest.tables import (
+    CLASS_SCHEMA,
+    IMAGE_SCHEMA,
+    classes_fingerprint,
+    evaluation_fingerprint,
+    explanation_fingerprint,
+    part_fingerprints,
+)
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..data.arrays import Array
-from ..results.evaluated_sets import ORDER
+from ..results.rows_from_scores import ORDER
 
 MAX_SHARED_SHARE = 0.5
 """Largest share of a set's images that an ID and an OOD set may have in common; a few get a note."""
@@ -180,7 +186,7 @@ def manifest_of_sets(sets: Sequence[CustomSet], *, name: str, classes: int | Non
     if greatest >= count:
         raise DataError(f"label {greatest} of {count} classes", where=name)
     tables = {custom_set.part: _image_table(custom_set) for custom_set in sets}
-    of_parts, of_all = fingerprints.of_parts(tables.values())
+    of_parts, of_all = part_fingerprints(tables.values())
     class_table = _class_table(sets, count)
     class_counts = {custom_set.group: len(set(custom_set.labels.tolist())) for custom_set in sets}
     rows = [_row(group, role, "classes", class_counts[group]) for group, role in roles.items()]
@@ -198,9 +204,9 @@ def manifest_of_sets(sets: Sequence[CustomSet], *, name: str, classes: int | Non
         "groups": rows,
         "fingerprint": of_all.images,
         "fingerprints": {
-            "classes": fingerprints.of_classes(class_table),
-            "explanation": fingerprints.of_explanation(class_table),
-            "evaluation": fingerprints.of_evaluation(recipe, rows),
+            "classes": classes_fingerprint(class_table),
+            "explanation": explanation_fingerprint(class_table),
+            "evaluation": evaluation_fingerprint(recipe, rows),
             "images": [
                 {"split": split, "group": group, **vars(part_fingerprints)}
                 for (split, group), part_fingerprints in zip(tables, of_parts, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MethodType
 
 from ..results.results import register_accessor
-from ..results.schema import ResultTables
+from ..results.scores import ResultTables
 from .named_answers import name_unknowns
 
 

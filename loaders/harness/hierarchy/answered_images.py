@@ -32,7 +32,7 @@ from ..data.arrays import CHUNK, Array
 from ..detectors.softmax import log_softmax
 from ..models.class_map import LabelSpace
 from ..results.metadata import RunFacts
-from ..results.schema import ResultTables
+from ..results.scores import ResultTables
 
 Reopen = Callable[[int], Mapping[str, Any]]
 """Run -> the arguments of its evaluation, see `Results.reopen`."""

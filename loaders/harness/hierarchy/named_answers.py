@@ -23,8 +23,7 @@ from wordnet_splits.metrics.uncertainty import interval, resample_counts
 
 from ..data.arrays import Array
 from ..results.results import Results
-from ..results.schema import ResultTables
-from ..results.scores import MODEL
+from ..results.scores import MODEL, ResultTables
 from ..results.table import Table, TableReport, interval_text, number_text
 from .answered_images import AnsweredImages
 

@@ -13,7 +13,7 @@ from wordnet_splits.base.plotting import Plot
 
 from ..comparison.entries import ResultsOrFolder
 from ..results.results import register_accessor
-from ..results.schema import ResultTables
+from ..results.scores import ResultTables
 from .plots.charts import pruned_graph
 from .plots.selection import Selection, get_plot, list_plots, plot_data
 

@@ -19,19 +19,20 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import shipped_data
 from wordnet_splits.benchmark.resolve import load_manifest
 
-from .evaluated_sets import NOT_CHOSEN, EvaluatedSets, sweep_criterion, validation_groups
-from .metadata import fingerprints_of
+from .metadata import NOT_CHOSEN, fingerprints_of
 from .metric_rows import has_interval
 from .results import Results, read_folder
 from .rows_from_scores import (
+    EvaluatedSets,
     compute_rows,
     metrics_to_leave_out,
     newer_metrics,
     similarities,
+    sweep_criterion,
+    validation_groups,
     without_metrics,
 )
-from .schema import ResultTables
-from .scores import IMAGES, ClassKey, DetectorRun, scored_keys
+from .scores import IMAGES, ClassKey, DetectorRun, ResultTables, scored_keys
 from .sentences import best_of, params_of, sweeps_of
 
 TOLERANCE = 1e-12

@@ -12,7 +12,7 @@ from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.text_formats import validate, write_sealed
 from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.benchmark.manifest import Manifest
-from wordnet_splits.benchmark.manifest.fingerprint import of_rows
+from wordnet_splits.benchmark.manifest.tables import rows_fingerprint
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.hub.entries import ENTRY, Facts, read_entry
 
@@ -77,7 +77,7 @@ def _scored_sets(results: Results, manifest: Manifest | None) -> list[dict[str, 
                 "role": roles[group],
                 "scored": len(rows),
                 "expected": _expected(manifest, about, group, len(rows)),
-                "seen": of_rows(rows),
+                "seen": rows_fingerprint(rows),
                 "listed": None
                 if manifest is None or ("test", group) not in manifest.parts
                 else manifest.images_fingerprint(("test", group)),

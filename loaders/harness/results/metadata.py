@@ -20,6 +20,9 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 MAX_REPLICATES, MAX_PREVALENCES, MAX_BINS = 100_000, 100, 1000
 """Limits on the work that an untrusted results file can request."""
 
+NOT_CHOSEN = "not chosen"
+"""Status of a missing set that the call did not ask for (``groups=``, ``--group``)."""
+
 
 class MetadataPart(BaseModel):
     """Base of the parts of ``about.json``."""

@@ -30,8 +30,7 @@ from wordnet_splits.base.untrusted import check_file, sha256_of
 
 from ..extraction.runs import run_title
 from .metadata import FINGERPRINT_SUBJECTS, ChecksummedMetadata, ResultsMetadata
-from .schema import MAY_BE_EMPTY, SCHEMAS, SWEEPS, ResultTables
-from .scores import check_scores, prediction_schema, score_schema
+from .scores import MAY_BE_EMPTY, SCHEMAS, SWEEPS, ResultTables, check_scores, prediction_schema, score_schema
 from .tables import format_tables, html_of, text_of
 
 Accessor = TypeVar("Accessor", bound=Callable[[Any], Any])

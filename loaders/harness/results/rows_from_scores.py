@@ -1,4 +1,4 @@
-"""Compute all rows of results from scores and predictions: to evaluate, to check, to recompute."""
+"""The sets of an evaluation, and all rows of results computed from their scores and predictions."""
 
 from __future__ import annotations
 
@@ -11,19 +11,31 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.progress import Progress, Silent, choose_progress
 from wordnet_splits.base.text_formats import validate
+from wordnet_splits.benchmark.manifest import GroupRow, Manifest
 from wordnet_splits.metrics import composition, gamma, gamma_minus, gamma_plus, interval
 from wordnet_splits.metrics.calibration import Outputs, calibration_replicates, calibration_values
 from wordnet_splits.metrics.summary import ID_ROLES
 from wordnet_splits.metrics.uncertainty import REPLICATES
 
-from .metadata import MetricFacts, MetricOptions, ResultsMetadata, RunFacts, user_metrics
+from .metadata import (
+    NOT_CHOSEN,
+    MetricFacts,
+    MetricOptions,
+    MissingSet,
+    ResultsMetadata,
+    RunFacts,
+    user_metrics,
+)
 from .metric_rows import FULL_SPECTRUM, POOLED, UNKNOWN_ROLES, MetricRow, metric_rows, nearness_rows
 from .results import Results
-from .schema import BY_CLASS, BY_NEARNESS, RESULTS, table_of
 from .scores import (
+    BY_CLASS,
+    BY_NEARNESS,
     MODEL,
+    RESULTS,
     ClassKey,
     DetectorRun,
     ImagesBySet,
@@ -31,6 +43,7 @@ from .scores import (
     confidences_of,
     predicted_keys,
     scored_keys,
+    table_of,
 )
 
 ADDED: Final[Mapping[str, str]] = {
@@ -38,6 +51,8 @@ ADDED: Final[Mapping[str, str]] = {
     "fpr95_failure": "auroc_failure",
 }
 """Metric that is newer than the committed results -> an older metric that needs the same inputs."""
+ORDER = ("id", "csid", "near", "far", "external")
+"""Roles, in the order that sets are scored and printed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +65,7 @@ class ComputedRows:
     composition: Mapping[str, Any]
 
     def result_table(self, models: Mapping[int, str]) -> pa.Table:
-        """Return `schema.RESULTS`, given the model of each run."""
+        """Return `scores.RESULTS`, given the model of each run."""
         return table_of([(models[run], run, name, *row) for (name, run), row in self.results], RESULTS)
 
 
@@ -236,3 +251,83 @@ def remeasure(
         by_nearness=computed.by_nearness,
         about=stored.about.model_copy(update=update),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedSets:
+    """The sets of an evaluation.
+
+    Attributes
+    ----------
+    test : group -> role of the test sets, in the order of `ORDER`, then of the recipe.
+    not_chosen : groups that the user did not choose.
+    """
+
+    manifest: Manifest
+    test: Mapping[str, str]
+    not_chosen: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_manifest(
+        cls, manifest: Manifest, groups: Sequence[str] | None = None, *, without: Sequence[str] = ()
+    ) -> EvaluatedSets:
+        """Select the ID sets and, of the OOD sets, ``groups`` (all by default).
+
+        Parameters
+        ----------
+        without : groups without images, left out.
+        """
+        rows = sorted(_rows(manifest, "test"), key=lambda row: ORDER.index(row.role))
+        names = [row.group for row in rows]
+        for name in groups or ():
+            if name not in names:
+                raise unknown("test group", name, names, where=manifest.name)
+        roles = {row.group: row.role for row in rows if ("test", row.group) in manifest.parts}
+        not_chosen = {
+            group for group, role in roles.items() if not (groups is None or role == "id" or group in groups)
+        }
+        left_out = not_chosen.union(without)
+        test = {group: role for group, role in roles.items() if group not in left_out}
+        if "id" not in test.values():
+            raise DataError("has no ID test images", where=manifest.name, hint="build it again")
+        return cls(manifest, test, frozenset(not_chosen))
+
+    def of_role(self, split: str, *roles: str) -> list[str]:
+        """Return the groups of some roles that have images in a split, in the recipe's order."""
+        rows = _rows(self.manifest, split)
+        return [row.group for row in rows if row.role in roles and (split, row.group) in self.manifest.parts]
+
+    def missing(self, scored: Mapping[str, int]) -> list[MissingSet]:
+        """Return the ID, near and far sets that were not scored whole: `aurc_unknown` depends on each."""
+        return [
+            MissingSet(
+                group=row.group,
+                role=row.role,
+                scored=scored.get(row.group, 0),
+                expected=row.expected,
+                status=NOT_CHOSEN if row.group in self.not_chosen else row.status,
+            )
+            for row in _rows(self.manifest, "test")
+            if row.role in ("id", *UNKNOWN_ROLES) and scored.get(row.group, 0) != row.expected
+        ]
+
+    def similarity(self) -> dict[tuple[str, str], float | None]:
+        """Return (source, class_id) -> similarity of the class to its nearest ID class."""
+        columns = (self.manifest.classes[name].to_pylist() for name in ("source", "class_id", "mean"))
+        return {(source, class_id): mean for source, class_id, mean in zip(*columns, strict=True)}
+
+
+def _rows(manifest: Manifest, split: str) -> list[GroupRow]:
+    return [row for row in manifest.groups if row.split == split]
+
+
+def validation_groups(sets: EvaluatedSets) -> tuple[list[str], list[str]]:
+    """Return the ID and the OOD validation groups; the OOD groups are the external ones, if there are any."""
+    ood = sets.of_role("val", "external") or sets.of_role("val", "near", "far")
+    return sets.of_role("val", "id"), ood
+
+
+def sweep_criterion(id_groups: Sequence[str], ood_groups: Sequence[str]) -> str:
+    """Return the words for the criterion of a sweep on ID and OOD validation groups."""
+    id_sets, ood_sets = (" + ".join(f"{group}/val" for group in side) for side in (id_groups, ood_groups))
+    return f"auroc of {id_sets} against {ood_sets}"

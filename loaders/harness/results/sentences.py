@@ -11,10 +11,9 @@ from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.text_formats import parse_json
 from wordnet_splits.metrics import spread
 
-from .evaluated_sets import NOT_CHOSEN
+from .metadata import NOT_CHOSEN
 from .metric_rows import POOLED
-from .schema import ResultTables
-from .scores import MODEL
+from .scores import MODEL, ResultTables
 from .table import NOTHING, Table
 
 Row = dict[str, Any]

@@ -25,8 +25,7 @@ from .exported_scores import DESCRIPTION, read_scores
 from .metadata import MetricOptions
 from .metric_rows import metric_rows
 from .results import ABOUT, Results
-from .schema import table_of
-from .scores import IMAGES, ImagesBySet, ScoredImages, confidences_of, scored_keys
+from .scores import IMAGES, ImagesBySet, ScoredImages, confidences_of, scored_keys, table_of
 
 ROWS = schema_of("benchmark model run:int32 detector group role metric value:float64 n_id:int64 n_ood:int64")
 LISTED = ("benchmark", "source", "group", "image_id")

@@ -17,8 +17,7 @@ from wordnet_splits.base.errors import DataError, unknown
 from ..detectors.registry import find_spec, get_spec
 from .metadata import ResultsMetadata
 from .metric_rows import MEAN, POOLED, UNKNOWN_ROLES, label_of
-from .schema import ResultTables
-from .scores import MODEL
+from .scores import MODEL, ResultTables
 from .sentences import composition_lines, format_cell, lines_below
 from .table import NOTHING, Table, tables_as_html, tables_as_latex, tables_as_markdown, tables_as_text
 

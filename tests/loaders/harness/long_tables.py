@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from loaders.harness.results.schema import ResultTables
-from loaders.harness.results.scores import IMAGES, column_of, predicted_keys, scored_keys
+from loaders.harness.results.scores import IMAGES, ResultTables, column_of, predicted_keys, scored_keys
 
 
 def long_scores(results: ResultTables) -> pa.Table:

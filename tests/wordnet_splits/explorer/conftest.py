@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import REPOSITORY, OnceForAllWorkers
-from wordnet_splits.benchmark.manifest.fingerprint import of_explanation
+from wordnet_splits.benchmark.manifest.tables import explanation_fingerprint
 from wordnet_splits.benchmark.resolve import find_manifest
 from wordnet_splits.explorer import make_site
 
@@ -42,7 +42,7 @@ def write_site(base: Path) -> None:
     about = json.loads((copied / "manifest.json").read_text("utf-8"))
     about["name"] = about["recipe"]["name"] = "copied"
     about["recipe"]["title"] = HOSTILE
-    about["fingerprints"]["explanation"] = of_explanation(table)
+    about["fingerprints"]["explanation"] = explanation_fingerprint(table)
     (copied / "manifest.json").write_text(json.dumps(about), "utf-8")
     entry = "rungs-cifar100-all"
     shutil.copytree(REPOSITORY / "manifests" / "results" / entry, base / "results" / entry)

@@ -20,7 +20,7 @@ from tests.hub_server import TOKEN, Fault, Hub, at_hand
 from tests.raising import mentions
 from tests.wordnet_splits.command import environment
 from wordnet_splits.benchmark.construct import build_benchmark
-from wordnet_splits.benchmark.manifest.fingerprint import of_evaluation
+from wordnet_splits.benchmark.manifest.tables import evaluation_fingerprint
 from wordnet_splits.benchmark.recipe import load_recipe
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.hub.publish import publish
@@ -107,7 +107,7 @@ def altered_manifest(hub: Hub, change: Callable[[dict[str, Any]], None], *, seal
     data = json.loads(hub.files("org/set", "v1")["digits/manifest.json"])
     change(data)
     if sealed:
-        data["fingerprints"]["evaluation"] = of_evaluation(data["recipe"], data["groups"])
+        data["fingerprints"]["evaluation"] = evaluation_fingerprint(data["recipe"], data["groups"])
     tampered(hub, "digits/manifest.json", json.dumps(data).encode())
 
 

@@ -32,16 +32,18 @@ from wordnet_splits.benchmark.construct.leak_kinds import (
     set_severities,
 )
 from wordnet_splits.benchmark.construct.selection import Selection
-from wordnet_splits.benchmark.manifest import Manifest, Part, fingerprint
+from wordnet_splits.benchmark.manifest import Manifest, Part
 from wordnet_splits.benchmark.manifest.carried import pair_table_rows, source_rows
 from wordnet_splits.benchmark.manifest.metadata import SCHEMA, check_data
+from wordnet_splits.benchmark.manifest.nearness import NEARNESS, inversions, nearness_clauses
 from wordnet_splits.benchmark.manifest.tables import (
-    NEARNESS,
     SPLITS,
     class_table,
+    classes_fingerprint,
+    evaluation_fingerprint,
+    explanation_fingerprint,
     image_table,
-    inversions,
-    nearness_clauses,
+    part_fingerprints,
 )
 from wordnet_splits.benchmark.recipe import Group, Recipe
 from wordnet_splits.benchmark.rules import Key, Verdict, sentence
@@ -94,7 +96,7 @@ def assemble(
     declarations = {n: declared_datasets[n] for n in recipe.sources_named if n in declared_datasets}
     pair_tables = {n: recipe.table_path(n, recipe.name) for n in recipe.table_names}
     declared, groups = recipe.as_data(), group_rows(recipe, membership, selections, _inverted(classes))
-    evaluation = fingerprint.of_evaluation(declared, groups)
+    evaluation = evaluation_fingerprint(declared, groups)
     data = {
         "schema": SCHEMA,
         "name": name,
@@ -138,15 +140,15 @@ def _fingerprints(
     *,
     whole: bool,
 ) -> dict[str, Any]:
-    of_parts, of_all = fingerprint.of_parts(tables.values())
+    of_parts, of_all = part_fingerprints(tables.values())
     in_all = of_all.images if whole else None
     rows = [
         {"split": split, "group": group, **vars(prints)}
         for (split, group), prints in zip(tables, of_parts, strict=True)
     ]
     prints = {
-        "classes": fingerprint.of_classes(classes),
-        "explanation": fingerprint.of_explanation(classes),
+        "classes": classes_fingerprint(classes),
+        "explanation": explanation_fingerprint(classes),
         "evaluation": evaluation,
         "images": rows,
         "images_in_all": in_all,

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.benchmark.manifest.fingerprint import CLASS_IDENTITY, IMAGE_IDENTITY
 from wordnet_splits.benchmark.manifest.metadata import ManifestData
 from wordnet_splits.benchmark.manifest.parts import Manifest
+from wordnet_splits.benchmark.manifest.tables import CLASS_IDENTITY, IMAGE_IDENTITY
 
 TableRow = dict[str, Any]
 EVALUATION = "the transforms, normalisation, roles or views of its evaluation"

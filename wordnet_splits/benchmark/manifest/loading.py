@@ -18,12 +18,20 @@ from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.parquet import read_table, schema_of
 from wordnet_splits.base.text_formats import read_json
-from wordnet_splits.benchmark.manifest import fingerprint
 from wordnet_splits.benchmark.manifest.carried import carried_problems, carried_tables, read_carried
-from wordnet_splits.benchmark.manifest.fingerprint import ImagePrints
 from wordnet_splits.benchmark.manifest.metadata import GroupRow, ManifestData, PartRow, check_data
 from wordnet_splits.benchmark.manifest.parts import Manifest, Part, part_path, write_manifest
-from wordnet_splits.benchmark.manifest.tables import IMAGE_SCHEMA, check_classes, check_images
+from wordnet_splits.benchmark.manifest.tables import (
+    IMAGE_SCHEMA,
+    ImagePrints,
+    check_classes,
+    check_images,
+    classes_fingerprint,
+    evaluation_fingerprint,
+    explanation_fingerprint,
+    images_fingerprint,
+    part_fingerprints,
+)
 from wordnet_splits.datasets.catalog.declarations import Declaration
 from wordnet_splits.datasets.catalog.inventory import inventory_splits, load_inventory
 
@@ -80,7 +88,7 @@ def _read(folder: Path) -> Manifest:
 def _read_and_check(folder: Path, check: Check) -> Manifest:
     manifest = _read(folder)
     if check == "classes":
-        if manifest.data.fingerprints.classes != fingerprint.of_classes(manifest.classes):
+        if manifest.data.fingerprints.classes != classes_fingerprint(manifest.classes):
             raise _altered("the class table is not the one that was fingerprinted", str(folder))
         for part in manifest.parts:
             _file_id(part_path(folder, part))
@@ -143,8 +151,8 @@ def altered(manifest: Manifest) -> list[str]:
     carried = altered_sources(manifest) if has_files else []
     parts, whole = _prints(manifest)
     compared: list[tuple[str, object, object]] = [
-        ("classes", stored.classes, fingerprint.of_classes(manifest.classes)),
-        ("explanation", stored.explanation, fingerprint.of_explanation(manifest.classes)),
+        ("classes", stored.classes, classes_fingerprint(manifest.classes)),
+        ("explanation", stored.explanation, explanation_fingerprint(manifest.classes)),
         ("evaluation", stored.evaluation, _evaluation(manifest.data)),
     ]
     counts = {(row.split, row.group): row.actual for row in manifest.groups}
@@ -169,7 +177,7 @@ def altered(manifest: Manifest) -> list[str]:
 
 
 def _evaluation(data: ManifestData) -> str:
-    return fingerprint.of_evaluation(data.recipe.as_dict(), (row.model_dump() for row in data.groups))
+    return evaluation_fingerprint(data.recipe.as_dict(), (row.model_dump() for row in data.groups))
 
 
 def altered_sources(manifest: Manifest) -> list[str]:
@@ -187,10 +195,10 @@ _prints_of_files: dict[tuple[FileId, ...], ImagePrints] = {}
 
 def _prints(manifest: Manifest) -> tuple[list[ImagePrints], ImagePrints]:
     if manifest.folder is None:
-        return fingerprint.of_parts(read_table() for read_table in manifest.parts.values())
+        return part_fingerprints(read_table() for read_table in manifest.parts.values())
     files = tuple(_file_id(part_path(manifest.folder, part)) for part in manifest.parts)
     if files not in _prints_of_files:
-        parts, _prints_of_files[files] = fingerprint.of_parts(
+        parts, _prints_of_files[files] = part_fingerprints(
             read_table() for read_table in manifest.parts.values()
         )
         _prints_of_file.update(zip(files, parts, strict=True))
@@ -213,7 +221,7 @@ def _checked(
 ) -> pa.Table:
     try:
         file, table = _file_id(path), read_table()
-        prints = _prints_of_file.get(file) or fingerprint.of_images([table])
+        prints = _prints_of_file.get(file) or images_fingerprint([table])
         if prints != ImagePrints(row.rows, row.images, row.pixels):
             raise _altered("it was altered since it was opened", str(path))
     except ManifestError:

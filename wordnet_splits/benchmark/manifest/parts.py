@@ -20,10 +20,9 @@ import pyarrow as pa
 from wordnet_splits.base.files import FileId, replacing_folder, write_json
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.base.tabular import html_table
-from wordnet_splits.benchmark.manifest import fingerprint
 from wordnet_splits.benchmark.manifest.carried import carried_files, write_carried
 from wordnet_splits.benchmark.manifest.metadata import GroupRow, ManifestData, PartRow
-from wordnet_splits.benchmark.manifest.tables import IMAGE_SCHEMA
+from wordnet_splits.benchmark.manifest.tables import IMAGE_SCHEMA, rows_fingerprint
 from wordnet_splits.datasets.catalog.declarations import Declaration, Sources
 
 COMPANIONS: Final = frozenset({"croissant.json", "CHANGELOG.md", "README.md", ".gitattributes", ".gitignore"})
@@ -94,7 +93,7 @@ class Manifest:
     def sources_fingerprint(self) -> str | None:
         """Return the fingerprint of the datasets that it carries, None if it carries none."""
         rows = self.data.fingerprints.sources
-        return fingerprint.of_rows(row.model_dump() for row in rows) if rows else None
+        return rows_fingerprint(row.model_dump() for row in rows) if rows else None
 
     def images(self, split: str | None = None, group: str | None = None) -> pa.Table:
         """Return the image rows of a split, a group, both or all, in table order."""

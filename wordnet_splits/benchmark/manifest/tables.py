@@ -1,22 +1,28 @@
-"""The class table and the image tables of a manifest: Arrow schemas, row order, nearness to ID."""
+"""The class table and the image tables of a manifest: Arrow schemas, row order, checks, fingerprints.
+
+A fingerprint is the SHA-256 over the rows of a table, independent of Parquet, pyarrow and file order. A row
+is ``json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False)`` plus a newline, digests in
+lower-case hex, rows in table order.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
+from json.encoder import encode_basestring
 from operator import itemgetter
-from statistics import median
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import ManifestError
-from wordnet_splits.base.names import counted
 from wordnet_splits.benchmark.manifest.metadata import GroupRow
-from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 ROLES = ("id", "near", "far", "external", "csid", "excluded")
 SPLITS = ("train", "val", "test")
@@ -71,6 +77,17 @@ IMAGE_SCHEMA = pa.schema(
         ("digest", pa.binary(32)),
     ]
 )
+
+CLASS_IDENTITY = ("source", "class_id", "role", "group", "label")
+IMAGE_IDENTITY = ("source", "image_id", "class_id", "role", "label", "view")
+PIXEL_IDENTITY = (*IMAGE_IDENTITY, "digest")
+EXPLANATION = [name for name in CLASS_SCHEMA.names if name not in ("role", "group", "label")]
+EVALUATED = ("group", "split", "role", "source", "view")
+FLOAT_DIGITS = 9
+BATCH_ROWS = 65536
+_ESCAPED = np.isin(np.arange(256), [*range(32), ord('"'), ord("\\")])
+"""Bytes that JSON escapes."""
+_HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
 
 
 def class_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
@@ -160,99 +177,146 @@ def _rebuild(reason: str, where: str) -> ManifestError:
     return ManifestError(reason, where=where, hint="rebuild the manifest")
 
 
-OOD_ROLES = ("near", "far")
-"""Roles of the classes among which the nearness of a class is ranked."""
-
-TableRow = Mapping[str, Any]
-NEARNESS = "mean"
-"""Column of the class table that determines the nearest ID class; greater is nearer."""
+def row_line(row: Mapping[str, Any]) -> str:
+    """Return a row as the text that is hashed."""
+    return json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
-def nearer_ood_classes(rows: Sequence[TableRow]) -> tuple[list[int | None], int]:
-    """Return the number of OOD classes nearer to ID for each row of a class table, and of all OOD classes.
-
-    Nearness is the column ``mean``; a class without it has None, and never counts as nearer.
-    """
-    scores = sorted(r[NEARNESS] for r in rows if r["role"] in OOD_ROLES and r[NEARNESS] is not None)
-    nearer = [None if r[NEARNESS] is None else len(scores) - bisect_right(scores, r[NEARNESS]) for r in rows]
-    return nearer, sum(r["role"] in OOD_ROLES for r in rows)
-
-
-def nearness_clauses(rows: Sequence[TableRow], taxonomy: Taxonomy) -> list[str]:
-    """Return a clause for each row: its nearest ID class, and the share of OOD classes that are farther.
-
-    The share, rounded down, is of the other OOD classes that have a distance.
-    """
-    names = {r["class_id"]: str(r["name"]).replace("_", " ") for r in rows if r["role"] == "id"}
-    ood = sorted(r[NEARNESS] for r in rows if r["role"] in OOD_ROLES and r[NEARNESS] is not None)
-    clauses = []
+def rows_fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the fingerprint of rows given as mappings."""
+    state = hashlib.sha256()
     for row in rows:
-        if row[NEARNESS] is None:
-            lacking = "no other ID class has a synset" if row["wnids"] else "no synset"
-            clauses.append(f"{lacking}, so no distance to ID")
-            continue
-        clause = (
-            f"nearest {'other ' if row['role'] == 'id' else ''}ID class {names[row['nearest_id']]} "
-            f"({counted(row['distance'], 'edge')}, via {taxonomy.name(row['lcs'])})"
-        )
-        if others := len(ood) - (row["role"] in OOD_ROLES):
-            farther = 100 * bisect_left(ood, row[NEARNESS]) // others
-            clause += f", nearer than {farther}% of OOD classes"
-        clauses.append(clause)
-    return clauses
+        state.update(row_line(row).encode())
+    return state.hexdigest()
+
+
+def classes_fingerprint(table: pa.Table) -> str:
+    """Return the fingerprint of the columns of a class table that identify classes and roles."""
+    names = sorted(CLASS_IDENTITY)
+    line = "{" + ",".join(f'"{name}":%s' for name in names) + "}\n"
+    columns = (map(_json_cell, table[name].to_pylist()) for name in names)
+    return hashlib.sha256("".join(line % cells for cells in zip(*columns, strict=True)).encode()).hexdigest()
+
+
+def _json_cell(value: str | int | None) -> str:
+    """Return the JSON text of a cell, as `row_line` writes it."""
+    if isinstance(value, str):
+        return encode_basestring(value)
+    return "null" if value is None else str(value)
+
+
+def explanation_fingerprint(table: pa.Table) -> str:
+    """Return the fingerprint of a class table's evidence and distances, floats rounded to 9 digits."""
+    return rows_fingerprint(_rounded(row) for row in table.select(EXPLANATION).to_pylist())
+
+
+def evaluation_fingerprint(recipe: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]) -> str:
+    """Return the fingerprint of the inputs of an evaluation that are not in the tables.
+
+    Parameters
+    ----------
+    recipe : the recipe in ``manifest.json``; its keys ``transforms`` and ``normalise`` are used.
+    groups : the rows ``groups`` of ``manifest.json``, in order; the columns `EVALUATED` are used.
+    """
+    channels = recipe.get("normalise") or {}
+    settings = {
+        "transforms": recipe.get("transforms") or {},
+        "normalise": {name: [float(value) for value in values] for name, values in channels.items()},
+    }
+    return rows_fingerprint([settings, *({name: row[name] for name in EVALUATED} for row in groups)])
 
 
 @dataclass(frozen=True)
-class Inversion:
-    """A far group with classes nearer to ID than the median class of a near group of the same source.
+class ImagePrints:
+    """Fingerprints of image rows; ``pixels`` is None if a digest is unknown."""
 
-    Attributes
-    ----------
-    far, near : the groups.
-    nearer : number of classes of the far group that are nearer.
-    classes : number of its classes that have a distance.
-    median : nearness of the near group's median class, in 0..1.
-    nearest, value : the far group's nearest class, and its nearness.
+    rows: int
+    images: str
+    pixels: str | None
+
+
+def images_fingerprint(tables: Iterable[pa.Table]) -> ImagePrints:
+    """Return the fingerprints of image tables in sequence."""
+    return part_fingerprints(tables)[1]
+
+
+def part_fingerprints(tables: Iterable[pa.Table]) -> tuple[list[ImagePrints], ImagePrints]:
+    """Return the fingerprints of each image table, and of all in sequence, in one pass."""
+    whole, parts = _State(), []
+    for table in tables:
+        part = _State()
+        for batch in table.select(list(PIXEL_IDENTITY)).to_batches(max_chunksize=BATCH_ROWS):
+            images, pixels = _lines(batch)
+            for state in (part, whole):
+                state.add(batch.num_rows, images, pixels)
+        parts.append(part.prints())
+    return parts, whole.prints()
+
+
+class _State:
+    def __init__(self) -> None:
+        self._rows, self._digested = 0, True
+        self._images, self._pixels = hashlib.sha256(), hashlib.sha256()
+
+    def add(self, rows: int, images: memoryview, pixels: memoryview | None) -> None:
+        self._rows += rows
+        self._images.update(images)
+        if pixels is None:
+            self._digested = False
+        else:
+            self._pixels.update(pixels)
+
+    def prints(self) -> ImagePrints:
+        pixels = self._pixels.hexdigest() if self._digested else None
+        return ImagePrints(self._rows, self._images.hexdigest(), pixels)
+
+
+def _lines(batch: pa.RecordBatch) -> tuple[memoryview, memoryview | None]:
+    """Return the rows of a batch as the hashed text, in UTF-8: without and with their digests.
+
+    Arrow writes it, since json.dumps takes a minute on a million rows; a test compares the two on every
+    character.
     """
-
-    far: str
-    near: str
-    nearer: int
-    classes: int
-    median: float
-    nearest: str
-    value: float
-
-    def sentence(self) -> str:
-        """Return the inversion in words, with the far group as subject."""
-        verb = "is" if self.nearer == 1 else "are"
-        return (
-            f"{self.nearer:,} of {self.classes:,} classes {verb} nearer to ID than the median of the near "
-            f"group {self.near} ({NEARNESS} {self.median:.3f}), the nearest {self.nearest} ({self.value:.3f})"
-        )
+    if not batch.num_rows:
+        return memoryview(b""), memoryview(b"")
+    digested = not batch.column("digest").null_count
+    columns = {n: _as_json(batch.column(n)) for n in (PIXEL_IDENTITY if digested else IMAGE_IDENTITY)}
+    return _joined(columns, IMAGE_IDENTITY), _joined(columns, PIXEL_IDENTITY) if digested else None
 
 
-def inversions(rows: Iterable[TableRow]) -> list[Inversion]:
-    """Return the inversions among the rows of a class table, in the order of groups' names.
+def _joined(columns: Mapping[str, pa.Array], names: Sequence[str]) -> memoryview:
+    pieces: list[Any] = []
+    for n, name in enumerate(sorted(names)):
+        pieces += [("," if n else "{") + f'"{name}":', columns[name]]
+    return memoryview(pc.binary_join_element_wise(*pieces, "}\n", "").buffers()[2])
 
-    Classes without a distance count on neither side.
-    """
-    near: dict[tuple[str, str], list[float]] = defaultdict(list)
-    far: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
-    for row in rows:
-        group = str(row["source"]), str(row["group"])
-        if row[NEARNESS] is not None and row["role"] == "near":
-            near[group].append(row[NEARNESS])
-        elif row[NEARNESS] is not None and row["role"] == "far":
-            far[group].append((row[NEARNESS], str(row["class_id"])))
-    inverted = []
-    for (source, far_group), classes in sorted(far.items()):
-        for (near_source, near_group), values in sorted(near.items()):
-            middle = median(values)
-            nearer = sum(value > middle for value, _ in classes)
-            if near_source == source and nearer:
-                value, class_id = max(classes)
-                inverted.append(
-                    Inversion(far_group, near_group, nearer, len(classes), middle, class_id, value)
-                )
-    return inverted
+
+def _as_json(column: pa.Array) -> pa.Array:
+    """Return a column's values as JSON, as strings."""
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string())
+    if pa.types.is_fixed_size_binary(column.type):
+        raw = np.frombuffer(b"".join(column.to_pylist()), np.uint8)
+        offsets = np.arange(len(column) + 1, dtype=np.int32) * (2 * column.type.byte_width)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.take(_HEX, raw))]
+        column = pa.Array.from_buffers(pa.string(), len(column), buffers)
+    elif _ESCAPED[_utf8(column)].any():
+        return pa.array([encode_basestring(text) for text in column.to_pylist()], pa.string())
+    return pc.binary_join_element_wise('"', column, '"', "")
+
+
+def _utf8(column: pa.StringArray) -> npt.NDArray[np.uint8]:
+    """Return the bytes of a string column's values; a slice shares a larger buffer."""
+    _, offsets, text = column.buffers()
+    ends = np.frombuffer(offsets, np.int32)
+    return np.frombuffer(text or b"", np.uint8)[ends[column.offset] : ends[column.offset + len(column)]]
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, FLOAT_DIGITS) + 0.0
+    if isinstance(value, dict):
+        return {k: _rounded(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_rounded(v) for v in value]
+    return value

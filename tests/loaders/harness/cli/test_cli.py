@@ -21,7 +21,7 @@ from loaders.harness.extraction.shards import ROWS
 from loaders.harness.extraction.store import Store
 from loaders.harness.models.loading import load_model
 from loaders.harness.results.check import check_results
-from loaders.harness.results.evaluated_sets import NOT_CHOSEN
+from loaders.harness.results.metadata import NOT_CHOSEN
 from loaders.harness.results.results import Results
 from tests.loaders.harness.long_tables import long_scores
 from tests.photographs import SHARK, build_photographs, image_file, write_root

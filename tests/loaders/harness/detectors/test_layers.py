@@ -23,7 +23,7 @@ from loaders.harness.extraction.store import Store
 from loaders.harness.models.hooks import as_maps, find_stages, in_layout_of
 from loaders.harness.models.loading import load_model
 from loaders.harness.probes.stages import gram_rows, without_first_rank
-from loaders.harness.results.evaluated_sets import EvaluatedSets
+from loaders.harness.results.rows_from_scores import EvaluatedSets
 from tests.loaders.harness.detectors.separable import images
 from tests.loaders.harness.models.networks import small_network
 from tests.raising import raises

@@ -16,7 +16,7 @@ from loaders.harness.cli.main import app
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.report.accessor import plot
 from loaders.harness.results.results import Results
-from loaders.harness.results.schema import SWEEPS
+from loaders.harness.results.scores import SWEEPS
 from tests.loaders.harness.altering import refusal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from wordnet_splits.base.terminal.runner import run

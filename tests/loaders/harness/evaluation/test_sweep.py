@@ -21,9 +21,9 @@ from loaders.harness.detectors.registry import configure
 from loaders.harness.evaluation.fitting import sweep_grid
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.extraction.runs import GroupOutputs, ModelRun
-from loaders.harness.results.evaluated_sets import EvaluatedSets
 from loaders.harness.results.metric_rows import POOLED
 from loaders.harness.results.results import Results
+from loaders.harness.results.rows_from_scores import EvaluatedSets
 from loaders.harness.results.sentences import lines_below
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, Reading, fake_manifest, fake_run
 from tests.raising import raises

@@ -20,7 +20,7 @@ from loaders.harness.results.entries import check_entry
 from loaders.harness.results.metadata import MAX_REPLICATES, MetricOptions
 from loaders.harness.results.metric_rows import has_interval
 from loaders.harness.results.results import Results
-from loaders.harness.results.schema import SCHEMAS
+from loaders.harness.results.scores import SCHEMAS
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError

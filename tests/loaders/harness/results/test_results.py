@@ -19,8 +19,7 @@ from loaders.harness.results import results as written
 from loaders.harness.results.check import check_results
 from loaders.harness.results.metadata import MetricOptions
 from loaders.harness.results.results import ACCESSORS, Results, register_accessor
-from loaders.harness.results.schema import SCHEMAS
-from loaders.harness.results.scores import MAX_COLUMNS
+from loaders.harness.results.scores import MAX_COLUMNS, SCHEMAS
 from tests.loaders.harness.altering import assert_no_alteration_passes, refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from tests.raising import mentions, raises

@@ -20,8 +20,7 @@ from torch import nn
 
 from loaders.harness import Results, evaluate, export_scores, recompute
 from loaders.harness.results.exported_scores import DESCRIPTION, read_scores
-from loaders.harness.results.schema import without_runs
-from loaders.harness.results.scores import IMAGES, check_scores, scored_keys
+from loaders.harness.results.scores import IMAGES, check_scores, scored_keys, without_runs
 from loaders.harness.results.subsets import _listed, _Scores
 from tests.imported import Imported
 from tests.loaders.harness.altering import alterations, altered, first, reseal

@@ -14,7 +14,7 @@ from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.base.parquet import write_table
 from wordnet_splits.benchmark.checks import doctor as dr
 from wordnet_splits.benchmark.construct import build_benchmark
-from wordnet_splits.benchmark.manifest import fingerprint, write_manifest
+from wordnet_splits.benchmark.manifest import loading, write_manifest
 from wordnet_splits.benchmark.recipe import recipe_names
 from wordnet_splits.datasets.sources import source_names
 
@@ -190,7 +190,7 @@ def test_a_changed_class_table_or_an_absent_image_table_is_told_in_its_row(tmp_p
 
 def test_what_is_frozen_is_not_fingerprinted_anew(tmp_path, monkeypatch):
     write_manifest(build_benchmark("digits").manifest, tmp_path)
-    monkeypatch.setattr(fingerprint, "of_parts", lambda *_: pytest.fail("the image tables are read"))
+    monkeypatch.setattr(loading, "part_fingerprints", lambda *_: pytest.fail("the image tables are read"))
     assert benchmarks(examine(manifests=tmp_path))["digits"].complete
 
 

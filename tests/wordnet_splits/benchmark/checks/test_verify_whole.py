@@ -19,8 +19,13 @@ from wordnet_splits.base.errors import ManifestError, SplitsError
 from wordnet_splits.benchmark.checks.verify import differences, verify_benchmark
 from wordnet_splits.benchmark.construct import build_benchmark
 from wordnet_splits.benchmark.manifest import Manifest, read_manifest
-from wordnet_splits.benchmark.manifest import fingerprint as fp
-from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
+from wordnet_splits.benchmark.manifest.tables import (
+    CLASS_SCHEMA,
+    IMAGE_SCHEMA,
+    classes_fingerprint,
+    explanation_fingerprint,
+    part_fingerprints,
+)
 from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
 
 DIGITS = find_manifest("digits")
@@ -188,10 +193,10 @@ def sign(folder: Path) -> None:
     data = json.loads(path.read_text())
     prints = data["fingerprints"]
     classes = pq.read_table(folder / "classes.parquet")
-    prints |= {"classes": fp.of_classes(classes), "explanation": fp.of_explanation(classes)}
+    prints |= {"classes": classes_fingerprint(classes), "explanation": explanation_fingerprint(classes)}
     paths = [f"images/{row['split']}/{row['group']}.parquet" for row in prints["images"]]
     tables = [pq.read_table(folder / path) for path in paths]
-    parts, whole = fp.of_parts(tables)
+    parts, whole = part_fingerprints(tables)
     for row, part in zip(prints["images"], parts, strict=True):
         row |= vars(part)
     data["fingerprint"] = prints["images_in_all"] = whole.images

@@ -21,7 +21,8 @@ from wordnet_splits.base.errors import (
 )
 from wordnet_splits.base.files import locked
 from wordnet_splits.benchmark.construct import build_benchmark
-from wordnet_splits.benchmark.manifest import altered, fingerprint
+from wordnet_splits.benchmark.manifest import altered
+from wordnet_splits.benchmark.manifest.tables import images_fingerprint
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.datasets.catalog.inventory import load_inventory
 
@@ -130,7 +131,7 @@ def test_another_parquet_writer_changes_no_fingerprint(folder):
         )
     manifest = load_manifest(folder)
     assert altered(manifest) == []
-    assert fingerprint.of_images([manifest.images()]).images == before.images_in_all
+    assert images_fingerprint([manifest.images()]).images == before.images_in_all
 
 
 MANY = '{ test = { from = "all", per_class = 500 } }'

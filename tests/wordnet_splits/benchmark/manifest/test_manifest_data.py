@@ -18,9 +18,19 @@ from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.benchmark.checks.freeze import freeze
 from wordnet_splits.benchmark.checks.verify import verify_benchmark
 from wordnet_splits.benchmark.construct import build_benchmark
-from wordnet_splits.benchmark.manifest import fingerprint, read_manifest
+from wordnet_splits.benchmark.manifest import read_manifest
 from wordnet_splits.benchmark.manifest.metadata import check_data
-from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA, image_table
+from wordnet_splits.benchmark.manifest.tables import (
+    CLASS_IDENTITY,
+    CLASS_SCHEMA,
+    IMAGE_IDENTITY,
+    IMAGE_SCHEMA,
+    PIXEL_IDENTITY,
+    classes_fingerprint,
+    explanation_fingerprint,
+    image_table,
+    images_fingerprint,
+)
 from wordnet_splits.benchmark.resolve import load_manifest
 
 from ...recipes import KNOWN, write_recipe
@@ -129,16 +139,16 @@ IMAGE_ROWS = st.lists(
 @given(IMAGE_ROWS)
 def test_image_lines_equal_json_dumps_on_every_character(rows):
     table = pa.Table.from_pylist(rows, schema=IMAGE_SCHEMA)
-    found = fingerprint.of_images([table])
-    assert found.images == by_the_contract(table, fingerprint.IMAGE_IDENTITY)
-    assert found.pixels == by_the_contract(table, fingerprint.PIXEL_IDENTITY)
+    found = images_fingerprint([table])
+    assert found.images == by_the_contract(table, IMAGE_IDENTITY)
+    assert found.pixels == by_the_contract(table, PIXEL_IDENTITY)
 
 
 @given(IMAGE_ROWS, st.integers(0, 6))
 def test_cutting_a_table_changes_nothing(rows, cut):
     table = pa.Table.from_pylist(rows, schema=IMAGE_SCHEMA)
     parts = [table.slice(0, cut), table.slice(cut)]
-    assert fingerprint.of_images(parts) == fingerprint.of_images([table])
+    assert images_fingerprint(parts) == images_fingerprint([table])
 
 
 def test_pixels_are_unknown_while_a_digest_is():
@@ -152,7 +162,7 @@ def test_pixels_are_unknown_while_a_digest_is():
         images={"c": ["b", "a"]},
         digests={"a": bytes(32)},
     )
-    assert fingerprint.of_images([table]).pixels is None
+    assert images_fingerprint([table]).pixels is None
 
 
 def class_rows(**change: object) -> pa.Table:
@@ -172,14 +182,10 @@ def class_rows(**change: object) -> pa.Table:
 
 def test_evidence_and_distances_are_no_part_of_identity():
     a, b = class_rows(evidence="one", path=0.5), class_rows(evidence="two", path=0.25)
-    assert (
-        fingerprint.of_classes(a)
-        == fingerprint.of_classes(b)
-        == by_the_contract(a, fingerprint.CLASS_IDENTITY)
-    )
-    assert fingerprint.of_explanation(a) != fingerprint.of_explanation(b)
+    assert classes_fingerprint(a) == classes_fingerprint(b) == by_the_contract(a, CLASS_IDENTITY)
+    assert explanation_fingerprint(a) != explanation_fingerprint(b)
 
 
 def test_the_tenth_digit_of_a_distance_does_not_count():
     a, b = class_rows(path=0.1234567891), class_rows(path=0.1234567892)
-    assert fingerprint.of_explanation(a) == fingerprint.of_explanation(b)
+    assert explanation_fingerprint(a) == explanation_fingerprint(b)

@@ -19,8 +19,8 @@ from wordnet_splits.benchmark.checks import verify as verifying
 from wordnet_splits.benchmark.checks.verify import verify_benchmark
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest import loading as reading
-from wordnet_splits.benchmark.manifest.fingerprint import of_evaluation
 from wordnet_splits.benchmark.manifest.loading import Check, manifest_names, shipped_folder
+from wordnet_splits.benchmark.manifest.tables import evaluation_fingerprint
 from wordnet_splits.benchmark.resolve import find_manifest, load_manifest
 
 OLD, NEW = (shipped_folder() / name for name in ("digits", "unknown-cifar-tinyval"))
@@ -123,7 +123,7 @@ def copy_of_digits(folder: Path, change: Change, *, sealed: bool = True) -> Path
     data = json.loads((copied / "manifest.json").read_text("utf-8"))
     change(data)
     if sealed:
-        data["fingerprints"]["evaluation"] = of_evaluation(data["recipe"], data["groups"])
+        data["fingerprints"]["evaluation"] = evaluation_fingerprint(data["recipe"], data["groups"])
     (copied / "manifest.json").write_text(json.dumps(data), "utf-8")
     return copied
 
@@ -178,4 +178,4 @@ def test_a_later_version_is_a_benchmark_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", manifest_names())
 def test_every_shipped_manifest_has_the_fingerprint_of_its_evaluation(name: str) -> None:
     data = json.loads((find_manifest(name) / "manifest.json").read_text("utf-8"))
-    assert data["fingerprints"]["evaluation"] == of_evaluation(data["recipe"], data["groups"])
+    assert data["fingerprints"]["evaluation"] == evaluation_fingerprint(data["recipe"], data["groups"])
