@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from .network import Network
 
 OutlierUse = Literal["none", "mixed", "beside"]
+Formula = Literal["paper", "code"]
+"""Source of a loss if the formula of the paper differs from the authors' code."""
 View = Callable[[Tensor, Any], Tensor]
 """(images uint8 (n, 3, h, w), CPU generator) -> images of the same shape on the same device.
 

@@ -23,6 +23,7 @@ from .interface import (
     OUTLIER,
     Batch,
     Data,
+    Formula,
     Method,
     Part,
     State,
@@ -37,6 +38,8 @@ from .registry import register_method
 ROWS_AT_ONCE = 8192
 LEAST_IMAGES = 10
 """Images per cluster, on average, at least."""
+LEAST_VARIANCE = 1e-9
+"""Least variance of a principal component, as a share of the first's."""
 
 
 @register_method("udg")
@@ -53,6 +56,8 @@ class Udg(Method):
     ----------
     clusters : at most a tenth as many as there are images.
     dimensions : principal components of the features.
+    formula : ``code`` weights the clusters' cross-entropy by size^-1/2, with mean 1 over the clusters, and
+        counts the labels that images got after the last epoch.
     """
 
     clusters: PositiveInt = 1000
@@ -61,9 +66,14 @@ class Udg(Method):
     uniform_weight: NonNegativeFloat = 0.5
     cluster_weight: NonNegativeFloat = 0.1
     iterations: PositiveInt = 20
+    formula: Formula = "paper"
 
     outliers = "beside"
-    parts = declare(cross_entropy=Part(), uniform=Part(), cluster=Part((BACKBONE, "cluster")))
+    parts = declare(  # the number of labelled images depends on the batch
+        cross_entropy=Part(depends="batch"),
+        uniform=Part(depends="batch"),
+        cluster=Part((BACKBONE, "cluster")),
+    )
 
     def heads(self, model: Network, classes: int) -> Mapping[str, nn.Module]:
         """Return the classifier of clusters."""
@@ -74,9 +84,15 @@ class Udg(Method):
         features = torch.cat([data.extract()[0], data.extract(True)[0]])
         labels = functional.pad(data.labels, (0, data.n_outliers), value=OUTLIER)
         count = max(min(self.clusters, len(features) // LEAST_IMAGES), 1)
-        reduced = functional.normalize(principal_components(features, self.dimensions), dim=1)
+        reduced = functional.normalize(whitened_components(features, self.dimensions), dim=1)
         state["clusters"] = k_means(reduced, count, state.generator, self.iterations)
-        state["labels"] = spread_labels(labels, state["clusters"], len(data.classes), self.purity)
+        counted = labels
+        if self.formula == "code":
+            state["weights"] = cluster_weights(state["clusters"])
+            counted = state.get("labels", labels)
+        state["labels"] = spread_labels(
+            labels, state["clusters"], len(data.classes), self.purity, counted=counted
+        )
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return the parts; an image counts for one of the first two."""
@@ -84,6 +100,8 @@ class Udg(Method):
         labels = state["labels"][batch.index]
         labelled = labels != OUTLIER
         clusters = cross_entropy(model.heads["cluster"](features), state["clusters"][batch.index])
+        if self.formula == "code":
+            clusters = clusters * state["weights"][batch.index]
         terms: dict[str, Term | Tensor] = {
             "cross_entropy": cross_entropy(logits[labelled], labels[labelled]),
             "cluster": Term(clusters, self.cluster_weight),
@@ -98,21 +116,39 @@ class Udg(Method):
         model.heads["cluster"].reset_parameters()
 
 
-def spread_labels(labels: Tensor, clusters: Tensor, classes: int, purity: float) -> Tensor:
-    """Return labels (n,) where unlabelled images (-1) of pure clusters get the cluster's class."""
+def cluster_weights(clusters: Tensor) -> Tensor:
+    """Return the weight (n,) of each image, size^-1/2 of its cluster, with mean 1 over the clusters."""
+    sizes = torch.bincount(clusters)
+    weights = sizes.clamp_min(1).rsqrt()
+    return (weights / weights[sizes > 0].mean())[clusters]
+
+
+def spread_labels(
+    labels: Tensor, clusters: Tensor, classes: int, purity: float, *, counted: Tensor | None = None
+) -> Tensor:
+    """Return labels (n,) where unlabelled images (-1) of pure clusters get the cluster's class.
+
+    Parameters
+    ----------
+    counted : labels (n,) that decide which clusters are pure, by default ``labels``.
+    """
     members = torch.bincount(clusters)
-    columns = clusters * (classes + 1) + labels + 1
+    columns = clusters * (classes + 1) + (labels if counted is None else counted) + 1
     counts = torch.bincount(columns, minlength=len(members) * (classes + 1)).view(-1, classes + 1)[:, 1:]
     most, label = counts.max(1)
     spread = torch.where(most >= purity * members, label, OUTLIER)[clusters]
     return torch.where(labels == OUTLIER, spread, labels)
 
 
-def principal_components(features: Tensor, dimensions: int) -> Tensor:
-    """Return features (n, D) in the basis of their first principal components, (n, at most dimensions)."""
+def whitened_components(features: Tensor, dimensions: int) -> Tensor:
+    """Return the first principal components of features (n, D), each of variance 1, (n, at most dimensions).
+
+    A component without variance is 0. Caron et al. and the authors of UDG whiten as well.
+    """
     centred = features - features.mean(0)
-    _, vectors = torch.linalg.eigh((centred.T @ centred).double())
-    return centred @ vectors.flip(1)[:, :dimensions].to(centred.dtype)
+    variances, vectors = torch.linalg.eigh((centred.T @ centred).double() / len(features))
+    scales = torch.where(variances > LEAST_VARIANCE * variances[-1], variances.clamp_min(0).rsqrt(), 0.0)
+    return centred @ (vectors * scales).flip(1)[:, :dimensions].to(centred.dtype)
 
 
 def k_means(points: Tensor, count: int, generator: torch.Generator, iterations: int) -> Tensor:

@@ -91,7 +91,7 @@ def test_values_per_image_per_view_or_their_mean_are_a_loss(case: str) -> None:
 
 
 def test_values_of_outliers_alone_are_a_part() -> None:
-    for name in ("outlier-exposure", "energy", "udg"):
+    for name in ("outlier-exposure", "energy", "udg", "udg[purity=0.3]"):
         (run,) = plan_runs(recipe_of(name))
         with reproducible(CPU.device):
             trainer = Trainer(run, DeviceData.from_data(small_data(), CPU.device), CPU)

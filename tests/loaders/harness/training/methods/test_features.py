@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from loaders.harness.training.methods import Batch, Network, get_method
 from loaders.harness.training.methods.interface import Data
-from loaders.harness.training.methods.relabelling import k_means, principal_components, spread_labels
+from loaders.harness.training.methods.relabelling import k_means, spread_labels, whitened_components
 
 from .oracles.formulas import cross_entropy, softmax
 from .stand_ins import FixedOutputs, loss_of, new_state
@@ -76,12 +76,15 @@ def test_clusters_of_separate_points_are_found() -> None:
     assert set(k_means(POINTS, 1, GENERATOR, 3).tolist()) == {0}
 
 
-def test_principal_components_keep_the_distances_that_are_there() -> None:
-    flat = torch.cat([POINTS, torch.zeros(60, 4)], 1)
-    reduced = principal_components(flat, 3)
-    assert reduced.shape == (60, 3)
-    torch.testing.assert_close(torch.pdist(reduced), torch.pdist(POINTS), rtol=1e-4, atol=1e-4)
-    assert bool((reduced.var(0).diff() <= 0).all())
+def test_whitened_components_have_the_distances_of_mahalanobis() -> None:
+    flat, points = torch.cat([POINTS, torch.zeros(60, 4)], 1), POINTS.double().numpy()
+    reduced = whitened_components(flat, 5)
+    assert reduced.shape == (60, 5)
+    assert torch.equal(reduced[:, 3:], torch.zeros(60, 2))
+    inverse = np.linalg.inv(np.cov(points.T, bias=True))
+    expected = [math.sqrt((p - q) @ inverse @ (p - q)) for i, p in enumerate(points) for q in points[i + 1 :]]
+    np.testing.assert_allclose(torch.pdist(reduced).numpy(), expected, rtol=1e-3)
+    torch.testing.assert_close(whitened_components(flat, 2), reduced[:, :2])
 
 
 def test_labels_spread_in_pure_clusters_alone() -> None:
@@ -92,7 +95,7 @@ def test_labels_spread_in_pure_clusters_alone() -> None:
 
 
 def test_unlabelled_images_of_an_id_class_are_trained_with_its_label() -> None:
-    method: Any = get_method("udg[purity=0.5]")
+    method: Any = get_method("udg[purity=0.5,dimensions=2]")
     features, labels = {False: POINTS[:45], True: POINTS[45:]}, OWNERS[:45]
     state = new_state()
     for seed in range(10):
