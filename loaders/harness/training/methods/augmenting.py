@@ -36,6 +36,8 @@ GREATEST_MAGNITUDE, GREATEST_SEVERITY = 30, 10
 FRACTALS_AT_ONCE = 50
 LEAST_MAGNITUDE = 0.1
 """Least magnitude of an operation of AugMix, on the scale of the severities."""
+LEAST_FACTOR = 1e-37
+"""Least 2 x partner in a product of PixMix, as in the authors' code: a negative power of 0 is infinite."""
 Severity = Annotated[float, Field(ge=LEAST_MAGNITUDE, le=GREATEST_SEVERITY)]
 
 
@@ -196,7 +198,7 @@ def join(images: Tensor, partners: Tensor, beta: float, rng: np.random.Generator
     a = as_factor(np.where(crossed, 1 + third, first), images)
     b = as_factor(np.where(crossed, -second, second), images)
     added = a * images + b * partners - (a + b - 1) / 2
-    multiplied = (2 * images) ** a * (2 * partners).clamp_min(1 / 255) ** b / 2
+    multiplied = (2 * images) ** a * (2 * partners).clamp_min(LEAST_FACTOR) ** b / 2
     return torch.where(as_factor(rng.random(n) < 0.5, images) > 0, added, multiplied).clamp(0, 1)
 
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ...data.parameters import parameters
 from .classification import uniform_cross_entropy
-from .interface import Batch, Method, Part, State, Term, Terms, cross_entropy, declare
+from .interface import Batch, Formula, Method, Part, State, Term, Terms, cross_entropy, declare
 from .network import Network
 from .registry import register_method
 
@@ -121,10 +121,16 @@ class CutMix(Method):
 @register_method("regmixup")
 @parameters
 class RegMixup(Method):
-    """Cross-entropy plus weight x mixup's cross-entropy (RegMixup, section 3), in one forward pass."""
+    """Cross-entropy plus weight x mixup's cross-entropy (RegMixup, section 3), in one forward pass.
+
+    Attributes
+    ----------
+    formula : ``code`` has one mean over the images and their mixtures: half of the paper's loss.
+    """
 
     alpha: PositiveFloat = 10.0
     weight: NonNegativeFloat = 1.0
+    formula: Formula = "paper"
 
     parts = declare(cross_entropy=Part(), mixed=Part(depends="batch"))
 
@@ -133,7 +139,11 @@ class RegMixup(Method):
         mixtures, labels, share = blend_pairs(batch, self.alpha, state)
         plain, mixed = model.logits(torch.cat([batch.images, mixtures])).chunk(2)
         values = mixed_cross_entropy(mixed, batch.labels, labels, share)
-        return {"cross_entropy": cross_entropy(plain, batch.labels), "mixed": Term(values, self.weight)}
+        scale = 0.5 if self.formula == "code" else 1.0
+        return {
+            "cross_entropy": Term(cross_entropy(plain, batch.labels), scale),
+            "mixed": Term(values, scale * self.weight),
+        }
 
 
 @register_method("label-smoothing")
@@ -158,12 +168,13 @@ class MixOe(Method):
 
     Attributes
     ----------
+    a, b : equal in the paper; OpenOOD takes 0.1, and the paper's weight for b.
     cut : paste a rectangle (CutMix); otherwise blend (mixup).
     """
 
-    a: PositiveFloat = 0.1
-    b: PositiveFloat = 1.0
-    weight: NonNegativeFloat = 1.0
+    a: PositiveFloat = 2.0
+    b: PositiveFloat = 2.0
+    weight: NonNegativeFloat = 5.0
     cut: bool = True
 
     outliers = "beside"

@@ -12,7 +12,7 @@ Yu and Aizawa, Unsupervised Out-of-Distribution Detection by Maximum Classifier 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
@@ -196,19 +196,27 @@ class Mos(Method):
 class Mcd(Method):
     """Two classifiers that disagree about outliers by the entropy of their predictions (MCD, eq. 1-3).
 
-    From the share ``start`` of the epochs on, outliers cost max(0, margin - (H1 - H2)). The
-    confidence ``discrepancy`` is -(H1 - H2).
+    From the share ``start`` of the epochs on, outliers cost max(0, margin - mean(H1 - H2)). Confidences:
+    ``distance``, minus the L1 distance of both predictions, as in the authors' ``test.py``, and
+    ``discrepancy``, -(H1 - H2).
+
+    Attributes
+    ----------
+    hinge : of the mean over a batch's outliers, as in the paper and the authors' code, or of each ``image``.
     """
 
     weight: NonNegativeFloat = 1.0
     margin: NonNegativeFloat = 1.2
     start: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    hinge: Literal["mean", "image"] = "mean"
 
     outliers = "beside"
     parts = declare(
-        first=Part(), second=Part((BACKBONE, "second")), discrepancy=Part((BACKBONE, HEAD, "second"))
+        first=Part(),
+        second=Part((BACKBONE, "second")),
+        discrepancy=Part((BACKBONE, HEAD, "second"), depends="batch"),
     )
-    outputs = ("discrepancy",)
+    outputs = ("distance", "discrepancy")
 
     def heads(self, model: Network, classes: int) -> Mapping[str, nn.Module]:
         """Return the second classifier."""
@@ -224,13 +232,16 @@ class Mcd(Method):
         }
         if state.epoch < self.start * state.epochs:
             return terms
-        missing = functional.relu(self.margin - (entropy(first) - entropy(second))[~known])
+        missing = self.margin - (entropy(first) - entropy(second))[~known]
+        missing = functional.relu(missing if self.hinge == "image" else missing.mean())
         return {**terms, "discrepancy": Term(missing, self.weight)}
 
     def confidences(self, model: Network, images: Tensor) -> Mapping[str, Tensor]:
-        """Return the entropy of the second prediction minus the entropy of the first."""
+        """Return minus the L1 distance, and the second prediction's entropy minus the first's."""
         features, first = model(images)
-        return {"discrepancy": entropy(model.heads["second"](features)) - entropy(first)}
+        second = model.heads["second"](features)
+        distance = (torch.softmax(first, 1) - torch.softmax(second, 1)).abs().sum(1)
+        return {"distance": -distance, "discrepancy": entropy(second) - entropy(first)}
 
 
 def entropy(logits: Tensor) -> Tensor:

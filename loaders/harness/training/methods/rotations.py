@@ -21,11 +21,26 @@ from torch.nn import functional
 from wordnet_splits.base.errors import DataError
 
 from ...data.parameters import parameters
-from .interface import BACKBONE, HEAD, Batch, Method, Part, State, Term, Terms, View, cross_entropy, declare
+from .interface import (
+    BACKBONE,
+    HEAD,
+    Batch,
+    Formula,
+    Method,
+    Part,
+    State,
+    Term,
+    Terms,
+    View,
+    cross_entropy,
+    declare,
+)
 from .network import Network, evaluation_mode
 from .registry import register_method
 
 ROTATIONS = 4
+LEAST_SHARE = 1e-8
+"""Added to the softmax of a pair before its logarithm in the authors' code of CSI."""
 
 
 def rotated(images: Tensor) -> Tensor:
@@ -93,10 +108,16 @@ class Csi(Method):
     """Supervised contrastive loss over two views and four rotations, rotated classes as classes of their own.
 
     The first phase of CSI with labels (section 2.3 and eq. 2 of Khosla et al.); ``csi-linear`` is the second.
+
+    Attributes
+    ----------
+    formula : ``code`` counts the anchor among its positives: for P others, the loss is
+        (P x the paper's + 18.4) / (P + 1).
     """
 
     tau: PositiveFloat = 0.5
     size: PositiveInt = 128
+    formula: Formula = "paper"
 
     parts = declare(contrastive=Part((BACKBONE, "projection"), depends="batch"))
 
@@ -114,7 +135,8 @@ class Csi(Method):
         images = torch.cat([rotated(view) for view in batch.views])
         embeddings = functional.normalize(model.heads["projection"](model(images)[0]), dim=1)
         labels = ROTATIONS * batch.labels.repeat(ROTATIONS) + rotation_labels(len(batch), batch.labels.device)
-        loss = supervised_contrastive(embeddings, labels.repeat(len(batch.views)), self.tau)
+        labels = labels.repeat(len(batch.views))
+        loss = supervised_contrastive(embeddings, labels, self.tau, self.formula)
         return {"contrastive": loss}
 
 
@@ -152,16 +174,23 @@ class CsiLinear(Method):
         return {"joint": logits.amax(1)}
 
 
-def supervised_contrastive(embeddings: Tensor, labels: Tensor, tau: float) -> Tensor:
+def supervised_contrastive(
+    embeddings: Tensor, labels: Tensor, tau: float, formula: Formula = "paper"
+) -> Tensor:
     """Return the supervised contrastive loss (n,) of each anchor (Khosla et al., eq. 2, "out").
 
     Parameters
     ----------
     embeddings : (n, d) of norm 1.
     labels : (n,), each at least twice.
+    formula : see `Csi`.
     """
     cosines = embeddings @ embeddings.T / tau
     itself = torch.eye(len(labels), dtype=torch.bool, device=cosines.device)
     log_shares = cosines - torch.logsumexp(cosines.masked_fill(itself, -torch.inf), 1, keepdim=True)
-    positive = (labels[:, None] == labels) & ~itself
+    positive = labels[:, None] == labels
+    if formula == "code":  # the anchor's own share is 0
+        log_shares = (log_shares.exp().masked_fill(itself, 0) + LEAST_SHARE).log()
+    else:
+        positive = positive & ~itself
     return -(log_shares * positive).sum(1) / positive.sum(1)

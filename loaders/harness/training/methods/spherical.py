@@ -18,9 +18,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...data.parameters import parameters
-from .interface import Batch, Data, Method, Part, State, Term, Terms, View, cross_entropy, declare
+from .interface import Batch, Data, Formula, Method, Part, State, Term, Terms, View, cross_entropy, declare
 from .network import Network
 from .registry import register_method
+
+BASE_TAU = 0.07
+"""Temperature of which tau is a multiple in the compactness of the authors' code of CIDER."""
 
 
 class PrototypeHead(nn.Module):
@@ -57,12 +60,17 @@ class Cider(Method):
 
     Prototypes are moving averages over the images in their order; the gradient of the dispersion passes
     through the update of this step. The logits are cosines to the prototypes.
+
+    Attributes
+    ----------
+    formula : ``code`` multiplies the compactness by tau / .07.
     """
 
     weight: NonNegativeFloat = 2.0
     tau: PositiveFloat = 0.1
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.95
     size: PositiveInt = 128
+    formula: Formula = "paper"
 
     parts = declare(compactness=Part(depends="order"), dispersion=Part(depends="order"))
 
@@ -94,8 +102,9 @@ class Cider(Method):
         with torch.no_grad():
             head.prototypes.copy_(prototypes)
         compactness = cross_entropy(embeddings @ prototypes.detach().T / self.tau, labels)
+        scale = self.tau / BASE_TAU if self.formula == "code" else 1.0
         return embeddings, {
-            "compactness": Term(compactness, self.weight),
+            "compactness": Term(compactness, self.weight * scale),
             "dispersion": Term(dispersion(prototypes, self.tau)),
         }
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
@@ -118,27 +118,48 @@ class Crl(Method):
 
     The history of an image is the share of past epochs that classified it correctly; pairs are neighbours in
     the batch, and confidence is the maximum softmax.
+
+    Attributes
+    ----------
+    formula : ``code`` rescales histories from the least of all images, as 0, to 1. ``kim``, the code of Kim
+        et al., has shares of all epochs, past and future, and pairs of equal histories cost the difference of
+        their confidences.
     """
 
     weight: NonNegativeFloat = 1.0
+    formula: Literal["paper", "code", "kim"] = "paper"
 
     parts = declare(cross_entropy=Part(), ranking=Part(depends="order"))
 
     def setup(self, model: Network, data: Data, state: State) -> None:
         """Set the history of every image to zero."""
         state["correct"] = torch.zeros(len(data.labels), device=data.labels.device)
-        state["passes"] = torch.zeros(len(data.labels), device=data.labels.device)
+        if self.formula != "kim":
+            state["passes"] = torch.zeros(len(data.labels), device=data.labels.device)
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return both losses, and record which predictions are correct."""
         logits = model.logits(batch.images)
-        history = state["correct"][batch.index] / state["passes"][batch.index].clamp_min(1)
+        history = self.history(state, batch.index)
         difference = history - history.roll(-1)
         confidence = torch.softmax(logits, 1).amax(1)
-        ranking = functional.relu(difference.abs() - difference.sign() * (confidence - confidence.roll(-1)))
+        gap = confidence - confidence.roll(-1)
+        ranking = functional.relu(difference.abs() - difference.sign() * gap)
+        if self.formula == "kim":
+            ranking = torch.where(difference == 0, gap.abs(), ranking)
         state["correct"][batch.index] += (logits.argmax(1) == batch.labels).to(state["correct"])
-        state["passes"][batch.index] += 1
+        if self.formula != "kim":
+            state["passes"][batch.index] += 1
         return {
             "cross_entropy": cross_entropy(logits, batch.labels),
             "ranking": Term(ranking, self.weight),
         }
+
+    def history(self, state: State, index: Tensor) -> Tensor:
+        """Return the history (n,) of the images of an index, 0 to 1."""
+        correct = state["correct"][index]
+        if self.formula == "kim":
+            return correct / state.epochs
+        least = state["correct"].min() if self.formula == "code" else 0
+        # 0 if every image was classified correctly in every epoch, where the authors' code divides 0 by 0
+        return (correct - least) / (state["passes"][index] - least).clamp_min(1)

@@ -20,7 +20,20 @@ from torch.nn import functional
 from wordnet_splits.base.errors import DataError
 
 from ...data.parameters import parameters
-from .interface import BACKBONE, HEAD, Batch, Data, Method, Part, State, Term, Terms, cross_entropy, declare
+from .interface import (
+    BACKBONE,
+    HEAD,
+    Batch,
+    Data,
+    Formula,
+    Method,
+    Part,
+    State,
+    Term,
+    Terms,
+    cross_entropy,
+    declare,
+)
 from .network import Network
 from .registry import register_method
 from .spherical import Cider
@@ -39,10 +52,10 @@ def perceptron(inputs: int, hidden: int) -> nn.Sequential:
 class EnergyUncertainty(nn.Module):
     """phi(E) of the logits, E = -log sum_k w_k exp(f_k) with learned weights w_k > 0; high for outliers."""
 
-    def __init__(self, classes: int, hidden: int) -> None:
+    def __init__(self, classes: int, phi: nn.Module) -> None:
         super().__init__()
         self.log_weights = nn.Parameter(torch.zeros(classes))
-        self.phi = perceptron(1, hidden)
+        self.phi = phi
 
     def forward(self, logits: Tensor) -> Tensor:
         """(n, K) -> (n,)."""
@@ -64,6 +77,7 @@ class Vos(Method):
     Attributes
     ----------
     queue : features per class, at most as many as the smallest class has images.
+    formula : ``code`` has a linear phi, and one mean over ID images and virtual outliers together.
     """
 
     weight: NonNegativeFloat = 0.1
@@ -71,6 +85,7 @@ class Vos(Method):
     queue: PositiveInt = 1000
     start: Start = 0.4
     hidden: PositiveInt = 512
+    formula: Formula = "paper"
 
     parts = declare(
         cross_entropy=Part(),
@@ -81,7 +96,8 @@ class Vos(Method):
 
     def heads(self, model: Network, classes: int) -> Mapping[str, nn.Module]:
         """Return phi and the weights of the energy."""
-        return {"uncertainty": EnergyUncertainty(classes, self.hidden)}
+        phi = nn.Linear(1, 1) if self.formula == "code" else perceptron(1, self.hidden)
+        return {"uncertainty": EnergyUncertainty(classes, phi)}
 
     def setup(self, model: Network, data: Data, state: State) -> None:
         """Begin with empty queues."""
@@ -94,9 +110,11 @@ class Vos(Method):
         if queues_are_full(state, self.start):
             virtual = least_likely_draws(state["queue"], self.draws, state.generator)
             uncertainty = model.heads["uncertainty"]
-            terms["uncertainty_in"] = Term(functional.softplus(uncertainty(logits)), self.weight)
+            inside = functional.softplus(uncertainty(logits))
             outside = functional.softplus(-uncertainty(model.head(virtual)))
-            terms["uncertainty_out"] = Term(outside, self.weight)
+            terms["uncertainty_in"], terms["uncertainty_out"] = weigh(
+                inside, outside, self.weight, self.formula
+            )
         push(state, features, batch.labels)
         return terms
 
@@ -114,6 +132,11 @@ class Npos(Cider):
     neighbour (k = ``neighbours``) are centres of Gaussian distributions of variance ``variance``; of
     ``draws`` numbers from these, the ``keep`` with the greatest such distance are the outliers. They have no
     gradient to the embeddings. Queues are never emptied. The confidence ``level`` is phi.
+
+    Attributes
+    ----------
+    formula : ``code`` is that of `Cider`, normalises the draws before it measures their distances, and has
+        one mean over embeddings and outliers together. The code's standard deviation .1 is ``variance`` .01.
     """
 
     weight: NonNegativeFloat = 1.0
@@ -152,8 +175,9 @@ class Npos(Cider):
             phi = model.heads["phi"]
             outliers = self.synthesise(state["queue"], state.generator)
             inside, outside = functional.softplus(-phi(embeddings)), functional.softplus(phi(outliers))
-            terms["open_in"] = Term(inside[:, 0], self.open_weight)
-            terms["open_out"] = Term(outside[:, 0], self.open_weight)
+            terms["open_in"], terms["open_out"] = weigh(
+                inside[:, 0], outside[:, 0], self.open_weight, self.formula
+            )
         push(state, embeddings[: len(batch)], batch.labels)
         return terms
 
@@ -168,13 +192,22 @@ class Npos(Cider):
         noise = torch.randn(classes, self.draws, size, generator=generator).to(queue.device)
         rows = torch.arange(classes, device=queue.device)[:, None]
         candidates = queue[rows, sparse.gather(1, picked.to(queue.device))] + self.variance**0.5 * noise
-        distances = kth_distances(candidates, queue, max(k, 1))
+        searched = functional.normalize(candidates, dim=2) if self.formula == "code" else candidates
+        distances = kth_distances(searched, queue, max(k, 1))
         kept = distances.topk(min(self.keep, self.draws), dim=1).indices.sort(1).values
         return candidates[rows, kept].flatten(0, 1)
 
     def confidences(self, model: Network, images: Tensor) -> Mapping[str, Tensor]:
         """Return phi."""
         return {"level": model.heads["phi"](model.head.embed(model(images)[0]))[:, 0]}
+
+
+def weigh(inside: Tensor, outside: Tensor, weight: float, formula: Formula) -> tuple[Term, Term]:
+    """Return terms of ID images and of outliers: a mean of each, or (``code``) one mean of both."""
+    if formula == "paper":
+        return Term(inside, weight), Term(outside, weight)
+    share = len(inside) / (len(inside) + len(outside))
+    return Term(inside, weight * share), Term(outside, weight * (1 - share))
 
 
 def start_queues(state: State, data: Data, largest: int, size: int) -> None:

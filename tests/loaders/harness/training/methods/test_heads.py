@@ -97,13 +97,15 @@ def test_the_confidence_of_mos_is_that_of_the_group_that_doubts_least() -> None:
     torch.testing.assert_close(sums + others.exp(), torch.ones(8, 3))
 
 
-def test_the_confidence_of_mcd_is_the_entropy_that_the_second_has_more() -> None:
+def test_the_confidences_of_mcd_are_the_distance_and_the_entropy_that_the_second_has_more() -> None:
     _, model = network("mcd")
     head, values = arrays(model.heads["second"]), confidences("mcd", 8)
     for row, f in enumerate(FEATURES.double().numpy()):
         p, q = softmax(LOGITS[row].tolist()), softmax(head["weight"] @ f + head["bias"])
         h1, h2 = (-sum(v * np.log(v) for v in share) for share in (p, q))
         assert values["discrepancy"][row] == pytest.approx(h2 - h1, rel=1e-4, abs=1e-6)
+        distance = sum(abs(a - b) for a, b in zip(p, q, strict=True))
+        assert values["distance"][row] == pytest.approx(-distance, rel=1e-4)
 
 
 def test_the_confidence_of_csi_joins_the_rotations() -> None:

@@ -86,7 +86,7 @@ def test_the_images_are_mixed_before_the_network() -> None:
     assert torch.equal(cut, cut.round())
     outliers, method = torch.tensor([0, 1, 2, -1, -1, -1]), get_method("mixoe[cut=false]")
     method.step(Watching(method, LOGITS), Batch((images,), outliers, torch.arange(6)), new_state())  # type: ignore[arg-type]
-    share = draw_beta(new_state(), 0.1, 1.0)
+    share = draw_beta(new_state(), 2.0, 2.0)
     torch.testing.assert_close(
         seen[-1][3:, 0, 0, 0], torch.tensor([0.0, 1, 2]) * share + (1 - share) * (torch.arange(3) + 3)
     )

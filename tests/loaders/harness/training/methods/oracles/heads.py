@@ -80,7 +80,7 @@ def entropy(z: Any) -> float:
 
 
 def of_mcd(inputs: OracleInputs) -> dict[str, Any]:
-    """Yu and Aizawa eq. 1-3: two cross-entropies, max(0, margin - (H1 - H2)) on outliers."""
+    """Yu and Aizawa eq. 1-3: two cross-entropies, max(0, margin - mean(H1 - H2)) on outliers."""
     ((features, logits),), head = inputs.calls, inputs.heads["second"]
     assert features is not None
     first, second, missing = [], [], []
@@ -90,8 +90,8 @@ def of_mcd(inputs: OracleInputs) -> dict[str, Any]:
             first.append(cross_entropy(z, y))
             second.append(cross_entropy(other, y))
         else:
-            missing.append(max(0.0, inputs.parameters["margin"] - (entropy(z) - entropy(other))))
-    return {"first": first, "second": second, "discrepancy": missing}
+            missing.append(inputs.parameters["margin"] - (entropy(z) - entropy(other)))
+    return {"first": first, "second": second, "discrepancy": max(0.0, sum(missing) / len(missing))}
 
 
 def of_rotpred(inputs: OracleInputs) -> dict[str, Any]:
