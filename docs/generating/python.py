@@ -57,7 +57,7 @@ def described(name: str, value: Any) -> Iterator[str]:
         yield from function(name.rpartition(".")[2], value)
     elif isinstance(value, property | cached_property):
         getter = value.fget if isinstance(value, property) else value.func
-        returned = inspect.signature(getter).return_annotation  # type: ignore[arg-type]
+        returned = inspect.signature(getter).return_annotation  # type: ignore[arg-type] # fget is a function
         yield from (f"#### `{name}`", "", "```python", f"{name.rpartition('.')[2]}: {returned}", "```", "")
         yield from documentation(value)
 

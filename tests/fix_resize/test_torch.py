@@ -15,7 +15,7 @@ from wordnet_splits.base.errors import DataError
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra [torch])")
 from fix_resize import backend_torch  # noqa: E402 - it imports torch
-from tests.raising import raises  # noqa: E402
+from tests.raising import raises  # noqa: E402 - after importorskip
 
 FIX = get_spec("fix")
 METHODS = sorted(backend_torch.METHODS)

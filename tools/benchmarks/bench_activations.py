@@ -13,7 +13,7 @@ from torch import nn
 from torchvision.models import resnet18
 
 from loaders.harness.extraction.activations import extract
-from loaders.harness.extraction.store import Store
+from loaders.harness.extraction.outputs import Store
 from loaders.harness.models.loading import load_model
 from loaders.harness.models.transforms import evaluation_transform
 from tools.benchmarks.rows import Row, compare

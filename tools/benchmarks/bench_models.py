@@ -17,7 +17,7 @@ from torchvision.models import mobilenet_v3_small
 from loaders.harness.evaluation.model_evaluation import EvaluationOptions, extract_share
 from loaders.harness.extraction.activations import extract, extract_together
 from loaders.harness.extraction.array_jobs import merge_parts
-from loaders.harness.extraction.store import Store
+from loaders.harness.extraction.outputs import Store
 from loaders.harness.models.loading import Models, load_model
 from loaders.harness.models.model import Model
 from loaders.harness.models.transforms import evaluation_transform, to_uint8

@@ -19,7 +19,7 @@ from loaders.harness.data.arrays import Array, Arrays, Head
 from loaders.harness.detectors import get_detector, list_detectors
 from loaders.harness.evaluation.scoring import confidence, fit
 from loaders.harness.extraction.activations import extract
-from loaders.harness.extraction.store import Store
+from loaders.harness.extraction.outputs import Store
 from loaders.harness.models.loading import load_model
 from loaders.harness.models.reproducibility import deterministic_kernels
 from loaders.harness.models.transforms import evaluation_transform

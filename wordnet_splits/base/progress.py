@@ -144,7 +144,7 @@ def _bar_class() -> Any:
     """Return the bar of tqdm as a `Task`: redrawn in place, or printed as a line every ten seconds."""
     from tqdm import tqdm  # takes a while to import
 
-    class Bar(tqdm):  # type: ignore[misc]
+    class Bar(tqdm):  # type: ignore[misc] # tqdm is untyped
         """A bar of tqdm as a `Task`: redrawn in place, or printed as a line every ten seconds."""
 
         total: int

@@ -25,7 +25,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 from wordnet_splits.base.names import printable
-from wordnet_splits.base.user_code import USER_CODE_ERRORS, describe_error
+from wordnet_splits.base.untrusted import USER_CODE_ERRORS, describe_error
 
 T = TypeVar("T")
 Implementation = TypeVar("Implementation")

@@ -12,7 +12,7 @@ import numpy as np
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.registry import Registry, defined_in
-from wordnet_splits.base.user_code import import_object, user_errors
+from wordnet_splits.base.untrusted import import_object, user_errors
 from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_counts, to_numpy
 
 Kernel = Callable[[RankCounts], Array]

@@ -19,7 +19,7 @@ from wordnet_splits.audit.class_list import ClassListLike, ListedClass, load_cla
 from wordnet_splits.audit.thresholds import nearest_classes
 from wordnet_splits.base.digests import order_classes
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.user_code import user_errors
+from wordnet_splits.base.untrusted import user_errors
 from wordnet_splits.negatives.words import audit_negatives
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
 

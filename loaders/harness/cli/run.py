@@ -224,7 +224,7 @@ def run_evaluation(
     need("torch", "torch", where="unknown-eval run")
     from ..evaluation.model_evaluation import EvaluationOptions, evaluate_models, extract_share
     from ..extraction.array_jobs import merge_parts
-    from ..extraction.store import Store
+    from ..extraction.outputs import Store
     from ..models.loading import open_models
     from ..models.reproducibility import current_ranks
 

@@ -28,8 +28,7 @@ from wordnet_splits.base.text_formats import (
     read_sealed,
     write_sealed,
 )
-from wordnet_splits.base.untrusted import GiB, check_file, sha256_of
-from wordnet_splits.base.user_code import user_errors
+from wordnet_splits.base.untrusted import GiB, check_file, sha256_of, user_errors
 from wordnet_splits.metrics.conformal import ConformalGuarantee
 
 from ..data import arrays

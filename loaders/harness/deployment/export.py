@@ -30,8 +30,7 @@ from ..evaluation.fitting import fit_on_benchmark, require_inputs
 from ..evaluation.scoring import Fitted, confidence, detector_name, errors_of
 from ..extraction.activations import BATCH
 from ..extraction.extractor import BenchmarkImages, Extractor
-from ..extraction.runs import GroupOutputs, ModelRun, Need, OutputSource
-from ..extraction.store import Store
+from ..extraction.outputs import GroupOutputs, ModelRun, Need, OutputSource, Store
 from ..models.model import Model
 from ..models.transforms import (
     Transform,

@@ -18,8 +18,13 @@ from PIL import Image
 from fix_resize.decode import decode_bytes, image_as_rgb
 from wordnet_splits.base.digests import as_rgb
 from wordnet_splits.base.errors import DataError, SourceError, SplitsError, UnsafeDataError
-from wordnet_splits.base.untrusted import LARGEST_IMAGE, read_bytes
-from wordnet_splits.base.user_code import USER_CODE_ERRORS, describe_error, require_trusted_name
+from wordnet_splits.base.untrusted import (
+    LARGEST_IMAGE,
+    USER_CODE_ERRORS,
+    describe_error,
+    read_bytes,
+    require_trusted_name,
+)
 from wordnet_splits.benchmark.images.raw_images import RAW_VIEW, spec_id
 from wordnet_splits.metrics.conformal import ConformalGuarantee, p_values
 

@@ -18,7 +18,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 from wordnet_splits.base.errors import SplitsError, unknown
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.tabular import Jsonable
-from wordnet_splits.base.user_code import import_object
+from wordnet_splits.base.untrusted import import_object
 
 from ..data.arrays import Array
 from ..data.parameters import parse_named, split_list

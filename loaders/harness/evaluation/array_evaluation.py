@@ -27,9 +27,9 @@ from ..data.array_checks import (
     refuse_probabilities,
 )
 from ..data.arrays import Array, Arrays, Head
-from ..extraction.runs import GroupOutputs, ModelRun
+from ..extraction.outputs import GroupOutputs, ModelRun
 from ..models.class_map import ClassMapping, class_map
-from ..models.weights_origin import IN_ARRAYS
+from ..models.sources.registry import IN_ARRAYS
 from ..results.metadata import metric_options
 from ..results.results import Results
 from .array_files import read_sets

@@ -17,7 +17,7 @@ from wordnet_splits.benchmark.manifest import Manifest, Part
 from wordnet_splits.benchmark.resolve import load_manifest
 
 from ..data.arrays import Array, Arrays, Head
-from ..extraction.runs import GroupOutputs
+from ..extraction.outputs import GroupOutputs
 from ..models.class_map import ClassMap, LabelSpace
 from ..results.rows_from_scores import EvaluatedSets
 from .notes import repetition_notes

@@ -17,7 +17,7 @@ from ..data.arrays import Array, Arrays, Head
 from ..data.parameters import Value, format_named
 from ..detectors import ConfiguredDetector
 from ..detectors.registry import SPLITS, FitOn
-from ..extraction.runs import ModelRun, Need
+from ..extraction.outputs import ModelRun, Need
 from ..results.rows_from_scores import EvaluatedSets, sweep_criterion, validation_groups
 from .scoring import Fitted, confidences, detector_name, errors_of, fit, shares_work
 

@@ -15,14 +15,14 @@ from torch.utils.data import DataLoader, default_collate
 
 from wordnet_splits.base.errors import DataError, SplitsError, UnusableError
 from wordnet_splits.base.progress import PartOfTask, Progress, Task
-from wordnet_splits.base.user_code import describe_error, user_errors
+from wordnet_splits.base.untrusted import describe_error, user_errors
 from wordnet_splits.benchmark.manifest import Manifest, Part
 
 from ..data.arrays import Array, Arrays
 from ..extraction.activations import Activations
 from ..extraction.extractor import Extractor
 from ..extraction.forward import ImageName, compute_in_memory
-from ..extraction.runs import ModelRun
+from ..extraction.outputs import ModelRun
 from ..models.class_map import ClassMap, LabelSpace
 from ..models.loading import Models
 from ..models.model import Model

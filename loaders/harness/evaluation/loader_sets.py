@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.user_code import USER_CODE_ERRORS, user_errors
+from wordnet_splits.base.untrusted import USER_CODE_ERRORS, user_errors
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..extraction.forward import refuse_unscaled

@@ -23,8 +23,7 @@ from wordnet_splits.datasets.sources.roots import Roots
 from ...opening import PackedFolders
 from ..extraction.array_jobs import ComputedPart, extract_part
 from ..extraction.extractor import BenchmarkImages, Extractor, Plan, read_together
-from ..extraction.runs import ModelRun
-from ..extraction.store import Store
+from ..extraction.outputs import ModelRun, Store
 from ..models.loading import Models, load_model, open_runs
 from ..models.model import Model
 from ..models.transforms import Normalise, Transform, as_transform, input_transform, with_transform

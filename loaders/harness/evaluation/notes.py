@@ -17,7 +17,7 @@ from wordnet_splits.benchmark.manifest import Part
 
 from ..data.array_checks import logit_notes, refuse_probabilities
 from ..data.arrays import CHUNK, Array, Arrays
-from ..extraction.runs import GroupOutputs, ModelRun, predict
+from ..extraction.outputs import GroupOutputs, ModelRun, predict
 from ..results.metadata import MetricFacts
 from ..results.metric_rows import FULL_SPECTRUM, MetricRow
 from ..results.scores import CALIBRATION_COLUMNS, PREDICTED

@@ -21,7 +21,7 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.datasets.sources import source_class, source_names
 
 from ..detectors.openood import OPENOOD
-from ..extraction.runs import GroupOutputs, ModelRun
+from ..extraction.outputs import GroupOutputs, ModelRun
 from ..results.metadata import ColumnsUsed, DetectorFacts, MetricFacts, ResultsMetadata, RunFacts
 
 

@@ -21,7 +21,7 @@ from wordnet_splits.metrics import METRICS
 from ..data.arrays import Array
 from ..detectors import DETECTORS, ConfiguredDetector, detector_from_object, parse_detectors
 from ..detectors.parsing import without_duplicates
-from ..extraction.runs import GroupOutputs, ModelRun
+from ..extraction.outputs import GroupOutputs, ModelRun
 from ..results.metadata import (
     Coverage,
     DetectorFacts,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, SplitsError, UnusableError
-from wordnet_splits.base.user_code import USER_CODE_ERRORS, describe_error
+from wordnet_splits.base.untrusted import USER_CODE_ERRORS, describe_error
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..data.array_checks import tied_share

@@ -30,6 +30,7 @@ from ..models.reproducibility import Ranks, current_ranks, deterministic_kernels
 from ..models.transforms import choose_transform
 from ..probes import Probe, parse_probe, probe_name
 from .forward import BatchReader, ImageSet, SharedReader
+from .outputs import Store, StoredModel, image_names
 from .shards import (
     FEATURES_DTYPES,
     ROWS,
@@ -41,7 +42,6 @@ from .shards import (
     features_notes,
     note_batch_statistics,
 )
-from .store import Store, StoredModel, image_names
 from .stored_list import FORWARD, SHARD_ROWS, StoredList, list_key
 
 BATCH = 128

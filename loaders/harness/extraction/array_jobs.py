@@ -25,7 +25,7 @@ from ..models.transforms import choose_transform
 from ..probes import probe_name
 from .activations import extract_shards
 from .extractor import BenchmarkImages, Extractor, Plan
-from .store import Store, image_names
+from .outputs import Store, image_names
 from .stored_list import FORWARD, StoredList, StoreError, list_key
 
 PARTS, PART = "parts", "part.json"

@@ -28,9 +28,8 @@ from ..models.vision_language import leaked_class_names
 from ..probes import Probe, parse_probe, probe_name, restrict_to_columns
 from .activations import BATCH, Activations, extract, extract_together, output_width, sample_images
 from .forward import ImageName, compute_in_memory
-from .runs import GroupOutputs, ModelRun, Need
+from .outputs import GroupOutputs, ModelRun, Need, Store
 from .shards import settings
-from .store import Store
 
 PLAIN = frozenset({"features", "logits", "background"})
 

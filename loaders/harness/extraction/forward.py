@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from wordnet_splits.base.errors import DataError, SplitsError
-from wordnet_splits.base.user_code import USER_CODE_ERRORS, describe_error
+from wordnet_splits.base.untrusted import USER_CODE_ERRORS, describe_error
 
 from ..data.array_checks import as_float32
 from ..data.arrays import Array, array_of

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.progress import Progress, Task
-from wordnet_splits.base.user_code import USER_CODE_ERRORS, describe_error
+from wordnet_splits.base.untrusted import USER_CODE_ERRORS, describe_error
 
 from ..data.array_checks import nearly_equal
 from ..data.arrays import Array, array_of

@@ -57,7 +57,7 @@ def stored_logits(
     run: RunFacts, manifest: Manifest, group: str, images: pa.Table, store: Path, where: str
 ) -> Array:
     """Return the logits (n, K) of images that an evaluation stored."""
-    from ..extraction.store import Store, image_names
+    from ..extraction.outputs import Store, image_names
     from ..extraction.stored_list import FORWARD
 
     width = len(LabelSpace.of(manifest.classes).labels)
@@ -123,7 +123,7 @@ def _network_logits(arguments: Mapping[str, Any], images: Mapping[str, pa.Table]
     arguments : of the evaluation, see `Results.reopen`.
     """
     from ..extraction.extractor import BenchmarkImages, Extractor
-    from ..extraction.store import Store
+    from ..extraction.outputs import Store
     from ..models.loading import load_model
     from ..models.transforms import with_transform
 

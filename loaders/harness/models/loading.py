@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.names import printable
-from wordnet_splits.base.untrusted import open_untrusted
-from wordnet_splits.base.user_code import import_object, user_errors
+from wordnet_splits.base.untrusted import import_object, open_untrusted, user_errors
 
 from ..data.parameters import file_identity
 from .class_map import ClassMapping

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 
 from wordnet_splits.base.errors import DataError, UnusableError
-from wordnet_splits.base.user_code import USER_CODE_ERRORS, user_errors
+from wordnet_splits.base.untrusted import USER_CODE_ERRORS, user_errors
 
 from ..data.array_checks import gives_logits, logit_notes
 from ..data.arrays import NEEDS_HEAD, Head, array_of
@@ -22,9 +22,8 @@ from .head import HookedNetwork, check_logits, refuse_complex
 from .hooks import STAGES, capture_outputs, find_stages
 from .reproducibility import content_stamp, is_quantised, model_key
 from .sources.first_batch import DeadlineError, compute_within
-from .sources.registry import LoadedModel
+from .sources.registry import IN_PYTHON, LoadedModel
 from .transforms import Normalise, Transform
-from .weights_origin import IN_PYTHON
 
 QUANTISED = "its weights are quantised to 8 bits or fewer: these are not the figures of the network in float"
 CHECK_TRANSFORM = "check the transform: --transform resize-224 (transform='resize-224') gives 224 x 224"

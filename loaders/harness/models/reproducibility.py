@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from wordnet_splits.base.errors import DataError, SplitsError
-from wordnet_splits.base.user_code import user_errors
+from wordnet_splits.base.untrusted import user_errors
 
 from ..data.array_checks import nearly_equal
 from ..data.arrays import Array, array_of

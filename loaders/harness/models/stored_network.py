@@ -18,7 +18,7 @@ HINT = "it needs the network itself: take ours of that name, or write it as a pr
 class Rows(Tensor):
     """A tensor that stays on the processor, where stored arrays are: OpenOOD's code calls ``.cuda()``."""
 
-    def cuda(self, *_: Any, **__: Any) -> Rows:  # type: ignore[override,unused-ignore]
+    def cuda(self, *_: Any, **__: Any) -> Rows:  # type: ignore[override,unused-ignore] # torch's types vary
         """Return the tensor itself."""
         return self
 

@@ -22,7 +22,7 @@ from fix_resize.decode import image_as_rgb
 from fix_resize.spec import CenterCrop, Resize
 from wordnet_splits.base.digests import canonical, digest_json
 from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.user_code import import_object
+from wordnet_splits.base.untrusted import import_object
 from wordnet_splits.benchmark.manifest.metadata import Declared
 from wordnet_splits.metrics.counts import to_numpy
 

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from wordnet_splits.base.errors import DataError, UnsafeDataError, unknown
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.names import listed, printable
-from wordnet_splits.base.untrusted import GiB, open_untrusted
-from wordnet_splits.base.user_code import describe_error, user_errors
+from wordnet_splits.base.untrusted import GiB, describe_error, open_untrusted, user_errors
 
 KEY = "#"
 """Separator of a file of weights and the name of a state dict in it."""

@@ -10,7 +10,7 @@ from pydantic import PositiveFloat, PositiveInt
 from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError, UnusableError
-from wordnet_splits.base.user_code import user_errors
+from wordnet_splits.base.untrusted import user_errors
 
 from ..data.arrays import COSINE_SCALE
 from ..data.parameters import parameters

@@ -28,7 +28,7 @@ from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.text_formats import read_sealed, write_sealed
 from wordnet_splits.base.untrusted import check_file, sha256_of
 
-from ..extraction.runs import run_title
+from ..extraction.outputs import run_title
 from .metadata import FINGERPRINT_SUBJECTS, ChecksummedMetadata, ResultsMetadata
 from .scores import MAY_BE_EMPTY, SCHEMAS, SWEEPS, ResultTables, check_scores, prediction_schema, score_schema
 from .tables import format_tables, html_of, text_of

@@ -107,7 +107,7 @@ def table_of_records(
 ) -> Table:
     """Return a table of dataclass instances, given the text of each column for a record."""
     cells = tuple(tuple(text(record) for text in columns.values()) for record in records)
-    rows = tuple(asdict(record) for record in records)  # type: ignore[call-overload]
+    rows = tuple(asdict(record) for record in records)  # type: ignore[call-overload] # any dataclass
     return Table(title, tuple(columns), cells, rows, tuple(notes))
 
 

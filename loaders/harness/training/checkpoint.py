@@ -29,8 +29,7 @@ from wordnet_splits.base.text_formats import (
     read_sealed,
     write_sealed,
 )
-from wordnet_splits.base.untrusted import GiB, read_bytes
-from wordnet_splits.base.user_code import require_trusted_name
+from wordnet_splits.base.untrusted import GiB, read_bytes, require_trusted_name
 
 from ..models.sources.registry import METADATA
 from ..models.weights import check_state, load_tensors, load_weights

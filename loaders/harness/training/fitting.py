@@ -14,7 +14,7 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.base.names import counted
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.tabular import terminal_width, text_table
-from wordnet_splits.base.user_code import user_errors
+from wordnet_splits.base.untrusted import user_errors
 
 from ..models.sources.registry import METADATA
 from .checkpoint import (

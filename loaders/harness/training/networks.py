@@ -13,7 +13,7 @@ from torch.nn import functional
 from fix_resize.spec import Size
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
-from wordnet_splits.base.user_code import import_object, user_errors
+from wordnet_splits.base.untrusted import import_object, user_errors
 
 from .choices import NETWORKS, list_networks
 from .methods.network import evaluation_mode

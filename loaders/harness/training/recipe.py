@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from wordnet_splits.base.errors import RecipeError, unknown
 from wordnet_splits.base.text_formats import parse_toml, read_toml
-from wordnet_splits.base.user_code import require_trusted_name
+from wordnet_splits.base.untrusted import require_trusted_name
 
 from ..data.parameters import parse_named
 from .choices import AUGMENTATIONS, NETWORKS, UPDATE_RULES, Schedule, Steps, named_code

@@ -11,7 +11,7 @@ from typing import Any
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.progress import Progress, Silent, choose_messages, choose_progress
-from wordnet_splits.base.user_code import import_object
+from wordnet_splits.base.untrusted import import_object
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.datasets.sources.roots import Roots
 

@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Task
-from wordnet_splits.base.user_code import user_errors
+from wordnet_splits.base.untrusted import user_errors
 from wordnet_splits.metrics import gamma_minus, gamma_plus
 
 from ..data.arrays import array_of

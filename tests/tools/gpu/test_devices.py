@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra [torc
 
 from loaders.harness import evaluate  # noqa: E402 - they import torch
 from loaders.harness.extraction.activations import extract  # noqa: E402 - imports torch
-from loaders.harness.extraction.store import Store  # noqa: E402 - imports torch
+from loaders.harness.extraction.outputs import Store  # noqa: E402 - imports torch
 from loaders.harness.models.loading import load_model  # noqa: E402 - imports torch
 from loaders.harness.probes.stages import without_first_rank  # noqa: E402 - imports torch
 from loaders.harness.training.choices import UPDATE_RULES  # noqa: E402 - imports torch
@@ -27,9 +27,9 @@ from loaders.harness.training.runs import plan_runs, train_runs  # noqa: E402 - 
 from loaders.harness.training.steps import REPLAYED_NETWORKS  # noqa: E402 - imports torch
 from loaders.harness.training.trainer import Trainer  # noqa: E402 - imports torch
 from tests.imported import Imported  # noqa: E402 - imported with them
-from tests.loaders.harness.long_tables import long_scores  # noqa: E402
+from tests.loaders.harness.long_tables import long_scores  # noqa: E402 - after importorskip
 from tests.loaders.harness.training.methods.stand_ins import recipe_of, small_data, spec_of  # noqa: E402 - imports torch
-from tests.raising import raises  # noqa: E402
+from tests.raising import raises  # noqa: E402 - after importorskip
 from wordnet_splits.base.errors import DataError  # noqa: E402 - imports torch
 from wordnet_splits.base.progress import Silent  # noqa: E402 - imports torch
 

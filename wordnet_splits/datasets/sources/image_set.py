@@ -335,7 +335,7 @@ def folder_images(label: str, folder: Path) -> ImageSet:
             else f"looked for files ending in {endings}, or Parquet with a column of images",
         )
     assert source.root is not None
-    rows = [(source.root.name, "", *rest) for _, _, *rest in rows]  # type: ignore[misc]
+    rows = [(source.root.name, "", *rest) for _, _, *rest in rows]  # type: ignore[misc] # a starred tuple
     return ImageSet.from_rows(label, rows, SourceReader(source), source.root, other_files)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.lazy import need
-from wordnet_splits.base.user_code import USER_CODE_ERRORS, user_errors
+from wordnet_splits.base.untrusted import USER_CODE_ERRORS, user_errors
 
 from ..transforms import ONES, Normalise, Transform
 from ..vision_language import EncodeText, zero_shot

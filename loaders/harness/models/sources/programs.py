@@ -18,8 +18,15 @@ from torch import Tensor
 from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
-from wordnet_splits.base.untrusted import GiB, open_untrusted, path_below, read_bytes, sha256_of
-from wordnet_splits.base.user_code import require_trust, user_errors
+from wordnet_splits.base.untrusted import (
+    GiB,
+    open_untrusted,
+    path_below,
+    read_bytes,
+    require_trust,
+    sha256_of,
+    user_errors,
+)
 
 from ..head import OUTPUTS, features_and_logits
 from ..loading import from_object

@@ -11,7 +11,7 @@ from urllib.error import URLError
 
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 from wordnet_splits.base.lazy import need
-from wordnet_splits.base.user_code import describe_error, user_errors
+from wordnet_splits.base.untrusted import describe_error, user_errors
 
 from ..transforms import Normalise, Transform
 from ..weights import (

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.registry import Registry
-from wordnet_splits.base.user_code import import_object
+from wordnet_splits.base.untrusted import import_object
 
 from ...data.parameters import convert_parameters, parse_named
 from .interface import Method

@@ -17,8 +17,8 @@ from loaders.harness.data.arrays import Arrays
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.extraction.extractor import BenchmarkImages, Extractor
+from loaders.harness.extraction.outputs import Store
 from loaders.harness.extraction.shards import ROWS
-from loaders.harness.extraction.store import Store
 from loaders.harness.models.loading import load_model
 from loaders.harness.results.check import check_results
 from loaders.harness.results.metadata import NOT_CHOSEN
@@ -353,7 +353,7 @@ def test_no_image_is_forwarded_twice_and_test_labels_are_not_given(tmp_path: Pat
     images, store = BenchmarkImages(manifest), Store(tmp_path / "store")
     model = load_model(network, device="cpu")
     extractor = Watching(model, images, store)
-    from loaders.harness.extraction.runs import ModelRun
+    from loaders.harness.extraction.outputs import ModelRun
 
     watched = ModelRun("m", model.key, extractor)
     evaluate_runs(manifest, [watched], parse_detectors("msp,knn,tempscale,mds"))

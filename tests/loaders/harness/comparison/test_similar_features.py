@@ -7,9 +7,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from loaders.harness.comparison import similar_features as sf  # noqa: E402
-from tests.raising import raises  # noqa: E402
-from wordnet_splits.base.errors import DataError, SplitsError  # noqa: E402
+from loaders.harness.comparison import similar_features as sf  # noqa: E402 - after importorskip
+from tests.raising import raises  # noqa: E402 - after importorskip
+from wordnet_splits.base.errors import DataError, SplitsError  # noqa: E402 - after importorskip
 
 DEVICES = [
     "cpu",

@@ -19,7 +19,7 @@ from loaders.harness.evaluation.fitting import fit_data, fit_on_benchmark
 from loaders.harness.evaluation.model_evaluation import evaluate
 from loaders.harness.evaluation.scoring import confidence, fit, predicted
 from loaders.harness.extraction.extractor import BenchmarkImages, Extractor
-from loaders.harness.extraction.store import Store
+from loaders.harness.extraction.outputs import Store
 from loaders.harness.models.hooks import as_maps, find_stages, in_layout_of
 from loaders.harness.models.loading import load_model
 from loaders.harness.probes.stages import gram_rows, without_first_rank

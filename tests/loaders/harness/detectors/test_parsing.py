@@ -56,7 +56,7 @@ def test_a_name_that_no_list_could_hold_is_not_registered(name: str) -> None:
         if options == {"name": ""}:
             continue  # the name of the function
         with pytest.raises(SplitsError):
-            register(**options)(lambda data: np.zeros(data.n))  # type: ignore[arg-type]
+            register(**options)(lambda data: np.zeros(data.n))  # type: ignore[arg-type] # for any options
 
 
 @pytest.fixture

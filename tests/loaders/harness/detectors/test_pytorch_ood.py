@@ -16,7 +16,7 @@ from loaders.harness.detectors import parse_detectors
 from loaders.harness.detectors.pytorch_ood import pytorch_ood_specs
 from loaders.harness.evaluation.scoring import confidence, fit
 from loaders.harness.extraction.extractor import BenchmarkImages, Extractor
-from loaders.harness.extraction.store import Store
+from loaders.harness.extraction.outputs import Store
 from loaders.harness.models.loading import load_model
 from tests.imported import Imported
 from tests.loaders.harness.detectors.separable import CLASSES, head_of, images, reordered

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from loaders.harness.data.arrays import Arrays
-from loaders.harness.extraction.runs import GroupOutputs, ModelRun
+from loaders.harness.extraction.outputs import GroupOutputs, ModelRun
 from tests.made_manifests import made_manifest
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA

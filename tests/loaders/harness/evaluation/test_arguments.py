@@ -13,13 +13,13 @@ from loaders.harness.results.metadata import MAX_REPLICATES
 from wordnet_splits.base.errors import DataError, SplitsError
 
 torch = pytest.importorskip("torch", reason="needs torch")
-from torch import nn  # noqa: E402  (after the skip)
+from torch import nn  # noqa: E402 - after importorskip
 
-from loaders import evaluate  # noqa: E402
-from loaders.harness import load_model  # noqa: E402
-from loaders.harness.models.loading import open_models  # noqa: E402
-from tests.raising import raises  # noqa: E402
-from wordnet_splits.base.errors import UnknownNameError  # noqa: E402
+from loaders import evaluate  # noqa: E402 - after importorskip
+from loaders.harness import load_model  # noqa: E402 - after importorskip
+from loaders.harness.models.loading import open_models  # noqa: E402 - after importorskip
+from tests.raising import raises  # noqa: E402 - after importorskip
+from wordnet_splits.base.errors import UnknownNameError  # noqa: E402 - after importorskip
 
 MODULE = """
 import sys

@@ -15,7 +15,7 @@ from loaders.harness.detectors.class_means import Mahalanobis
 from loaders.harness.detectors.neighbours import KNN
 from loaders.harness.detectors.registry import configure
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.extraction.runs import GroupOutputs, ModelRun
+from loaders.harness.extraction.outputs import GroupOutputs, ModelRun
 from loaders.harness.models.class_map import ClassMap
 from loaders.harness.results.metadata import MetricOptions
 from loaders.harness.results.metric_rows import MEAN, POOLED

@@ -15,8 +15,8 @@ from PIL import Image
 from wordnet_splits.base.errors import DataError
 
 torch = pytest.importorskip("torch", reason="needs torch")
-from torch import nn  # noqa: E402  (after the skip)
-from torch.utils.data import (  # noqa: E402
+from torch import nn  # noqa: E402 - after importorskip
+from torch.utils.data import (  # noqa: E402 - after importorskip
     BatchSampler,
     ConcatDataset,
     DataLoader,
@@ -29,10 +29,10 @@ from torch.utils.data import (  # noqa: E402
     default_collate,
 )
 
-from loaders import evaluate  # noqa: E402
-from loaders.harness.data.array_checks import SIGMOIDS  # noqa: E402
-from loaders.harness.evaluation.loader_sets import PixelRange, class_names  # noqa: E402
-from loaders.harness.results.results import Results  # noqa: E402
+from loaders import evaluate  # noqa: E402 - after importorskip
+from loaders.harness.data.array_checks import SIGMOIDS  # noqa: E402 - after importorskip
+from loaders.harness.evaluation.loader_sets import PixelRange, class_names  # noqa: E402 - after importorskip
+from loaders.harness.results.results import Results  # noqa: E402 - after importorskip
 
 K, N = 6, 60
 

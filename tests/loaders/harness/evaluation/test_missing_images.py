@@ -12,9 +12,9 @@ from wordnet_splits.benchmark.construct import build_benchmark
 
 torch = pytest.importorskip("torch", reason="needs torch")
 
-from loaders import evaluate  # noqa: E402  (after the skip)
-from loaders.harness.results.results import Results  # noqa: E402
-from tests.photographs import COUNT, GOLDFISH, SHARK, TENCH, image_file, write_root  # noqa: E402
+from loaders import evaluate  # noqa: E402 - after importorskip
+from loaders.harness.results.results import Results  # noqa: E402 - after importorskip
+from tests.photographs import COUNT, GOLDFISH, SHARK, TENCH, image_file, write_root  # noqa: E402 - after importorskip
 
 RECIPE = f"""
 schema = 1

@@ -9,13 +9,13 @@ from tests.raising import raises
 from wordnet_splits.base.errors import DataError
 
 torch = pytest.importorskip("torch", reason="needs torch")
-from torch import nn  # noqa: E402  (after the skip)
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from torch import nn  # noqa: E402 - after importorskip
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402 - after importorskip
 
-from loaders import evaluate, evaluate_arrays  # noqa: E402
-from loaders.harness.models.reproducibility import NOT_COMPARED, RANDOM  # noqa: E402
-from loaders.harness.results.results import Results  # noqa: E402
-from tests.loaders.harness.long_tables import long_predictions  # noqa: E402
+from loaders import evaluate, evaluate_arrays  # noqa: E402 - after importorskip
+from loaders.harness.models.reproducibility import NOT_COMPARED, RANDOM  # noqa: E402 - after importorskip
+from loaders.harness.results.results import Results  # noqa: E402 - after importorskip
+from tests.loaders.harness.long_tables import long_predictions  # noqa: E402 - after importorskip
 
 K, N = 4, 80
 CENTRES = 6 * np.eye(K, dtype=np.float32)

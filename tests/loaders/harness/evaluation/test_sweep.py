@@ -20,7 +20,7 @@ from loaders.harness.detectors import detector_spec, get_detector
 from loaders.harness.detectors.registry import configure
 from loaders.harness.evaluation.fitting import sweep_grid
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.extraction.runs import GroupOutputs, ModelRun
+from loaders.harness.extraction.outputs import GroupOutputs, ModelRun
 from loaders.harness.results.metric_rows import POOLED
 from loaders.harness.results.results import Results
 from loaders.harness.results.rows_from_scores import EvaluatedSets

@@ -16,14 +16,14 @@ from sklearn.metrics import roc_auc_score
 from wordnet_splits.base.errors import DataError, SplitsError
 
 torch = pytest.importorskip("torch", reason="needs torch")
-from torch import nn  # noqa: E402  (after the skip)
-from torch.utils.data import DataLoader, Subset, TensorDataset  # noqa: E402
+from torch import nn  # noqa: E402 - after importorskip
+from torch.utils.data import DataLoader, Subset, TensorDataset  # noqa: E402 - after importorskip
 
-from loaders import UnknownDetectionSet, evaluate, evaluate_arrays  # noqa: E402
-from loaders.harness import check_results  # noqa: E402
-from loaders.harness.cli.main import app  # noqa: E402
-from tests.raising import mentions, raises  # noqa: E402
-from wordnet_splits.base.terminal.runner import run  # noqa: E402
+from loaders import UnknownDetectionSet, evaluate, evaluate_arrays  # noqa: E402 - after importorskip
+from loaders.harness import check_results  # noqa: E402 - after importorskip
+from loaders.harness.cli.main import app  # noqa: E402 - after importorskip
+from tests.raising import mentions, raises  # noqa: E402 - after importorskip
+from wordnet_splits.base.terminal.runner import run  # noqa: E402 - after importorskip
 
 K = 6
 

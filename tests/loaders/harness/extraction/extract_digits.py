@@ -14,7 +14,7 @@ import torch
 
 from loaders import UnknownDetectionSet
 from loaders.harness.extraction.activations import extract
-from loaders.harness.extraction.store import Store
+from loaders.harness.extraction.outputs import Store
 from loaders.harness.models.loading import load_model
 from tests.loaders.harness.models.networks import Wrapped
 

@@ -19,8 +19,8 @@ from PIL import Image
 
 from loaders import UnknownDetectionSet
 from loaders.harness.extraction.activations import extract
+from loaders.harness.extraction.outputs import Store, image_names
 from loaders.harness.extraction.shards import ROWS
-from loaders.harness.extraction.store import Store, image_names
 from loaders.harness.extraction.stored_list import StoreError
 from loaders.harness.models.loading import load_model
 from loaders.harness.models.transforms import (

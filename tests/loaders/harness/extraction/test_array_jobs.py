@@ -12,8 +12,8 @@ import pytest
 
 from loaders.harness.evaluation.model_evaluation import EvaluationOptions, evaluate_models, extract_share
 from loaders.harness.extraction.array_jobs import PartRecord, PlannedGroup, merge_parts
+from loaders.harness.extraction.outputs import Store
 from loaders.harness.extraction.shards import ROWS
-from loaders.harness.extraction.store import Store
 from loaders.harness.extraction.stored_list import StoreError
 from loaders.harness.models.loading import Models, load_model
 from loaders.harness.results.printing import parse_share

@@ -12,7 +12,7 @@ from torch import nn
 
 from loaders import UnknownDetectionSet
 from loaders.harness.extraction.activations import extract
-from loaders.harness.extraction.store import Store
+from loaders.harness.extraction.outputs import Store
 from loaders.harness.extraction.stored_list import StoreError
 from loaders.harness.models.loading import load_model
 from wordnet_splits.base.errors import DataError

@@ -18,7 +18,7 @@ from filelock import FileLock
 
 from loaders import UnknownDetectionSet
 from loaders.harness.extraction.activations import extract
-from loaders.harness.extraction.store import Store
+from loaders.harness.extraction.outputs import Store
 from loaders.harness.extraction.stored_list import StoredList, StoreError
 from loaders.harness.models.loading import load_model
 from tests.raising import raises

@@ -133,7 +133,7 @@ def test_every_evaluation_knows_the_order_of_a_carried_catalog(tmp_path: Path) -
     pytest.importorskip("torch", reason="pip install '.[torch]'")
     from loaders.harness import load_model
     from loaders.harness.extraction.extractor import BenchmarkImages, Extractor
-    from loaders.harness.extraction.store import Store
+    from loaders.harness.extraction.outputs import Store
 
     from .networks import small_network
 

@@ -9,13 +9,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="pip install '.[torch]'")
 
-from loaders.harness import evaluate, load_model, zero_shot, zero_shot_arrays  # noqa: E402
-from loaders.harness.data.arrays import Arrays  # noqa: E402
-from loaders.harness.detectors import get_detector  # noqa: E402
-from loaders.harness.models.vision_language import id_classes  # noqa: E402
-from tests.raising import mentions, raises  # noqa: E402
-from wordnet_splits.base.errors import DataError, UnknownNameError  # noqa: E402
-from wordnet_splits.base.lazy import MissingPackageError  # noqa: E402
+from loaders.harness import evaluate, load_model, zero_shot, zero_shot_arrays  # noqa: E402 - after importorskip
+from loaders.harness.data.arrays import Arrays  # noqa: E402 - after importorskip
+from loaders.harness.detectors import get_detector  # noqa: E402 - after importorskip
+from loaders.harness.models.vision_language import id_classes  # noqa: E402 - after importorskip
+from tests.raising import mentions, raises  # noqa: E402 - after importorskip
+from wordnet_splits.base.errors import DataError, UnknownNameError  # noqa: E402 - after importorskip
+from wordnet_splits.base.lazy import MissingPackageError  # noqa: E402 - after importorskip
 
 WIDTH = 12
 DIGITS = ["zero", "one", "two", "three", "four", "five"]

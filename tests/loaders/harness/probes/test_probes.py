@@ -15,7 +15,7 @@ from loaders import UnknownDetectionSet, evaluate
 from loaders.harness.detectors.logits import ODIN
 from loaders.harness.extraction.activations import extract
 from loaders.harness.extraction.forward import image_generator
-from loaders.harness.extraction.store import Store
+from loaders.harness.extraction.outputs import Store
 from loaders.harness.models.class_map import ClassMap
 from loaders.harness.models.hooks import capture_outputs
 from loaders.harness.models.loading import load_model

@@ -37,7 +37,7 @@ from loaders.harness.training.runs import plan_runs, train_runs
 from loaders.harness.training.steps import Cost, copied, derive_seed, epoch_batches
 from loaders.harness.training.trainer import Trainer
 from tests.raising import raises
-from wordnet_splits.base import user_code
+from wordnet_splits.base import untrusted
 from wordnet_splits.base.errors import DataError, UnsafeDataError
 from wordnet_splits.base.progress import Silent
 
@@ -341,7 +341,7 @@ def test_code_that_a_model_names_is_not_imported_unasked(
 ) -> None:
     run = train(f"{__name__}:Remembering", tmp_path)
     assert load_checkpoint(run.folder) is not None
-    monkeypatch.setattr(user_code, "_imported", set())  # as in a process in which nobody named it
+    monkeypatch.setattr(untrusted, "_imported", set())  # as in a process in which nobody named it
     with pytest.raises(UnsafeDataError) as refused:
         load_checkpoint(run.folder)
     assert str(refused.value.where).endswith("model.pt")
