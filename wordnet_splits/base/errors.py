@@ -151,12 +151,16 @@ def unknown(
     Parameters
     ----------
     near : valid names to suggest first; names with the initials ``name`` follow, then similar names, else
-        names that contain it.
+        names that contain it, and names that begin with it in any case.
     """
     given, valid, similar = str(name), sorted(set(names)), [*near]
     if len(given) <= LONGEST_SHOWN:  # comparing a text of megabytes takes minutes
         similar += [text for text in valid if given and _initials(text) == given.lower()]
-        similar += difflib.get_close_matches(given.lower(), valid, n=3, cutoff=0.5) or _holding(given, valid)
+        close, holding = (
+            difflib.get_close_matches(given.lower(), valid, n=3, cutoff=0.5),
+            _holding(given, valid),
+        )
+        similar += close + [text for text in holding if not close or _plain(text).startswith(_plain(given))]
     near = tuple(dict.fromkeys(similar))
     shown = valid[:LISTED]
     if LISTED < len(valid) <= COMPARED and len(given) <= LONGEST_SHOWN:

@@ -149,7 +149,7 @@ class Dropout(ProbeDefaults):
     columns : the columns of the softmax, all by default, as in `Odin`.
     """
 
-    passes: PositiveInt = 50  # type: ignore[misc] # pydantic gives the default
+    passes: PositiveInt = 50  # type: ignore[misc] # overrides a ClassVar
     columns: tuple[int, ...] | None = None
 
     random: ClassVar[bool] = True
