@@ -11,7 +11,6 @@ from .benchmark.checks.listing import list_benchmarks as list_benchmarks
 from .benchmark.checks.verify import verify_benchmark as verify_benchmark
 from .benchmark.construct import Build as Build
 from .benchmark.construct import build_benchmark as build_benchmark
-from .benchmark.distances import distance as distance
 from .benchmark.explain import explain_benchmark as explain_benchmark
 from .benchmark.explain import explain_class as explain_class
 from .benchmark.manifest import Manifest as Manifest
@@ -43,6 +42,7 @@ from .negatives.mining import mine_negatives as mine_negatives
 from .negatives.words import audit_negatives as audit_negatives
 from .studies.class_sets import class_set as class_set
 from .studies.class_sets import class_sets as class_sets
+from .studies.distances import distance as distance
 from .studies.fidelity import fidelity_rows as fidelity_rows
 from .studies.robust import robust_roles as robust_roles
 from .wordnet.similarity import compare as compare

@@ -162,22 +162,6 @@ def write_csv(file: TextIO, rows: Iterable[Iterable[object]]) -> None:
     )
 
 
-def csv_table(table: pa.Table) -> pa.Table:
-    """Return a table with its texts converted by `csv_cell`, for pyarrow to write as CSV."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for index, column in enumerate(table.schema):
-        if pa.types.is_string(column.type):
-            texts = table.column(index)
-            unsafe = pc.and_not(
-                pc.match_substring_regex(texts, _FORMULA), pc.match_substring_regex(texts, _NUMBER)
-            )
-            safe = pc.if_else(unsafe, pc.binary_join_element_wise("'", texts, ""), texts)
-            table = table.set_column(index, column, safe)
-    return table
-
-
 def markdown_text(value: object) -> str:
     """Return a value as Markdown text that also fits a table: one line, no HTML, no column separator.
 

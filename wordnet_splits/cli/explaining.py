@@ -1,10 +1,9 @@
-"""Commands that explain or question a benchmark: explain, distance, cite, audit leaks."""
+"""Commands that explain or question a benchmark: explain, cite, audit leaks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import repeat
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +16,6 @@ from wordnet_splits.base.terminal.output import (
     print_fields,
     print_lines,
     print_result,
-    print_table,
     to_stderr,
     to_stdout,
 )
@@ -110,44 +108,6 @@ def _explanation_fields(row: Mapping[str, Any], verbose: bool) -> list[tuple[str
         group = f" (group {entry['group']})" if entry["group"] else ""
         fields.append(("elsewhere", f"{entry['benchmark']}: {entry['role']}{group}"))
     return fields
-
-
-@app.command(
-    "distance",
-    heading="Use",
-    examples=[
-        "wordnet-splits distance unknown-imagenet",
-        "wordnet-splits distance digits --json",
-    ],
-)
-def show_distance(
-    benchmark: BenchmarkOrRecipe,
-    measure: Annotated[
-        str, typer.Option(help="distance (edges), or path, wup, lch or mean (larger is nearer).")
-    ] = "distance",
-    plot: Annotated[
-        Path | None, typer.Option(help="File for a box plot of the sets: .svg, .png or .pdf.")
-    ] = None,
-    manifests: Manifests = None,
-    json: Json = False,
-) -> int:
-    """Print how far each set of a benchmark lies from its ID classes, and whether near is nearer than far."""
-    from wordnet_splits.benchmark.distances import distance
-
-    distances = distance(benchmark, measure=measure, manifests=manifests)
-    if plot is not None:
-        distances.plot(plot)
-        to_stderr(f"written to {plot}")
-
-    def print_distances() -> None:
-        rows = distances.rows()
-        columns = tuple(rows[0])
-        print_table(columns, [tuple(row.values()) for row in rows], right=columns[2:])
-        to_stdout()
-        print_lines(distances.conclusions())
-
-    print_result(distances, json, print_distances)
-    return DONE
 
 
 @app.command(

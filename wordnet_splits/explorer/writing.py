@@ -22,7 +22,6 @@ from wordnet_splits.base.errors import DataError, OutputError, SplitsError
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Jsonable
-from wordnet_splits.benchmark.distances import distance
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import manifest_names, shipped_folder
 from wordnet_splits.benchmark.manifest.parts import manifest_files
@@ -34,6 +33,7 @@ from wordnet_splits.explorer.benchmark_pages import ROLES, benchmark_page, index
 from wordnet_splits.explorer.columns import SynsetNumbers, reduced_tree, rounded, to_columns
 from wordnet_splits.explorer.leaderboard_page import leaderboard_page
 from wordnet_splits.explorer.sample_images import IMAGES_PER_CLASS, Samples, check_roots, write_samples
+from wordnet_splits.studies.distances import distance
 from wordnet_splits.studies.fidelity import fidelity_rows
 from wordnet_splits.wordnet.taxonomy import load
 

@@ -1,4 +1,4 @@
-"""Commands of the studies of shipped benchmarks: sets, fidelity, robust."""
+"""Commands that study benchmarks: audit sets, audit fidelity, audit robust, distance."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from wordnet_splits.base.terminal.output import (
     to_stderr,
     to_stdout,
 )
+from wordnet_splits.cli.explaining import BenchmarkOrRecipe
 from wordnet_splits.cli.main import app
 
 if TYPE_CHECKING:
@@ -246,3 +247,41 @@ def _print_classes(report: Robust, classes: list[RobustClass]) -> None:
         for c in classes
     ]
     print_table(columns, rows, right=("share",))
+
+
+@app.command(
+    "distance",
+    heading="Use",
+    examples=[
+        "wordnet-splits distance unknown-imagenet",
+        "wordnet-splits distance digits --json",
+    ],
+)
+def show_distance(
+    benchmark: BenchmarkOrRecipe,
+    measure: Annotated[
+        str, typer.Option(help="distance (edges), or path, wup, lch or mean (larger is nearer).")
+    ] = "distance",
+    plot: Annotated[
+        Path | None, typer.Option(help="File for a box plot of the sets: .svg, .png or .pdf.")
+    ] = None,
+    manifests: Manifests = None,
+    json: Json = False,
+) -> int:
+    """Print how far each set of a benchmark lies from its ID classes, and whether near is nearer than far."""
+    from wordnet_splits.studies.distances import distance
+
+    distances = distance(benchmark, measure=measure, manifests=manifests)
+    if plot is not None:
+        distances.plot(plot)
+        to_stderr(f"written to {plot}")
+
+    def print_distances() -> None:
+        rows = distances.rows()
+        columns = tuple(rows[0])
+        print_table(columns, [tuple(row.values()) for row in rows], right=columns[2:])
+        to_stdout()
+        print_lines(distances.conclusions())
+
+    print_result(distances, json, print_distances)
+    return DONE

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +18,6 @@ from wordnet_splits.base import tabular
 from wordnet_splits.base.tabular import (
     Jsonable,
     csv_cell,
-    csv_table,
     from_csv_cell,
     markdown_table,
     markdown_text,
@@ -55,13 +53,6 @@ def test_every_text_comes_back(text: str) -> None:
 
 def test_numbers_and_nothing_are_no_formulas() -> None:
     assert written([["=x", -1, -0.5, None, "-1"]]) == [["'=x", "-1", "-0.5", "", "-1"]]
-
-
-@given(st.lists(TEXTS | st.none(), max_size=5))
-def test_columns_are_guarded_as_cells_are(texts: list[str | None]) -> None:
-    table = csv_table(pa.table({"text": pa.array(texts, pa.string()), "n": list(range(len(texts)))}))
-    assert table["text"].to_pylist() == [None if t is None else csv_cell(t) for t in texts]
-    assert table["n"].to_pylist() == list(range(len(texts)))
 
 
 def test_markdown_has_no_html_and_no_columns_of_its_own() -> None:

@@ -13,8 +13,8 @@ from sklearn.metrics import roc_auc_score
 from tests.raising import mentions, raises
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import OutputError, UnknownNameError
-from wordnet_splits.benchmark.distances import distance
 from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.studies.distances import distance
 
 NAME = "unknown-cifar"
 
