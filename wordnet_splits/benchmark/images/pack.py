@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import zlib
 from array import array
 from collections.abc import Collection, Mapping
 from contextlib import closing
@@ -33,7 +34,6 @@ from wordnet_splits.benchmark.images.store import (
     INDEX_SCHEMA,
     PackedStore,
     PartEntry,
-    crc_of,
     is_store,
     open_store,
     part_paths,
@@ -297,7 +297,8 @@ def _write(
     ):
         for row, packed in enumerate(chain.from_iterable(outcomes for _, outcomes in batches)):
             if isinstance(packed, bytes):
-                for column, value in zip(index, (row, size, len(packed), crc_of(packed, row)), strict=True):
+                indexed = (row, size, len(packed), zlib.crc32(packed, row))
+                for column, value in zip(index, indexed, strict=True):
                     column.append(value)
                 file.write(packed)
                 sha256.update(packed)

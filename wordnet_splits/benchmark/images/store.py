@@ -21,7 +21,7 @@ import math
 import mmap
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -118,9 +118,6 @@ def part_paths(folder: Path, part: Part) -> tuple[Path, Path]:
 INDEX_SCHEMA: Final = schema_of("image_id row:int64 offset:int64 length:int64 crc32:uint32")
 LARGEST_PART: Final = 1024 * GiB
 LARGEST_INDEX: Final = 4 * GiB
-
-crc_of: Callable[[bytes | memoryview, int], int] = zlib.crc32
-"""Checksum of an image's packed bytes: CRC-32 that starts from its row in the manifest, modulo 2^32."""
 
 
 class PackedImages(PartImages):
@@ -232,14 +229,9 @@ class PackedImages(PartImages):
         stops = starts + self._lengths[rows]
         # no Python code between the rows: it would take as long as the checksums of small images
         stored = map(memoryview(self._map).__getitem__, map(slice, starts.tolist(), stops.tolist()))
-        crcs = np.fromiter(map(crc_of, stored, self.manifest_rows[rows].tolist()), np.uint32, len(rows))
+        crcs = np.fromiter(map(zlib.crc32, stored, self.manifest_rows[rows].tolist()), np.uint32, len(rows))
         wrong: list[int] = rows[crcs != self._crcs[rows]].tolist()
         return wrong
-
-    def check_index(self) -> None:
-        """Read the whole index; raise SourceError if it was altered."""
-        if sha256_of(self._index, largest=LARGEST_INDEX, error=SourceError) != self.entry.index_sha256:
-            raise SourceError("the index has another SHA-256", where=str(self._index), hint=REPACK)
 
     def _check(self, rows: RowNumbers) -> None:
         """Compare the rows that this process reads for the first time with their checksums."""
@@ -289,10 +281,7 @@ class PackedStore:
     parts: dict[Part, PartEntry] = field(default_factory=dict)
 
     def images(self, part: Part) -> PackedImages:
-        """Open the images of a part of the store.
-
-        Raises SourceError if its files are absent, truncated or not packed images.
-        """
+        """Open a part of the store; SourceError if its files are absent, truncated or not packed images."""
         return PackedImages(self.folder, self.parts[part])
 
     def images_of(self, manifest: Manifest, part: Part) -> PackedImages:
@@ -341,10 +330,7 @@ def is_store(folder: Path) -> bool:
 
 
 def open_store(folder: Path | str) -> PackedStore:
-    """Open a packed store by reading ``packed.json``.
-
-    Raises SourceError if ``packed.json`` is absent, malformed or altered.
-    """
+    """Open a packed store: read ``packed.json``; SourceError if it is absent, malformed or altered."""
     path = Path(folder) / NAME
     if not path.exists():
         hint = "write one with `wordnet-splits pack BENCHMARK --out DIR`"
@@ -377,13 +363,14 @@ def check_store(folder: Path | str, manifest: Manifest | None = None) -> list[Pr
 
 def _check_part(store: PackedStore, part: Part, manifest: Manifest | None) -> list[Problem]:
     entry = store.parts[part]
-    bin_path, _ = part_paths(store.folder, part)
+    bin_path, index_path = part_paths(store.folder, part)
     try:
         if manifest is not None and part not in manifest.parts:
             message = f"{manifest.name} has no images of {part[1]} {part[0]}"
             raise SplitsError(message, where=str(store.folder))
         images = store.images(part) if manifest is None else store.images_of(manifest, part)
-        images.check_index()
+        if sha256_of(index_path, largest=LARGEST_INDEX, error=SourceError) != entry.index_sha256:
+            raise SourceError("the index has another SHA-256", where=str(index_path), hint=REPACK)
         problems = [
             Problem("damaged", entry.source, None, images.image_id(row), f"its bytes in {bin_path} differ")
             for row in images.damaged()
@@ -408,5 +395,5 @@ def _altered_images(images: PackedImages, manifest: Manifest, part: Part) -> Ite
             continue
         actual = digest_pixels(np.asarray(images.picture(row))) if lossless else digest_file(images.raw(row))
         if actual != digest.as_py():
-            detail = "is not the manifest's image"
-            yield Problem("altered", images.entry.source, None, images.image_id(row), detail)
+            image_id = images.image_id(row)
+            yield Problem("altered", images.entry.source, None, image_id, "is not the manifest's image")
