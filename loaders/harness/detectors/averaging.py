@@ -1,11 +1,17 @@
 """Detectors that average the softmax of several models, or of several passes with dropout.
 
 A detector of several models gets a sequence of arrays, one per model; ``predict`` returns the joint logits.
+
+Three confidences are offered (Kim et al., footnote 5, who report ``mcp``): ``mcp``, the log of the maximum of
+the mean softmax; ``entropy``, minus its entropy in nats; and ``variance``, minus the variance of the softmax
+over models or passes (divided by their number), averaged over the columns (Smith and Gal, Understanding
+Measures of Uncertainty for Adversarial Example Detection, UAI 2018).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from pydantic import PositiveInt
@@ -14,29 +20,49 @@ from wordnet_splits.base.errors import DataError
 
 from ..data.arrays import Array, Arrays
 from ..data.parameters import parameters
+from .logits import Entropy
 from .registry import PAPERS, register
 from .softmax import log_max_softmax, log_sum_exp, logits_of
 
 PASSES = "dropout[passes={passes}]"
+Confidence = Literal["mcp", "entropy", "variance"]
 
 
 @register(paper=PAPERS["lakshminarayanan2017"], needs=("logits",), models="many", aliases=("deep_ensemble",))
 @parameters
 class Ensemble:
-    """Maximum of the mean softmax of several models (Deep Ensemble)."""
+    """Maximum of the mean softmax of several models (Deep Ensemble), or another ``confidence``."""
+
+    confidence: Confidence = "mcp"
 
     def predict(self, state: None, data: Sequence[Arrays]) -> Arrays:
         """Return the log of the mean softmax as ``logits`` (and ``background``): its softmax is that mean."""
-        logs = [_log_softmax(model) for model in data]
-        if len({(classes.shape[1], background is None) for classes, background in logs}) > 1:
-            raise DataError("the models of an ensemble differ in classes", hint="give models of one head")
+        logs = self._log_softmax(data)
         joint = Arrays.of(logits=_log_mean([classes for classes, _ in logs]))
         backgrounds = [background for _, background in logs if background is not None]
         return joint.replace(background=_log_mean(backgrounds)) if backgrounds else joint
 
     def score(self, state: None, data: Sequence[Arrays]) -> Array:
-        """Return the log of the maximum of the mean softmax."""
-        return log_max_softmax(*logits_of(self.predict(state, data)))
+        """Return the confidence."""
+        if self.confidence == "variance":
+            columns = [
+                np.column_stack([c for c in pair if c is not None]) for pair in self._log_softmax(data)
+            ]
+            return -np.sort(np.exp(columns), axis=0).var(axis=0).mean(axis=1)
+        return _of_mean(self.predict(state, data), self.confidence)
+
+    def _log_softmax(self, data: Sequence[Arrays]) -> list[tuple[Array, Array | None]]:
+        logs = [_log_softmax(model) for model in data]
+        if len({(classes.shape[1], background is None) for classes, background in logs}) > 1:
+            raise DataError("the models of an ensemble differ in classes", hint="give models of one head")
+        return logs
+
+
+def _of_mean(joint: Arrays, confidence: Confidence) -> Array:
+    """Return the confidence of the log of a mean softmax."""
+    if confidence == "entropy":
+        return Entropy().score(None, joint)
+    return log_max_softmax(*logits_of(joint))
 
 
 def _log_softmax(data: Arrays) -> tuple[Array, Array | None]:
@@ -74,10 +100,25 @@ class _DropoutPasses:
 )
 @parameters
 class MCDropout(_DropoutPasses):
-    """Maximum of the mean softmax over passes with dropout."""
+    """Maximum of the mean softmax over passes with dropout, or another ``confidence``."""
+
+    confidence: Confidence = "mcp"
+
+    @property
+    def further_needs(self) -> tuple[str, ...]:
+        """The variance, where it is the confidence."""
+        return (self._variance,) if self.confidence == "variance" else ()
+
+    @property
+    def _variance(self) -> str:
+        return f"{PASSES.format(passes=self.passes)}/variance"
 
     def score(self, state: None, data: Arrays) -> Array:
-        """Return the log of the maximum over the classes."""
+        """Return the confidence."""
+        if self.confidence == "variance":
+            return -np.asarray(data[self._variance], dtype=np.float64)
+        if self.confidence == "entropy":
+            return Entropy().score(None, self.predict(state, data))
         return np.asarray(self.mean(data).max(axis=1))
 
 

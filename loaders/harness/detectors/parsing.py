@@ -142,8 +142,10 @@ LOG_PROBABILITIES = frozenset({"msp", "ensemble", "mc_dropout"})
 
 def is_log_probability(label: str) -> bool:
     """Return whether the confidences of a detector, by its label in results, are logs of probabilities."""
-    spec = find_spec(label.partition("[")[0])
-    return spec is not None and spec.name in LOG_PROBABILITIES
+    name, bracket, parameters = label.partition("[")
+    spec = find_spec(name)
+    given = parse_named(label)[1] if bracket and parameters.endswith("]") else {}
+    return spec is not None and spec.name in LOG_PROBABILITIES and given.get("confidence", "mcp") == "mcp"
 
 
 def as_shown(label: str, confidences: Array) -> Array:

@@ -19,6 +19,7 @@ Optional methods:
 
 - ``probes(state)`` returns probes that use the fitted state; ``score`` then gets their arrays too.
 - ``calibrate(state, data) -> State`` gets ID validation images, with those arrays.
+- ``further_needs``, a property, are arrays that only some values of the parameters need.
 - ``score_each(detectors, state, data)``, static, returns the scores of several detectors of equal state
   (values of a sweep), which share computations; `SharedScores` then provides ``score``.
 - ``predict(state, data) -> Arrays`` returns the logits (and ``background``) for predictions and accuracy, by
@@ -206,7 +207,8 @@ class ConfiguredDetector:
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of the arrays that ``score`` gets, parameters filled in."""
-        return tuple(need.format(**self.params) for need in self.spec.needs if need not in FIT_ONLY)
+        further = self.detector.further_needs if hasattr(self.spec.implementation, "further_needs") else ()
+        return (*(n.format(**self.params) for n in self.spec.needs if n not in FIT_ONLY), *further)
 
     @property
     def fit_key(self) -> tuple[Value, ...]:

@@ -141,7 +141,7 @@ BY_CHANNEL = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 @register_probe("dropout")
 @parameters
 class Dropout(ProbeDefaults):
-    """Mean softmax and mutual information of ``passes`` forward passes.
+    """Mean softmax, mutual information and variance of ``passes`` forward passes.
 
     Attributes
     ----------
@@ -160,7 +160,10 @@ class Dropout(ProbeDefaults):
             raise UnusableError(NONE, where=model.name, hint="train it with dropout")
 
     def __call__(self, model: Model, x: Any, generators: Sequence[Generator]) -> Mapping[str, Any]:
-        """Return ``logits`` (n, K), the log of the mean softmax, and ``information`` (n,), in nats."""
+        """Return ``logits`` (n, K), the log of the mean softmax, and (n,) ``information`` and ``variance``.
+
+        The information is in nats; the variance of the softmax over passes is the mean of the columns'.
+        """
         self.require(model, x)
         passes = []
         module: Any = model.module
@@ -177,14 +180,14 @@ class Dropout(ProbeDefaults):
                     torch.log_softmax(logits if self.columns is None else logits[:, self.columns], 1)
                 )
         logs = torch.stack(passes)
-        mean = logs.exp().mean(0)
+        mean, variance = logs.exp().mean(0), logs.exp().var(0, correction=0).mean(1)
         log_mean = _log_of_mean(mean)
         information = (logs.exp() * (logs - log_mean)).sum(2).mean(0)
         if self.columns is not None:
             wide = log_mean.new_full((len(x), logits.shape[1]), float(log_mean.min()))  # never read
             wide[:, self.columns] = log_mean
             log_mean = wide
-        return {"logits": log_mean, "information": information.clamp_min(0)}
+        return {"logits": log_mean, "information": information.clamp_min(0), "variance": variance}
 
 
 def _log_of_mean(mean: Tensor) -> Tensor:

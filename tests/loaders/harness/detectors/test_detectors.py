@@ -22,6 +22,7 @@ from loaders.harness.detectors import (
     neighbours,
     parse_detectors,
 )
+from loaders.harness.detectors.parsing import is_log_probability
 from loaders.harness.evaluation import scoring
 from loaders.harness.evaluation.fitting import sweep_grid
 from loaders.harness.evaluation.scoring import Fitted, confidence, confidences, fit, predicted
@@ -248,6 +249,25 @@ def test_ensemble_is_the_greatest_mean_softmax_and_predicts_it() -> None:
     np.testing.assert_allclose(score(chosen, KNOWN), np.log(mean.max(axis=1)), rtol=1e-5, atol=1e-7)
     joint = predicted(fit(chosen, None, [None] * 3), models)
     np.testing.assert_allclose(np.exp(joint["logits"][:]), mean, rtol=1e-12)
+
+
+def test_entropy_and_variance_of_averages_are_the_formulas() -> None:
+    models = several(KNOWN)
+    p = np.stack([softmax(np.asarray(m["logits"], dtype=np.float64), axis=1) for m in models])
+    mean, variance = p.mean(axis=0), ((p - p.mean(axis=0)) ** 2).mean(axis=0).mean(axis=1)
+    expected = {"entropy": (mean * np.log(mean)).sum(axis=1), "variance": -variance}
+    unit = "dropout[passes=3]"
+    passes = Arrays.of(**{f"{unit}/logits": np.log(mean), f"{unit}/variance": variance})
+    for kind, values in expected.items():
+        ensemble = get_detector("ensemble", confidence=kind)
+        np.testing.assert_allclose(score(ensemble, KNOWN), values, rtol=1e-4, atol=1e-7)
+        dropout = get_detector("mc_dropout", passes=3, confidence=kind)
+        np.testing.assert_allclose(confidence(fit(dropout), passes), values, rtol=1e-4, atol=1e-7)
+        assert (f"{unit}/variance" in dropout.needs) == (kind == "variance")
+        assert not is_log_probability(ensemble.label)
+        joint = predicted(fit(ensemble, None, [None] * 3), models)  # the mean predicts, whatever ranks it
+        np.testing.assert_allclose(np.exp(joint["logits"][:]), mean, rtol=1e-12)
+    assert is_log_probability("mc_dropout[passes=3]")
 
 
 def test_ensemble_of_different_heads_is_refused() -> None:

@@ -283,12 +283,13 @@ def test_dropout_averages_its_passes_whatever_the_batches(near: UnknownDetection
             probes=["dropout[passes=9]"],
             batch_size=batch_size,
         )
-        found.append({k: stored.arrays[f"dropout[passes=9]/{k}"][:] for k in ("logits", "information")})
+        names = ("logits", "information", "variance")
+        found.append({k: stored.arrays[f"dropout[passes=9]/{k}"][:] for k in names})
     for name, values in found[0].items():
         np.testing.assert_allclose(found[1][name], values, rtol=1e-4, atol=1e-6)
     features = torch.from_numpy(np.array(stored.features[:40])).double()
     rows = near.table.slice(0, 40).select(["source", "image_id", "view"]).to_pylist()
-    means, informations = [], []
+    means, informations, variances = [], [], []
     for feature, row in zip(features, rows, strict=True):
         generator = image_generator("dropout[passes=9]", *row.values())
         masks = torch.stack([torch.rand(32, generator=generator) for _ in range(9)]) >= 0.5
@@ -297,8 +298,10 @@ def test_dropout_averages_its_passes_whatever_the_batches(near: UnknownDetection
         mean = p.mean(0)
         means.append(mean.log().numpy())
         informations.append(float((p * p.log()).sum(1).mean() - (mean * mean.log()).sum()))
+        variances.append(float(((p - mean) ** 2).mean()))
     np.testing.assert_allclose(found[0]["logits"][:40], means, rtol=1e-4)
     np.testing.assert_allclose(found[0]["information"][:40], informations, rtol=1e-3, atol=1e-7)
+    np.testing.assert_allclose(found[0]["variance"][:40], variances, rtol=1e-4, atol=1e-9)
     assert not any(part._forward_hooks for part in network.modules())
 
 
