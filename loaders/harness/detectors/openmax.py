@@ -55,14 +55,17 @@ class OpenMax:
 
     ``alpha``: number of classes revised; ``tail``: number of distances fitted; ``weight``: weight of the
     Euclidean distance when added to the cosine distance (the authors' code divides it by 200), without effect
-    for ``distance="euclidean"`` (OpenOOD's). Predictions are read from the revised logits, with the unknown
-    class as background. The sweep is Kim et al.'s.
+    for ``distance="euclidean"`` (OpenOOD's). A nonzero ``omega`` is the weight of the revision of each of the
+    ``alpha`` classes, in place of (alpha - i)/alpha for the i-th from 0 (Kim et al.'s code has .5 on CIFAR).
+    Predictions are read from the revised logits, with the unknown class as background. The sweep is Kim et
+    al.'s.
     """
 
     alpha: PositiveInt = 3
     tail: Annotated[int, Field(ge=2)] = 20
     weight: NonNegativeFloat = 0.005
     distance: Literal["eucos", "euclidean"] = "eucos"
+    omega: Annotated[float, Field(ge=0, le=1)] = 0.0
 
     def fit(self, data: Arrays, head: Head | None) -> Centres:
         """Return class means and the distributions of the greatest distances to them."""
@@ -108,7 +111,7 @@ class OpenMax:
         top = np.argsort(-logits, axis=1, kind="stable")[:, :number]
         far = state.tails.cdf(self._distances(logits, state.means))
         removed_share = np.zeros_like(logits)
-        shares = (number - np.arange(number)) / number
+        shares = self.omega or (number - np.arange(number)) / number
         np.put_along_axis(removed_share, top, np.take_along_axis(far, top, axis=1) * shares, axis=1)
         return logits * (1 - removed_share), np.asarray((logits * removed_share).sum(axis=1))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import spatial, stats
 from scipy.special import logsumexp, softmax
 
 from loaders.harness.data.arrays import Array, Arrays
@@ -59,6 +59,19 @@ def test_openmax_predicts_from_revised_logits() -> None:
     np.testing.assert_allclose(columns.sum(axis=1), Z.sum(axis=1), rtol=1e-5)  # moved, never lost
     p = softmax(columns, axis=1)
     np.testing.assert_allclose(confidence(fitted, KNOWN), np.log(1 - p[:, -1]) - np.log(p[:, -1]), rtol=1e-4)
+
+
+def test_openmax_revises_every_class_by_omega_as_in_the_code_of_kim() -> None:
+    (chosen,) = parse_detectors("openmax[alpha=2,tail=2,weight=0.005,omega=0.5]")
+    fitted = fit(chosen, TRAIN, HEAD)
+    own, means = predicted(fitted, KNOWN), fitted.state.means
+    for row, z in enumerate(np.asarray(KNOWN["logits"][:20], dtype=np.float64)):
+        distances = [0.005 * np.linalg.norm(z - m) + spatial.distance.cosine(z, m) for m in means]
+        far, revised = fitted.state.tails.cdf(np.array([distances]))[0], z.copy()
+        for c in np.argsort(z)[::-1][:2]:
+            revised[c] -= 0.5 * far[c] * z[c]
+        np.testing.assert_allclose(own["logits"][row], revised, rtol=1e-6)
+        np.testing.assert_allclose(own["background"][row], (z - revised).sum(), rtol=1e-6, atol=1e-9)
 
 
 def test_a_class_never_predicted_rightly_is_not_revised_by_openmax_and_has_a_pattern_in_she() -> None:

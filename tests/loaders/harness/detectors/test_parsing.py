@@ -209,6 +209,23 @@ def test_kim_selected_other_values_on_each_benchmark() -> None:
     assert by_benchmark["unknown-imagenet"] == {"T": 10.0, "eps": 0.0}
 
 
+@pytest.mark.parametrize(
+    ("preset", "benchmark", "expected"),
+    [
+        ("kim", "unknown-cifar", (0.0005, 0.0)),
+        ("kim-code", "unknown-cifar", (0.005, 0.5)),
+        ("kim-code", "unknown-imagenet", (0.005, 0.0)),
+    ],
+)
+def test_openmax_of_the_paper_and_of_its_code(
+    preset: str, benchmark: str, expected: tuple[float, ...]
+) -> None:
+    (params,) = (
+        c.params for c in parse_detectors(f"preset:{preset}", benchmark=benchmark) if c.spec.name == "openmax"
+    )
+    assert (params["alpha"], params["tail"], params["weight"], params["omega"]) == (1, 2, *expected)
+
+
 def test_a_preset_sweeps_the_grid_of_its_paper_although_values_are_given() -> None:
     of_kim = {one.spec.name: one for one in parse_detectors("preset:kim", benchmark="unknown-cifar")}
     assert of_kim["react"].params["threshold"] == 7
