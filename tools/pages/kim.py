@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow.compute as pc
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 from loaders.harness import Results, compare
 from loaders.harness.results.scores import without_runs
+from wordnet_splits.metrics import aurc, aurc_original, aurc_proposed, aurc_unknown, auroc
 
 from .measured import means, text_of
 
@@ -113,6 +117,50 @@ def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
         rows += [(title, "paper", *published), ("", "ours", *trained[name])]
     yield rows
     yield differences(results)
+
+
+def against_near(results: Path) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of the fidelity page on the AURC of correct ID against near-OOD (section 4.3)."""
+    of_counts = [f"{1000 * value:.2f}" for value in normal_aurcs()]
+    what = "AURC x 1000 of correct ID against near, ImageNet-200, MCP"
+    model = "normal confidences with the accuracy, AURC and AUROC of table 7"
+    yield ("", f"{what}; `aurc_proposed` of {model}", "282.59", of_counts[0])
+    yield ("", "the same by `aurc_original` and `aurc_unknown`", "282.59", ", ".join(of_counts[1:]))
+    near, known = (
+        10 * value
+        for group, metric in (("cifar-60", "aurc_proposed"), ("(pooled) id", "aurc"))
+        for (_, detector, measured), value in means(results / FOLDERS[0], group).items()
+        if (detector, measured) == ("mcp", metric)
+    )
+    yield ("", "`aurc_proposed` on near and `aurc`, CIFAR-40, MCP", "-", f"{near:.2f}, {known:.2f}")
+
+
+def normal_aurcs(
+    accuracy: float = 0.8109, failures: float = 0.04212, near: float = 0.7751
+) -> tuple[float, float, float]:
+    """Return `aurc_proposed`, `aurc_original` and `aurc_unknown` of ImageNet-200 and Near ImageNet-200, MCP.
+
+    The confidences of 10,000 ID and 10,000 near images are quantiles of normal distributions, one of correct,
+    one of misclassified and one of near images, with the published accuracy, AURC of misclassification and
+    AUROC.
+    """
+    n = 10_000
+    sizes = (round(accuracy * n), n - round(accuracy * n), n)
+    right, wrong, ood = (norm.ppf((np.arange(size) + 0.5) / size) for size in sizes)
+    correct = np.arange(n) < sizes[0]
+
+    def confidences(shift: float) -> np.ndarray:
+        return np.concatenate([right, wrong - shift])
+
+    of_id = confidences(solve(lambda shift: failures - aurc(confidences(shift), correct)))
+    of_near = ood - solve(lambda shift: auroc(of_id, ood - shift) - near)
+    pooled = (of_id, correct, of_near)
+    return aurc_proposed(*pooled), aurc_original(of_id, of_near), aurc_unknown(*pooled)
+
+
+def solve(rising: Callable[[float], float]) -> float:
+    """Return where a rising function between 0 and 4 is 0."""
+    return float(brentq(rising, 0, 4, xtol=1e-6))
 
 
 def name_of(_model: str, detector: str) -> str:

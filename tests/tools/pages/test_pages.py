@@ -44,5 +44,12 @@ def test_the_page_holds_what_is_computed(name: str) -> None:
     assert len(shown) == len(computed) + 2 * heads, "a table of the page holds a row that nothing computes"
 
 
+@pytest.mark.docs
+def test_the_fidelity_page_holds_the_aurc_against_near() -> None:
+    page = (ROOT / "docs" / "evidence" / "fidelity.md").read_text(encoding="utf-8").splitlines()
+    rows = ["| " + " | ".join(row) + " |" for row in kim.against_near(ROOT / "manifests" / "results")]
+    assert {row.replace("|  |", "| |") for row in rows} <= set(page)
+
+
 if __name__ == "__main__":
     print("\n".join(rows_of(sys.argv[1])))
