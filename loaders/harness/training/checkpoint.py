@@ -72,6 +72,12 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
+def record_validation(folder: Path, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Record the validation of a sweep (`ValidationRecord`) in ``model.json`` and return its content."""
+    write_sealed(folder / METADATA, {**read_metadata(folder), "validation": dict(record)})
+    return read_metadata(folder)
+
+
 def load_checkpoint(path: str | Path, device: Any = "cpu", *, trust: bool = False) -> nn.Module:
     """Return a trained network in evaluation mode.
 
@@ -293,6 +299,15 @@ class MethodRecord(StrictModel):
     facts: dict[str, Any]
 
 
+class ValidationRecord(StrictModel):
+    """Values of the parameters of a sweep (`parameter_sweep`), and the AURC that one is chosen by."""
+
+    parameters: dict[str, bool | int | float | str]
+    criterion: str
+    parts: list[PartRecord]
+    aurc: Finite
+
+
 class WeightsRecord(StrictModel):
     """The file of the weights and its SHA-256."""
 
@@ -314,6 +329,7 @@ class TrainedModel(StrictModel):
     machine : machine of the last epochs; ``earlier_machines``: other machines, of the epochs before.
     history : every epoch; ``selected`` is the epoch whose weights were kept.
     command : the command line, None from Python.
+    validation : of the last sweep that the run was part of, None without one.
     """
 
     version: Literal[3] = Field(alias="schema")
@@ -337,6 +353,7 @@ class TrainedModel(StrictModel):
     method: MethodRecord | None = None
     code: list[str] | None = None
     command: str | None
+    validation: ValidationRecord | None = None
     weights: WeightsRecord
 
     @model_validator(mode="after")

@@ -38,6 +38,7 @@ from ..results.printing import TrustModel
 if TYPE_CHECKING:
     from .audit import MethodAudit
     from .fitting import TrainedRun
+    from .parameter_sweep import TrainingSweep
     from .recipe import TrainingRecipe
 
 MAX_SEEDS = 1000
@@ -81,6 +82,21 @@ def train(
         int | None,
         typer.Option(min=1, help="Trial: images in a batch; the model is marked as a trial."),
     ] = None,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=a,b,c",
+            help="Values of a parameter of the method, each trained; the one of least AURC on ID val pooled "
+            "with external val (misclassified and external images are errors; ID val alone if there is no "
+            "external val) is chosen. May be repeated: every combination.",
+        ),
+    ] = None,
+    sweep_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DETECTOR", help="With --sweep: detector whose confidence is ranked, msp by default."
+        ),
+    ] = None,
     start: Annotated[
         str | None, typer.Option(help="Series of runs in --out to continue, for recipes that do so.")
     ] = None,
@@ -105,39 +121,66 @@ def train(
     from wordnet_splits.base.progress import OnStderr
 
     from . import train as train_models
+    from . import train_sweep
     from .fitting import parse_log
+    from .parameter_sweep import parse_sweep
 
     if threads:
         torch.set_num_threads(threads)
-    trained = train_models(
-        benchmark,
-        recipe,
-        out,
-        method=method,
-        network=network,
-        seeds=parse_seeds(seeds),
-        optimizers=[] if optimizers == "all" else [name.strip() for name in optimizers.split(",")],
-        epochs=epochs,
-        images=images,
-        steps=steps,
-        batch=batch,
-        start=start,
-        allow_leaks=allow_leaks,
-        callbacks=[parse_log(text) for text in log or ()],
-        roots=parse_roots(root or [], read_declarations(find_manifest(benchmark))),
-        packed=packed,
-        device=device,
-        precision=precision,
-        command=_command(),
-        progress=OnStderr(),
-        notify=to_stderr,
-        trust_model=trust_model,
+    values = parse_sweep(sweep or ())
+    if sweep_by and not values:
+        raise SplitsError("only applies with --sweep", where="--sweep-by")
+    options: dict[str, Any] = {
+        "method": method,
+        "network": network,
+        "seeds": parse_seeds(seeds),
+        "optimizers": [] if optimizers == "all" else [name.strip() for name in optimizers.split(",")],
+        "epochs": epochs,
+        "images": images,
+        "steps": steps,
+        "batch": batch,
+        "start": start,
+        "allow_leaks": allow_leaks,
+        "callbacks": [parse_log(text) for text in log or ()],
+        "roots": parse_roots(root or [], read_declarations(find_manifest(benchmark))),
+        "packed": packed,
+        "device": device,
+        "precision": precision,
+        "command": _command(),
+        "progress": OnStderr(),
+        "notify": to_stderr,
+        "trust_model": trust_model,
+    }
+    swept = (
+        train_sweep(benchmark, recipe, out, values, detector=sweep_by or "msp", **options) if values else None
     )
+    trained = train_models(benchmark, recipe, out, **options) if swept is None else swept.runs
     rows = [_row(t) for t in trained]
     folders = sorted({str(t.folder.parent) for t in trained})
     result = {"recipe": trained[0].metadata["recipe"], "runs": rows}
-    print_result(result, json, lambda: _print_runs(rows, folders))
+    if swept is not None:
+        result["sweep"] = {
+            "criterion": swept.criterion,
+            "file": str(swept.file),
+            "chosen": swept.chosen["series"],
+            "rows": swept.rows(),
+        }
+    print_result(result, json, lambda: _print_trained(rows, folders, swept))
     return DONE
+
+
+def _print_trained(rows: list[dict[str, Any]], folders: list[str], swept: TrainingSweep | None) -> None:
+    _print_runs(rows, folders)
+    if swept is not None:
+        to_stdout()
+        columns = [name for name in swept.chosen if name not in ("series", "criterion")]
+        marked = [{**row, "chosen": "*" if row["chosen"] else ""} for row in swept.rows()]
+        print_table(
+            (*columns, "series"),
+            [[row[name] for name in (*columns, "series")] for row in marked],
+            right=("aurc",),
+        )
+        print_lines([f"chosen: {swept.chosen['series']}, by {swept.criterion}", f"table in {swept.file}"])
 
 
 def _command() -> str:

@@ -223,6 +223,31 @@ def load_training_data(
     )
 
 
+@dataclass(frozen=True)
+class ValidationData:
+    """ID val images, external val images (None if there are none), and the fingerprints of both."""
+
+    known: Images
+    outliers: Images | None
+    parts: Sequence[Mapping[str, Any]]
+
+
+def load_validation_data(
+    benchmark: Manifest | str | Path,
+    *,
+    roots: Roots | None = None,
+    packed: Any = None,
+    progress: Progress | None = None,
+) -> ValidationData:
+    """Read the ID val and external val images of a benchmark; DataError without ID val images."""
+    manifest = load_manifest(benchmark)
+    read_role = _RoleReader(manifest, roots, packed, progress or Silent())
+    known, outliers = read_role("id", "val"), read_role("external", "val")
+    if known is None:
+        raise DataError("no ID validation images to choose on", where=manifest.name)
+    return ValidationData(_labelled(known), outliers, read_role.used)
+
+
 def _refuse_leaks(manifest: Manifest) -> None:
     """Raise DataError if the manifest records ID classes or ID images among the outliers."""
     groups = {f"group:{row.group}": row.role for row in manifest.groups}

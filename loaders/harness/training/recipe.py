@@ -7,15 +7,18 @@ whose keys are replaced one by one; that one may extend another.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from wordnet_splits.base.errors import RecipeError, unknown
+from wordnet_splits.base.errors import DataError, RecipeError, unknown
 from wordnet_splits.base.text_formats import parse_toml, read_toml
 from wordnet_splits.base.untrusted import require_trusted_name
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 VARIANTS = ("short", "imagenet")
 """Recipes ``openood-VARIANT`` that every method can be trained with."""
+LONGEST_NAME = 64
 OF_THE_METHOD = ("method", "paper", "negatives_per_known", "select", "differs")
 """Keys of a recipe that its variants keep."""
 OFTEN_UNSET = ("images", "ema", "accumulate", "trial")
@@ -160,7 +164,7 @@ class TrainingRecipe(BaseModel):
         slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
         note = f"method {text} in place of {self.method.name}"
         changed = {
-            "name": f"{self.name}-{slug}"[:64].rstrip("-"),
+            "name": f"{self.name}-{slug}"[:LONGEST_NAME].rstrip("-"),
             "method": {"name": name, **parameters},
             "differs": (*self.differs, note),
         }
@@ -202,6 +206,40 @@ class TrainingRecipe(BaseModel):
             "differs": (*self.differs, f"a trial, not the recipe's run: {', '.join(notes)}"),
         }
         return self._changed(changed)
+
+    def with_parameters(self, values: Mapping[str, Any]) -> TrainingRecipe:
+        """Return the recipe with some parameters of its method replaced, in its name and in ``differs``."""
+        from .methods.registry import get_method
+
+        parameters = {**self.method.parameters, **values}
+        method = get_method(self.method.name, parameters, where=f"training recipe {self.name}")
+        typed = {name: getattr(method, name) for name in values}
+        texts = [f"{name} {value}" for name, value in typed.items()]
+        slug = "-".join(re.sub(r"[^a-z0-9]+", "-", text.lower().replace("-", "minus")) for text in texts)
+        name = f"{self.name}-{slug}"
+        if len(name) > LONGEST_NAME:
+            name = f"{name[: LONGEST_NAME - 9].rstrip('-')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        changed = {
+            "name": name,
+            "method": {"name": self.method.name, **self.method.parameters, **typed},
+            "differs": (*self.differs, f"{self.method.name} with {' and '.join(texts)}"),
+        }
+        return self._changed(changed)
+
+    def swept(self, values: Mapping[str, Sequence[Any]]) -> list[TrainingRecipe]:
+        """Return the recipe with every combination of values of parameters of its method.
+
+        Raises
+        ------
+        UnknownNameError : no such parameter. DataError : a value of the wrong type, or one given twice.
+        """
+        rows = product(*values.values())
+        recipes = [self.with_parameters(dict(zip(values, row, strict=True))) for row in rows]
+        if not values or not recipes:
+            raise DataError("no value is given", where="sweep", hint="as in weight=0.1,1")
+        if len({recipe.name for recipe in recipes}) < len(recipes):
+            raise DataError("a value is given twice", where="sweep", hint="give each value once")
+        return recipes
 
     def _changed(self, values: dict[str, Any]) -> TrainingRecipe:
         try:

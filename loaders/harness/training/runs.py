@@ -45,6 +45,7 @@ def train(
     images: int | None = None,
     steps: int | None = None,
     batch: int | None = None,
+    sweep: Mapping[str, Sequence[Any]] | None = None,
     start: str | None = None,
     allow_leaks: bool = False,
     roots: Roots | None = None,
@@ -73,6 +74,7 @@ def train(
         Validation images and negatives are not reduced.
     steps, batch : steps in an epoch (and one epoch, without ``epochs``) and images in a batch, to try whether
         a training works; the model is marked as a trial (`TrainingRecipe.as_trial`).
+    sweep : parameter of the method -> values; every combination is trained. `train_sweep` also chooses one.
     start : series of runs in ``out`` to train further, for recipes that do.
     allow_leaks : whether outliers may show ID classes or be ID images, see `load_training_data`.
     roots, packed : as of `loaders.UnknownDetectionSet`.
@@ -96,7 +98,9 @@ def train(
     recipe = recipe if epochs is None else recipe.with_epochs(epochs)
     recipe = recipe if images is None else recipe.with_images(images)
     recipe = recipe if steps is None and batch is None else recipe.as_trial(steps, batch)
-    runs = plan_runs(recipe, network=network, optimizers=optimizers, seeds=seeds)
+    recipes = [recipe] if sweep is None else recipe.swept(sweep)
+    chosen: dict[str, Any] = {"network": network, "optimizers": optimizers, "seeds": seeds}
+    runs = [run for each in recipes for run in plan_runs(each, **chosen)]
     outliers, machine = recipe.build_method().outliers, choose_machine(device, precision)
     data = load_training_data(
         benchmark,
