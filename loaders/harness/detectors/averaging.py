@@ -48,7 +48,7 @@ class Ensemble:
             columns = [
                 np.column_stack([c for c in pair if c is not None]) for pair in self._log_softmax(data)
             ]
-            return -np.sort(np.exp(columns), axis=0).var(axis=0).mean(axis=1)
+            return np.asarray(-np.sort(np.exp(columns), axis=0).var(axis=0).mean(axis=1))
         return _of_mean(self.predict(state, data), self.confidence)
 
     def _log_softmax(self, data: Sequence[Arrays]) -> list[tuple[Array, Array | None]]:

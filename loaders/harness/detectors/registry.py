@@ -207,7 +207,8 @@ class ConfiguredDetector:
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of the arrays that ``score`` gets, parameters filled in."""
-        further = self.detector.further_needs if hasattr(self.spec.implementation, "further_needs") else ()
+        several = hasattr(self.spec.implementation, "further_needs")
+        further = cast(Any, self.detector).further_needs if several else ()
         return (*(n.format(**self.params) for n in self.spec.needs if n not in FIT_ONLY), *further)
 
     @property
