@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec
+from pathlib import Path
 from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
@@ -191,12 +191,9 @@ class Registry(Generic[T]):
         if self.folder and not self._folder_is_loaded:
             for module in iter_modules(import_module(self.folder).__path__, f"{self.folder}."):
                 import_module(module.name)
-            for module in (
-                iter_modules(import_module(self.rooms).__path__, f"{self.rooms}.") if self.rooms else ()
-            ):
-                name = f"{module.name}.{self.room_module}"
-                if module.ispkg and find_spec(name) is not None:
-                    import_module(name)
+            for folder in import_module(self.rooms).__path__ if self.rooms else ():
+                for file in sorted(Path(folder).glob(f"*/{self.room_module}.py")):  # a room may need torch
+                    import_module(f"{self.rooms}.{file.parent.name}.{self.room_module}")
             self._folder_is_loaded = True  # after the imports, which may look up a name themselves
 
     @cached_property

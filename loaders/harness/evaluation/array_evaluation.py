@@ -29,7 +29,7 @@ from ..data.array_checks import (
 from ..data.arrays import Array, Arrays, Head
 from ..extraction.outputs import GroupOutputs, ModelRun
 from ..models.class_map import ClassMapping, class_map
-from ..models.sources.registry import IN_ARRAYS
+from ..models.origin import IN_ARRAYS
 from ..results.metadata import metric_options
 from ..results.results import Results
 from .array_files import read_sets

@@ -38,7 +38,7 @@ from wordnet_splits.datasets.catalog import catalog_names
 from ..data.arrays import NEEDS_HEAD, Array, Arrays, ArrayView, Head
 from ..detectors.softmax import log_sum_exp, logits_of
 from ..models.class_map import ClassMap
-from ..models.sources.registry import UNKNOWN_ORIGIN, WeightsOrigin
+from ..models.origin import UNKNOWN_ORIGIN, WeightsOrigin
 from .stored_list import LIST, SHARD_ROWS, StoredList, StoreError, list_key
 
 

@@ -20,9 +20,10 @@ from ..data.arrays import NEEDS_HEAD, Head, array_of
 from .class_map import ClassMap, ClassMapping, LabelSpace, class_map
 from .head import HookedNetwork, check_logits, refuse_complex
 from .hooks import STAGES, capture_outputs, find_stages
+from .origin import IN_PYTHON
 from .reproducibility import content_stamp, is_quantised, model_key
 from .sources.first_batch import DeadlineError, compute_within
-from .sources.registry import IN_PYTHON, LoadedModel
+from .sources.registry import LoadedModel
 from .transforms import Normalise, Transform
 
 QUANTISED = "its weights are quantised to 8 bits or fewer: these are not the figures of the network in float"

@@ -14,7 +14,7 @@ from wordnet_splits.metrics import METRICS, get_metric, list_metrics
 from wordnet_splits.metrics.registry import OTHER_VALUES
 
 from ..detectors.registry import Foreign
-from ..models.sources.registry import WeightsOrigin
+from ..models.origin import WeightsOrigin
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 MAX_REPLICATES, MAX_PREVALENCES, MAX_BINS = 100_000, 100, 1000

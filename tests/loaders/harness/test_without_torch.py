@@ -44,6 +44,11 @@ def test_what_lists_needs_no_torch(arguments: tuple[str, ...], tmp_path: Path) -
     assert found[arguments[1]]
 
 
+def test_the_overview_needs_no_torch(tmp_path: Path) -> None:
+    done = without_torch(COMMAND, tmp_path, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("arguments", [TRAIN, ("run", "--benchmark", "digits", "--model", "nets:net")])
 def test_commands_say_what_to_install(arguments: tuple[str, ...], tmp_path: Path) -> None:
     done = without_torch(COMMAND, tmp_path, *arguments)

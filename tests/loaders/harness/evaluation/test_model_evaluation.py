@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from loaders.harness import Results, check_results, evaluate, load_model
-from loaders.harness.models.sources.registry import IN_PYTHON
+from loaders.harness.models.origin import IN_PYTHON
 from loaders.harness.results.metric_rows import POOLED
 from loaders.harness.results.sentences import lines_below
 from loaders.harness.results.tables import tables

@@ -19,7 +19,7 @@ from loaders.harness.detectors import DETECTORS
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.leaderboard import check_entries, read_entry, submission, submit
 from loaders.harness.leaderboard.submission import trained_on_outliers
-from loaders.harness.models.sources.registry import WeightsOrigin
+from loaders.harness.models.origin import WeightsOrigin
 from loaders.harness.results.entries import facts_of
 from loaders.harness.results.results import Results
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal

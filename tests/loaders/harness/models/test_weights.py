@@ -16,7 +16,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from loaders.harness.extraction.extractor import Extractor
 from loaders.harness.models.loading import load_model
-from loaders.harness.models.sources.registry import WeightsOrigin
+from loaders.harness.models.origin import WeightsOrigin
 from loaders.harness.models.weights import build_with_weights, load_weights, read_state
 from wordnet_splits.base.errors import DataError, UnknownNameError
 

@@ -28,7 +28,7 @@ from loaders.harness.comparison.entries import draws_of
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.evaluation.provenance import command_line
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.models.sources.registry import WeightsOrigin
+from loaders.harness.models.origin import WeightsOrigin
 from loaders.harness.models.transforms import evaluation_transform, to_uint8
 from loaders.harness.report.mistakes import with_thumbnails, worst_mistakes
 from loaders.harness.report.page import column_kinds, inline_svg, sort_key

@@ -17,7 +17,7 @@ from sklearn.metrics import roc_curve
 from loaders import UnknownDetectionSet
 from loaders.harness import compare, evaluate, evaluate_arrays, plot, report
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.models.sources.registry import WeightsOrigin
+from loaders.harness.models.origin import WeightsOrigin
 from loaders.harness.report.plots import list_plots, plot_data
 from loaders.harness.report.plots.curves import density_panel
 from loaders.harness.results.metric_rows import MEAN, POOLED
