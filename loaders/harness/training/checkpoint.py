@@ -35,7 +35,6 @@ from ..models.sources.registry import METADATA
 from ..models.weights import check_state, load_tensors, load_weights
 from .choices import NETWORKS, named_code
 from .methods import Method, Network, get_method
-from .methods.network import HEADS
 from .networks import build_network
 from .recipe import TrainingRecipe
 
@@ -152,24 +151,6 @@ def portable_state(module: nn.Module) -> dict[str, Any]:
     }
 
 
-def load_start(module: nn.Module, weights: Mapping[str, Any], new_head: str | None = None) -> None:
-    """Load the weights to start from; heads that either network alone has are left as initialised.
-
-    Parameters
-    ----------
-    new_head : name of the classifier where a method replaces it; it is also left unless the weights fit it.
-    """
-    state = module.state_dict()
-    fitting = {name for name, value in weights.items() if name in state and state[name].shape == value.shape}
-    head = {name for name in state if new_head and name.startswith(f"{new_head}.")}
-    if not head <= fitting:
-        fitting -= head
-        state = {name: value for name, value in state.items() if name not in head}
-    if any(name in weights or not name.startswith(HEADS) for name in state.keys() - fitting):
-        raise DataError("the weights to start from belong to a different network")
-    module.load_state_dict({name: weights[name] for name in fitting}, strict=False)
-
-
 def save_state(folder: Path, state: Mapping[str, Any]) -> None:
     """Write the state that an interrupted training continues from (`load_state`), with its SHA-256."""
     blob = _serialised(state)
@@ -256,9 +237,17 @@ class InputRecord(StrictModel):
 
 
 class StartRecord(StrictModel):
-    """The run whose weights were trained further."""
+    """The weights that were trained further.
 
-    run: str
+    Attributes
+    ----------
+    run : name of a run.
+    source : published weights (``torchvision:resnet50/IMAGENET1K_V1``), or a file's name.
+    sha256 : of a run's ``model.pt``; of other weights over every tensor (`reproducibility.model_key`).
+    """
+
+    run: str | None = None
+    source: str | None = None
     sha256: Sha256
 
 

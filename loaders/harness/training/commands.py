@@ -98,7 +98,11 @@ def train(
         ),
     ] = None,
     start: Annotated[
-        str | None, typer.Option(help="Series of runs in --out to continue, for recipes that do so.")
+        str | None,
+        typer.Option(
+            help="Weights to start from: torchvision:NAME/WEIGHTS, timm:NAME, a weights file, "
+            "trained:FOLDER, a series of runs in --out, or random; by default the recipe's."
+        ),
     ] = None,
     log: Annotated[
         list[str] | None, typer.Option(help="tensorboard:FOLDER or wandb:PROJECT; may be repeated.")

@@ -16,6 +16,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.benchmark.manifest import Manifest
 
 from ..models.sources.registry import PREFIX, LoadedModel, ModelRequest, register_model_source, training_facts
+from ..models.weights import RANDOM
 from .checkpoint import load_checkpoint
 from .choices import NETWORKS, NetworkKind
 from .networks import WrappedNetwork, check_outputs
@@ -55,7 +56,7 @@ def train(
     ----------
     network : a name as in `harness.train`, or a module with an output for each ID class, and an additional
         output for outliers if the method has a background class. A copy of the module is trained, starting
-        from its weights.
+        from its weights even if the recipe starts from others.
     method : ``NAME[parameter=value]`` or ``MODULE:NAME``.
     recipe : the other settings.
     out : folder that keeps the model and resumes an interrupted training; by default nothing is kept.
@@ -89,8 +90,9 @@ def train(
             "network": name,
             "seeds": [seed],
             "optimizers": [optimizer],
+            **({} if isinstance(network, str) else {"start": RANDOM}),  # its weights are kept
         }
-        (run,) = train_models(benchmark, recipe, folder, **arguments, **options)
+        (run,) = train_models(benchmark, recipe, folder, **{**arguments, **options})
         return load_checkpoint(run.folder, trust=True)
 
 

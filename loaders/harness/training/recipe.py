@@ -28,12 +28,12 @@ from .choices import AUGMENTATIONS, NETWORKS, UPDATE_RULES, Schedule, Steps, nam
 if TYPE_CHECKING:
     from .methods import Method
 
-VARIANTS = ("short", "imagenet")
+VARIANTS = ("short", "imagenet", "imagenet1k")
 """Recipes ``openood-VARIANT`` that every method can be trained with."""
 LONGEST_NAME = 64
 OF_THE_METHOD = ("method", "paper", "negatives_per_known", "select", "differs")
 """Keys of a recipe that its variants keep."""
-OFTEN_UNSET = ("images", "ema", "accumulate", "trial")
+OFTEN_UNSET = ("images", "ema", "accumulate", "trial", "trained_layers")
 """Keys that are left out of a model's record where they are None."""
 
 
@@ -88,7 +88,9 @@ class TrainingRecipe(BaseModel):
         separate outliers (``outliers="beside"``).
     select : the epoch to keep: the last, or the epoch with the least validation loss or the greatest gamma.
     patience : number of epochs without improvement of the ``select`` criterion before training stops.
-    start : the recipe whose model is trained further, None for a new model.
+    start : weights to start from: a recipe whose model is trained further, or others (`starting.open_start`);
+        None and ``random`` for new weights.
+    trained_layers : names of the layers below the classifier that are trained, None for all.
     runs : number of seeds in the paper.
     differs : differences from the paper, one sentence each.
     shortened : whether `with_epochs` changed the number of epochs.
@@ -114,6 +116,7 @@ class TrainingRecipe(BaseModel):
     select: Literal["last", "val-loss", "gamma"]
     patience: int | None = Field(default=None, ge=1)
     start: str | None = None
+    trained_layers: tuple[str, ...] | None = Field(default=None, min_length=1)
     runs: int = Field(default=5, ge=1)
     differs: tuple[str, ...] = ()
     shortened: bool = False
@@ -274,7 +277,8 @@ def load_recipe(name: str | Path, *, trust_model: bool = False) -> TrainingRecip
     """Return a recipe by its shipped name or by the path of a TOML file, or a variant: ``NAME/VARIANT``.
 
     If ``cider`` extends ``openood-cifar``, then ``cider/short`` has the method of ``cider`` and the other
-    keys of ``openood-short``; the keys of its table ``[variants.short]`` replace them.
+    keys of ``openood-short``; the keys of its table ``[variants.short]`` replace them, but for ``differs``,
+    which are added. A recipe that starts from another starts from the variant of that one.
 
     Raises
     ------
@@ -303,17 +307,29 @@ def _read_extended(name: str, within: tuple[str, ...] = ()) -> dict[str, Any]:
     path, slash, variant = name.rpartition("/")
     if slash and variant in VARIANTS:
         data = _read_extended(path, (*within, name))
-        changes = data.get("variants", {}).get(variant, {})
+        variants = data.get("variants", {})
+        changes = dict(variants.get(variant, {}))
+        if variant == "imagenet1k" and "method" in variants.get("imagenet", {}):
+            changes.setdefault("method", variants["imagenet"]["method"])
         base = _read_extended(f"openood-{variant}", (*within, name))
         method = {key: data[key] for key in OF_THE_METHOD if key in data}
+        if "start" in data:
+            method["start"] = _start_of_variant(data["start"], variant, base)
         merged = {**base, **method, "name": f"{data['name']}-{variant}", **changes}
-        merged["differs"] = [*base.get("differs", ()), *merged.get("differs", ())]
+        merged["differs"] = [d for table in (base, data, changes) for d in table.get("differs", ())]
         merged["title"] = f"{data['title']}, with the settings of {base['name']}"
     else:
         data = _read(name)
         base_name = data.pop("extends", None)
         merged = {**(_read_extended(str(base_name), (*within, name)) if base_name else {}), **data}
     return merged
+
+
+def _start_of_variant(start: str, variant: str, base: dict[str, Any]) -> str:
+    """Return the weights that a variant starts from: a variant of the recipe's start, else the same ones."""
+    if start == "openood-cifar":
+        return str(base.get("start", base["name"]))
+    return f"{start}-{variant}" if start in recipe_names() else start
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -339,6 +355,11 @@ def _explain(error: ValidationError, where: str) -> RecipeError:
     return RecipeError(f"{key}: {message}" if key else message, where=where, hint="correct the recipe")
 
 
+def series_of(recipe: str, network: str) -> str:
+    """Return the series of an unshortened recipe with a single optimizer, e.g. ``mos-timm-resnet18``."""
+    return "-".join((recipe, re.sub(r"[^\w.-]+", "-", network)))
+
+
 @dataclass(frozen=True)
 class Run:
     """One model to train: recipe, network, one of the recipe's optimizers, seed."""
@@ -356,8 +377,7 @@ class Run:
         epochs = f"-e{recipe.epochs}" if recipe.shortened else ""
         images = f"-n{recipe.images}" if recipe.images else ""
         trial = f"-trial-{recipe.trial.steps or 'all'}x{recipe.batch}" if recipe.trial else ""
-        network = re.sub(r"[^\w.-]+", "-", self.network)
-        return f"{recipe.name}-{network}{optimizer}{epochs}{images}{trial}"
+        return f"{series_of(recipe.name, self.network)}{optimizer}{epochs}{images}{trial}"
 
     @property
     def name(self) -> str:

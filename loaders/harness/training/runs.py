@@ -18,17 +18,14 @@ from wordnet_splits.datasets.sources.roots import Roots
 from ...opening import PackedFolders
 from ..data.parameters import file_identity
 from ..models.sources.registry import METADATA
-from .checkpoint import (
-    load_checkpoint,
-    portable_state,
-    read_metadata,
-)
+from .checkpoint import read_metadata
 from .choices import named_code
 from .data import DeviceData, TrainingData, load_training_data
 from .fitting import Callback, TrainedRun, announce_cost, fit, same_request
 from .machine import Machine, choose_machine, reproducible
 from .methods.interface import BACKBONE
 from .recipe import Run, TrainingRecipe, load_recipe
+from .starting import open_start
 from .trainer import Trainer
 
 
@@ -75,7 +72,7 @@ def train(
     steps, batch : steps in an epoch (and one epoch, without ``epochs``) and images in a batch, to try whether
         a training works; the model is marked as a trial (`TrainingRecipe.as_trial`).
     sweep : parameter of the method -> values; every combination is trained. `train_sweep` also chooses one.
-    start : series of runs in ``out`` to train further, for recipes that do.
+    start : weights to start from in place of the recipe's, see `starting.open_start`.
     allow_leaks : whether outliers may show ID classes or be ID images, see `load_training_data`.
     roots, packed : as of `loaders.UnknownDetectionSet`.
     device, precision : as in `choose_machine`.
@@ -159,8 +156,7 @@ def train_runs(
     Parameters
     ----------
     command : recorded with each model.
-    start : for recipes that train a model further: the series of runs (a run's name without ``-sN``) in
-        ``out`` to start from, with the same seed; by default the series of the recipe's ``start``.
+    start : weights to start from in place of the recipe's, see `starting.open_start`.
     """
     on_device, ranks = DeviceData.from_data(data, machine.device), machine.ranks
     if not ranks.first:
@@ -180,7 +176,7 @@ def train_runs(
             method = run.recipe.build_method()
             network = data.describe_network(run.network, background=method.background)
             code = _user_code(run)  # imported before a model to start from may name it
-            weights, origin = _start(run, network, runs_folder, start)
+            begin = open_start(run, network, data, runs_folder, start)
             request = {
                 "recipe": run.recipe.as_dict(),
                 "network": network,
@@ -190,7 +186,7 @@ def train_runs(
                 "benchmark": dict(data.benchmark),
                 "classes": list(data.classes),
                 "input": {"mean": list(data.normalise.mean), "std": list(data.normalise.std)},
-                "start": origin,
+                "start": None if begin is None else begin.record,
                 "machine": machine.as_dict(),
                 **code,
             }
@@ -199,9 +195,11 @@ def train_runs(
                 trained.append(TrainedRun(folder, same_request(read_metadata(folder), request, folder), 0.0))
                 notify(f"{run.name}: trained already")
                 continue
-            if origin is None and not any(BACKBONE in part.reaches for part in method.parts.values()):
+            if begin is None and not any(BACKBONE in part.reaches for part in method.parts.values()):
                 notify(f"{run.name}: {method.name} trains heads alone, and no --start is given")
-            trainer = Trainer(run, on_device, machine, weights)
+            trainer = Trainer(run, on_device, machine, begin)
+            if begin is not None:
+                notify(f"{run.name}: {begin.describe(new_classifier=trainer.new_classifier)}")
             if not any(t.seconds for t in trained):
                 trainer.announce = partial(announce_cost, trainer, runs[number:], runs_folder, notify)
             trained.append(fit(trainer, folder, request, command, callbacks, progress or Silent(), notify))
@@ -233,27 +231,3 @@ def _check_selection(recipe: TrainingRecipe, data: DeviceData) -> None:
             where=str(data.facts.benchmark["name"]),
             hint="take a recipe with select = 'last'",
         )
-
-
-def _start(
-    run: Run, network: Mapping[str, Any], folder: Path, series: str | None
-) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """Return the weights to start from and their record; (None, None) for a new network."""
-    if run.recipe.start is None and series is None:
-        return None, None
-    name = f"{series or f'{run.recipe.start}-{run.network}'}-s{run.seed}"
-    if not (folder / name / METADATA).exists():
-        first = f"train it first (--recipe {run.recipe.start}), or " if run.recipe.start else ""
-        raise DataError(
-            f"training recipe {run.recipe.name!r} starts from {name!r}, which does not exist",
-            where=str(folder),
-            hint=f"{first}give another series with --start (the series of RUN-s{run.seed} is RUN)",
-        )
-    module = load_checkpoint(folder / name)
-    if module.metadata["network"] != network:
-        raise DataError(
-            f"{name!r} has a different network",
-            where=str(folder),
-            hint="give a series of this network",
-        )
-    return portable_state(module), {"run": name, "sha256": module.metadata["weights"]["sha256"]}

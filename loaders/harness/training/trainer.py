@@ -24,7 +24,7 @@ from wordnet_splits.base.untrusted import user_errors
 from wordnet_splits.metrics import gamma_minus, gamma_plus
 
 from ..data.arrays import array_of
-from .checkpoint import build_from, load_start, portable_state
+from .checkpoint import build_from, portable_state
 from .choices import AUGMENTATIONS
 from .data import DeviceData
 from .machine import Machine, average_buffers, average_gradients, gathered, share_of, summed
@@ -33,6 +33,7 @@ from .methods.interface import Batch, Data, Method, State, Terms
 from .methods.network import Network, evaluation_mode
 from .optimizers import make_optimizer
 from .recipe import Run
+from .starting import Start, load_start, only_trained
 from .steps import (
     Cost,
     GradientGraph,
@@ -58,8 +59,7 @@ class Trainer:
     ----------
     run : the model to train.
     data : on ``machine``'s device.
-    weights : a state dict to start from, None for a
-        network initialised from the seed.
+    start : weights to start from, None for a network initialised from the seed.
     method : by default the recipe's method.
     """
 
@@ -68,7 +68,7 @@ class Trainer:
         run: Run,
         data: DeviceData,
         machine: Machine,
-        weights: Mapping[str, Any] | None = None,
+        start: Start | None = None,
         *,
         method: Method | None = None,
     ) -> None:
@@ -91,11 +91,11 @@ class Trainer:
         with user_errors("the heads cannot be made", where=f"training method {method.name!r}"):
             self.model.facts = method.facts(facts)
             self.model.add_heads(method, self.network["outputs"])
-        if weights is not None:
-            load_start(self.module, weights, self.model.head_name if self.model.replaces_head else None)
+        self.new_classifier = start is None or load_start(self.model, start)
         self.module.to(machine.device, memory_format=torch.channels_last)
         choice = recipe.optimizer[run.optimizer]
-        self.optimizer = make_optimizer(choice.rule, method.parameter_groups(self.model), choice.settings)
+        groups = only_trained(self.model, method.parameter_groups(self.model), recipe.trained_layers)
+        self.optimizer = make_optimizer(choice.rule, groups, choice.settings)
         self._trained = [p for group in self.optimizer.param_groups for p in group["params"]]
         self.scaler = torch.amp.GradScaler(machine.device.type, enabled=machine.precision == "fp16")
         self.views = method.views(getattr(image_operations, AUGMENTATIONS[recipe.augment]))

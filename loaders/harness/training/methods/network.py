@@ -35,7 +35,6 @@ class Network:
     facts : of `Method.facts`.
     forwarded, differentiated : numbers of images that passed in a step of training, and with gradients.
     head_name : name of the classifier within the module; a forward pass finds it when needed.
-    replaces_head : whether the classifier is the method's own.
     """
 
     def __init__(
@@ -51,7 +50,6 @@ class Network:
         self._head_name = head_name
         self._width: int | None = None
         self.forwarded = self.differentiated = 0
-        self.replaces_head = False
 
     @property
     def head_name(self) -> str:
@@ -141,8 +139,7 @@ class Network:
                     where=f"training method {method.name!r}",
                 )
             head.to(device)
-        self.replaces_head = HEAD in heads
-        if self.replaces_head:
+        if HEAD in heads:
             parent, _, child = self.head_name.rpartition(".")
             width = self.width
             setattr(self.module.get_submodule(parent), child, heads.pop(HEAD))

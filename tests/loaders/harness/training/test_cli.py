@@ -140,6 +140,8 @@ def test_recipes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (("--method", "[]"), ("[]", "--method")),
         (("--network", "none"), "none"),
         (("--start", "nothing"), "--start"),
+        (("--start", "nothing.pth"), "nothing.pth"),
+        (("--recipe", "csi-linear/short"), "csi-short-plain-cnn-s0"),
         (("--method", "logitnorm[tua=1]"), ("tua", "tau")),
     ],
 )
@@ -149,7 +151,7 @@ def test_mistakes_are_one_line_and_exit_2(
     assert call(*train_digits(tmp_path, *more)) == 2
     error = capsys.readouterr().err.splitlines()
     assert mentions(error[-1], message)
-    if more[0] not in ("--network", "--start"):  # refused after the recipe is announced
+    if more[0] not in ("--network", "--start", "--recipe"):  # refused after the recipe is announced
         assert len(error) == 1
 
 
