@@ -20,6 +20,7 @@ from ..data.parameters import file_identity
 from .class_map import ClassMapping
 from .head import features_and_logits
 from .model import ClassChoice, Model
+from .origin import origin_of_weights
 from .reproducibility import get_device
 from .sources.huggingface import class_facts
 from .sources.published import timm_facts
@@ -29,14 +30,13 @@ from .sources.registry import (
     LoadedModel,
     ModelRequest,
     file_sources,
-    origin_of_weights,
     trained_folders,
     training_facts,
 )
 from .transforms import Normalise, Transform
 from .trial import DEADLINE
 from .vision_language import ZeroShot
-from .weights import LARGEST, archive_kind, load_weights, read_state
+from .weights import LARGEST, archive_kind, is_weights_file, load_weights, read_state
 
 LONGEST = 1e6
 """Largest deadline in seconds (eleven days)."""
@@ -119,7 +119,9 @@ def load_model(
         float(deadline),
     )
     normalise = Normalise.of_options(mean, std)
-    origin, loaded = origin_of_weights(spec, request.weights), _load(spec, request)
+    is_file = weights is not None and is_weights_file(request.weights)
+    origin = origin_of_weights(spec, request.weights, is_file=is_file, sources=SOURCES)
+    loaded = _load(spec, request)
     if preprocess is not None:
         loaded.preprocess = preprocess
     choice = ClassChoice(restrict, loaded.background if background is None else background, mapping)

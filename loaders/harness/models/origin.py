@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -47,3 +49,25 @@ class WeightsOrigin(BaseModel):
 UNKNOWN_ORIGIN = WeightsOrigin()
 IN_PYTHON = WeightsOrigin(kind="python")
 IN_ARRAYS = WeightsOrigin(kind="arrays")
+
+
+def origin_of_weights(
+    spec: object, weights: str | None, *, is_file: bool, sources: Container[str]
+) -> WeightsOrigin:
+    """Return where a model's weights come from, at the time of loading.
+
+    Parameters
+    ----------
+    spec : the specification of the model, or an object.
+    is_file : whether ``weights`` are a file, not a name.
+    sources : the prefixes of model sources.
+    """
+    spec = spec if isinstance(spec, str) else ""
+    if weights is not None:
+        return WeightsOrigin(kind="file" if is_file else "named", spec=spec, weights=weights)
+    if not spec:
+        return IN_PYTHON
+    prefix, _, name = spec.partition(":")
+    if prefix in sources and not Path(name).exists():
+        return WeightsOrigin(kind="published", spec=spec)
+    return WeightsOrigin(kind="trained" if prefix == "trained" else "model", spec=spec)

@@ -12,10 +12,8 @@ from torch import Tensor, nn
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.registry import Registry
 
-from ..origin import IN_PYTHON, OriginKind, WeightsOrigin
 from ..transforms import Normalise, Transform
 from ..trial import DEADLINE
-from ..weights import is_weights_file
 
 
 @dataclass
@@ -105,20 +103,6 @@ def file_sources() -> Mapping[str, str]:
     """Return the suffix of a file -> prefix of the source that loads it, for all sources."""
     SOURCES.names()  # imports the source modules
     return _suffixes
-
-
-def origin_of_weights(spec: Any, weights: str | None) -> WeightsOrigin:
-    """Return where a model's weights come from, at the time of loading."""
-    spec = spec if isinstance(spec, str) else ""
-    if weights is not None:
-        kind: OriginKind = "file" if is_weights_file(weights) else "named"
-        return WeightsOrigin(kind=kind, spec=spec, weights=weights)
-    if not spec:
-        return IN_PYTHON
-    prefix, _, name = spec.partition(":")
-    if prefix in SOURCES and not Path(name).exists():
-        return WeightsOrigin(kind="published", spec=spec)
-    return WeightsOrigin(kind="trained" if prefix == "trained" else "model", spec=spec)
 
 
 PREFIX = "trained:"
