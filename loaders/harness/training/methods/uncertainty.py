@@ -134,8 +134,7 @@ class Crl(Method):
     def setup(self, model: Network, data: Data, state: State) -> None:
         """Set the history of every image to zero."""
         state["correct"] = torch.zeros(len(data.labels), device=data.labels.device)
-        if self.formula != "kim":
-            state["passes"] = torch.zeros(len(data.labels), device=data.labels.device)
+        state["passes"] = torch.zeros(len(data.labels), device=data.labels.device)
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
         """Return both losses, and record which predictions are correct."""
@@ -148,8 +147,7 @@ class Crl(Method):
         if self.formula == "kim":
             ranking = torch.where(difference == 0, gap.abs(), ranking)
         state["correct"][batch.index] += (logits.argmax(1) == batch.labels).to(state["correct"])
-        if self.formula != "kim":
-            state["passes"][batch.index] += 1
+        state["passes"][batch.index] += 1
         return {
             "cross_entropy": cross_entropy(logits, batch.labels),
             "ranking": Term(ranking, self.weight),
@@ -157,9 +155,7 @@ class Crl(Method):
 
     def history(self, state: State, index: Tensor) -> Tensor:
         """Return the history (n,) of the images of an index, 0 to 1."""
-        correct = state["correct"][index]
-        if self.formula == "kim":
-            return correct / state.epochs
         least = state["correct"].min() if self.formula == "code" else 0
         # 0 if every image was classified correctly in every epoch, where the authors' code divides 0 by 0
-        return (correct - least) / (state["passes"][index] - least).clamp_min(1)
+        history = (state["correct"][index] - least) / (state["passes"][index] - least).clamp_min(1)
+        return history * (state.epoch / state.epochs) if self.formula == "kim" else history

@@ -54,7 +54,7 @@ class Step:
             for name, head in network.heads.items()
         }
         held = new_state(**{key: torch.tensor(value) for key, value in state.items()})
-        held.epochs = EPOCHS
+        held.epoch, held.epochs = PASSES, EPOCHS
         batch = Batch((torch.zeros(N, 3, 1, 1),), torch.tensor(truth), torch.tensor(INDEX))
         means = mean_terms(method, method.step(network, batch, held))
         self.loss, self.method = sum_terms(means).item(), method
