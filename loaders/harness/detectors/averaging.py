@@ -45,24 +45,21 @@ class Ensemble:
     def score(self, state: None, data: Sequence[Arrays]) -> Array:
         """Return the confidence."""
         if self.confidence == "variance":
-            columns = [
-                np.column_stack([c for c in pair if c is not None]) for pair in self._log_softmax(data)
-            ]
-            return np.asarray(-np.sort(np.exp(columns), axis=0).var(axis=0).mean(axis=1))
-        return _of_mean(self.predict(state, data), self.confidence)
+            pairs = self._log_softmax(data)
+            models = np.exp([np.column_stack([part for part in pair if part is not None]) for pair in pairs])
+            return np.asarray(-np.sort(models, axis=0).var(axis=0).mean(axis=1))
+        joint = self.predict(state, data)
+        return (
+            Entropy().score(None, joint)
+            if self.confidence == "entropy"
+            else log_max_softmax(*logits_of(joint))
+        )
 
     def _log_softmax(self, data: Sequence[Arrays]) -> list[tuple[Array, Array | None]]:
         logs = [_log_softmax(model) for model in data]
         if len({(classes.shape[1], background is None) for classes, background in logs}) > 1:
             raise DataError("the models of an ensemble differ in classes", hint="give models of one head")
         return logs
-
-
-def _of_mean(joint: Arrays, confidence: Confidence) -> Array:
-    """Return the confidence of the log of a mean softmax."""
-    if confidence == "entropy":
-        return Entropy().score(None, joint)
-    return log_max_softmax(*logits_of(joint))
 
 
 def _log_softmax(data: Arrays) -> tuple[Array, Array | None]:
@@ -107,16 +104,12 @@ class MCDropout(_DropoutPasses):
     @property
     def further_needs(self) -> tuple[str, ...]:
         """The variance, where it is the confidence."""
-        return (self._variance,) if self.confidence == "variance" else ()
-
-    @property
-    def _variance(self) -> str:
-        return f"{PASSES.format(passes=self.passes)}/variance"
+        return (f"{PASSES.format(passes=self.passes)}/variance",) if self.confidence == "variance" else ()
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return the confidence."""
         if self.confidence == "variance":
-            return -np.asarray(data[self._variance], dtype=np.float64)
+            return -np.asarray(data[self.further_needs[0]], dtype=np.float64)
         if self.confidence == "entropy":
             return Entropy().score(None, self.predict(state, data))
         return np.asarray(self.mean(data).max(axis=1))

@@ -163,12 +163,8 @@ def train(
     folders = sorted({str(t.folder.parent) for t in trained})
     result = {"recipe": trained[0].metadata["recipe"], "runs": rows}
     if swept is not None:
-        result["sweep"] = {
-            "criterion": swept.criterion,
-            "file": str(swept.file),
-            "chosen": swept.chosen["series"],
-            "rows": swept.rows(),
-        }
+        facts = {"criterion": swept.criterion, "file": str(swept.file), "chosen": swept.chosen["series"]}
+        result["sweep"] = {**facts, "rows": swept.rows}
     print_result(result, json, lambda: _print_trained(rows, folders, swept))
     return DONE
 
@@ -177,13 +173,9 @@ def _print_trained(rows: list[dict[str, Any]], folders: list[str], swept: Traini
     _print_runs(rows, folders)
     if swept is not None:
         to_stdout()
-        columns = [name for name in swept.chosen if name not in ("series", "criterion")]
-        marked = [{**row, "chosen": "*" if row["chosen"] else ""} for row in swept.rows()]
-        print_table(
-            (*columns, "series"),
-            [[row[name] for name in (*columns, "series")] for row in marked],
-            right=("aurc",),
-        )
+        first, *columns = (name for name in swept.chosen if name != "criterion")
+        cells = [[*(row[c] for c in columns[:-1]), "*" * row["chosen"], row[first]] for row in swept.rows]
+        print_table((*columns, first), cells, right=("aurc",))
         print_lines([f"chosen: {swept.chosen['series']}, by {swept.criterion}", f"table in {swept.file}"])
 
 

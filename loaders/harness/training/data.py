@@ -223,29 +223,16 @@ def load_training_data(
     )
 
 
-@dataclass(frozen=True)
-class ValidationData:
-    """ID val images, external val images (None if there are none), and the fingerprints of both."""
-
-    known: Images
-    outliers: Images | None
-    parts: Sequence[Mapping[str, Any]]
-
-
 def load_validation_data(
-    benchmark: Manifest | str | Path,
-    *,
-    roots: Roots | None = None,
-    packed: Any = None,
-    progress: Progress | None = None,
-) -> ValidationData:
-    """Read the ID val and external val images of a benchmark; DataError without ID val images."""
+    benchmark: Manifest | str | Path, *, roots: Roots | None = None, packed: Any = None, progress: Progress
+) -> tuple[Images, Images | None, list[dict[str, Any]]]:
+    """Return ID val and external val (None if there is none) of a benchmark, and their fingerprints."""
     manifest = load_manifest(benchmark)
-    read_role = _RoleReader(manifest, roots, packed, progress or Silent())
+    read_role = _RoleReader(manifest, roots, packed, progress)
     known, outliers = read_role("id", "val"), read_role("external", "val")
     if known is None:
         raise DataError("no ID validation images to choose on", where=manifest.name)
-    return ValidationData(_labelled(known), outliers, read_role.used)
+    return _labelled(known), outliers, read_role.used
 
 
 def _refuse_leaks(manifest: Manifest) -> None:

@@ -1,36 +1,33 @@
 """Train a method with several values of its parameters, and choose among them on validation images.
 
-The criterion is the area under risk and coverage (AURC) of a detector's confidence, the maximum softmax by
-default, for the weights that a run keeps. It is computed on the benchmark's ID validation images pooled with
-its external validation images, where misclassified ID images and all external images are errors:
-`aurc_unknown`, the primary metric of Kim et al. Without external validation images it is `aurc`, on the ID
-validation images alone. Seeds are averaged; the least value is chosen, the first of equal ones. No test image
-is read.
-
-Kim et al. (section 4, "Hyperparameter search") choose on the same two sets, by accuracy or AUROC.
+The criterion is the AURC of a detector's confidence (maximum softmax by default) for the weights that a run
+keeps: `aurc_unknown`, the primary metric of Kim et al., on ID val pooled with external val, where
+misclassified ID images and all external images are errors; without external val, `aurc` on ID val alone.
+Seeds are averaged; the least value is chosen, the first of equal ones. No test image is read. Kim et al.
+(section 4, "Hyperparameter search") choose on the same two sets, by accuracy or AUROC.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 from torch import Tensor
+from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import write_table_file
 from wordnet_splits.base.progress import choose_messages, choose_progress
-from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.benchmark.manifest import Manifest
 
-from ..detectors import parse_detectors
+from ..detectors.parsing import one_detector
 from ..evaluation.model_evaluation import evaluate
 from ..models.transforms import Normalise
 from .checkpoint import record_validation
-from .data import Images, ValidationData, load_validation_data
+from .data import Images, load_validation_data
 from .fitting import TrainedRun
 from .machine import choose_machine
 from .recipe import TrainingRecipe, load_recipe
@@ -39,33 +36,27 @@ from .runs import train
 BATCH = 500
 
 
-@dataclass(frozen=True)
-class TrainingSweep(Tabular):
+class TrainingSweep(NamedTuple):
     """A finished sweep.
 
     Attributes
     ----------
-    combinations : a row for each combination of values, in the order given: ``series`` (name that its runs
-        share, without ``-sN``), the parameters, ``runs`` (number of seeds), ``aurc`` (mean over the seeds, in
-        [0, 1], lower is better), ``chosen`` and ``criterion``.
+    rows : for each combination of values: ``series`` (name shared by its runs), the parameters, ``runs``
+        (number of seeds), ``aurc`` (mean over the seeds, in [0, 1]), ``chosen`` and ``criterion``.
     criterion : metric, detector and sets that the choice is by.
     file : CSV table of the rows.
-    runs : all runs; ``model.json`` of each has the criterion and its AURC.
+    runs : all runs; ``validation`` in ``model.json`` has the criterion and the AURC of the run.
     """
 
-    combinations: Sequence[Mapping[str, Any]]
+    rows: list[dict[str, Any]]
     criterion: str
     file: Path
     runs: list[TrainedRun]
 
-    def rows(self) -> Sequence[Mapping[str, Any]]:
-        """Return the rows."""
-        return self.combinations
-
     @property
-    def chosen(self) -> Mapping[str, Any]:
+    def chosen(self) -> dict[str, Any]:
         """The row with the least AURC."""
-        return next(row for row in self.combinations if row["chosen"])
+        return next(row for row in self.rows if row["chosen"])
 
 
 def train_sweep(
@@ -85,57 +76,53 @@ def train_sweep(
 
     Parameters
     ----------
-    benchmark, recipe, out, method : as of `train`.
     values : parameter of the method -> values to try.
-    detector : detector whose confidence ranks the images, one that needs no fit: ``energy``,
-        ``output[name=evidence]``.
-    options : further options of `train`: ``seeds``, ``epochs``, ``roots``, ``packed``, ``device``, ...
+    detector : detector whose confidence ranks the images; it must not fit.
+    benchmark, recipe, out, method, options : as of `train`.
 
     Raises
     ------
-    UnknownNameError : the method has no such parameter. DataError : a value of the wrong type, one given
-        twice, a detector that fits, or no ID validation images. Errors of `train`.
+    UnknownNameError : no such parameter or detector. DataError : a value of the wrong type or given twice, a
+        detector that fits, or no ID validation images. Errors of `train`.
     """
     progress = choose_progress(options.pop("progress", None))
     notify = options.pop("notify", None) or choose_messages(progress)
     if isinstance(recipe, str):
         recipe = load_recipe(recipe, trust_model=options.get("trust_model", False))
     recipe = recipe if method is None else recipe.with_method(method)
-    several = parse_detectors(detector)
-    if len(several) != 1 or several[0].spec.fit_on:
-        hint = "as in msp or energy"
-        raise DataError("one detector that needs no fit must be given", where=detector, hint=hint)
-    combinations = recipe.swept(values)
+    spec = one_detector(detector).spec
+    if spec.fit_on or spec.models == "many":
+        raise DataError("needs a fit or several models, unlike msp", where=f"detector {detector}")
+    number = len(recipe.swept(values))  # refuses bad values before images are read
     sources = {name: options.get(name) for name in ("roots", "packed")}
-    data = load_validation_data(benchmark, **sources, progress=progress)
-    metric = "aurc" if data.outliers is None else "aurc_unknown"
-    sets = "ID val alone (no external val)" if data.outliers is None else "ID val pooled with external val"
-    groups = ", ".join(f"{part['group']} {part['rows']:,} images" for part in data.parts)
+    known, outliers, parts = load_validation_data(benchmark, **sources, progress=progress)
+    images = {"id": known} if outliers is None else {"id": known, "far": outliers}
+    metric = "aurc" if outliers is None else "aurc_unknown"
+    sets = "ID val alone (no external val)" if outliers is None else "ID val pooled with external val"
+    groups = ", ".join(f"{part['group']} {part['rows']:,} images" for part in parts)
     criterion = f"{metric} of {detector} on {sets}: {groups}"
     machine = choose_machine(options.get("device"), options.get("precision", "auto"))
     if machine.ranks.first:
-        notify(f"{len(combinations)} values of {', '.join(values)}; the least is chosen of {criterion}")
+        notify(f"{number} values of {', '.join(values)}; the least is chosen of {criterion}")
     options |= {"progress": progress, "notify": notify}
     trained = train(benchmark, recipe, out, sweep=values, **options)
     rows: dict[str, dict[str, Any]] = {}
     for run in trained:
-        chosen = run.metadata["recipe"]["method"]
-        parameters = {name: chosen[name] for name in values}
-        aurc = _aurc(run, data, detector, metric, str(machine.device))
-        record = {"parameters": parameters, "criterion": criterion, "parts": data.parts, "aurc": aurc}
+        parameters = {name: run.metadata["recipe"]["method"][name] for name in values}
+        aurc = _aurc(run, images, detector, metric, str(machine.device))
+        record = {"parameters": parameters, "criterion": criterion, "parts": parts, "aurc": aurc}
         if machine.ranks.first:
             run.metadata.update(record_validation(run.folder, record))
-        start = {"series": run.metadata["series"], **parameters, "runs": 0, "aurc": 0.0}
-        row = rows.setdefault(start["series"], start)
+        first = {"series": run.metadata["series"], **parameters, "runs": 0, "aurc": 0.0}
+        row = rows.setdefault(first["series"], first)
         row["aurc"] = (row["aurc"] * row["runs"] + aurc) / (row["runs"] + 1)
         row["runs"] += 1
     best = min(rows.values(), key=lambda row: float(row["aurc"]))
     table = [{**row, "chosen": row is best, "criterion": criterion} for row in rows.values()]
     file = trained[0].folder.parent / f"sweep-{recipe.name}-{'-'.join(values)}.csv"
-    swept = TrainingSweep(table, criterion, file, trained)
     if machine.ranks.first:
-        write_table_file(swept.to_table(), file)
-    return swept
+        write_table_file(pa.Table.from_pylist(table), file)
+    return TrainingSweep(table, criterion, file, trained)
 
 
 def parse_sweep(texts: Sequence[str]) -> dict[str, list[str]]:
@@ -151,30 +138,22 @@ def parse_sweep(texts: Sequence[str]) -> dict[str, list[str]]:
     return values
 
 
-@dataclass(frozen=True)
-class _Batches:
-    """Normalised batches of images, with their labels."""
-
-    images: Images
-    normalise: Normalise
-
-    def __len__(self) -> int:
-        return -(-len(self.images) // BATCH)
-
-    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
-        rows = slice(number * BATCH, (number + 1) * BATCH)
-        return self.normalise(self.images.pixels[rows]), self.images.labels[rows]
-
-
-def _aurc(run: TrainedRun, data: ValidationData, detector: str, metric: str, device: str) -> float:
+def _aurc(run: TrainedRun, sets: Mapping[str, Images], detector: str, metric: str, device: str) -> float:
     """Return the AURC of a run on the validation images."""
     inputs = run.metadata["input"]
     normalise = Normalise.of(inputs["mean"], inputs["std"])
-    sets = {"id": data.known, "far": data.outliers}
+
+    def collate(items: list[Any]) -> tuple[Tensor, Tensor]:
+        pixels, labels = default_collate(items)
+        return normalise(pixels), labels
+
     results = evaluate(
         f"trained:{run.folder}",
         detectors=detector,
-        sets={name: _Batches(images, normalise) for name, images in sets.items() if images is not None},
+        sets={
+            name: DataLoader(TensorDataset(images.pixels, images.labels), BATCH, collate_fn=collate)
+            for name, images in sets.items()
+        },
         classes=len(run.metadata["classes"]),
         std=inputs["std"],
         mapping="identity",

@@ -210,39 +210,33 @@ class TrainingRecipe(BaseModel):
         }
         return self._changed(changed)
 
-    def with_parameters(self, values: Mapping[str, Any]) -> TrainingRecipe:
-        """Return the recipe with some parameters of its method replaced, in its name and in ``differs``."""
-        from .methods.registry import get_method
-
-        parameters = {**self.method.parameters, **values}
-        method = get_method(self.method.name, parameters, where=f"training recipe {self.name}")
-        typed = {name: getattr(method, name) for name in values}
-        texts = [f"{name} {value}" for name, value in typed.items()]
-        slug = "-".join(re.sub(r"[^a-z0-9]+", "-", text.lower().replace("-", "minus")) for text in texts)
-        name = f"{self.name}-{slug}"
-        if len(name) > LONGEST_NAME:
-            name = f"{name[: LONGEST_NAME - 9].rstrip('-')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-        changed = {
-            "name": name,
-            "method": {"name": self.method.name, **self.method.parameters, **typed},
-            "differs": (*self.differs, f"{self.method.name} with {' and '.join(texts)}"),
-        }
-        return self._changed(changed)
-
     def swept(self, values: Mapping[str, Sequence[Any]]) -> list[TrainingRecipe]:
-        """Return the recipe with every combination of values of parameters of its method.
+        """Return the recipe with every combination of values of parameters of its method, named by them.
 
         Raises
         ------
         UnknownNameError : no such parameter. DataError : a value of the wrong type, or one given twice.
         """
-        rows = product(*values.values())
-        recipes = [self.with_parameters(dict(zip(values, row, strict=True))) for row in rows]
+        from .methods.registry import get_method
+
+        recipes: dict[str, TrainingRecipe] = {}
+        for row in product(*values.values()):
+            chosen = {**self.method.parameters, **dict(zip(values, row, strict=True))}
+            method = get_method(self.method.name, chosen, where=f"training recipe {self.name}")
+            chosen |= {name: getattr(method, name) for name in values}
+            texts = [f"{name} {chosen[name]}" for name in values]
+            slugs = (re.sub(r"[^a-z0-9]+", "-", text.lower().replace("-", "minus")) for text in texts)
+            name = "-".join([self.name, *slugs])
+            if len(name) > LONGEST_NAME:
+                name = f"{name[: LONGEST_NAME - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+            if name in recipes:
+                raise DataError(f"{' and '.join(texts)} is given twice", where="sweep")
+            differs = (*self.differs, f"{self.method.name} with {' and '.join(texts)}")
+            changed = {"name": name, "method": {"name": self.method.name, **chosen}, "differs": differs}
+            recipes[name] = self._changed(changed)
         if not values or not recipes:
             raise DataError("no value is given", where="sweep", hint="as in weight=0.1,1")
-        if len({recipe.name for recipe in recipes}) < len(recipes):
-            raise DataError("a value is given twice", where="sweep", hint="give each value once")
-        return recipes
+        return list(recipes.values())
 
     def _changed(self, values: dict[str, Any]) -> TrainingRecipe:
         try:

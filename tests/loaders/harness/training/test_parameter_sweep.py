@@ -13,10 +13,11 @@ import torch
 
 from loaders.harness import train_sweep
 from loaders.harness.training import load_checkpoint, load_recipe, parameter_sweep, train
-from loaders.harness.training.data import ValidationData, load_training_data, load_validation_data
+from loaders.harness.training.data import Images, load_training_data, load_validation_data
 from tests.loaders.harness.training.test_cli import call, train_digits
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
+from wordnet_splits.base.progress import Silent
 
 OPTIONS: dict[str, Any] = {"epochs": 1, "device": "cpu", "progress": False}
 
@@ -30,10 +31,9 @@ def pooled_aurc(confidence: Any, wrong: Any) -> float:
 def test_the_least_aurc_of_validation_images_is_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = load_validation_data("digits")
-    outliers = type(known.known)(known.known.pixels.flip(2), torch.full((len(known.known),), -1))
-    data = ValidationData(known.known, outliers, known.parts)
-    monkeypatch.setattr(parameter_sweep, "load_validation_data", lambda *_, **__: data)
+    known, _, parts = load_validation_data("digits", progress=Silent())
+    outliers = Images(known.pixels.flip(2), torch.full((len(known),), -1))
+    monkeypatch.setattr(parameter_sweep, "load_validation_data", lambda *_, **__: (known, outliers, parts))
     values = {"tau": [0.04, 1]}
     swept = train_sweep(
         "digits", "digits-demo", tmp_path, values, method="logitnorm", seeds=range(2), **OPTIONS
@@ -42,8 +42,8 @@ def test_the_least_aurc_of_validation_images_is_chosen(
     for run in swept.runs:
         module = load_checkpoint(run.folder)
         with torch.no_grad():
-            p, q = (module(images.pixels / 255).softmax(1) for images in (data.known, outliers))
-        wrong = torch.cat([p.argmax(1) != data.known.labels, torch.ones(len(q), dtype=torch.bool)])
+            p, q = (module(images.pixels / 255).softmax(1) for images in (known, outliers))
+        wrong = torch.cat([p.argmax(1) != known.labels, torch.ones(len(q), dtype=torch.bool)])
         aurc = pooled_aurc(torch.cat([p, q]).amax(1), wrong)
         record = module.metadata["validation"]
         assert record["aurc"] == pytest.approx(aurc, rel=1e-3)
@@ -51,10 +51,10 @@ def test_the_least_aurc_of_validation_images_is_chosen(
         assert record["parameters"] == {"tau": run.metadata["recipe"]["method"]["tau"]}
         assert [part["split"] for part in record["parts"]] == ["val"]
         expected.setdefault(module.metadata["series"], []).append(record["aurc"])
-    assert {row["series"]: row["aurc"] for row in swept.rows()} == pytest.approx(
+    assert {row["series"]: row["aurc"] for row in swept.rows} == pytest.approx(
         {series: np.mean(aurcs) for series, aurcs in expected.items()}
     )
-    assert swept.chosen["aurc"] == min(row["aurc"] for row in swept.rows())
+    assert swept.chosen["aurc"] == min(row["aurc"] for row in swept.rows)
     with swept.file.open(encoding="utf-8") as file:
         assert [row["series"] for row in csv.DictReader(file) if row["chosen"] == "True"] == [
             swept.chosen["series"]
@@ -122,9 +122,9 @@ def test_bad_options_exit_2(arguments: list[str], tmp_path: Path) -> None:
 
 
 def test_a_sweep_reads_no_other_images_than_validation() -> None:
-    data = load_validation_data("digits")
-    trained = load_training_data("digits")
-    assert trained.val is not None
-    assert data.outliers is None
-    assert torch.equal(data.known.pixels, trained.val.pixels)
-    assert {part["split"] for part in data.parts} == {"val"}
+    known, outliers, parts = load_validation_data("digits", progress=Silent())
+    val = load_training_data("digits").val
+    assert val is not None
+    assert outliers is None
+    assert torch.equal(known.pixels, val.pixels)
+    assert {part["split"] for part in parts} == {"val"}
