@@ -25,6 +25,7 @@ Optional methods:
 - ``predict(state, data) -> Arrays`` returns the logits (and ``background``) for predictions and accuracy, by
   default the model's. Detectors that change the logits (ReAct) or combine several models define it; an
   ensemble without ``predict`` lacks an accuracy.
+- ``splits``, a property: the part of ``fit_on`` that `fit` gets with the parameters as they are.
 
 A function of the arrays, ``def confidence(data, *, T=1.0)``, is a detector without ``fit``. With
 ``models="many"`` a detector gets a sequence of arrays and of heads, one per model.
@@ -210,6 +211,11 @@ class ConfiguredDetector:
         several = hasattr(self.spec.implementation, "further_needs")
         further = cast(Any, self.detector).further_needs if several else ()
         return (*(n.format(**self.params) for n in self.spec.needs if n not in FIT_ONLY), *further)
+
+    @property
+    def splits(self) -> tuple[FitOn, ...]:
+        """The splits that `fit` gets: those of the spec, unless the parameters select some of them."""
+        return tuple(getattr(self.detector, "splits", self.spec.splits))
 
     @property
     def fit_key(self) -> tuple[Value, ...]:

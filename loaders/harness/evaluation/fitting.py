@@ -75,7 +75,7 @@ def _require_outputs(configured: ConfiguredDetector, sets: EvaluatedSets, run: M
 def _require_images(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> None:
     """Raise UnusableError if images that a detector fits on are not there."""
     calibrated: tuple[FitOn, ...] = ("val",) if hasattr(configured.detector, "calibrate") else ()
-    for split in (*configured.spec.splits, *calibrated):
+    for split in (*configured.splits, *calibrated):
         image_split, groups = groups_of(split, sets)
         reason = "" if groups else "there are none"
         for group in groups:
@@ -93,7 +93,7 @@ def fit_data(
 ) -> Arrays | dict[str, Arrays] | None:
     """Return the arrays and labels that a detector fits on, by split if several; None without a fit."""
     by_split: dict[str, Arrays] = {}
-    for fit_split in configured.spec.splits:
+    for fit_split in configured.splits:
         split, groups = groups_of(fit_split, sets)
         if not groups:
             raise UnusableError(
@@ -111,7 +111,7 @@ def fit_needs(detectors: Iterable[ConfiguredDetector], sets: EvaluatedSets) -> d
     """Return the arrays that detectors fit on, by (split, group)."""
     needs: dict[Part, frozenset[Need]] = {}
     for configured in detectors:
-        for fit_split in configured.spec.splits:
+        for fit_split in configured.splits:
             split, groups = groups_of(fit_split, sets)
             for group in groups:
                 needs[split, group] = needs.get((split, group), frozenset()).union(configured.needs)
@@ -145,7 +145,7 @@ def count_images(detectors: Iterable[ConfiguredDetector], sets: EvaluatedSets, *
     parts = {("test", group) for group in sets.test}
     for configured in detectors:
         tuned_on: tuple[FitOn, ...] = ("val", "ood-val") if sweep and configured.sweep else ()
-        for fit_split in (*configured.spec.splits, *tuned_on):
+        for fit_split in (*configured.splits, *tuned_on):
             split, groups = groups_of(fit_split, sets)
             parts.update((split, group) for group in groups)
     rows = [row for row in sets.manifest.groups if (row.split, row.group) in parts]

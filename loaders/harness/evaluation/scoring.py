@@ -282,7 +282,7 @@ def require(names: Iterable[str], data: FitData, where: str) -> None:
 
 def _require_images(configured: ConfiguredDetector, data: FitData, where: str) -> None:
     """Raise UnusableError for a split without images that a detector fits on."""
-    by_split = data.items() if isinstance(data, dict) else [(s, data) for s in configured.spec.splits]
+    by_split = data.items() if isinstance(data, dict) else [(s, data) for s in configured.splits]
     for split, split_data in by_split:
         if any(not arrays.n for arrays in _each(split_data)):
             raise UnusableError(f"fits on {SPLITS[split]} images, and there are none", where=where)

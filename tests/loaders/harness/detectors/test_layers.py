@@ -246,6 +246,29 @@ def test_oodl_is_that_of_scikit_learn_on_the_layer_that_tells_validation_images_
     assert fit(get_detector("oodl"), blind).state.layer == "early"
 
 
+@pytest.mark.parametrize("nu", [0.05, 0.5])
+def test_oodl_above_a_size_approximates_the_exact_machine(nu: float) -> None:
+    exact = fit(get_detector("oodl", nu=nu), SPLITS)
+    near = fit(get_detector("oodl", nu=nu, components=400, above=TRAIN.n - 1), SPLITS)
+    assert near.state.layer == exact.state.layer
+    both = [np.concatenate([confidence(f, data) for data in (KNOWN, OUTSIDE)]) for f in (exact, near)]
+    assert stats.spearmanr(*both).statistic > 0.98
+    again = fit(get_detector("oodl", nu=nu, components=400, above=0), SPLITS)
+    np.testing.assert_array_equal(confidence(again, KNOWN), confidence(near, KNOWN))
+    below = fit(get_detector("oodl", nu=nu, components=400, above=TRAIN.n), SPLITS)
+    np.testing.assert_array_equal(confidence(below, KNOWN), confidence(exact, KNOWN))
+    with raises(DataError, naming="components"):
+        fit(get_detector("oodl", components=TRAIN.n + 1, above=0), SPLITS)
+
+
+def test_oodl_learns_from_validation_images_if_asked() -> None:
+    chosen = get_detector("oodl", nu=0.05, images="val")
+    assert chosen.splits == ("val", "ood-val")
+    found = fit(chosen, {"val": VAL, "ood-val": OUTSIDE})
+    due = fit(get_detector("oodl", nu=0.05), {**SPLITS, "train": VAL})
+    np.testing.assert_array_equal(confidence(found, KNOWN), confidence(due, KNOWN))
+
+
 NEEDS_OOD = ("oodl", "opengan")
 NEEDS_MODEL = ("mcm", "neglabel", "output")  # a zero-shot one, or one of a training method
 

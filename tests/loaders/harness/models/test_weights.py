@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -101,6 +103,35 @@ def test_the_origin_of_weights_is_that_of_loading(tmp_path: Path) -> None:
     model = load_model(Net(), weights=file, device="cpu")
     file.unlink()
     assert Extractor(model).run().weights == WeightsOrigin(kind="file", weights=str(file))
+
+
+class OfPython2(pickle._Pickler):  # type: ignore[name-defined]
+    """Writes text as the byte strings of Python 2."""
+
+    dispatch: ClassVar[dict[Any, Any]] = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
+
+    def save_text(self, text: str) -> None:
+        self.write(pickle.SHORT_BINSTRING + bytes([len(text)]) + text.encode())
+        self.memoize(text)
+
+    dispatch[str] = save_text
+
+
+def test_a_checkpoint_as_that_of_places365_is_read(tmp_path: Path) -> None:
+    """Of Python 2.7 and PyTorch 0.2, DataParallel, no counters of batches, and `.tar` in its name."""
+    torchvision = pytest.importorskip("torchvision")
+    network = torchvision.models.resnet18(num_classes=365).eval()
+    state = {f"module.{k}": v for k, v in network.state_dict().items() if "num_batches" not in k}
+    python2 = ModuleType("pickle")
+    python2.Pickler = OfPython2  # type: ignore[attr-defined]
+    python2.dump = lambda value, file, protocol: OfPython2(file, protocol).dump(value)  # type: ignore[attr-defined]
+    path = tmp_path / "resnet18_places365.pth.tar"
+    content = {"epoch": 90, "arch": "resnet18", "state_dict": state, "best_prec1": torch.tensor([54.0])}
+    torch.save(content, path, pickle_module=python2, pickle_protocol=2, _use_new_zipfile_serialization=False)
+    assert b"U\x13module.conv1.weight" in path.read_bytes()
+    loaded = load_model("torchvision:resnet18", weights=str(path), device="cpu", mean=0, std=1)
+    x = torch.rand(2, 3, 32, 32)
+    torch.testing.assert_close(loaded.module.eval()(x), network(x))
 
 
 def test_one_of_several_state_dicts_is_named(tmp_path: Path) -> None:
