@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.untrusted import import_object, user_errors
 from wordnet_splits.metrics.counts import Array, Scores, to_numpy
 
 EPSILON = 1e-3
@@ -29,6 +30,45 @@ WEIGHTS: dict[str, Callable[[Array, float], Array]] = {
     "tables": lambda confidence, eps: confidence / (confidence.sum() + eps),
     "eq5": lambda confidence, eps: confidence / confidence.sum(),
 }
+
+
+Formula = Callable[[float, float, bool], float]
+"""(mean, variance, higher_is_better) of a metric in percent -> score, of which lower is more robust."""
+
+
+def coefficient_of_variation(mean: float, variance: float, higher_is_better: bool) -> float:
+    """Return eq. 8: sd/mean where higher is better, sd x mean where lower is better."""
+    sd = math.sqrt(variance)
+    if higher_is_better and mean == 0:
+        raise DataError("the mean is 0, so sd/mean is undefined", hint="metrics are in percent, 0 to 100")
+    return sd / mean if higher_is_better else sd * mean
+
+
+def deviation(mean: float, variance: float, higher_is_better: bool) -> float:
+    """Return the standard deviation alone, for those who only mind the variation."""
+    return math.sqrt(variance)
+
+
+def shortfall(mean: float, variance: float, higher_is_better: bool) -> float:
+    """Return the distance of the mean from the best value, 100% or 0%, plus one standard deviation."""
+    return (100 - mean if higher_is_better else mean) + math.sqrt(variance)
+
+
+CV = "cv"
+FORMULAS: dict[str, Formula] = {CV: coefficient_of_variation, "sd": deviation, "shortfall": shortfall}
+"""Formulas by name. Section 4.7: where mean or variance matters more, another formula may replace eq. 8."""
+
+
+def get_formula(formula: Formula | str) -> Formula:
+    """Return a formula given as a function, by its name in `FORMULAS`, or as ``MODULE:NAME``."""
+    if not isinstance(formula, str):
+        return formula
+    if ":" in formula:
+        found: Formula = import_object(formula, where="formula")
+        return found
+    if formula not in FORMULAS:
+        raise unknown("robustness formula", formula, FORMULAS)
+    return FORMULAS[formula]
 
 
 @dataclass(frozen=True)
@@ -84,21 +124,30 @@ def mixture_moments(
     return mean, float(np.sum(weights * (var + (mean - mu) ** 2)))
 
 
-def robustness_score(mean: float, variance: float, *, higher_is_better: bool) -> float:
-    """Return the coefficient of variation of eq. 8; lower is better, for metrics of either direction.
+def robustness_score(
+    mean: float, variance: float, *, higher_is_better: bool, formula: Formula | str = CV
+) -> float:
+    """Return the score of a mean and a variance; lower is better, for metrics of either direction.
 
-    sd/mean for metrics where higher is better (AUROC, AUPR), sd x mean where lower is better (FPR, detection
-    error), as in the captions of tables 5 and 9.
+    By default the coefficient of variation of eq. 8: sd/mean for metrics where higher is better (AUROC,
+    AUPR), sd x mean where lower is better (FPR, detection error), as in the captions of tables 5 and 9.
+
+    Parameters
+    ----------
+    formula : a function (mean, variance, higher_is_better) -> score of which lower is more robust, a name of
+        `FORMULAS`, or ``MODULE:NAME``.
+
+    Raises
+    ------
+    DataError : the values or the score are not finite, or the formula fails. UnknownNameError : no such name.
     """
     mean, variance = _finite([mean, variance], "mean and variance", None).tolist()
     if variance < 0:
         raise DataError("found a variance below zero", where="mean and variance")
-    sd = math.sqrt(variance)
-    if not higher_is_better:
-        return sd * mean
-    if mean == 0:
-        raise DataError("the mean is 0, so sd/mean is undefined", hint="metrics are in percent, 0 to 100")
-    return sd / mean
+    function = get_formula(formula)
+    with user_errors("the formula raises", where="formula"):
+        score = function(mean, variance, higher_is_better)
+    return float(_finite([score], "score of the formula", None)[0])
 
 
 def robustness(
@@ -107,6 +156,7 @@ def robustness(
     higher_is_better: bool,
     variant: str = "tables",
     eps: float = EPSILON,
+    formula: Formula | str = CV,
     name: str | None = None,
 ) -> Robustness:
     """Return the robustness of a metric over components and their runs; a lower score is more robust.
@@ -117,6 +167,15 @@ def robustness(
         an optimizer's score) by initialisations.
     higher_is_better : direction of the metric.
     variant, eps : see `mixture_moments`.
+    formula : see `robustness_score`.
+
+    Example
+    -------
+    >>> runs = [[90, 92], [80, 88]]
+    >>> round(robustness(runs, higher_is_better=True).score, 4)
+    0.0384
+    >>> round(robustness(runs, higher_is_better=True, formula="shortfall").score, 2)
+    13.91
     """
     table = to_numpy(runs, where=name)
     if table.ndim != 2 or not table.size:
@@ -124,7 +183,8 @@ def robustness(
     moments = [run_moments(row, name=name) for row in table]
     means, variances = zip(*moments, strict=True)
     mean, variance = mixture_moments(means, variances, variant=variant, eps=eps, name=name)
-    return Robustness(mean, variance, robustness_score(mean, variance, higher_is_better=higher_is_better))
+    score = robustness_score(mean, variance, higher_is_better=higher_is_better, formula=formula)
+    return Robustness(mean, variance, score)
 
 
 def _finite(values: Scores, side: str, name: str | None) -> Array:

@@ -52,6 +52,9 @@ def compare_results(
     robustness: Annotated[
         str | None, typer.Option(help="Abdelzad's tables to rebuild over the models, as in 4,5,10; 2 to 10.")
     ] = None,
+    formula: Annotated[
+        str, typer.Option(help="Of the scores in these tables: cv (eq. 8), sd, shortfall, or MODULE:NAME.")
+    ] = "cv",
     json: Json = False,
 ) -> int:
     """Compare results: ranks, significance, robustness, improvement over MCP, agreement of draws."""
@@ -64,6 +67,7 @@ def compare_results(
         seed=seed_boot,
         baseline=baseline,
         robustness=None if robustness is None else _table_numbers(robustness),
+        formula=formula,
     )
     return print_report(comparison, json=json)
 

@@ -190,9 +190,7 @@ def rank_entries(
     higher = higher_is_better(metric, draw)
     sign = 1 if higher else -1
     values = [_values(entry, metric, scope) for entry in draw.entries]
-    id_roles, first = _id_roles(metric), draw.entries[0]
-    id_groups = [group for run, _ in first.runs for group, role in run.roles.items() if role in id_roles]
-    draw.require_same_images(dict.fromkeys([*id_groups, *(group for pool in scope.pools for group in pool)]))
+    require_same_images(draw, metric, scope)
     by_entry = [
         entry_replicates(entry, metric, scope, replicates=replicates, seed=seed) for entry in draw.entries
     ]
@@ -219,6 +217,13 @@ def rank_entries(
     pairs = [] if table is None else _pairs(draw.entries, sign * means, table, order, level)
     ordered = None if table is None else np.asarray(sign * table[order])
     return Ranking(draw.benchmark, metric, scope.name, higher, tuple(ranked), tuple(pairs), ordered)
+
+
+def require_same_images(draw: BenchmarkResults, metric: str, scope: Scope) -> None:
+    """Raise DataError unless a metric of every entry is of the same ID images and images of a scope."""
+    id_roles, first = _id_roles(metric), draw.entries[0]
+    id_groups = [group for run, _ in first.runs for group, role in run.roles.items() if role in id_roles]
+    draw.require_same_images(dict.fromkeys([*id_groups, *(group for pool in scope.pools for group in pool)]))
 
 
 def two_sided_p(differences: Array) -> float:

@@ -22,6 +22,7 @@ from wordnet_splits.metrics import (
     run_moments,
     spread,
 )
+from wordnet_splits.metrics.robustness import CV, Formula
 
 from ..results.metric_rows import label_of
 from ..results.table import NOTHING, Table
@@ -53,13 +54,22 @@ class Cells:
     ----------
     values : (model, detector, group) -> metric -> values of its runs.
     axes : axis -> its values in order.
+    formula : of the scores, as of `robustness_score`.
     """
 
     values: Mapping[tuple[str, str, str], Mapping[str, Sequence[float]]]
     axes: Mapping[str, tuple[str, ...]]
+    formula: Formula | str = CV
+
+    @property
+    def formula_words(self) -> str:
+        """The formula in titles."""
+        function = self.formula
+        named = function if isinstance(function, str) else getattr(function, "__name__", repr(function))
+        return "eq. 8" if named == CV else f"formula {named}"
 
     @classmethod
-    def from_draw(cls, draw: BenchmarkResults) -> Cells:
+    def from_draw(cls, draw: BenchmarkResults, formula: Formula | str = CV) -> Cells:
         """Read them from the rows of single OOD sets."""
         sets = ResultSets.from_results(draw.first)
         metrics = {name for names in layout()["metrics"].values() for name in names}
@@ -71,7 +81,7 @@ class Cells:
                     percent = {name: [PERCENT * v for v in runs] for name, runs in by_metric.items()}
                     values[(*entry.label, group)] = percent
         axes = {axis: tuple(dict.fromkeys(key[n] for key in values)) for n, axis in enumerate(AXES)}
-        return cls(values, axes)
+        return cls(values, axes, formula)
 
     def moments(self, position: Position, metric: str, over: str | None = None) -> tuple[float, float] | None:
         """Return mean and variance over runs, or of the mixture over an axis; None if a cell is absent."""
@@ -99,16 +109,19 @@ class Cells:
         if moments is None:
             return None
         higher = get_metric(metric).higher_is_better
-        if higher and moments[0] == 0:
+        if self.formula == CV and higher and moments[0] == 0:
             return None
-        return Robustness(*moments, robustness_score(*moments, higher_is_better=higher))
+        score = robustness_score(*moments, higher_is_better=higher, formula=self.formula)
+        return Robustness(*moments, score)
 
 
 def _key(position: Position) -> tuple[str, str, str]:
     return position["model"], position["detector"], position["group"]
 
 
-def robustness_tables(draw: BenchmarkResults, numbers: Sequence[int] = DEFAULT) -> list[Table]:
+def robustness_tables(
+    draw: BenchmarkResults, numbers: Sequence[int] = DEFAULT, formula: Formula | str = CV
+) -> list[Table]:
     """Return tables by their numbers, each in the paper's convention and then in this package's.
 
     A table of mixtures is followed by a table of unweighted means and standard deviations: a mixture weights
@@ -121,7 +134,7 @@ def robustness_tables(draw: BenchmarkResults, numbers: Sequence[int] = DEFAULT) 
     specs = {spec["number"]: spec for spec in layout()["table"]}
     if unknown := [number for number in numbers if number not in specs]:
         raise DataError(f"no robustness table {unknown[0]}", where="--robustness", hint="they are 2 to 10")
-    cells = Cells.from_draw(draw)
+    cells = Cells.from_draw(draw, formula)
     if len(cells.axes["model"]) < 2:
         raise DataError(
             "robustness needs several models (optimizers), got one",
@@ -149,7 +162,7 @@ def _tables(cells: Cells, spec: TableSpec, convention: str, metrics: Sequence[st
     convention_words = {"paper": "the paper's convention", "ours": "our convention, ID positive"}[convention]
     for values in product(*(cells.axes[axis] for axis in spec["per"])):
         fixed = dict(zip(spec["per"], values, strict=True))
-        unit = "in %" if spec.get("show") == "moments" else "score (eq. 8) of values in %"
+        unit = "in %" if spec.get("show") == "moments" else f"score ({cells.formula_words}) of values in %"
         title = f"Table {spec['number']}: {spec['title'].format(**fixed)}, {unit} ({convention_words})"
         if "best" in spec:
             columns: tuple[str, ...] = (spec["rows"], f"best {spec['of']}", label_of(metrics[0]))

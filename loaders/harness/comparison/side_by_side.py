@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.tabular import to_json
 from wordnet_splits.metrics.registry import CALIBRATION, GAMMAS
+from wordnet_splits.metrics.robustness import CV, Formula
 
 from ..results.sentences import sweep_summary
 from ..results.table import NOTHING, Table, TableReport, interval_text, number_text, table_of_records
@@ -243,6 +245,8 @@ class ComparisonOptions:
         best MCP of all models, for Kim's pooled AURC alone.
     robustness : numbers of Abdelzad's tables (2 to 10) to rebuild over the models; by default those that
         sum up, for the benchmarks of that paper with results of several models.
+    formula : of the scores in these tables: a function (mean, variance, higher_is_better) -> score, ``cv``
+        (eq. 8), ``sd``, ``shortfall``, or ``MODULE:NAME``; lower is more robust.
     """
 
     metric: str | None = None
@@ -252,6 +256,7 @@ class ComparisonOptions:
     level: float = 0.95
     baseline: str | None = None
     robustness: Sequence[int] | None = None
+    formula: Formula | str = CV
 
 
 def compare(
@@ -293,7 +298,15 @@ def compare_draws_of(draws: Sequence[BenchmarkResults], options: ComparisonOptio
     if robustness is None and "robust" in layout_of(name):
         models = {entry.model for entry in draws[0].entries}
         robustness = DEFAULT if len(models) > 1 and over_draws is None else ()
-    tables = [table for draw in single if robustness for table in robustness_tables(draw, robustness)]
+    tables = [
+        table
+        for draw in single
+        if robustness
+        for table in robustness_tables(draw, robustness, options.formula)
+    ]
+    if options.formula != CV and not tables:
+        hint = "give --robustness and results of several models"
+        raise DataError("a formula only applies to robustness tables", where="--formula", hint=hint)
     results = [evaluation.results for draw in draws for evaluation in draw.results]
     return Comparison(
         name,

@@ -98,3 +98,30 @@ def test_the_unit_matters_and_order_does_not():
 def test_what_has_no_value_is_refused(call):
     with pytest.raises(SplitsError):
         call()
+
+
+def weighted(mean, variance, higher_is_better):
+    return 3 * variance + (-mean if higher_is_better else mean)
+
+
+def test_another_formula_replaces_equation_8():
+    runs, higher = np.array([[90.0, 92.0, 91.0], [80.0, 88.0, 70.0]]), {"higher_is_better": True}
+    default = robustness(runs, **higher)
+    mean, variance = default.mean, default.variance
+    assert robustness(runs, **higher, formula="cv") == default
+    for formula, score in (
+        ("sd", variance**0.5),
+        ("shortfall", 100 - mean + variance**0.5),
+        (weighted, 3 * variance - mean),
+        (f"{__name__}:weighted", 3 * variance - mean),
+    ):
+        assert robustness(runs, **higher, formula=formula) == Robustness(mean, variance, pytest.approx(score))
+    assert robustness_score(5, 4, higher_is_better=False, formula="shortfall") == 7
+
+
+@pytest.mark.parametrize(
+    "formula", ["cvv", "no_such_module:f", lambda *_: float("nan"), lambda *_: None, lambda mean: mean, 3]
+)
+def test_a_formula_that_gives_no_number_is_refused(formula):
+    with pytest.raises(SplitsError):
+        robustness([[90.0, 92.0]], higher_is_better=True, formula=formula)

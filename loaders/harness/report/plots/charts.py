@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -14,9 +17,10 @@ from wordnet_splits.base.shapes import Bar, Bars, HeatMap, Line, Lines, Point, P
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics import ClassAuroc, nearness_trend, spread
 
+from ...comparison.accuracy import MIN_UNITS, accuracy_correlations
 from ...comparison.class_nearness import REFERENCE, nearness_of
 from ...comparison.draws import against_full_spectrum, improvements
-from ...comparison.ranking import rank_entries, scope_named
+from ...comparison.ranking import Scope, list_scopes, rank_entries, require_same_images, scope_named
 from ...comparison.semantics import (
     ClassMean,
     Predicted,
@@ -27,10 +31,11 @@ from ...comparison.semantics import (
     pruned,
 )
 from ...data.arrays import Array
+from ...detectors.registry import find_spec
 from ...hierarchy.answered_images import scored_images, stored_logits
 from ...hierarchy.named_answers import name_unknowns
 from ...models.class_map import LabelSpace
-from ...results.metric_rows import MEAN
+from ...results.metric_rows import MEAN, POOLED, UNKNOWN_ROLES
 from ...results.tables import ResultSets
 from .selection import Selection, mean_over_runs, plot_kind
 
@@ -141,20 +146,91 @@ def robustness(selection: Selection) -> Plot:
     metric = selection.metric or "auroc"
     if len({entry.model for entry in selection.entries}) < 2:
         raise DataError("robustness needs several models (optimizers), got one", where=selection.benchmark)
+    panels = tuple(
+        _bars_of_models(selection, metric, group, group, role) for group, role in selection.roles.items()
+    )
+    return Plot(f"{selection.benchmark}: {metric} over models", panels)
+
+
+def _bars_of_models(selection: Selection, metric: str, title: str, group: str, role: str) -> Bars:
+    """Return a bar for each model and detector, mean and standard deviation over runs."""
+    bars = []
+    for entry in selection.entries:
+        values = entry.values(metric, group, role)
+        if not values:
+            raise DataError(f"{' '.join(entry.label)} has no {metric} on {title}", where=selection.benchmark)
+        runs = spread(100 * np.array(values))
+        sd = 0.0 if np.isnan(runs.sd) else runs.sd
+        bars.append(Bar(entry.model, runs.mean, runs.mean - sd, runs.mean + sd, entry.detector))
+    return Bars(title, f"{metric} in %, mean and sd over runs", tuple(bars))
+
+
+def _means_or_sets(selection: Selection) -> list[Scope]:
+    """Return the selected sets, if some were selected, else the means over near and over far sets."""
+    scopes = list_scopes(ResultSets.from_results(selection.draw.first))
+    wanted = UNKNOWN_ROLES if selection.groups is None else selection.groups
+    return [scope for scope in scopes if scope.name in wanted]
+
+
+@plot_kind(
+    "architectures",
+    "a metric of each detector over architectures (models), means over near and over far sets",
+    paper="OpenOOD, figure 5",
+)
+def architectures(selection: Selection) -> Plot:
+    """Return bars of AUROC or another metric by model, in order of accuracy, which follows its name.
+
+    The accuracy is a mean over runs, from a detector that keeps the network's predictions.
+    """
+    metric = selection.metric or "auroc"
+    accuracy: dict[str, float] = {}
+    for entry in selection.entries:
+        spec = find_spec(entry.detector.partition("[")[0])
+        if spec is not None and not hasattr(spec.implementation, "predict"):
+            values = entry.values("accuracy", POOLED, "id")
+            accuracy.setdefault(entry.model, float(np.mean(values)) if values else float("nan"))
+    known = {model: value for model, value in accuracy.items() if not np.isnan(value)}
+    columns = zip(*(entry.model for entry in selection.entries), strict=False)
+    shared = "".join(column[0] for column in takewhile(lambda letters: len({*letters}) == 1, columns))
+    prefix = re.sub(r"[^/-]*$", "", shared)
+    names = {entry.model: entry.model.removeprefix(prefix) for entry in selection.entries}
+    names |= {model: f"{names[model]} ({100 * value:.1f}%)" for model, value in known.items()}
+    order = sorted(selection.entries, key=lambda entry: known.get(entry.model, 0.0))
+    ordered = replace(selection, draw=replace(selection.draw, entries=tuple(order)))
     panels = []
-    for group, role in selection.roles.items():
-        bars = []
-        for entry in selection.entries:
-            values = entry.values(metric, group, role)
-            if not values:
-                raise DataError(
-                    f"{' '.join(entry.label)} has no {metric} on {group}", where=selection.benchmark
-                )
-            runs = spread(100 * np.array(values))
-            sd = 0.0 if np.isnan(runs.sd) else runs.sd
-            bars.append(Bar(entry.model, runs.mean, runs.mean - sd, runs.mean + sd, entry.detector))
-        panels.append(Bars(group, f"{metric} in %, mean and sd over runs", tuple(bars)))
-    return Plot(f"{selection.benchmark}: {metric} over models", tuple(panels))
+    for scope in _means_or_sets(selection):
+        require_same_images(selection.draw, metric, scope)
+        panel = _bars_of_models(ordered, metric, scope.name, scope.group, scope.role)
+        bars = tuple(replace(bar, category=names[bar.category]) for bar in panel.bars)
+        panels.append(replace(panel, bars=bars))
+    notes = ("Accuracy in brackets.", *([f"Every name begins with {prefix}."] if prefix else []))
+    title = f"{selection.benchmark}: {metric} over architectures (accuracy)"
+    return Plot(title, tuple(panels), notes, columns=2)
+
+
+@plot_kind(
+    "accuracy",
+    "a metric against accuracy over networks, and their rank correlation with its interval",
+    paper="Abdelzad, section 4.7",
+)
+def accuracy_scatter(selection: Selection) -> Plot:
+    """Return a panel for each detector and near and far (or each selected set), a point for each network."""
+    metric = selection.metric or "auroc"
+    found = accuracy_correlations(
+        selection.draw, metric, _means_or_sets(selection), replicates=selection.replicates
+    )
+    panels = []
+    for c in found:
+        ends = "no interval" if c.lo is None or c.hi is None else f"{c.lo:.2f} to {c.hi:.2f}"
+        rho = "undefined" if np.isnan(c.rho) else f"{c.rho:.2f} ({ends})"
+        points = tuple(Point(p.model, 100 * p.accuracy, 100 * p.value, p.model, False) for p in c.points)
+        title = f"{c.detector}, {c.on}: Spearman {rho}, n = {len(points)}"
+        panels.append(Points(title, "accuracy in %", f"{metric} in %", points))
+    note = (
+        f"Spearman's rank correlation over networks; 95% intervals of {selection.replicates} bootstrap "
+        f"replicates over models, each with its runs; none below {MIN_UNITS} models."
+    )
+    return Plot(f"{selection.benchmark}: accuracy and {metric}", tuple(panels), (note,), columns=2)
 
 
 @plot_kind("nearness-trend", "rank correlation of nearness and AUROC over OOD classes, for each detector")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from loaders.harness import compare
+from loaders.harness.cli.main import app
 from loaders.harness.comparison.robustness import DEFAULT, Cells, _tables, layout
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.results.table import Table
@@ -186,3 +188,19 @@ def test_one_model_has_no_robustness_and_numbers_are_2_to_10() -> None:
     with raises(DataError, where="--robustness", naming="11"):
         compare(evaluated(), bootstrap=0, robustness=[11])
     assert set(DEFAULT) < {spec["number"] for spec in layout()["table"]} == set(range(2, 11))
+
+
+def test_a_formula_of_the_user_scores_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = evaluated()
+    (tmp_path / "my_formulas.py").write_text("def spread(mean, variance, higher): return variance\n")
+    monkeypatch.chdir(tmp_path)
+    found = compare(held, bootstrap=0, robustness=[4, 5], formula="my_formulas:spread").robustness
+    moments, scores = (next(t for t in found if t.title.startswith(f"Table {n}: omniglot")) for n in (4, 5))
+    assert "formula my_formulas:spread" in scores.title
+    for of_moments, of_scores in zip(moments.rows, scores.rows, strict=True):
+        assert of_scores["AUROC"] == pytest.approx(of_moments["AUROC"][1])
+    held.write(tmp_path / "held")
+    command = ["compare", str(tmp_path / "held"), "--robustness", "5", "--bootstrap", "0", "--json"]
+    assert app([*command, "--formula", "my_formulas:spread"], standalone_mode=False) == 0
+    with raises(DataError, where="--formula"):
+        compare(evaluated(["adam"]), bootstrap=0, formula="sd")

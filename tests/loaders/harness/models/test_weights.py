@@ -110,7 +110,7 @@ class OfPython2(pickle._Pickler):  # type: ignore[name-defined]
 
     dispatch: ClassVar[dict[Any, Any]] = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
 
-    def save_text(self, text: str) -> None:
+    def save_text(self: Any, text: str) -> None:
         self.write(pickle.SHORT_BINSTRING + bytes([len(text)]) + text.encode())
         self.memoize(text)
 

@@ -16,12 +16,16 @@ from sklearn.metrics import roc_curve
 
 from loaders import UnknownDetectionSet
 from loaders.harness import compare, evaluate, evaluate_arrays, plot, report
+from loaders.harness.comparison.accuracy import accuracy_correlations
+from loaders.harness.comparison.entries import draws_of
+from loaders.harness.comparison.ranking import list_scopes
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.models.origin import WeightsOrigin
 from loaders.harness.report.plots import list_plots, plot_data
 from loaders.harness.report.plots.curves import density_panel
 from loaders.harness.results.metric_rows import MEAN, POOLED
 from loaders.harness.results.results import Results
+from loaders.harness.results.tables import ResultSets
 from tests.imported import Imported
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.loaders.harness.long_tables import long_predictions, long_scores
@@ -29,6 +33,7 @@ from tests.raising import mentions, raises
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.base.shapes import Bars, Lines, Points
 from wordnet_splits.benchmark.resolve import load_manifest
+from wordnet_splits.metrics import bootstrap_indices, interval
 
 networkx = Imported("networkx")
 torchvision_functional = Imported("torchvision.transforms.functional")
@@ -242,6 +247,57 @@ def test_bars_are_those_of_the_comparison(results: Results) -> None:
     (bar,) = [b for b in panel.bars if (b.category, b.series) == ("one", "mcp")]
     assert bar.value == pytest.approx(np.mean(values))
     assert bar.hi - bar.value == pytest.approx(np.std(values, ddof=1))
+
+
+def test_architectures_are_in_order_of_accuracy(results: Results) -> None:
+    near, far = panels(results, "architectures", detectors=["energy"])
+    assert (near.title, far.title) == ("near", "far")
+
+    def mean(metric: str, group: str, role: str, model: str) -> float:
+        rows = results.rows(metric=metric, group=group, role=role, model=model, detector="energy")
+        return 100 * float(np.mean([row["value"] for row in rows]))
+
+    models = sorted(("one", "two"), key=lambda model: mean("accuracy", POOLED, "id", model))
+    accuracies = [f"{model} ({mean('accuracy', POOLED, 'id', model):.1f}%)" for model in models]
+    for panel in (near, far):
+        assert [bar.category for bar in panel.bars] == accuracies
+        due = [mean("auroc", MEAN, panel.title, model) for model in models]
+        assert [bar.value for bar in panel.bars] == pytest.approx(due)
+    (chosen,) = panels(results, "architectures", metric="fpr95_id_positive", groups=["far-a"])
+    assert chosen.title == "far-a"
+    assert len(chosen.bars) == 2 * 3
+
+
+def test_accuracy_is_correlated_over_networks(results: Results) -> None:
+    near, far = panels(results, "accuracy", detectors=["energy"])
+    assert near.title.endswith("(no interval), n = 4")  # of two models
+    rows = [
+        results.rows(metric=metric, group=group, role=role, detector="energy")
+        for metric, group, role in (("accuracy", POOLED, "id"), ("auroc", MEAN, "far"))
+    ]
+    x, y = ([100 * row["value"] for row in part] for part in rows)
+    assert [(p.x, p.y, p.kind) for p in far.points] == [
+        (a, b, row["model"]) for a, b, row in zip(x, y, rows[0], strict=True)
+    ]
+    assert f"Spearman {spearmanr(x, y).statistic:.2f} " in far.title
+
+
+def test_an_interval_of_the_correlation_draws_models_with_their_runs() -> None:
+    manifest = fake_manifest(SETS[:2], name="digits")
+    networks = [fake_run(manifest, n, model=f"m{n // 2}") for n in range(12)]
+    held = evaluate_runs(manifest, [replace(run, model_key=f"{run.name}-key") for run in networks], "mcp")
+    draw = draws_of([held])[0]
+    scopes = [scope for scope in list_scopes(ResultSets.from_results(held)) if scope.name == "near"]
+    (found,) = accuracy_correlations(draw, "auroc", scopes, replicates=50)
+    drawn = []
+    for r in range(50):
+        taken = [2 * n + k for n in bootstrap_indices(0, "models", r, 6) for k in (0, 1)]
+        x, y = ([getattr(found.points[n], name) for n in taken] for name in ("accuracy", "value"))
+        drawn.append(spearmanr(x, y).statistic)
+    assert (found.lo, found.hi) == interval(found.rho, np.array(drawn))[1:]
+    assert found.lo < found.rho < found.hi
+    with raises(DataError, where="digits"):
+        panels(evaluate_runs(manifest, networks[:1], "mcp"), "accuracy")
 
 
 def test_gammas_are_those_of_the_record(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
