@@ -163,6 +163,8 @@ def train(
     folders = sorted({str(t.folder.parent) for t in trained})
     result = {"recipe": trained[0].metadata["recipe"], "runs": rows}
     if swept is not None:
+        recipe_of = {t.metadata["series"]: t.metadata["recipe"] for t in trained}
+        result["recipe"] = recipe_of[swept.chosen["series"]]
         facts = {"criterion": swept.criterion, "file": str(swept.file), "chosen": swept.chosen["series"]}
         result["sweep"] = {**facts, "rows": swept.rows}
     print_result(result, json, lambda: _print_trained(rows, folders, swept))

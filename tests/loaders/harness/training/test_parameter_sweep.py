@@ -74,6 +74,8 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         (0.3, 0.4),
     ]
     assert len(found["runs"]) == 4
+    (best,) = (row for row in rows if row["chosen"])
+    assert found["recipe"]["method"].items() >= {k: best[k] for k in ("weight", "budget")}.items()
     method = load_checkpoint(found["runs"][3]["model"]).metadata["recipe"]["method"]
     assert (method["weight"], method["budget"], float(method["eps"])) == (0.3, 0.4, 1e-9)
     assert call(*command) == 0  # finished runs are kept, and `train` knows them
