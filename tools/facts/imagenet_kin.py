@@ -8,11 +8,20 @@ from pathlib import Path
 
 from tools.facts.published import Published
 from tools.facts.rows import Row, Table, body, first_word, records, sources
+from wordnet_splits.datasets.sources.imagenet import PHOTOGRAPHED_FOLDERS
 from wordnet_splits.wordnet.taxonomy import Taxonomy
 
 LISTS = "openood/benchmark_imglist/imagenet"
 CORRUPTIONS = {"standard": 15, "extra": 4}
 SEVERITIES = 5
+NINCO_INSPECTED = (
+    "j-cb/NINCO:data/NINCO_popular_datasets_subsamples.csv@11bf339ecfdeb7b0e5ae6ac6e4cb31cda01f8ffb"
+)
+SPECIES_LIST = (
+    "hungdv1107/OpenOOD:data/benchmark_imglist/imagenet/test_species.txt"
+    "@135c53b46c849e0e5145787c8c8d3a0f15530c3c"
+)
+SPECIES_IMAGES = 10_000  # numbered from 0, each once, in that list
 FALL11_IMAGES = 14_197_122
 
 
@@ -74,6 +83,19 @@ def imagenet_c(facts: Path) -> Table:
         " (standard) and 4 more (extra), in 5 severities",
     ]
     return Table(tuple(CORRUPTIONS), rows, origin, own_wnids=True)
+
+
+def imagenet_es(facts: Path) -> Table:
+    path = facts / "tiny_imagenet/classes.tsv"
+    names = words(facts)
+    wnids = sorted(r["wnid"] for r in Published(path).records())
+    rows = [Row(wnid, names[wnid], counts={"test": 5 * len(PHOTOGRAPHED_FOLDERS)}) for wnid in wnids]
+    origin = [
+        *sources(path),
+        *sources(Path(__file__).with_name("imagenet_es_originals.txt")),
+        "publisher: Baek et al. 2024, 5 originals of each class of Tiny ImageNet, each photographed 64 times",
+    ]
+    return Table(("test",), rows, origin, own_wnids=True)
 
 
 def releases(facts: Path) -> tuple[set[str], set[str], list[Path]]:
@@ -158,6 +180,25 @@ def inaturalist(facts: Path) -> Table:
     return Table(("all",), rows, sources(facts / "mos/inaturalist_classes.tsv"))
 
 
+def inspected_species(facts: Path) -> list[str]:
+    """Return NINCO's file names, without extension, of the images of Species that its authors kept."""
+    path = facts / "ninco/NINCO_popular_datasets_subsamples.csv.gz"
+    rows = csv.DictReader(Published(path).body.decode("utf-8").splitlines())
+    files = (r["image_location"].rpartition("/")[2] for r in rows if r["class"] == "Species")
+    return sorted(file.rpartition(".")[0] for file in files)
+
+
+def ninco_species(facts: Path) -> Table:
+    origin = [f"source: {NINCO_INSPECTED}", "the species are in the file names; none is mapped to WordNet"]
+    return Table(("all",), [Row("all", "Species", counts={"all": len(inspected_species(facts))})], origin)
+
+
+def openood_species(facts: Path) -> Table:
+    origin = [f"source: {SPECIES_LIST}", "the list gives the images numbers and no classes"]
+    rows = [Row("all", "Species", counts={"all": SPECIES_IMAGES})]
+    return Table(("all",), rows, origin, like="openimage-o")
+
+
 def openimage_o(facts: Path) -> Table:
     path = facts / "openimage_o/files.tsv.gz"
     counts = len(list(Published(path).records()))
@@ -196,6 +237,7 @@ def mos_sun(facts: Path) -> Table:
 IMAGENET_KIN = {
     "imagenet-a": imagenet_a,
     "imagenet-c": imagenet_c,
+    "imagenet-es": imagenet_es,
     "imagenet-o": imagenet_o,
     "imagenet-r": imagenet_r,
     "imagenet-v2": imagenet_v2,
@@ -204,6 +246,8 @@ IMAGENET_KIN = {
     "mos-places": mos_places,
     "mos-sun": mos_sun,
     "ninco": ninco,
+    "ninco-species": ninco_species,
     "openimage-o": openimage_o,
+    "openood-species": openood_species,
     "ssb-hard": ssb_hard,
 }

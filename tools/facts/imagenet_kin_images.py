@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools.facts.imagenet_kin import LISTS, paths, places_selection, species, words
+from tools.facts.imagenet_kin import (
+    LISTS,
+    NINCO_INSPECTED,
+    SPECIES_IMAGES,
+    SPECIES_LIST,
+    inspected_species,
+    paths,
+    places_selection,
+    species,
+    words,
+)
 from tools.facts.images import Inventory, stem, unique
 from tools.facts.published import Published
+from wordnet_splits.datasets.sources.imagenet import PHOTOGRAPHED_FOLDERS
 
 
 def in_wnid_folders(name: str) -> Callable[[Path, Path, str], Inventory]:
@@ -26,6 +37,17 @@ def imagenet_v2(facts: Path, data: Path, split: str) -> Inventory:
     wnids = list(words(facts))
     pairs = ((stem(file), wnids[int(folder)]) for _, folder, file in paths(path))
     return Inventory(unique(pairs), Published(path).origin)
+
+
+def imagenet_es(facts: Path, data: Path, split: str) -> Inventory:
+    """Every photograph, but none of the originals: all settings of the test part have the same 1,000."""
+    originals = Published(Path(__file__).with_name("imagenet_es_originals.txt"))
+    labels = Published(facts / "imagenet/imagenet_val_labels.tsv.gz").records()
+    wnids = {stem(r["filename"]): r["wnid"] for r in labels}
+    pairs = (
+        (f"{folder}/{name}", wnids[name]) for folder in PHOTOGRAPHED_FOLDERS for name in originals.lines()
+    )
+    return Inventory(unique(pairs), originals.origin)
 
 
 def inaturalist(facts: Path, data: Path, split: str) -> Inventory:
@@ -54,7 +76,16 @@ def mos_sun(facts: Path, data: Path, split: str) -> Inventory:
     return Inventory(unique((stem(line), "all") for line in files.lines()), files.origin)
 
 
+def ninco_species(facts: Path, data: Path, split: str) -> Inventory:
+    return Inventory(unique((name, "all") for name in inspected_species(facts)), NINCO_INSPECTED)
+
+
+def openood_species(facts: Path, data: Path, split: str) -> Inventory:
+    return Inventory({str(number): "all" for number in range(SPECIES_IMAGES)}, SPECIES_LIST)
+
+
 IMAGENET_KIN_INVENTORIES: Mapping[tuple[str, str], tuple[Callable[[Path, Path, str], Inventory], int]] = {
+    ("imagenet-es", "test"): (imagenet_es, 64_000),
     ("imagenet-o", "all"): (in_wnid_folders("test_imagenet_o"), 2_000),
     ("imagenet-r", "all"): (in_wnid_folders("test_imagenet_r"), 30_000),
     ("imagenet-v2", "all"): (imagenet_v2, 10_000),
@@ -62,5 +93,7 @@ IMAGENET_KIN_INVENTORIES: Mapping[tuple[str, str], tuple[Callable[[Path, Path, s
     ("mos-places", "all"): (mos_places, 10_000),
     ("mos-sun", "all"): (mos_sun, 10_000),
     ("ninco", "all"): (in_wnid_folders("test_ninco"), 5_879),
+    ("ninco-species", "all"): (ninco_species, 172),
     ("openimage-o", "all"): (openimage_o, 17_632),
+    ("openood-species", "all"): (openood_species, 10_000),
 }

@@ -81,6 +81,7 @@ NINCO_SUBSAMPLES: Mapping[str, tuple[str, str]] = {
     "SSB_hard": ("ssb-hard", r"(?P<id>(?P<of>n\d{8})_\d+)"),
     "iNaturalist_OOD_Plants": ("inaturalist", r"(?P<id>[0-9a-f]{32})"),
     "Textures": ("dtd", r"(?P<id>(?P<of>[a-z-]+)_\d{4})"),
+    "Places": ("mos-places", r"(?P<id>[a-z]_[a-z_]+_\d{8}|Places365_val_\d{8})"),
     "OpenImage_O": ("openimage-o", r"(?P<id>[0-9a-f]{16})"),
     "SSB_easy": ("imagenet21k", r"(?P<id>(?P<of>n\d{8})_\d+)"),
     "ImageNet_1k_OOD_400_ood": ("imagenet21k", r"(?P<id>(?P<of>n\d{8})_\d+)"),
@@ -93,6 +94,7 @@ NINCO_LISTS = {
     "inaturalist": "iNaturalist_OOD_Plants",
     "textures": "Textures",
     "openimage_o_test": "OpenImage_O",
+    "places": "Places",
     "ssb_easy": "SSB_easy",
     "pascl": "ImageNet_1k_OOD_400_ood",
     "cood": "COOD",
@@ -190,7 +192,8 @@ def write_lists(facts: Path, out: Path) -> None:
             published = Published(facts / f"openood/benchmark_imglist/{benchmark}/{name}.txt.gz")
             rows = openood_rows(published, by_source)
             _write(published, rows, out / "lists/openood" / f"{benchmark}_{name}.parquet")
-    by_source |= {"inaturalist": classes("inaturalist"), "ssb-hard": {}, "imagenet21k": {}}
+    by_source |= {name: classes(name) for name in ("inaturalist", "mos-places")}
+    by_source |= {"ssb-hard": {}, "imagenet21k": {}}
     looked_at = Published(facts / "ninco/NINCO_popular_datasets_subsamples.csv.gz")
     validation = Published(facts / "openood/benchmark_imglist/imagenet/val_openimage_o.txt.gz")
     left_out = {row[1] for row in openood_rows(validation, by_source)}

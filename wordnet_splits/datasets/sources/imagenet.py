@@ -1,13 +1,14 @@
-"""ImageNet-1K (ILSVRC 2012) in every layout it is commonly kept in, ImageNet-C, ImageNet-21K and SSB-hard.
+"""ImageNet-1K (ILSVRC 2012) in every common layout, ImageNet-C, ImageNet-ES, ImageNet-21K and SSB-hard.
 
 A root of ImageNet-21K is the release of fall 2011 if it has a class of that release only, and the release of
 winter 2021 if it has no such class and most classes of both releases; otherwise it has too few classes to
 decide. The archives have the release in their names. SSB-hard is a selection of its classes.
 
 References: Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, IJCV 2015; Hendrycks and
-Dietterich, Benchmarking Neural Network Robustness to Common Corruptions and Perturbations, ICLR 2019; Deng et
-al., ImageNet: A Large-Scale Hierarchical Image Database, CVPR 2009; Vaze, Han, Vedaldi, Zisserman, Open-Set
-Recognition: A Good Closed-Set Classifier is All You Need?, ICLR 2022.
+Dietterich, Benchmarking Neural Network Robustness to Common Corruptions and Perturbations, ICLR 2019; Baek,
+Park, Kim, Kim, Unexplored Faces of Robustness and Out-of-Distribution: Covariate Shifts in Environment and
+Sensor Domains, CVPR 2024; Deng et al., ImageNet: A Large-Scale Hierarchical Image Database, CVPR 2009; Vaze,
+Han, Vedaldi, Zisserman, Open-Set Recognition: A Good Closed-Set Classifier is All You Need?, ICLR 2022.
 """
 
 from __future__ import annotations
@@ -69,6 +70,14 @@ ARCHIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 SEVERITIES = range(1, 6)
 CORRUPTED_FOLDERS = frozenset(f"{c}/{n}" for names in ARCHIVES.values() for c in names for n in SEVERITIES)
 """Folders of a corruption and severity, each laid out like an ImageNet folder."""
+SHOTS: Mapping[str, int] = MappingProxyType({"auto_exposure": 5, "param_control": 27})
+PHOTOGRAPHED_FOLDERS = tuple(
+    f"{kind}/{light}/param_{n}"
+    for kind, count in SHOTS.items()
+    for light in ("l1", "l5")
+    for n in range(1, count + 1)
+)
+"""Folders of ImageNet-ES, one for each light and camera setting, each laid out like an ImageNet folder."""
 
 
 @register_source
@@ -87,7 +96,7 @@ class ImageNet1K(Source):
     def layouts(cls, root: Path) -> Iterator[Layout]:
         """Yield the train part, the validation part or both, of the first place that has one."""
         for base in bases(root, *BEGINS):
-            if "/".join(base.parts[-2:]) in CORRUPTED_FOLDERS:
+            if "/".join(base.parts[-2:]) in CORRUPTED_FOLDERS or _is_photographed(base):
                 continue
             parts = [part for part in (_train(base, root), _val(base, root)) if part]
             if not parts and (lone := _lone(base, root)):
@@ -221,6 +230,47 @@ def _corrupted_folders(base: Path, archive: str, corruption: str, severity: int)
         yield str(severity)
     if base.parts[-2:] == (corruption, str(severity)):
         yield ""
+
+
+def _is_photographed(base: Path) -> bool:
+    """Return whether a folder is one of ImageNet-ES, of its validation part too: it uses ImageNet's names."""
+    kind, light, setting = ("", "", "", *base.parts)[-3:]
+    return kind in SHOTS and light.startswith("l") and setting.startswith("param_")
+
+
+@register_source
+class ImageNetES(Source):
+    """1,000 validation images of ImageNet, photographed in 2 lights and 32 camera settings.
+
+    Ids are ``<kind>/<light>/param_<n>/ILSVRC2012_val_00000293`` with the kinds of `SHOTS`. The publisher's
+    ``es-val`` has other originals and is not read.
+    """
+
+    name: ClassVar[str] = "imagenet-es"
+    splits: ClassVar[tuple[str, ...]] = ("test",)
+    expected_files: ClassVar[str] = (
+        "es-test/{auto_exposure,param_control}/<l1 or l5>/param_<n>/<wnid>/ILSVRC2012_val_*.JPEG"
+    )
+
+    @classmethod
+    def layouts(cls, root: Path) -> Iterator[Layout]:
+        """Yield a part for each setting of the first place that has one."""
+        begins = (
+            "es-test",
+            "ImageNet-ES/es-test",
+            "imagenet_es/es-test",
+            "images_largescale/imagenet_es/es-test",
+        )
+        for base in bases(root, *begins):
+            found = (
+                find_class_folders(
+                    base, folder, root, Naming(cls.name, cls.splits, VAL.stem, prefix=f"{folder}/")
+                )
+                for folder in PHOTOGRAPHED_FOLDERS
+            )
+            if parts := [part for part in found if part is not None]:
+                yield CompositeLayout(parts)
+                return
 
 
 FALL, WINTER = RELEASES = ("fall11", "winter21")

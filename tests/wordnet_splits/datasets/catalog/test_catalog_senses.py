@@ -20,6 +20,7 @@ IMAGENET_FAMILY = (
     "tiny-imagenet",
     "imagenet-a",
     "imagenet-c",
+    "imagenet-es",
     "imagenet-r",
     "imagenet-v2",
     "ssb-hard",
@@ -97,6 +98,7 @@ def test_imagenet_classes_are_their_synsets(wordnet: Taxonomy) -> None:
             lemmas = {lemma.replace("_", " ").lower() for lemma in wordnet.lemmas(item.class_id)}
             assert item.name.lower() in lemmas, f"{item.class_id} is {lemmas}, not {item.name}"
     ids = {s: set(load_catalog(s).column("class_id")) for s in IMAGENET_FAMILY}
+    assert ids["imagenet-es"] == ids["tiny-imagenet"]
     assert ids["tiny-imagenet"] <= ids["imagenet1k"] == ids["imagenet-c"] == ids["imagenet-v2"]
     assert ids["imagenet-a"] | ids["imagenet-r"] | ids["openood-tin597"] < ids["imagenet1k"]
     assert ids["imagenet1k"] - ids[LARGEST] == {wordnet.from_name("teddy.n.01")}  # not in the release of 2011
@@ -195,7 +197,9 @@ def test_check_covers_all_catalogs_by_default(wordnet: Taxonomy) -> None:
         "imagenet-o": tuple(load_catalog("imagenet-o").column("class_id")),
         "mos-sun": ("all",),
         "ninco": ("high_heels", "mbira"),
+        "ninco-species": ("all",),
         "openimage-o": ("all",),
+        "openood-species": ("all",),
         "uniform": ("all",),
     }
     with raises(UnknownNameError, naming="nowhere"):

@@ -77,6 +77,7 @@ OPENOOD = {
 NINCO = {
     "inaturalist": ("inaturalist", 383),
     "openimage_o_test": ("openimage-o", 368 - 41),
+    "places": ("mos-places", 153),
     "ssb_hard": ("ssb-hard", 208),
     "ssb_easy": ("imagenet21k", 151),
     "pascl": ("imagenet21k", 235),

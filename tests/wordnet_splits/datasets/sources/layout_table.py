@@ -40,6 +40,12 @@ C: Rows = {
     for severity in (1, 5)
     for image_id, wnid, _ in IMAGENET_VAL
 }
+ES: Rows = {
+    row
+    for row in some("imagenet-es", "test", each=64)
+    if row[0].startswith(("auto_exposure/l1/param_5/", "param_control/l5/param_27/"))
+}
+SPECIES, KEPT_SPECIES = some("openood-species", "all", each=5), some("ninco-species", "all", each=5)
 R, NONE, V2 = (some(f"imagenet-{name}", "all") for name in ("r", "o", "v2"))
 MOS_SUN = some("mos-sun", "all", each=5)
 MOS_PLACES: Rows = {  # none of Places365's validation images, which places365 would read, too
@@ -92,8 +98,8 @@ def flat_jpgs(rows: Rows, top: str = "") -> Write:
     return flat_files(rows, top, "jpg")
 
 
-def corrupted(top: str, wnid: bool) -> Iterator[str]:
-    for image_id, class_id, _ in sorted(C):
+def corrupted(top: str, wnid: bool, rows: Rows = C) -> Iterator[str]:
+    for image_id, class_id, _ in sorted(rows):
         below, _, stem = image_id.rpartition("/")
         yield "/".join(part for part in (top, below, class_id if wnid else "", f"{stem}.JPEG") if part)
 
@@ -171,6 +177,7 @@ def openood(source: str, above: str = "images_classic/") -> Layout:
 
 
 LARGE, KAGGLE = "images_largescale", "ILSVRC/Data/CLS-LOC"
+KEPT = "NINCO_popular_datasets_subsamples"
 OF_TRAIN, OF_VAL = sorted_files(IMAGENET_TRAIN, "train"), sorted_files(IMAGENET_VAL, "val")
 TORCHVISION = files(*in_class_folders(IMAGENET_TRAIN, "train"), *in_class_folders(IMAGENET_VAL, "val"))
 OF_KAGGLE = files(
@@ -231,12 +238,16 @@ TREES: tuple[tuple[str, str, str, Rows, Write], ...] = (
     ("imagenet-c", "publisher", "folders", C, files(*corrupted("imagenet-c", wnid=True))),
     ("imagenet-c", "in folders of the archives", "folders", C, files(*by_archive())),
     ("imagenet-c", "OpenOOD", "flat", C, files(*corrupted(f"{LARGE}/imagenet_c", wnid=False))),
+    ("imagenet-es", "publisher", "folders", ES, files(*corrupted("ImageNet-ES/es-test", True, ES))),
+    ("imagenet-es", "OpenOOD", "folders", ES, files(*corrupted(f"{LARGE}/imagenet_es/es-test", True, ES))),
     ("ninco", "publisher", "folders", NINCO, files(*blanks("NINCO/NINCO_OOD_classes"))),
     ("ninco", "OpenOOD", "folders", NINCO, jpgs(NINCO, f"{LARGE}/ninco")),
     ("inaturalist", "publisher", "flat", PLANTS, flat_jpgs(PLANTS, "iNaturalist/images")),
     ("inaturalist", "OpenOOD", "flat", PLANTS, flat_jpgs(PLANTS, f"{LARGE}/inaturalist/images")),
     ("mos-places", "publisher", "flat", MOS_PLACES, flat_jpgs(MOS_PLACES, "Places/images")),
     ("mos-sun", "publisher", "flat", MOS_SUN, flat_jpgs(MOS_SUN, "SUN/images")),
+    ("openood-species", "OpenOOD", "flat", SPECIES, flat_jpgs(SPECIES, f"{LARGE}/species_sub")),
+    ("ninco-species", "publisher", "flat", KEPT_SPECIES, flat_jpgs(KEPT_SPECIES, f"{KEPT}/Species")),
     ("openimage-o", "OpenOOD", "flat", OPEN, flat_jpgs(OPEN, f"{LARGE}/openimage_o/images")),
     ("openimage-o", "test folder", "flat", OPEN, flat_jpgs(OPEN, "OpenImage-O/test")),
 )
@@ -269,10 +280,13 @@ TAKEN_FOR = MappingProxyType(
         "imagenet-o": sorted_files(NONE),
         "imagenet-v2": files(*numbered("val")),
         "imagenet-c": files(*corrupted("", wnid=True)),
+        "imagenet-es": files(*corrupted("", wnid=True, rows=ES)),
         "ninco": jpgs(NINCO),
         "inaturalist": flat_jpgs(PLANTS, "images"),
         "mos-places": flat_jpgs(MOS_PLACES, "images"),
         "mos-sun": flat_jpgs(MOS_SUN, "images"),
+        "openood-species": flat_jpgs(SPECIES, "species_sub"),
+        "ninco-species": flat_jpgs(KEPT_SPECIES, "Species"),
         "openimage-o": flat_jpgs(OPEN, "images"),
     }
 )
