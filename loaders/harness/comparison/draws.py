@@ -186,7 +186,7 @@ def _is_baseline(entry: Ranked, baseline: str) -> bool:
 
 @dataclass(frozen=True)
 class SpectrumRow:
-    """A metric's mean over near or far sets, standard and with covariate-shifted ID counted as ID."""
+    """A metric's mean over near or far sets, standard and with the ``shifted`` sets counted as ID."""
 
     model: str
     detector: str
@@ -195,12 +195,25 @@ class SpectrumRow:
     standard: float
     full_spectrum: float
     lost: float
+    shifted: tuple[str, ...]
 
 
 def against_full_spectrum(draw: BenchmarkResults, metrics: Sequence[str] = ("auroc",)) -> list[SpectrumRow]:
-    """Return both values of each entry; empty if the benchmark lacks covariate-shifted ID."""
+    """Return both values of each entry; empty if the benchmark lacks covariate-shifted ID.
+
+    Raises
+    ------
+    DataError : the runs of an entry have different covariate-shifted sets.
+    """
     rows = []
     for entry in draw.entries:
+        shifted = {held.results.shifted_sets for held, _ in entry.runs}
+        if len(shifted) > 1:
+            raise DataError(
+                "cannot average full-spectrum values: the runs have different covariate-shifted sets",
+                where=" ".join(entry.label),
+                hint="evaluate every run on the same sets",
+            )
         for role in UNKNOWN_ROLES:
             for metric in metrics:
                 standard = entry.values(metric, MEAN, role)
@@ -208,5 +221,5 @@ def against_full_spectrum(draw: BenchmarkResults, metrics: Sequence[str] = ("aur
                 if standard and full:
                     means = float(np.mean(standard)), float(np.mean(full))
                     lost = (means[0] - means[1]) * (1 if higher_is_better(metric, draw) else -1)
-                    rows.append(SpectrumRow(*entry.label, role, metric, *means, lost))
+                    rows.append(SpectrumRow(*entry.label, role, metric, *means, lost, *shifted))
     return rows

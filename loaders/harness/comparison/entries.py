@@ -193,6 +193,11 @@ class BenchmarkResults:
             )
         return manifest
 
+    @property
+    def shifted_sets(self) -> tuple[str, ...]:
+        """The covariate-shifted ID sets that any of the results have."""
+        return tuple(dict.fromkeys(g for held in self.results for g in held.results.shifted_sets))
+
     def require_same_images(self, groups: Iterable[str]) -> None:
         """Raise DataError unless every entry was scored on the same images of ``groups``."""
         for group in groups:

@@ -164,6 +164,7 @@ class Ranking:
     Attributes
     ----------
     replicates : (entries, replicates) values in that order; None without bootstrap.
+    shifted : the covariate-shifted sets that the metric counts as ID, none unless it is full-spectrum.
     """
 
     benchmark: str
@@ -173,6 +174,7 @@ class Ranking:
     entries: tuple[Ranked, ...]
     pairs: tuple[Pair, ...]
     replicates: Array | None
+    shifted: tuple[str, ...] = ()
 
 
 def higher_is_better(metric: str, draw: BenchmarkResults) -> bool:
@@ -216,14 +218,29 @@ def rank_entries(
         )
     pairs = [] if table is None else _pairs(draw.entries, sign * means, table, order, level)
     ordered = None if table is None else np.asarray(sign * table[order])
-    return Ranking(draw.benchmark, metric, scope.name, higher, tuple(ranked), tuple(pairs), ordered)
+    return Ranking(
+        draw.benchmark,
+        metric,
+        scope.name,
+        higher,
+        tuple(ranked),
+        tuple(pairs),
+        ordered,
+        _shifted(draw, metric),
+    )
 
 
 def require_same_images(draw: BenchmarkResults, metric: str, scope: Scope) -> None:
     """Raise DataError unless a metric of every entry is of the same ID images and images of a scope."""
     id_roles, first = _id_roles(metric), draw.entries[0]
     id_groups = [group for run, _ in first.runs for group, role in run.roles.items() if role in id_roles]
-    draw.require_same_images(dict.fromkeys([*id_groups, *(group for pool in scope.pools for group in pool)]))
+    pooled = (group for pool in scope.pools for group in pool)
+    draw.require_same_images(dict.fromkeys([*id_groups, *_shifted(draw, metric), *pooled]))
+
+
+def _shifted(draw: BenchmarkResults, metric: str) -> tuple[str, ...]:
+    """Return the covariate-shifted sets that a metric counts as ID."""
+    return draw.shifted_sets if metric.endswith(FULL_SPECTRUM) else ()
 
 
 def two_sided_p(differences: Array) -> float:

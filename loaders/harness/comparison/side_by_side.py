@@ -45,8 +45,9 @@ def ranking_tables(ranking: Ranking) -> list[Table]:
     """Return the ranking and the differences of neighbours in it."""
     factor, unit = factor_of(ranking.metric)
     better = "higher" if ranking.higher_is_better else "lower"
+    counted = f" ({', '.join(ranking.shifted)} count as ID)" if ranking.shifted else ""
     table = table_of_records(
-        f"{ranking.benchmark}: {ranking.metric} on {ranking.on}{unit}, {better} is better",
+        f"{ranking.benchmark}: {ranking.metric} on {ranking.on}{counted}{unit}, {better} is better",
         ranking.entries,
         {
             "model": lambda entry: entry.model,
@@ -209,7 +210,10 @@ class Comparison(TableReport):
                 "full": lambda row: number_text(row.full_spectrum, 100),
                 "lost": lambda row: number_text(row.lost, 100),
             }
-            tables.append(table_of_records("Standard and full-spectrum, in %", self.full_spectrum, columns))
+            for shifted in dict.fromkeys(row.shifted for row in self.full_spectrum):
+                title = f"Standard and full-spectrum ({', '.join(shifted)} count as ID), in %"
+                rows = [row for row in self.full_spectrum if row.shifted == shifted]
+                tables.append(table_of_records(title, rows, columns))
         return [*tables, *self.robustness, *self.sweeps]
 
     def as_dict(self) -> dict[str, Any]:

@@ -355,6 +355,11 @@ class ResultTables(Tabular):
                 table = table.filter(pc.equal(table[name], value))
         return list(table.to_pylist())
 
+    @property
+    def shifted_sets(self) -> tuple[str, ...]:
+        """The covariate-shifted ID sets, which full-spectrum values count as ID."""
+        return tuple(dict.fromkeys(row["group"] for row in self.rows(role="csid")))
+
     def to_table(self) -> pa.Table:
         """Return ``results``: one row per detector, run, set and metric."""
         return self.results

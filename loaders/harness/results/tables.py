@@ -137,6 +137,8 @@ def _table(
     title = spec.get("title", layout["title"])
     if group is not None:
         title = title.format(group=group, n_ood=f"{sets.sizes[group]:,}")
+    elif spec.get("needs_role") == "csid":
+        title = title.format(shifted=", ".join(results.shifted_sets))
     by_model = spec.get("rows") == "model"  # metrics that do not depend on a detector
     name_models = len(results.about.models) > 1
 

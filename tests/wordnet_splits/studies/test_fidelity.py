@@ -53,6 +53,16 @@ def test_checked_figures(rows, what, ours):
         ("TIN-597: classes that our ancestry rule drops", 203, 318),
         ("TIN-597: classes dropped by both", None, 193),
         ("ssb-hard: classes overlapping with ImageNet-1K", None, 192),
+        *[
+            (f"openood-imagenet1k-verified: images of {name}", n, ours)
+            for name, n, ours in (
+                *(("species", 172, 172), ("ssb-hard", 208, 208), ("inaturalist", 383, 383)),
+                *(("places", 153, 153), ("textures", 288, 288), ("openimage-o", 368, 327)),
+            )
+        ],
+        ("openood-imagenet1k-noisy: images of species", 10_000, 10_000),
+        ("openood-imagenet1k-noisy: images of places", 10_000, 10_000),
+        ("openood-imagenet1k-es: images of imagenet-es", None, 64_000),
     ],
 )
 def test_other_peoples_sets(rows, what, published, ours):

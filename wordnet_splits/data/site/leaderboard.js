@@ -50,6 +50,7 @@
         site.el("p", { class: "note" },
           `In %. Means over sets (${shown.join("; ")}). In brackets: the bootstrap interval of a single run; ±: the deviation over runs. FPR95: ${fpr.includes("ood") ? "OOD" : "ID"} is positive. `,
           noise.length ? `Noise (${noise.join(", ")}) is not part of these means; a mean over other sets is then without interval. ` : null,
+          sets("csid").length ? `Full-spectrum counts ${sets("csid").join(", ")} as ID. ` : null,
           site.el("a", { href: `#/leaderboard?metric=auroc&benchmark=${encodeURIComponent(name)}` }, "Every metric and set"), "."),
         site.el("div", { class: "first" }, site.table(columns, rows, { caption: name, sort: [sorted, "descending"], more: { title: "Repeat it", content: (row) => repeat(one(row)) } })),
         ...entriesOf(mine, data),

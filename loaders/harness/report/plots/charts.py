@@ -76,7 +76,8 @@ def full_spectrum(selection: Selection) -> Plot:
             if row.role == role
         )
         panels.append(Points(role, "standard, in %", "full-spectrum, in %", points, diagonal=True))
-    return Plot(f"{selection.benchmark}: standard against full-spectrum", tuple(panels))
+    sets = ", ".join(dict.fromkeys(group for row in rows for group in row.shifted))
+    return Plot(f"{selection.benchmark}: standard against full-spectrum ({sets} count as ID)", tuple(panels))
 
 
 def _point(selection: Selection, entry: tuple[str, str], x: float, y: float) -> Point:

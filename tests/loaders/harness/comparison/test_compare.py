@@ -21,6 +21,7 @@ from loaders.harness.comparison.ranking import holm, two_sided_p
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.results.metric_rows import MEAN, POOLED
 from loaders.harness.results.results import Results
+from loaders.harness.results.tables import tables
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.loaders.harness.long_tables import long_scores
 from tests.raising import raises
@@ -390,3 +391,25 @@ def test_a_perfect_mcp_leaves_nothing_to_improve() -> None:
     found = compare(own(30), bootstrap=0)
     assert [row["mean"] for row in found.rows()] == [0, 0]
     assert found.improvements == ()
+
+
+def test_full_spectrum_values_over_different_shifted_sets_are_told_apart() -> None:
+    """`groups=` leaves a shifted set out: the metric's name is the same, what it counts as ID is not."""
+    sets = [*SETS, ("imagenet-r", "csid", "test", 40), ("imagenet-es", "csid", "test", 30)]
+    some = [group for group, role, split, _ in sets if split == "test" and group != "imagenet-es"]
+    today = results("openood-imagenet1k", sets=sets, model="a")
+    of_2023 = results("openood-imagenet1k", sets=sets, model="b", groups=some)
+    assert (today.shifted_sets, of_2023.shifted_sets) == (("imagenet-r", "imagenet-es"), ("imagenet-r",))
+    found = compare([today, of_2023], bootstrap=0)
+    assert {row.model: row.shifted for row in found.full_spectrum} == {
+        "a": ("imagenet-r", "imagenet-es"),
+        "b": ("imagenet-r",),
+    }
+    titles = [table.title for table in found.tables() if "imagenet-r" in table.title]
+    assert ["imagenet-es" in title for title in titles] == [True, False]
+    with raises(DataError, naming="imagenet-es"):
+        compare([today, of_2023], metric="auroc[full-spectrum]", on="near", bootstrap=0)
+    (ranked,) = compare(today, metric="auroc[full-spectrum]", on="near", bootstrap=0).rankings
+    assert ranked.shifted == ("imagenet-r", "imagenet-es")
+    assert "imagenet-es" in tables(today)[1].title
+    assert "imagenet-es" not in tables(of_2023)[1].title

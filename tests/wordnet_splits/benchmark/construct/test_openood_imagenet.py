@@ -89,23 +89,54 @@ def test_the_200_and_the_800_classes_are_imagenets(facts: Path) -> None:
             assert row["label"] == known[row["class_id"]]
 
 
-def test_the_clean_set_is_what_nincos_authors_looked_at(facts: Path) -> None:
+VERIFIED = ("openood-imagenet1k-verified", "openood-imagenet200-verified")
+
+
+@pytest.mark.parametrize("name", ["openood-imagenet1k-clean", *VERIFIED])
+def test_verified_sets_are_what_nincos_authors_looked_at(facts: Path, name: str) -> None:
     text = Published(facts / "ninco/NINCO_popular_datasets_subsamples.csv.gz").body.decode()
     named = [row["image_location"].split("/")[1:] for row in csv.DictReader(text.splitlines())]
-    manifest = load_manifest("openood-imagenet1k-clean")
+    manifest = load_manifest(name)
     validation = set(load_manifest("openood-imagenet1k").images("val", "openimage-o")["image_id"].to_pylist())
+    added = (("Species", "species", 172, 0), ("Places", "places", 153, 0)) if name in VERIFIED else ()
     for dataset, group, count, elsewhere in (
+        *added,
         ("SSB_hard", "ssb-hard", 208, 0),
         ("iNaturalist_OOD_Plants", "inaturalist", 383, 0),
         ("Textures", "textures", 288, 0),
         ("OpenImage_O", "openimage-o", 368, 41),
     ):
         files = [file.removeprefix(dataset).split("_", 2)[2] for of, file in named if of == dataset]
+        if group == "species":  # its ids are NINCO's own file names
+            files = [file for of, file in named if of == dataset]
         looked_at = {file.rpartition(".")[0] for file in files}
         assert len(files) == len(looked_at) == count
         frozen = {i.rpartition("/")[2] for i in manifest.images("test", group)["image_id"].to_pylist()}
         assert frozen == looked_at - validation
         assert len(looked_at) - len(frozen) == elsewhere
+
+
+@pytest.mark.parametrize("of", ["imagenet1k", "imagenet200"])
+def test_the_noisy_sets_are_species_and_places_whole(facts: Path, of: str) -> None:
+    """Published: OpenOOD's list has species_sub/0.jpg to 9999.jpg, MOS's has the names of Places."""
+    manifest = load_manifest(f"openood-{of}-noisy")
+    species, places = (set(manifest.images("test", g)["image_id"].to_pylist()) for g in ("species", "places"))
+    assert species == {str(number) for number in range(10_000)}
+    names = Published(facts / "mos/places_files.txt.gz").lines()
+    assert places == {name.removesuffix(".jpg") for name in names}
+    verified = load_manifest(f"openood-{of}-verified").images("test", "places")["image_id"].to_pylist()
+    assert places.issuperset(verified)
+
+
+def test_the_spectrum_of_today_adds_imagenet_es_alone() -> None:
+    then, now = load_manifest("openood-imagenet1k"), load_manifest("openood-imagenet1k-es")
+    assert now.parts.keys() - then.parts.keys() == {("test", "imagenet-es")}
+    assert all(now.images_fingerprint(part) == then.images_fingerprint(part) for part in then.parts)
+    table = now.images("test", "imagenet-es")
+    assert table.num_rows == 64_000
+    known = {r["class_id"]: r["label"] for r in now.classes.to_pylist() if r["role"] == "id"}
+    pairs = zip(table["class_id"].to_pylist(), table["label"].to_pylist(), strict=True)
+    assert all(known[class_id] == label for class_id, label in pairs)
 
 
 def test_no_class_of_the_clean_200_is_kin_of_a_class_trained_on() -> None:

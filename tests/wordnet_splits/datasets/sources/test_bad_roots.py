@@ -126,6 +126,15 @@ def test_one_corruption_is_not_taken_for_imagenet(given: str, flat_copy: bool, t
     }
 
 
+@pytest.mark.parametrize("part", ["es-test/param_control/l1/param_1", "es-val/auto_exposure/l5/param_5"])
+def test_photographs_are_not_taken_for_imagenet(part: str, tmp_path: Path) -> None:
+    """Each setting of ImageNet-ES has the names of validation images; `es-val` has other originals."""
+    write_images(tmp_path, in_class_folders(IMAGENET_VAL, part))
+    refused("imagenet1k", tmp_path / part)
+    source = open_source("imagenet-es", tmp_path / part.partition("/")[0])
+    assert source.count() == {"test": 0}
+
+
 @pytest.mark.parametrize("flat_copy", [False, True])
 def test_corrupted_images_under_another_name_are_told_by_their_size(flat_copy: bool, tmp_path: Path) -> None:
     """Every image of ImageNet-C has 224 x 224 pixels; of ImageNet's own hardly any has."""
