@@ -230,10 +230,11 @@ class BenchmarkRecord(StrictModel):
 
 
 class InputRecord(StrictModel):
-    """Means and standard deviations, of pixels in [0, 1], that images are normalised by."""
+    """Means and deviations, of pixels in [0, 1], that images are normalised by, and the recipe's geometry."""
 
     mean: list[Finite] = Field(min_length=3, max_length=3)
     std: list[Deviation] = Field(min_length=3, max_length=3)
+    resize: str | None = None
 
 
 class StartRecord(StrictModel):

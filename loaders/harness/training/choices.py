@@ -78,6 +78,18 @@ _SHIPPED: Final = {
         "SmallCNN",
         {"widths": (16, 32), "dense": 64, "padding": 1, "dropouts": (0.1, 0.2)},
     ),
+    "resnet50-openset": NetworkKind(
+        "ResNet-50 of Palechor et al.: as many features as outputs, then logits without bias",
+        32,
+        "imagenet_resnet",
+        {"name": "resnet50", "narrow": True},
+    ),
+    "resnet152-dropout": NetworkKind(
+        "ResNet-152 with Kim et al.'s dropout, for MC-dropout",
+        32,
+        "imagenet_resnet",
+        {"name": "resnet152", "dropout": 0.2, "head_dropout": 0.1},
+    ),
 }
 for _name, _kind in _SHIPPED.items():
     NETWORKS.add(_name, _kind, shipped=True)
@@ -85,6 +97,7 @@ for _name, _kind in _SHIPPED.items():
 AUGMENTATIONS: Final = {
     "none": "identity",
     "crop4-flip": "crop_and_flip",
+    "crop-flip": "crop_within_and_flip",
     "crop-resize-flip": "crop_resize_and_flip",
 }
 """Augmentation -> name of a function in `methods.image_operations`."""

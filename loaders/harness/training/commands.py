@@ -60,7 +60,10 @@ def train(
         str | None,
         typer.Option(help="In place of the recipe's: a name, timm:NAME, torchvision:NAME, MODULE:NAME."),
     ] = None,
-    seeds: Annotated[str, typer.Option(help="Seeds, as in 0, 0-4 or 0,2,5-7.")] = "0",
+    seeds: Annotated[
+        str | None,
+        typer.Option(help="Seeds, as in 0, 0-4 or 0,2,5-7; by default the recipe's seed, else 0."),
+    ] = None,
     optimizers: Annotated[str, typer.Option(help="Optimizers of the recipe, as in adam,sgd.")] = "all",
     epochs: Annotated[
         int | None,
@@ -137,7 +140,7 @@ def train(
     options: dict[str, Any] = {
         "method": method,
         "network": network,
-        "seeds": parse_seeds(seeds),
+        "seeds": None if seeds is None else parse_seeds(seeds),
         "optimizers": [] if optimizers == "all" else [name.strip() for name in optimizers.split(",")],
         "epochs": epochs,
         "images": images,

@@ -24,6 +24,7 @@ from wordnet_splits.datasets.sources.roots import Roots
 from ...dataset import UnknownDetectionSet
 from ..models.transforms import Normalise, geometry
 from .methods.interface import OUTLIER
+from .recipe import Resizing
 
 READ_ROWS = 1024
 LEAKS = {
@@ -62,6 +63,7 @@ class TrainingData:
     val : ID val, None if the benchmark lacks it.
     negatives, val_negatives : external images of train and val, None if not used or missing.
     manifest : the benchmark, None for images outside a benchmark.
+    margin : pixels on each side of a train image that a network sees only through random windows.
     """
 
     benchmark: Mapping[str, Any]
@@ -72,11 +74,18 @@ class TrainingData:
     negatives: Images | None = None
     val_negatives: Images | None = None
     manifest: Manifest | None = None
+    margin: int = 0
 
     @property
     def size(self) -> tuple[int, int]:
-        """(h, w) of the images."""
-        return int(self.train.pixels.shape[2]), int(self.train.pixels.shape[3])
+        """(h, w) of the images that a network sees."""
+        h, w = self.train.pixels.shape[2:]
+        return h - 2 * self.margin, w - 2 * self.margin
+
+    def centre(self, pixels: Tensor) -> Tensor:
+        """Return train images without their margin."""
+        h, w = self.size
+        return pixels[..., self.margin : self.margin + h, self.margin : self.margin + w]
 
     def describe_network(self, name: str, *, background: bool) -> dict[str, Any]:
         """Return the record of a network for these classes and images (`checkpoint.NetworkRecord`)."""
@@ -170,6 +179,9 @@ def load_training_data(
     packed: Any = None,
     negatives: bool = False,
     images: int | None = None,
+    val_negatives: bool = False,
+    resize: Resizing | None = None,
+    margin: int = 0,
     allow_leaks: bool = False,
     progress: Progress | None = None,
 ) -> TrainingData:
@@ -180,6 +192,9 @@ def load_training_data(
     Parameters
     ----------
     images : number of ID train images (`draw_rows`), all by default; the other sets are not reduced.
+    val_negatives : whether to read the external val images without ``negatives``, too.
+    resize, margin : geometry of the images (by default the benchmark's), and pixels more on each side of the
+        train images.
     allow_leaks : whether external images may show ID classes or be ID images.
 
     Raises
@@ -189,9 +204,10 @@ def load_training_data(
     Errors of `UnknownDetectionSet` : a root, the source of a group, or an image is missing.
     """
     manifest = load_manifest(benchmark)
-    if negatives and not allow_leaks:
+    if (negatives or val_negatives) and not allow_leaks:
         _refuse_leaks(manifest)
-    read_role = _RoleReader(manifest, roots, packed, progress or Silent())
+    geometries = {"train": resize.geometry(margin), "val": resize.geometry()} if resize else {}
+    read_role = _RoleReader(manifest, roots, packed, progress or Silent(), geometries)
     train = read_role("id", "train", images)
     if train is None:
         hint = "its train images may await their source, see `wordnet-splits list`"
@@ -204,7 +220,7 @@ def load_training_data(
             hint="take a benchmark whose external group has train images, or a recipe without negatives",
         )
     val = read_role("id", "val")
-    val_outliers = read_role("external", "val") if negatives else None
+    val_outliers = read_role("external", "val") if negatives or val_negatives else None
     declared = manifest.data.recipe.normalise
     return TrainingData(
         benchmark={
@@ -220,6 +236,7 @@ def load_training_data(
         negatives=outliers,
         val_negatives=val_outliers,
         manifest=manifest,
+        margin=margin,
     )
 
 
@@ -256,8 +273,11 @@ def _refuse_leaks(manifest: Manifest) -> None:
 class _RoleReader:
     """Reads all groups of a role in a split, and collects the fingerprints and the ID classes."""
 
-    def __init__(self, manifest: Manifest, roots: Any, packed: Any, progress: Progress) -> None:
+    def __init__(
+        self, manifest: Manifest, roots: Any, packed: Any, progress: Progress, geometries: Mapping[str, str]
+    ) -> None:
         self.manifest, self.roots, self.packed, self.progress = manifest, roots, packed, progress
+        self.geometries = geometries
         self.used: list[dict[str, Any]] = []
         self.classes: tuple[str, ...] = ()
 
@@ -269,8 +289,8 @@ class _RoleReader:
         for part in parts:
             if part.group not in groups:
                 continue
-            source = self.manifest.source_of(part.group)
-            resize, _ = geometry(self.manifest.data.recipe.transforms.get(source, "none"))
+            declared = self.manifest.data.recipe.transforms.get(self.manifest.source_of(part.group), "none")
+            resize, _ = geometry(self.geometries.get(split, declared))
             dataset = UnknownDetectionSet(
                 self.manifest,
                 group=part.group,

@@ -46,7 +46,7 @@ def train(
     *,
     method: str = "softmax",
     recipe: TrainingRecipe | str = "openood-short",
-    seed: int = 0,
+    seed: int | None = None,
     out: str | Path | None = None,
     **options: Any,
 ) -> nn.Module:
@@ -59,6 +59,7 @@ def train(
         from its weights even if the recipe starts from others.
     method : ``NAME[parameter=value]`` or ``MODULE:NAME``.
     recipe : the other settings.
+    seed : by default the recipe's, else 0.
     out : folder that keeps the model and resumes an interrupted training; by default nothing is kept.
     options : of `harness.train`: ``epochs``, ``images``, ``roots``, ``device``, ``progress``, ...
 
@@ -88,7 +89,7 @@ def train(
         arguments: dict[str, Any] = {
             "method": method,
             "network": name,
-            "seeds": [seed],
+            "seeds": None if seed is None else [seed],
             "optimizers": [optimizer],
             **({} if isinstance(network, str) else {"start": RANDOM}),  # its weights are kept
         }

@@ -249,3 +249,35 @@ class SmallCNN(nn.Module):
             x = x.mean(1, keepdim=True)
         x = self.dropout1(self.features(x)).flatten(1)
         return self.head(self.dropout2(functional.relu(self.dense(x))))
+
+
+def imagenet_resnet(
+    num_classes: int,
+    channels: int,
+    size: Size,
+    *,
+    name: str,
+    dropout: float = 0.0,
+    head_dropout: float = 0.0,
+    narrow: bool = False,
+) -> nn.Module:
+    """Return a residual network of torchvision's for large images, with bottleneck blocks.
+
+    Parameters
+    ----------
+    dropout : after every convolution of a block; before its ReLU, which gives the same values as after it.
+    head_dropout : before the head.
+    narrow : whether the features are as many as the outputs, with a head without bias.
+    """
+    models = need("torchvision.models", "torch", where=name)
+    network: nn.Module = models.get_model(name, weights=None, num_classes=num_classes)
+    if dropout:
+        for block in (part for part in network.modules() if hasattr(part, "bn3")):
+            for norm in ("bn1", "bn2", "bn3"):
+                setattr(block, norm, nn.Sequential(getattr(block, norm), nn.Dropout(dropout)))
+    head: nn.Module = network.fc
+    if head_dropout:
+        network.fc = nn.Sequential(nn.Dropout(head_dropout), head)
+    if narrow:
+        network.fc = nn.Sequential(head, nn.Linear(num_classes, num_classes, bias=False))
+    return network

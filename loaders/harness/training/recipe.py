@@ -33,7 +33,7 @@ VARIANTS = ("short", "imagenet", "imagenet1k")
 LONGEST_NAME = 64
 OF_THE_METHOD = ("method", "paper", "negatives_per_known", "select", "differs")
 """Keys of a recipe that its variants keep."""
-OFTEN_UNSET = ("images", "ema", "accumulate", "trial", "trained_layers")
+OFTEN_UNSET = ("images", "ema", "accumulate", "trial", "trained_layers", "resize", "seed")
 """Keys that are left out of a model's record where they are None."""
 
 
@@ -75,6 +75,18 @@ class Trial(BaseModel):
     batch: int | None = Field(default=None, ge=1)
 
 
+class Resizing(BaseModel):
+    """Geometry of images: the shorter side resized to ``short``, then the central square ``side`` cut."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    short: int = Field(ge=1, le=1024)
+    side: int = Field(ge=1, le=1024)
+
+    def geometry(self, margin: int = 0) -> str:
+        """Return its name in `transforms.geometry`, with some pixels more on each side."""
+        return f"resize-{self.short}-crop-{self.side + 2 * margin}"
+
+
 class TrainingRecipe(BaseModel):
     """How a network is trained.
 
@@ -98,6 +110,8 @@ class TrainingRecipe(BaseModel):
     ema : decay per step of the moving average of the weights that is validated and kept, None without.
     accumulate : number of parts of a batch whose gradients are added up before a step, None for 1.
     trial : limits of a trial (`as_trial`), None for the recipe's own run.
+    resize : geometry of the images, in training and evaluation; None for the benchmark's.
+    seed : seed of the paper; None for 0.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -124,6 +138,8 @@ class TrainingRecipe(BaseModel):
     ema: float | None = Field(default=None, gt=0, lt=1)
     accumulate: int | None = Field(default=None, ge=2)
     trial: Trial | None = None
+    resize: Resizing | None = None
+    seed: int | None = Field(default=None, ge=0)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -132,7 +148,18 @@ class TrainingRecipe(BaseModel):
         _one_of("augmentation", self.augment, AUGMENTATIONS)
         if self.patience is not None and self.select == "last":
             raise ValueError("patience needs select = 'val-loss' or 'gamma'")
+        if self.resize and self.resize.side > self.resize.short:
+            raise ValueError("resize: the side must not be greater than the shorter side of the image")
+        if self.augment == "crop-flip" and not self.margin:
+            raise ValueError("augment = 'crop-flip' needs resize = { short = N, side = M } with M < N")
         return self
+
+    @property
+    def margin(self) -> int:
+        """Pixels on each side of a train image by which ``crop-flip`` moves its window; 0 for others."""
+        return (
+            (self.resize.short - self.resize.side) // 2 if self.resize and self.augment == "crop-flip" else 0
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON-serialisable data for checkpoints.
@@ -146,15 +173,7 @@ class TrainingRecipe(BaseModel):
         """Return the training method; only this call imports the method's code, and with it torch."""
         from .methods.registry import get_method
 
-        where = f"training recipe {self.name}"
-        method = get_method(self.method.name, self.method.parameters, where=where)
-        if self.select == "gamma" and method.outliers == "none":
-            raise RecipeError(
-                f"select = 'gamma' needs a method with outliers, not {self.method.name!r}",
-                where=where,
-                hint="select = 'last' or 'val-loss'",
-            )
-        return method
+        return get_method(self.method.name, self.method.parameters, where=f"training recipe {self.name}")
 
     def with_method(self, text: str) -> TrainingRecipe:
         """Return the recipe with another method, ``NAME[parameter=value]`` or ``MODULE:NAME``.

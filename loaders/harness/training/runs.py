@@ -36,7 +36,7 @@ def train(
     *,
     method: str | None = None,
     network: str | None = None,
-    seeds: Sequence[int] = (0,),
+    seeds: Sequence[int] | None = None,
     optimizers: Sequence[str] = (),
     epochs: int | None = None,
     images: int | None = None,
@@ -64,7 +64,7 @@ def train(
     out : folder of the models: ``out/<benchmark>/<run>/``, for ``trained:`` in `evaluate`.
     method : in place of the recipe's: ``NAME[parameter=value]`` or ``MODULE:NAME``.
     network : by default the recipe's; see `build_network`.
-    seeds : one run each.
+    seeds : one run each; by default the recipe's seed, else 0.
     optimizers : names in the recipe, by default all.
     epochs : by default the recipe's; the schedule is scaled.
     images : number of ID train images, equally many per class by the benchmark's draw; all by default.
@@ -105,6 +105,9 @@ def train(
         packed=packed,
         negatives=outliers != "none",
         images=recipe.images,
+        val_negatives=recipe.select == "gamma",
+        resize=recipe.resize,
+        margin=recipe.margin,
         allow_leaks=allow_leaks,
         progress=progress,
     )
@@ -126,7 +129,7 @@ def plan_runs(
     *,
     network: str | None = None,
     optimizers: Sequence[str] = (),
-    seeds: Sequence[int] = (0,),
+    seeds: Sequence[int] | None = None,
 ) -> list[Run]:
     """Return the runs of a recipe: every optimizer (all by default) x every seed."""
     for name in optimizers:
@@ -134,6 +137,7 @@ def plan_runs(
             raise unknown("optimizer", name, recipe.optimizer, where=f"training recipe {recipe.name}")
     names = list(optimizers) or list(recipe.optimizer)
     network = recipe.network if network is None else network
+    seeds = [recipe.seed or 0] if seeds is None else seeds
     return [Run(recipe, network, name, seed) for name in names for seed in seeds]
 
 
@@ -185,7 +189,11 @@ def train_runs(
                 "seed": run.seed,
                 "benchmark": dict(data.benchmark),
                 "classes": list(data.classes),
-                "input": {"mean": list(data.normalise.mean), "std": list(data.normalise.std)},
+                "input": {
+                    "mean": list(data.normalise.mean),
+                    "std": list(data.normalise.std),
+                    **({"resize": run.recipe.resize.geometry()} if run.recipe.resize else {}),
+                },
                 "start": None if begin is None else begin.record,
                 "machine": machine.as_dict(),
                 **code,

@@ -98,7 +98,8 @@ class Trainer:
         self.optimizer = make_optimizer(choice.rule, groups, choice.settings)
         self._trained = [p for group in self.optimizer.param_groups for p in group["params"]]
         self.scaler = torch.amp.GradScaler(machine.device.type, enabled=machine.precision == "fp16")
-        self.views = method.views(getattr(image_operations, AUGMENTATIONS[recipe.augment]))
+        augment = getattr(image_operations, AUGMENTATIONS[recipe.augment])
+        self.views = method.views(partial(augment, margin=recipe.margin) if recipe.margin else augment)
         self._timed, self._known, self._forwarded, self._differentiated = 0, 0, 0, 0
         self._sizes: set[int] = set()
         self._graph: GradientGraph | None = None
@@ -333,11 +334,12 @@ class Trainer:
         n_known, pixels = self.data.n_known, self.data.pool.pixels
         with evaluation_mode(self.module):
             batches = (pixels[n_known:] if outliers else pixels[:n_known]).split(EVALUATION_BATCH)
-            features, logits = zip(*(self.model(self._normalise(part)) for part in batches), strict=True)
+            batches = (self._normalise(self.data.facts.centre(part)) for part in batches)
+            features, logits = zip(*map(self.model, batches), strict=True)
         return torch.cat(features), torch.cat(logits)
 
     def validate(self) -> dict[str, Any]:
-        """Return loss (cross-entropy) and accuracy on ID val, and the gammas if the loss uses negatives.
+        """Return loss (cross-entropy) and accuracy on ID val, and the gammas if they or negatives are used.
 
         Without external val images, ``gamma_minus`` and ``gamma`` have the value None (Palechor eq. 7).
         """
@@ -349,7 +351,7 @@ class Trainer:
         probabilities = known_probabilities(logits, background=background)
         accuracy = float((probabilities.argmax(1) == val.labels).double().mean())
         metrics = {"val_loss": float(functional.cross_entropy(logits, val.labels)), "val_accuracy": accuracy}
-        if self.method.outliers == "none":
+        if self.method.outliers == "none" and self.recipe.select != "gamma":
             return metrics
         plus = gamma_plus(array_of(probabilities.gather(1, val.labels[:, None])[:, 0]))
         minus = None

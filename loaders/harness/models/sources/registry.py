@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.registry import Registry
 
-from ..transforms import Normalise, Transform
+from ..transforms import Normalise, Transform, evaluation_transform
 from ..trial import DEADLINE
 
 
@@ -111,12 +111,14 @@ METADATA = "model.json"
 
 
 def training_facts(module: Any) -> dict[str, Any]:
-    """Return the classes, background column, normalisation and head of a network of `load_checkpoint`."""
+    """Return the classes, background column, preprocessing and head of a network of `load_checkpoint`."""
     inputs = module.metadata["input"]
+    mean, std, resize = inputs["mean"], inputs["std"], inputs.get("resize")
     return {
+        "preprocess": evaluation_transform(resize, mean, std) if resize else None,
         "classes": module.classes,
         "background": module.background,
-        "normalise": Normalise.of(inputs["mean"], inputs["std"]),
+        "normalise": Normalise.of(mean, std),
         "head": (module.metadata.get("method") or {}).get("head"),
     }
 

@@ -44,11 +44,15 @@ def crop_and_flip(images: Tensor, generator: Any, padding: int = 4) -> Tensor:
     generator : a CPU generator.
     padding : pixels on each side.
     """
+    return crop_within_and_flip(functional.pad(images, (padding,) * 4), generator, padding)
+
+
+def crop_within_and_flip(images: Tensor, generator: Any, margin: int) -> Tensor:
+    """Cut a random window, ``margin`` pixels narrower on each side, and mirror it with probability 1/2."""
     n, _, h, w = images.shape
-    offsets = torch.randint(0, 2 * padding + 1, (2, n), generator=generator).to(images.device)
+    offsets = torch.randint(0, 2 * margin + 1, (2, n), generator=generator).to(images.device)
     mirrored = torch.randint(0, 2, (n,), generator=generator).to(images.device).bool()
-    padded = functional.pad(images, (padding,) * 4)
-    windows = padded.unfold(2, h, 1).unfold(3, w, 1)  # (n, c, offset y, offset x, h, w), a view
+    windows = images.unfold(2, h - 2 * margin, 1).unfold(3, w - 2 * margin, 1)  # (n, c, y, x, h, w), a view
     crops = windows[torch.arange(n, device=images.device), :, offsets[0], offsets[1]]
     return torch.where(mirrored[:, None, None, None], crops.flip(3), crops)
 

@@ -93,6 +93,8 @@ def test_a_recipe_file_of_ones_own(tmp_path: Path) -> None:
         ('"constant"', '"steep"', "schedule"),
         ("epochs = 4", "epochs = 0", ()),
         ('select = "last"', 'select = "last"\npatience = 3', ()),
+        ('augment = "none"', 'augment = "crop-flip"', ()),
+        ("batch = 16", "batch = 16\nresize = { short = 32, side = 40 }", ()),
         ("schema = 1", "schema = 2", "schema"),
         ("schema = 1", "schema = = 1", ()),
     ],
@@ -124,7 +126,6 @@ def test_unknown_recipes_and_files(tmp_path: Path) -> None:
             "training recipe mine: energy",
         ),
         ('"softmax"', '"energy", m_in = "x"', "training recipe mine: energy: m_in"),
-        ('select = "last"', 'select = "gamma"', "training recipe mine"),
     ],
 )
 def test_mistakes_in_the_method_are_named_with_the_recipe(

@@ -26,15 +26,17 @@ SIZES = {"digits-demo": 8, "abdelzad": 28}
 
 def made_data(recipe: TrainingRecipe) -> TrainingData:
     """Images of three classes, and outliers, of the size that a recipe is for."""
-    side = SIZES.get(recipe.name, 224 if recipe.network.startswith("torchvision:") else 32)
+    large = recipe.network.startswith(("torchvision:", "resnet50-", "resnet152-"))
+    side = recipe.resize.side if recipe.resize else SIZES.get(recipe.name, 224 if large else 32)
     return TrainingData(
         benchmark={"name": "blobs", "version": 1, "fingerprint": "f" * 64, "parts": []},
         classes=("a", "b", "c"),
         normalise=Normalise(),
-        train=blobs(18, seed=1, size=side),
+        train=blobs(18, seed=1, size=side + 2 * recipe.margin),
         val=blobs(18, seed=2, size=side),
-        negatives=blobs(30, seed=3, level=215, size=side),
+        negatives=blobs(30, seed=3, level=215, size=side + 2 * recipe.margin),
         val_negatives=blobs(18, seed=4, level=215, size=side),
+        margin=recipe.margin,
     )
 
 
@@ -45,7 +47,10 @@ def trained(recipe: TrainingRecipe, out: Path, series: str | None = None) -> Tra
     return run
 
 
-@pytest.mark.parametrize("name", recipe_names())
+SHORT = [f"{name}/short" for name in recipe_names() if name.startswith("openset-imagenet-")]
+
+
+@pytest.mark.parametrize("name", [*recipe_names(), *SHORT])
 def test_every_recipe_takes_its_steps_and_says_that_it_is_a_trial(name: str, tmp_path: Path) -> None:
     recipe = load_recipe(name)
     if recipe.method.name == "augmented-copies":
