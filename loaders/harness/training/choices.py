@@ -80,13 +80,13 @@ _SHIPPED: Final = {
     ),
     "resnet50-openset": NetworkKind(
         "ResNet-50 of Palechor et al.: as many features as outputs, then logits without bias",
-        32,
+        16,
         "imagenet_resnet",
         {"name": "resnet50", "narrow": True},
     ),
     "resnet152-dropout": NetworkKind(
         "ResNet-152 with Kim et al.'s dropout, for MC-dropout",
-        32,
+        16,
         "imagenet_resnet",
         {"name": "resnet152", "dropout": 0.2, "head_dropout": 0.1},
     ),
@@ -124,8 +124,8 @@ def named_code(network: str, method: str) -> list[str]:
 def list_networks(pattern: str = "*") -> tuple[str, ...]:
     """Return the names of the networks that match a shell pattern, sorted.
 
-    >>> list_networks("resnet*")
-    ('resnet18', 'resnet20', 'resnet20-dropout')
+    >>> list_networks("resnet*-dropout")
+    ('resnet152-dropout', 'resnet20-dropout')
     """
     return NETWORKS.names(pattern)
 

@@ -23,6 +23,7 @@ from .interface import BACKBONE, HEAD, Batch, Data, Method, Part, State, Term, T
 from .network import Network
 from .registry import register_method
 
+Activation = Literal["exp", "softplus", "relu"]
 LARGEST_LOGIT = 10.0
 """Largest absolute logit z in the evidence exp(z) of Kim et al."""
 
@@ -74,34 +75,48 @@ class ConfBranch(Method):
 class Edl(Method):
     """Type II maximum likelihood of a Dirichlet distribution, and its divergence from the uniform one (EDL).
 
-    alpha = exp(z) + 1 with z in [-10, 10], as in Kim et al.; the loss is log S - log alpha_y (Sensoy et
-    al., eq. 3), and the divergence is computed from alpha without the evidence of the label (eq. 6). Its
+    The evidence of a class is the ``activation`` of its logit, exp(z) with z in [-10, 10] as in Kim et al.;
+    alpha is the evidence + 1, and S its sum. The likelihood is, by ``objective``, Sensoy et al.'s eq. 3
+    (``log``: log S - log alpha_y), the expected cross-entropy of eq. 4 (``digamma``), or the expected squared
+    error of eq. 5 (``mse``). The divergence is computed from alpha without the evidence of the label; its
     weight rises to ``weight`` over ``annealing`` epochs. The confidence ``evidence`` is log S.
     """
 
     weight: NonNegativeFloat = 1.0
     annealing: NonNegativeInt = 0
+    objective: Literal["log", "digamma", "mse"] = "log"
+    activation: Activation = "exp"
 
     parts = declare(likelihood=Part(), divergence=Part())
     outputs = ("evidence",)
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:
-        """Return the negative log-likelihood and the divergence."""
-        alpha = dirichlet(model.logits(batch.images))
+        """Return the objective and the divergence."""
+        alpha = dirichlet(model.logits(batch.images), self.activation)
         label = functional.one_hot(batch.labels, alpha.shape[1])
-        likelihood = alpha.sum(1).log() - (label * alpha).sum(1).log()
         share = min(1.0, state.epoch / self.annealing) if self.annealing else 1.0
         divergence = divergence_from_uniform(label + (1 - label) * alpha)
-        return {"likelihood": likelihood, "divergence": Term(divergence, self.weight * share)}
+        return {"likelihood": self.risk(alpha, label), "divergence": Term(divergence, self.weight * share)}
 
     def confidences(self, model: Network, images: Tensor) -> Mapping[str, Tensor]:
         """Return log S."""
-        return {"evidence": dirichlet(model.logits(images)).sum(1).log()}
+        return {"evidence": dirichlet(model.logits(images), self.activation).sum(1).log()}
+
+    def risk(self, alpha: Tensor, label: Tensor) -> Tensor:
+        """Return the objective (n,) of alpha (n, K) and one-hot labels (n, K)."""
+        total = alpha.sum(1)
+        if self.objective == "mse":
+            mean = alpha / total[:, None]
+            return ((label - mean).square() + mean * (1 - mean) / (total[:, None] + 1)).sum(1)
+        function = torch.log if self.objective == "log" else torch.digamma
+        return function(total) - function((label * alpha).sum(1))
 
 
-def dirichlet(logits: Tensor) -> Tensor:
-    """Return alpha (n, K) = exp(z) + 1, z within [-10, 10]."""
-    return logits.clamp(-LARGEST_LOGIT, LARGEST_LOGIT).exp() + 1
+def dirichlet(logits: Tensor, activation: Activation) -> Tensor:
+    """Return alpha (n, K), the evidence of the logits + 1."""
+    if activation == "exp":
+        return logits.clamp(-LARGEST_LOGIT, LARGEST_LOGIT).exp() + 1
+    return (functional.softplus(logits) if activation == "softplus" else functional.relu(logits)) + 1
 
 
 def divergence_from_uniform(alpha: Tensor) -> Tensor:

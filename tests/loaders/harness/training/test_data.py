@@ -12,6 +12,7 @@ import torch
 from loaders import UnknownDetectionSet
 from loaders.harness.models.transforms import ONES, ZEROS
 from loaders.harness.training.data import draw_rows, load_arrays, load_training_data
+from loaders.harness.training.recipe import Resizing
 from tests.raising import raises
 from wordnet_splits.base.digests import sampling_key
 from wordnet_splits.base.errors import DataError, SourceError, UnknownNameError
@@ -42,6 +43,19 @@ def test_training_data_of_a_benchmark() -> None:
     used = [p.model_dump() for p in manifest.data.fingerprints.images if p.split in ("train", "val")]
     assert data.benchmark["fingerprint"] == manifest.fingerprint
     assert sorted(p["images"] for p in data.benchmark["parts"]) == sorted(p["images"] for p in used)
+
+
+def test_a_recipe_s_geometry_replaces_the_benchmark_s() -> None:
+    resize = Resizing(short=12, side=8)
+    data, plain = (
+        load_training_data("digits", resize=resize, margin=2),
+        load_training_data("digits", resize=resize),
+    )
+    assert data.val is not None
+    assert plain.val is not None
+    assert (data.train.pixels.shape[2:], data.val.pixels.shape[2:], data.size) == ((12, 12), (8, 8), (8, 8))
+    assert torch.equal(data.centre(data.train.pixels), plain.train.pixels)
+    assert torch.equal(data.val.pixels, plain.val.pixels)
 
 
 def test_some_of_the_train_images_equally_many_of_each_class() -> None:

@@ -10,7 +10,11 @@ import torch
 from torch import nn
 
 from loaders.harness.training.choices import Constant, Cosine, OneCycle, Steps, list_networks
-from loaders.harness.training.methods.image_operations import crop_and_flip, crop_resize_and_flip
+from loaders.harness.training.methods.image_operations import (
+    crop_and_flip,
+    crop_resize_and_flip,
+    crop_within_and_flip,
+)
 from loaders.harness.training.networks import build_network
 from loaders.harness.training.steps import derive_seed, epoch_batches
 from tests.raising import raises
@@ -27,6 +31,9 @@ def parameters(module: nn.Module) -> int:
         # He et al.'s 0.27 M: 269,722 and two 1x1 shortcuts with batch norm
         ("resnet20", 10, 3, 32, 269_722 + (16 * 32 + 2 * 32) + (32 * 64 + 2 * 64)),
         ("resnet18", 10, 3, 32, 11_173_962),  # as published for CIFAR-10
+        # torchvision's 25,557,032 and 60,192,808 without the heads for 1,000 classes
+        ("resnet50-openset", 116, 3, 32, 23_508_032 + 2049 * 116 + 116 * 116),
+        ("resnet152-dropout", 200, 3, 32, 58_143_808 + 2049 * 200),
         ("small-cnn", 10, 1, 28, 1_199_882),  # the same CNN in Keras' MNIST example
     ],
 )
@@ -47,14 +54,24 @@ def test_the_last_linear_layer_gives_the_logits(name: str, channels: int) -> Non
     assert seen[0].ndim == 2
 
 
-def test_dropout_networks_vary_in_training_only() -> None:
-    module, x = build_network("resnet20-dropout", 5), torch.rand(4, 3, 16, 16)
-    rates = sorted({m.p for m in module.modules() if isinstance(m, nn.Dropout)})
-    assert rates == [0.1, 0.2]
+@pytest.mark.parametrize(("name", "blocks"), [("resnet20-dropout", 9), ("resnet152-dropout", 50)])
+def test_dropout_networks_vary_in_training_only(name: str, blocks: int) -> None:
+    module, x = build_network(name, 5), torch.rand(4, 3, 16, 16)
+    rates = [m.p for m in module.modules() if isinstance(m, nn.Dropout)]
+    assert set(rates) == {0.1, 0.2}
+    assert (rates.count(0.1), rates.count(0.2) >= blocks) == (1, True)
     module.eval()
     assert torch.equal(module(x), module(x))
     module.train()
     assert not torch.equal(module(x), module(x))
+
+
+def test_bottlenecks_drop_after_each_convolution() -> None:
+    module = build_network("resnet152-dropout", 5)
+    dropped = {name for name, m in module.named_modules() if isinstance(m, nn.Dropout)}
+    blocks = {name.removesuffix(".conv3") for name, _ in module.named_modules() if name.endswith(".conv3")}
+    assert len(blocks) == 50
+    assert dropped == {f"{block}.bn{n}.1" for block in blocks for n in (1, 2, 3)} | {"fc.0"}
 
 
 def test_small_images_and_unknown_networks_are_refused() -> None:
@@ -147,3 +164,15 @@ def test_derived_seeds_differ_by_purpose() -> None:
     seeds = {derive_seed(s, *p) for s in (0, 1) for p in (("epoch", 1), ("epoch", 11), ("init",))}
     assert len(seeds) == 6
     assert all(0 <= s < 2**63 for s in seeds)
+
+
+def test_windows_of_larger_images_are_cut_out_of_them_and_mirrored() -> None:
+    images = torch.arange(2 * 3 * 9 * 8).reshape(2, 3, 9, 8)
+    seen = set()
+    for seed in range(300):
+        crop = crop_within_and_flip(images, torch.Generator().manual_seed(seed), margin=1)[1]
+        assert crop.shape == (3, 7, 6)
+        seen.add(tuple(crop.flatten().tolist()))
+    windows = {(y, x) for y in range(3) for x in range(3)}
+    cut = [images[1, :, y : y + 7, x : x + 6] for y, x in windows]
+    assert seen == {tuple(w.flatten().tolist()) for part in cut for w in (part, part.flip(2))}

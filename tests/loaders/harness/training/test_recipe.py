@@ -10,7 +10,7 @@ from torch import nn
 import loaders
 from loaders.harness.training import fitting
 from loaders.harness.training.choices import NETWORKS
-from loaders.harness.training.recipe import Run, load_recipe, recipe_names
+from loaders.harness.training.recipe import Resizing, Run, load_recipe, recipe_names
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, RecipeError, SplitsError, UnknownNameError
 
@@ -50,6 +50,37 @@ def test_kim_trains_as_the_paper_says() -> None:
     assert getattr(recipe.schedule, "milestones", None) == (120, 160)
     for word in ("ResNet18", "Nesterov"):
         assert word in " ".join(recipe.differs)
+
+
+def test_palechor_trains_as_the_paper_says() -> None:
+    for name, method in (("softmax", "softmax"), ("bg", "background"), ("eos", "entropic-open-set")):
+        recipe = load_recipe(f"openset-imagenet-{name}")
+        assert (recipe.epochs, recipe.batch, recipe.select, recipe.seed) == (120, 64, "gamma", 42)
+        assert (recipe.method.name, recipe.network, recipe.margin) == (method, "resnet50-openset", 16)
+        assert recipe.optimizer["adam"].settings == {"lr": 1e-3}
+        assert recipe.schedule.factor(119, 1, 120) == 1
+        short = load_recipe(f"openset-imagenet-{name}/short")
+        assert (short.resize, short.select) == (Resizing(short=64, side=64), "gamma")
+        assert not any("256 x 256" in difference for difference in short.differs)
+
+
+def test_kim_trains_on_imagenet_as_the_paper_says() -> None:
+    settings = {"lr": 0.1, "momentum": 0.9, "weight_decay": 1e-4}
+    for name in ("", "-crl", "-edl", "-augmix", "-oe"):
+        recipe = load_recipe(f"kim-imagenet{name}")
+        assert (recipe.epochs, recipe.batch, recipe.augment) == (90, 256, "crop-resize-flip")
+        assert (recipe.network, recipe.optimizer["sgd"].settings) == ("torchvision:resnet152", settings)
+        assert getattr(recipe.schedule, "milestones", None) == (30, 60)
+    energy = load_recipe("kim-imagenet-energy")
+    assert energy.method.parameters == {"m_in": -15, "m_out": -7, "weight": 0.1}
+    assert (energy.epochs, energy.negatives_per_known, energy.start) == (10, 2, "kim-imagenet")
+
+
+def test_kim_trains_the_methods_of_table_6_as_the_network_of_the_table() -> None:
+    base, keys = load_recipe("kim-cifar").as_dict(), ("network", "epochs", "batch", "schedule", "optimizer")
+    for name in ("crl", "edl", "augmix", "oe"):
+        recipe = load_recipe(f"kim-cifar-{name}").as_dict()
+        assert {key: recipe[key] for key in keys} == {key: base[key] for key in keys}
 
 
 def test_a_shorter_schedule_keeps_its_fractions_and_says_so() -> None:
@@ -182,6 +213,15 @@ def test_progress_shows_the_recipe_and_the_costs(
         assert bool(lines) is bool(progress)
     assert lines[0].startswith("digits-demo: ")
     assert lines[-1] == "forward, backward: images per ID image; plain cross-entropy has 1 and 1"
+
+
+def test_a_network_is_evaluated_in_the_geometry_that_it_was_trained_in(tmp_path: Path) -> None:
+    text = RECIPE.replace('"none"', '"crop-flip"\nresize = { short = 12, side = 10 }\nseed = 5')
+    network: Any = loaders.train("tiny-cnn", "digits", **{**SMALL, "recipe": written(tmp_path, text)})
+    assert network.metadata["seed"] == 5
+    assert network.metadata["network"]["size"] == [10, 10]
+    results = loaders.evaluate(network, "digits", "msp", groups=["uniform"])
+    assert "transform evaluation resize-12-crop-10, mean 0 0 0" in " ".join(str(results).split())
 
 
 def test_refusals(tmp_path: Path) -> None:

@@ -72,8 +72,8 @@ def test_early_stopping_keeps_the_epoch_of_least_validation_loss(
     assert any(not torch.equal(kept[name], seen[4][name]) for name in kept)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: str(method["name"]))
-def test_losses_with_negatives_log_their_gammas(
+@pytest.mark.parametrize("method", [*METHODS, {"name": "softmax"}], ids=lambda method: str(method["name"]))
+def test_losses_with_negatives_and_selections_by_gamma_log_their_gammas(
     data: TrainingData, tmp_path: Path, method: dict[str, Any]
 ) -> None:
     (trained,) = train(data, tmp_path, method=method, select="gamma", negatives_per_known=2, epochs=6)
@@ -87,7 +87,10 @@ def test_losses_with_negatives_log_their_gammas(
     gammas = [row["gamma"] for row in metadata["history"]]
     assert metadata["selected_epoch"] == gammas.index(max(gammas)) + 1
     assert metadata["history"][-1]["loss"] < metadata["history"][0]["loss"]
-    if method["name"] != "energy":  # it asks for high energies of outliers, not for even probabilities
+    if method["name"] not in (
+        "energy",
+        "softmax",
+    ):  # energy asks for high energies of outliers, not for even probabilities
         assert gammas[-1] > gammas[0]
 
 

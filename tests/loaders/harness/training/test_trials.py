@@ -47,31 +47,43 @@ def trained(recipe: TrainingRecipe, out: Path, series: str | None = None) -> Tra
     return run
 
 
-SHORT = [f"{name}/short" for name in recipe_names() if name.startswith("openset-imagenet-")]
-
-
-@pytest.mark.parametrize("name", [*recipe_names(), *SHORT])
-def test_every_recipe_takes_its_steps_and_says_that_it_is_a_trial(name: str, tmp_path: Path) -> None:
+def check_trial(name: str, folder: Path, epochs: int) -> None:
+    """Try a recipe, from a network of its start if it has one, without which it is refused."""
     recipe = load_recipe(name)
     if recipe.method.name == "augmented-copies":
-        recipe = recipe.with_method(spec_of(recipe.method.name, tmp_path))
-    recipe, series = recipe.with_epochs(2).as_trial(3, 4), None
+        recipe = recipe.with_method(spec_of(recipe.method.name, folder))
+    recipe, series = recipe.with_epochs(epochs).as_trial(3, 4), None
     if recipe.start is not None:
         published = ":" in recipe.start
         if published:  # its network is large
             recipe = recipe.model_copy(update={"network": "torchvision:resnet18"})
         else:
             with raises(DataError, where="blobs", naming=recipe.start):
-                trained(recipe, tmp_path)
+                trained(recipe, folder)
         base = load_recipe("openood-imagenet" if published else recipe.start)
         start = base.with_epochs(1).as_trial(1, 4)
         start = start.model_copy(update={"network": recipe.network})
-        series = trained(start, tmp_path).metadata["series"]
-    metadata = load_checkpoint(trained(recipe, tmp_path, series).folder).metadata
+        series = trained(start, folder).metadata["series"]
+    metadata = load_checkpoint(trained(recipe, folder, series).folder).metadata
     assert metadata["recipe"]["trial"] == {"steps": 3, "batch": 4}
-    assert metadata["series"].endswith("-e2-trial-3x4")
-    assert metadata["epochs_trained"] == 2
+    assert metadata["series"].endswith(f"-e{epochs}-trial-3x4")
+    assert metadata["epochs_trained"] == epochs
     assert (metadata["start"] is None) is (recipe.start is None)
+
+
+LARGE = [name for name in recipe_names() if "imagenet" in name]
+SHORT = [f"{name}/short" for name in LARGE if name.startswith("openset-")]
+
+
+@pytest.mark.parametrize("name", [*sorted(set(recipe_names()) - set(LARGE)), *SHORT])
+def test_every_recipe_takes_its_steps_and_says_that_it_is_a_trial(name: str, tmp_path: Path) -> None:
+    check_trial(name, tmp_path, epochs=2)
+
+
+@pytest.mark.sampled("oracle", one_in=10)
+@pytest.mark.parametrize("name", LARGE)
+def test_recipes_of_images_of_224_pixels_take_their_steps(name: str, tmp_path: Path) -> None:
+    check_trial(name, tmp_path, epochs=1)
 
 
 def test_a_trial_that_is_cut_off_goes_on_to_the_same_bytes(tmp_path: Path) -> None:

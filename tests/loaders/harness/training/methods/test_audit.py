@@ -47,9 +47,12 @@ from .stand_ins import spec_of
 ORACLES = {**vars(images), **vars(heads), **vars(embeddings)}
 
 
-@pytest.mark.parametrize("name", list_methods())
+EDL = [f"edl[objective={o}, activation={a}]" for o in ("log", "digamma", "mse") for a in ("softplus", "relu")]
+
+
+@pytest.mark.parametrize("name", [*list_methods(), *EDL])
 def test_each_method_trains_what_it_claims_and_equals_its_formula(name: str, tmp_path: Path) -> None:
-    oracle = ORACLES.get(f"of_{name.replace('-', '_')}")
+    oracle = ORACLES.get(f"of_{name.partition('[')[0].replace('-', '_')}")
     assert oracle is not None, f"write its formula in {images.__package__} from the paper"
     audit = audit_method(spec_of(name, tmp_path), oracle)
     assert audit.failures == ()

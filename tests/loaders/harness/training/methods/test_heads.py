@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.stats import beta
 from torch import nn
 
 from loaders.harness.training.methods import get_method
@@ -115,6 +116,21 @@ def test_the_confidence_of_csi_joins_the_rotations() -> None:
     for image in range(2):
         means = [np.mean([z[2 * turn + image, 4 * k + turn] for turn in range(4)]) for k in range(6)]
         assert values["joint"][image] == pytest.approx(max(means), rel=1e-5)
+
+
+@pytest.mark.parametrize("objective", ["log", "digamma", "mse"])
+def test_objectives_of_edl_are_integrals_over_its_dirichlet_distribution(objective: str) -> None:
+    """Sensoy et al. eq. 3 to 5 before they are solved, for two classes, where p is of a beta distribution."""
+    method: Any = get_method("edl", {"objective": objective}, where="")
+    for a, b in ((1.2, 3.4), (7.0, 1.5)):
+        (value,) = method.risk(torch.tensor([[a, b]]), torch.tensor([[1, 0]]))
+        of_p = beta(a, b)
+        expected = {
+            "log": -np.log(of_p.expect(lambda p: p)),
+            "digamma": of_p.expect(lambda p: -np.log(p)),
+            "mse": of_p.expect(lambda p: 2 * (1 - p) ** 2),
+        }[objective]
+        assert float(value) == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_confidences_of_edl_and_arpl() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from scipy.special import digamma
+from scipy.stats import dirichlet
 
 from loaders.harness.training.audit import OracleInputs
 
@@ -152,12 +154,23 @@ def of_augmix_jsd(inputs: OracleInputs) -> dict[str, Any]:
 
 
 def of_edl(inputs: OracleInputs) -> dict[str, Any]:
-    """Sensoy et al. eq. 3 and 6, alpha = exp(z) + 1."""
-    ((_, logits),) = inputs.calls
+    """Sensoy et al. eq. 3 to 5, and their divergence, in the moments of SciPy's Dirichlet distribution."""
+    ((_, logits),), chosen = inputs.calls, inputs.parameters
+    evidence = {
+        "exp": lambda v: math.exp(min(max(v, -10.0), 10.0)),
+        "softplus": lambda v: math.log1p(math.exp(v)),
+        "relu": lambda v: max(v, 0.0),
+    }[chosen["activation"]]
     likelihood, divergence = [], []
     for z, y in zip(logits, inputs.labels, strict=True):
-        alpha = [math.exp(min(max(v, -10.0), 10.0)) + 1 for v in z]
-        likelihood.append(math.log(sum(alpha)) - math.log(alpha[y]))
+        alpha = [evidence(v) + 1 for v in z]
+        moments, label = dirichlet(alpha), np.eye(len(alpha))[y]
+        risks = {
+            "log": -math.log(moments.mean()[y]),
+            "digamma": float(digamma(sum(alpha)) - digamma(alpha[y])),
+            "mse": float(((label - moments.mean()) ** 2 + moments.var()).sum()),
+        }
+        likelihood.append(risks[chosen["objective"]])
         rest = [1.0 if k == y else a for k, a in enumerate(alpha)]
         total = sum(rest)
         value = math.lgamma(total) - math.lgamma(len(rest)) - sum(math.lgamma(a) for a in rest)
