@@ -206,8 +206,7 @@ def load_training_data(
     manifest = load_manifest(benchmark)
     if (negatives or val_negatives) and not allow_leaks:
         _refuse_leaks(manifest)
-    geometries = {"train": resize.geometry(margin), "val": resize.geometry()} if resize else {}
-    read_role = _RoleReader(manifest, roots, packed, progress or Silent(), geometries)
+    read_role = _RoleReader(manifest, roots, packed, progress or Silent(), resize, margin)
     train = read_role("id", "train", images)
     if train is None:
         hint = "its train images may await their source, see `wordnet-splits list`"
@@ -241,11 +240,16 @@ def load_training_data(
 
 
 def load_validation_data(
-    benchmark: Manifest | str | Path, *, roots: Roots | None = None, packed: Any = None, progress: Progress
+    benchmark: Manifest | str | Path,
+    *,
+    roots: Roots | None = None,
+    packed: Any = None,
+    resize: Resizing | None = None,
+    progress: Progress,
 ) -> tuple[Images, Images | None, list[dict[str, Any]]]:
     """Return ID val and external val (None if there is none) of a benchmark, and their fingerprints."""
     manifest = load_manifest(benchmark)
-    read_role = _RoleReader(manifest, roots, packed, progress)
+    read_role = _RoleReader(manifest, roots, packed, progress, resize)
     known, outliers = read_role("id", "val"), read_role("external", "val")
     if known is None:
         raise DataError("no ID validation images to choose on", where=manifest.name)
@@ -274,10 +278,10 @@ class _RoleReader:
     """Reads all groups of a role in a split, and collects the fingerprints and the ID classes."""
 
     def __init__(
-        self, manifest: Manifest, roots: Any, packed: Any, progress: Progress, geometries: Mapping[str, str]
+        self, manifest: Manifest, roots: Any, packed: Any, progress: Progress, resize: Any, margin: int = 0
     ) -> None:
         self.manifest, self.roots, self.packed, self.progress = manifest, roots, packed, progress
-        self.geometries = geometries
+        self.geometries = {"train": resize.geometry(margin), "val": resize.geometry()} if resize else {}
         self.used: list[dict[str, Any]] = []
         self.classes: tuple[str, ...] = ()
 
