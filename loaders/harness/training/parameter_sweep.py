@@ -94,8 +94,10 @@ def train_sweep(
     if spec.fit_on or spec.models == "many":
         raise DataError("needs a fit or several models, unlike msp", where=f"detector {detector}")
     number = len(recipe.swept(values))  # refuses bad values before images are read
-    sources = {**{name: options.get(name) for name in ("roots", "packed")}, "resize": recipe.resize}
-    known, outliers, parts = load_validation_data(benchmark, **sources, progress=progress)
+    sources = {name: options.get(name) for name in ("roots", "packed")}
+    known, outliers, parts = load_validation_data(
+        benchmark, **sources, resize=recipe.resize, progress=progress
+    )
     images = {"id": known} if outliers is None else {"id": known, "far": outliers}
     metric = "aurc" if outliers is None else "aurc_unknown"
     sets = "ID val alone (no external val)" if outliers is None else "ID val pooled with external val"
