@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -44,28 +45,22 @@ def coefficient_of_variation(mean: float, variance: float, higher_is_better: boo
     return sd / mean if higher_is_better else sd * mean
 
 
-def deviation(mean: float, variance: float, higher_is_better: bool) -> float:
-    """Return the standard deviation alone, for those who only mind the variation."""
-    return math.sqrt(variance)
-
-
 def shortfall(mean: float, variance: float, higher_is_better: bool) -> float:
     """Return the distance of the mean from the best value, 100% or 0%, plus one standard deviation."""
     return (100 - mean if higher_is_better else mean) + math.sqrt(variance)
 
 
 CV = "cv"
-FORMULAS: dict[str, Formula] = {CV: coefficient_of_variation, "sd": deviation, "shortfall": shortfall}
+FORMULAS: dict[str, Formula] = {CV: coefficient_of_variation, "shortfall": shortfall}
 """Formulas by name. Section 4.7: where mean or variance matters more, another formula may replace eq. 8."""
 
 
 def get_formula(formula: Formula | str) -> Formula:
     """Return a formula given as a function, by its name in `FORMULAS`, or as ``MODULE:NAME``."""
+    if isinstance(formula, str) and ":" in formula:
+        formula = cast(Formula, import_object(formula, where="formula"))
     if not isinstance(formula, str):
         return formula
-    if ":" in formula:
-        found: Formula = import_object(formula, where="formula")
-        return found
     if formula not in FORMULAS:
         raise unknown("robustness formula", formula, FORMULAS)
     return FORMULAS[formula]
@@ -129,13 +124,11 @@ def robustness_score(
 ) -> float:
     """Return the score of a mean and a variance; lower is better, for metrics of either direction.
 
-    By default the coefficient of variation of eq. 8: sd/mean for metrics where higher is better (AUROC,
-    AUPR), sd x mean where lower is better (FPR, detection error), as in the captions of tables 5 and 9.
-
     Parameters
     ----------
     formula : a function (mean, variance, higher_is_better) -> score of which lower is more robust, a name of
-        `FORMULAS`, or ``MODULE:NAME``.
+        `FORMULAS`, or ``MODULE:NAME``. By default the coefficient of variation of eq. 8: sd/mean for metrics
+        where higher is better, sd x mean where lower is better, as in the captions of tables 5 and 9.
 
     Raises
     ------

@@ -53,7 +53,7 @@ def compare_results(
         str | None, typer.Option(help="Abdelzad's tables to rebuild over the models, as in 4,5,10; 2 to 10.")
     ] = None,
     formula: Annotated[
-        str, typer.Option(help="Of the scores in these tables: cv (eq. 8), sd, shortfall, or MODULE:NAME.")
+        str, typer.Option(help="Of the scores in these tables: cv (eq. 8), shortfall, or MODULE:NAME.")
     ] = "cv",
     json: Json = False,
 ) -> int:

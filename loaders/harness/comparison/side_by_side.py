@@ -250,7 +250,7 @@ class ComparisonOptions:
     robustness : numbers of Abdelzad's tables (2 to 10) to rebuild over the models; by default those that
         sum up, for the benchmarks of that paper with results of several models.
     formula : of the scores in these tables: a function (mean, variance, higher_is_better) -> score, ``cv``
-        (eq. 8), ``sd``, ``shortfall``, or ``MODULE:NAME``; lower is more robust.
+        (eq. 8), ``shortfall``, or ``MODULE:NAME``; lower is more robust.
     """
 
     metric: str | None = None
@@ -302,13 +302,9 @@ def compare_draws_of(draws: Sequence[BenchmarkResults], options: ComparisonOptio
     if robustness is None and "robust" in layout_of(name):
         models = {entry.model for entry in draws[0].entries}
         robustness = DEFAULT if len(models) > 1 and over_draws is None else ()
-    tables = [
-        table
-        for draw in single
-        if robustness
-        for table in robustness_tables(draw, robustness, options.formula)
-    ]
-    if options.formula != CV and not tables:
+    formula, of_draws = options.formula, single if robustness else []
+    tables = [table for draw in of_draws for table in robustness_tables(draw, robustness or (), formula)]
+    if formula != CV and not tables:
         hint = "give --robustness and results of several models"
         raise DataError("a formula only applies to robustness tables", where="--formula", hint=hint)
     results = [evaluation.results for draw in draws for evaluation in draw.results]

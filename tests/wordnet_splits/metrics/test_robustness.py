@@ -110,7 +110,6 @@ def test_another_formula_replaces_equation_8():
     mean, variance = default.mean, default.variance
     assert robustness(runs, **higher, formula="cv") == default
     for formula, score in (
-        ("sd", variance**0.5),
         ("shortfall", 100 - mean + variance**0.5),
         (weighted, 3 * variance - mean),
         (f"{__name__}:weighted", 3 * variance - mean),

@@ -217,11 +217,8 @@ def architectures(selection: Selection) -> Plot:
 def accuracy_scatter(selection: Selection) -> Plot:
     """Return a panel for each detector and near and far (or each selected set), a point for each network."""
     metric = selection.metric or "auroc"
-    found = accuracy_correlations(
-        selection.draw, metric, _means_or_sets(selection), replicates=selection.replicates
-    )
-    panels = []
-    for c in found:
+    scopes, panels = _means_or_sets(selection), []
+    for c in accuracy_correlations(selection.draw, metric, scopes, replicates=selection.replicates):
         ends = "no interval" if c.lo is None or c.hi is None else f"{c.lo:.2f} to {c.hi:.2f}"
         rho = "undefined" if np.isnan(c.rho) else f"{c.rho:.2f} ({ends})"
         points = tuple(Point(p.model, 100 * p.accuracy, 100 * p.value, p.model, False) for p in c.points)

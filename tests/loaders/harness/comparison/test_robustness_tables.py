@@ -203,4 +203,4 @@ def test_a_formula_of_the_user_scores_the_tables(tmp_path: Path, monkeypatch: py
     command = ["compare", str(tmp_path / "held"), "--robustness", "5", "--bootstrap", "0", "--json"]
     assert app([*command, "--formula", "my_formulas:spread"], standalone_mode=False) == 0
     with raises(DataError, where="--formula"):
-        compare(evaluated(["adam"]), bootstrap=0, formula="sd")
+        compare(evaluated(["adam"]), bootstrap=0, formula="shortfall")
