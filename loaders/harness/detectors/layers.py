@@ -212,7 +212,8 @@ class OODL:
     scikit-learn. With ``components`` > 0 and more than ``above`` images to learn from, that many components
     approximate the same kernel (Nystroem), and the machine is linear (SGDOneClassSVM): time grows with the
     images and not with their square. ``images = "val"`` learns from the ID validation images, for benchmarks
-    without training images (`places-*`, as Recalcati et al.).
+    without training images (`places-*`, as Recalcati et al.); the layer is then chosen on the images that it
+    learned from.
     """
 
     nu: Annotated[float, Field(gt=0, le=1)] = 0.001
@@ -268,7 +269,9 @@ class OODL:
         from sklearn.linear_model import SGDOneClassSVM
 
         if self.components > len(rows):
-            problem = f"components must be at most the {len(rows):,} training images, got {self.components:,}"
+            problem = (
+                f"components must be at most the {len(rows):,} images to learn from, got {self.components:,}"
+            )
             raise DataError(problem)
         gamma = 1 / (rows.shape[1] * (rows.var() or 1.0))  # "scale"
         kernel_map = Nystroem(gamma=gamma, n_components=self.components, random_state=0)

@@ -192,7 +192,7 @@ def validation_sets(sets: EvaluatedSets, run: ModelRun | None = None) -> tuple[l
 
 
 SweepTrial = tuple[str, str, float | None, str | None]
-"""The last columns of `schema.SWEEPS`: parameters, criterion with its sets, AUROC, or the reason for none."""
+"""The last columns of `scores.SWEEPS`: parameters, criterion with its sets, AUROC, or the reason for none."""
 
 
 def choose_on_validation(

@@ -90,7 +90,7 @@ def fit(configured: ConfiguredDetector, data: FitData | None = None, head: Heads
     if fit_detector is None:
         return fitted
     if data is None:
-        for split in method.splits:
+        for split in configured.splits:
             raise UnusableError(f"fits on {SPLITS[split]} images, and none are given", where=fitted.where)
         data = [Arrays({})] if many else Arrays({})
     else:

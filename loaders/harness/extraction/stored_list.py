@@ -1,6 +1,6 @@
 """One list of images in a store of activations: fixed shards of rows, each written atomically.
 
-The files are described in `store`.
+The files are described in `outputs`.
 """
 
 from __future__ import annotations

@@ -66,7 +66,9 @@ def _scored_sets(results: Results, manifest: Manifest | None) -> list[dict[str, 
     images: dict[str, list[dict[str, Any]]] = {}
     for row in results.scores.select(columns).to_pylist():
         images.setdefault(row["group"], []).append(row)
-    roles = {row.group: row.role for row in about.missing}
+    roles = {row.group: row.role for row in about.missing}  # of ID, near and far sets
+    if manifest is not None:
+        roles |= {g.group: g.role for g in manifest.groups if (g.split, g.role) == ("test", "csid")}
     roles |= {group: rows[0]["role"] for group, rows in images.items()}
     sets = []
     for group in sorted(roles):

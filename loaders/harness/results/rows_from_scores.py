@@ -124,7 +124,7 @@ def compute_rows(
 
 
 def similarities(by_class: pa.Table) -> dict[ClassKey, float | None]:
-    """Return the similarity of each class to its nearest ID class, from `schema.BY_CLASS`."""
+    """Return the similarity of each class to its nearest ID class, from `scores.BY_CLASS`."""
     rows = by_class.select(["source", "class_id", "similarity"]).to_pylist()
     return {(row["source"], row["class_id"]): row["similarity"] for row in rows}
 

@@ -29,7 +29,7 @@
     const add = (title, role, metric) => has(role, metric) && columns.push({
       title,
       key: (row) => row.mean(role, metric)?.value ?? null,
-      cell: (row) => [percent(row.mean(role, metric)), metric.startsWith("fpr") ? null : unscored(row, one(row), role)],
+      cell: (row) => [percent(row.mean(role, metric)), metric.startsWith("fpr") ? null : unscored(row, one(row), role, metric)],
       number: metric.startsWith("fpr") ? "ascending" : true,
     });
     add("ID accuracy", "id", "accuracy");
@@ -136,13 +136,13 @@
     return given.length && !row.detector.includes("[") ? `${row.detector}[${given.join(",")}]` : row.detector;
   }
 
-  /** What of a set, or of the sets that a value pools or averages, was not scored. */
-  function unscored(row, one, role) {
+  /** What of the sets of a value was not scored. */
+  function unscored(row, one, role, metric = row.metric) {
     const pooled = role !== undefined || row.group.startsWith("(");
     const roles = (role ?? row.role).split("+");
     const short = site
       .rows(one.sets)
-      .filter((part) => part.scored !== part.expected && (pooled ? roles.includes(part.role) : part.group === row.group))
+      .filter((part) => part.scored !== part.expected && ((pooled ? roles.includes(part.role) : part.group === row.group) || (/full/.test(metric) && part.role === "csid")))
       .map((part) => (part.scored ? `${site.count(part.scored)} of ${site.count(part.expected)} of ${part.group}` : `no ${part.group}`));
     return short.length ? site.el("small", { class: "differs" }, short.join(", ")) : null;
   }

@@ -68,6 +68,9 @@ def full_spectrum(selection: Selection) -> Plot:
             "there is no full-spectrum value: the benchmark has no covariate-shifted ID",
             where=selection.benchmark,
         )
+    if len(shifted := {row.shifted for row in rows}) > 1:
+        message = "a plot needs full-spectrum values with the same covariate-shifted sets"
+        raise DataError(message, where=selection.benchmark, hint="plot the results one at a time")
     panels = []
     for role in dict.fromkeys(row.role for row in rows):
         points = tuple(
@@ -76,7 +79,7 @@ def full_spectrum(selection: Selection) -> Plot:
             if row.role == role
         )
         panels.append(Points(role, "standard, in %", "full-spectrum, in %", points, diagonal=True))
-    sets = ", ".join(dict.fromkeys(group for row in rows for group in row.shifted))
+    sets = ", ".join(*shifted)
     return Plot(f"{selection.benchmark}: standard against full-spectrum ({sets} count as ID)", tuple(panels))
 
 
@@ -204,9 +207,10 @@ def architectures(selection: Selection) -> Plot:
         panel = _bars_of_models(ordered, metric, scope.name, scope.group, scope.role)
         bars = tuple(replace(bar, category=names[bar.category]) for bar in panel.bars)
         panels.append(replace(panel, bars=bars))
-    notes = ("Accuracy in brackets.", *([f"Every name begins with {prefix}."] if prefix else []))
-    title = f"{selection.benchmark}: {metric} over architectures (accuracy)"
-    return Plot(title, tuple(panels), notes, columns=2)
+    notes = ["Accuracy in brackets."] if known else ["No detector here has the accuracy of the network."]
+    notes += [f"Every name begins with {prefix}."] if prefix else []
+    title = f"{selection.benchmark}: {metric} over architectures"
+    return Plot(title, tuple(panels), tuple(notes), columns=2)
 
 
 @plot_kind(

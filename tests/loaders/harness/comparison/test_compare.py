@@ -19,6 +19,7 @@ from loaders.harness import compare, evaluate_arrays
 from loaders.harness.comparison.entries import draws_of
 from loaders.harness.comparison.ranking import holm, two_sided_p
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.report.plots import plot_data
 from loaders.harness.results.metric_rows import MEAN, POOLED
 from loaders.harness.results.results import Results
 from loaders.harness.results.tables import tables
@@ -409,6 +410,9 @@ def test_full_spectrum_values_over_different_shifted_sets_are_told_apart() -> No
     assert ["imagenet-es" in title for title in titles] == [True, False]
     with raises(DataError, naming="imagenet-es"):
         compare([today, of_2023], metric="auroc[full-spectrum]", on="near", bootstrap=0)
+    with raises(DataError):
+        plot_data([today, of_2023], "full-spectrum")
+    assert "imagenet-es" not in plot_data(of_2023, "full-spectrum").title
     (ranked,) = compare(today, metric="auroc[full-spectrum]", on="near", bootstrap=0).rankings
     assert ranked.shifted == ("imagenet-r", "imagenet-es")
     assert "imagenet-es" in tables(today)[1].title

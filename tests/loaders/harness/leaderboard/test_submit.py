@@ -23,7 +23,7 @@ from loaders.harness.models.origin import WeightsOrigin
 from loaders.harness.results.entries import facts_of
 from loaders.harness.results.results import Results
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal
-from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
+from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from tests.raising import mentions, raises
 from wordnet_splits.base.errors import DataError, OutputError
 from wordnet_splits.base.terminal.runner import run
@@ -302,6 +302,20 @@ def test_images_of_a_benchmark_that_nobody_has_are_named_as_not_compared(tmp_pat
     entry = read_entry(submit(tmp_path / "own", by="me", to=tmp_path / "entries"))
     assert entry.facts.classes is None
     assert all(one.seen and one.listed is None for one in entry.facts.sets)
+
+
+def test_shifted_sets_that_were_not_scored_are_facts(tmp_path: Path) -> None:
+    sets = [
+        ("imagenet-1k", "id", "test", 40),
+        ("imagenet-r", "csid", "test", 40),
+        ("ninco", "near", "test", 30),
+    ]
+    manifest = fake_manifest(sets, name="openood-imagenet1k")
+    held = evaluate_runs(manifest, [fake_run(manifest)], "msp")
+    version = load_manifest(manifest.name).version
+    replace(held, about=held.about.model_copy(update={"version": version})).write(tmp_path / "held")
+    shifted = {one.group: one.scored for one in facts_of(tmp_path / "held").sets if one.role == "csid"}
+    assert shifted == {"imagenet-v2": 0, "imagenet-c": 0, "imagenet-r": 40}
 
 
 def test_results_on_an_own_benchmark_are_not_sent_here(
