@@ -312,6 +312,7 @@ class TrainedModel(StrictModel):
     ----------
     code : ``MODULE:NAME`` and the digest of its file, of a method and a network of a user.
     outliers : how outliers were trained with.
+    revision : of the method's loss and defaults (`Method.revision`), None for the first.
     method : of methods with heads or outputs, None for others.
     recipe, optimizer, seed, start : settings of the training.
     network, classes, input : outputs and inputs.
@@ -340,6 +341,7 @@ class TrainedModel(StrictModel):
     selected: EpochRecord
     history: list[EpochRecord] = Field(min_length=1)
     outliers: Literal["none", "mixed", "beside"]
+    revision: int | None = Field(default=None, ge=2)
     method: MethodRecord | None = None
     code: list[str] | None = None
     command: str | None

@@ -245,10 +245,18 @@ def load_validation_data(
     roots: Roots | None = None,
     packed: Any = None,
     resize: Resizing | None = None,
+    allow_leaks: bool = False,
     progress: Progress,
 ) -> tuple[Images, Images | None, list[dict[str, Any]]]:
-    """Return ID val and external val (None if there is none) of a benchmark, and their fingerprints."""
+    """Return ID val and external val (None if there is none) of a benchmark, and their fingerprints.
+
+    Raises
+    ------
+    DataError : no ID val images, or external images of ID classes. Errors of `load_training_data`.
+    """
     manifest = load_manifest(benchmark)
+    if not allow_leaks:
+        _refuse_leaks(manifest)
     read_role = _RoleReader(manifest, roots, packed, progress, resize)
     known, outliers = read_role("id", "val"), read_role("external", "val")
     if known is None:

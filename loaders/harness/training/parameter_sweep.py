@@ -9,6 +9,7 @@ Seeds are averaged; the least value is chosen, the first of equal ones. No test 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -72,7 +73,8 @@ def train_sweep(
     """Train every combination of values of a method's parameters, and choose one on validation images.
 
     Each combination has its own runs in ``out/<benchmark>/``: killed runs resume, finished ones are kept. The
-    table is written to ``out/<benchmark>/sweep-<recipe>-<parameters>.csv``.
+    table is written to ``out/<benchmark>/sweep-<recipe>-<parameters>-<digest>.csv``; the digest is of the
+    names of the runs and the criterion.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ def train_sweep(
     Raises
     ------
     UnknownNameError : no such parameter or detector. DataError : a value of the wrong type or given twice, a
-        detector that fits, or no ID validation images. Errors of `train`.
+        detector that fits, no ID validation images, or external images of ID classes. Errors of `train`.
     """
     progress = choose_progress(options.pop("progress", None))
     notify = options.pop("notify", None) or choose_messages(progress)
@@ -94,10 +96,8 @@ def train_sweep(
     if spec.fit_on or spec.models == "many":
         raise DataError("needs a fit or several models, unlike msp", where=f"detector {detector}")
     number = len(recipe.swept(values))  # refuses bad values before images are read
-    sources = {name: options.get(name) for name in ("roots", "packed")}
-    known, outliers, parts = load_validation_data(
-        benchmark, **sources, resize=recipe.resize, progress=progress
-    )
+    read = {name: options[name] for name in ("roots", "packed", "allow_leaks") if name in options}
+    known, outliers, parts = load_validation_data(benchmark, **read, resize=recipe.resize, progress=progress)
     images = {"id": known} if outliers is None else {"id": known, "far": outliers}
     metric = "aurc" if outliers is None else "aurc_unknown"
     sets = "ID val alone (no external val)" if outliers is None else "ID val pooled with external val"
@@ -121,7 +121,9 @@ def train_sweep(
         row["runs"] += 1
     best = min(rows.values(), key=lambda row: float(row["aurc"]))
     table = [{**row, "chosen": row is best, "criterion": criterion} for row in rows.values()]
-    file = trained[0].folder.parent / f"sweep-{recipe.name}-{'-'.join(values)}.csv"
+    named = "\n".join([*(run.folder.name for run in trained), criterion])
+    digest = hashlib.sha256(named.encode()).hexdigest()[:8]
+    file = trained[0].folder.parent / f"sweep-{recipe.name}-{'-'.join(values)}-{digest}.csv"
     if machine.ranks.first:
         write_table_file(pa.Table.from_pylist(table), file)
     return TrainingSweep(table, criterion, file, trained)

@@ -178,19 +178,26 @@ class TrainingRecipe(BaseModel):
     def with_method(self, text: str) -> TrainingRecipe:
         """Return the recipe with another method, ``NAME[parameter=value]`` or ``MODULE:NAME``.
 
-        Its name is appended to the recipe's name, and the change is noted in ``differs``.
+        Its name is appended to the recipe's name, and the change is noted in ``differs``. Of the recipe's own
+        method, the parameters that are not given are kept.
         """
         name, parameters = parse_named(text, where="--method")
         if name == self.method.name and not parameters:
             return self
-        slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-        note = f"method {text} in place of {self.method.name}"
-        changed = {
-            "name": f"{self.name}-{slug}"[:LONGEST_NAME].rstrip("-"),
-            "method": {"name": name, **parameters},
-            "differs": (*self.differs, note),
-        }
-        return self._changed(changed)
+        kept = self.method.parameters if name == self.method.name else {}
+        place = "other parameters as in the recipe" if kept else f"in place of {self.method.name}"
+        return self.with_note(text, f"method {text} {place}", method={"name": name, **kept, **parameters})
+
+    def with_note(self, addition: str, note: str, **changes: Any) -> TrainingRecipe:
+        """Return the recipe with an addition to its name, a note in ``differs``, and other values of keys.
+
+        A digest takes the place of the end of a long name.
+        """
+        slug = re.sub(r"[^a-z0-9]+", "-", addition.lower()).strip("-")
+        name = f"{self.name}-{slug}"
+        if len(name) > LONGEST_NAME:
+            name = f"{name[: LONGEST_NAME - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        return self._changed({"name": name, "differs": (*self.differs, note), **changes})
 
     def with_epochs(self, epochs: int) -> TrainingRecipe:
         """Return the recipe with another number of epochs and scaled milestones, noted in ``differs``."""
@@ -199,9 +206,9 @@ class TrainingRecipe(BaseModel):
         note = f"{epochs} epochs in place of {self.epochs}"
         schedule = self.schedule
         if isinstance(schedule, Steps):
-            schedule = schedule.scaled(self.epochs, epochs)
-            note += f", the rate's steps at {_listed(schedule.milestones)} in place of "
-            note += _listed(getattr(self.schedule, "milestones", ()))
+            own, schedule = schedule, schedule.scaled(self.epochs, epochs)
+            before, after = (" and ".join(map(str, steps.milestones)) for steps in (own, schedule))
+            note += f", the rate's steps at {after} in place of {before}"
         changed = {
             "epochs": epochs,
             "schedule": schedule,
@@ -244,15 +251,12 @@ class TrainingRecipe(BaseModel):
             method = get_method(self.method.name, chosen, where=f"training recipe {self.name}")
             chosen |= {name: getattr(method, name) for name in values}
             texts = [f"{name} {chosen[name]}" for name in values]
-            slugs = (re.sub(r"[^a-z0-9]+", "-", text.lower().replace("-", "minus")) for text in texts)
-            name = "-".join([self.name, *slugs])
-            if len(name) > LONGEST_NAME:
-                name = f"{name[: LONGEST_NAME - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-            if name in recipes:
+            note = f"{self.method.name} with {' and '.join(texts)}"
+            addition = " ".join(texts).replace("-", "minus")
+            recipe = self.with_note(addition, note, method={"name": self.method.name, **chosen})
+            if recipe.name in recipes:
                 raise DataError(f"{' and '.join(texts)} is given twice", where="sweep")
-            differs = (*self.differs, f"{self.method.name} with {' and '.join(texts)}")
-            changed = {"name": name, "method": {"name": self.method.name, **chosen}, "differs": differs}
-            recipes[name] = self._changed(changed)
+            recipes[recipe.name] = recipe
         if not values or not recipes:
             raise DataError("no value is given", where="sweep", hint="as in weight=0.1,1")
         return list(recipes.values())
@@ -262,10 +266,6 @@ class TrainingRecipe(BaseModel):
             return TrainingRecipe.model_validate({**dict(self), **values})
         except ValidationError as error:
             raise _explain(error, f"training recipe {self.name}") from None
-
-
-def _listed(numbers: tuple[int, ...]) -> str:
-    return " and ".join(str(n) for n in numbers)
 
 
 def _one_of(kind: str, name: str, names: Any) -> None:

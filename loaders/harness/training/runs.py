@@ -25,7 +25,7 @@ from .fitting import Callback, TrainedRun, announce_cost, fit, same_request
 from .machine import Machine, choose_machine, reproducible
 from .methods.interface import BACKBONE
 from .recipe import Run, TrainingRecipe, load_recipe
-from .starting import open_start
+from .starting import open_start, with_start
 from .trainer import Trainer
 
 
@@ -91,6 +91,7 @@ def train(
     notify = notify or choose_messages(progress)
     recipe = load_recipe(recipe, trust_model=trust_model) if isinstance(recipe, str) else recipe
     recipe = recipe if method is None else recipe.with_method(method)
+    recipe = recipe if start is None else with_start(recipe, start)
     epochs = 1 if epochs is None and steps is not None else epochs
     recipe = recipe if epochs is None else recipe.with_epochs(epochs)
     recipe = recipe if images is None else recipe.with_images(images)
@@ -185,6 +186,7 @@ def train_runs(
                 "recipe": run.recipe.as_dict(),
                 "network": network,
                 "outliers": method.outliers,
+                **({} if method.revision == 1 else {"revision": method.revision}),
                 "optimizer": run.optimizer,
                 "seed": run.seed,
                 "benchmark": dict(data.benchmark),

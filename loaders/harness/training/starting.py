@@ -22,7 +22,7 @@ from .choices import LIBRARIES
 from .data import TrainingData
 from .methods import Network
 from .methods.network import HEADS
-from .recipe import VARIANTS, Run, recipe_names, series_of
+from .recipe import VARIANTS, Run, TrainingRecipe, recipe_names, series_of
 
 FORMS = "torchvision:NAME/WEIGHTS, timm:NAME, a weights file, trained:FOLDER, a series of runs in --out"
 
@@ -97,6 +97,24 @@ def open_start(
             hint=f"{first}give --start: {FORMS} (RUN of RUN-s{run.seed}), or random",
         )
     return _from_run(model, network, data)
+
+
+def with_start(recipe: TrainingRecipe, start: str) -> TrainingRecipe:
+    """Return the recipe for weights in place of its own start, noted in its name and in ``differs``.
+
+    Its key ``start`` stays: `open_start` gets the weights as a parameter of their own.
+    """
+    own = recipe.start or RANDOM
+    if start == own:
+        return recipe
+    file, key = split_key(start)
+    if start.startswith(PREFIX):
+        start = Path(start.removeprefix(PREFIX)).name
+    elif file.is_file() or file.suffix.lower() in WEIGHTS:
+        start = f"{file.name}#{key}" if key else file.name
+    initial = {RANDOM: "initial weights"}
+    note = f"starts from {initial.get(start, start)} in place of {initial.get(own, own)}"
+    return recipe.with_note(f"from {start}", note)
 
 
 def _recipe_of(name: str) -> str:

@@ -159,6 +159,8 @@ class PixMix(Softmax):
     severity: Severity = 3.0
     fractals: PositiveInt = 500
 
+    revision = 2  # partners of products are clipped at 1e-37, not 1/255
+
     def views(self, augment: View) -> Sequence[View]:
         """Return the recipe's augmentation followed by the mixture."""
         return (lambda images, generator: self.mix(augment(images, generator), generator),)

@@ -167,6 +167,7 @@ class Method(ABC):
         ID images of each batch (``negatives_per_known`` of the recipe is the ratio).
     background : whether the network has an additional output, the last, for outliers.
     outputs : names of the confidences that `confidences` returns.
+    revision : raised by 1 when the loss or a default changes; runs of another revision are not continued.
     """
 
     name: ClassVar[str] = ""
@@ -174,6 +175,7 @@ class Method(ABC):
     outliers: ClassVar[OutlierUse] = "none"
     background: ClassVar[bool] = False
     outputs: ClassVar[tuple[str, ...]] = ()
+    revision: ClassVar[int] = 1
 
     def facts(self, data: Data) -> dict[str, Any]:
         """Return JSON values that `heads` needs and that depend on the data (MOS's groups).

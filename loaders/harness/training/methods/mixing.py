@@ -178,6 +178,7 @@ class MixOe(Method):
     cut: bool = True
 
     outliers = "beside"
+    revision = 2  # Beta(2, 2), weight 5
     parts = declare(cross_entropy=Part(), mixed=Part())
 
     def step(self, model: Network, batch: Batch, state: State) -> Terms:

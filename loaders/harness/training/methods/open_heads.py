@@ -211,6 +211,7 @@ class Mcd(Method):
     hinge: Literal["mean", "image"] = "mean"
 
     outliers = "beside"
+    revision = 2  # hinge of the mean
     parts = declare(
         first=Part(),
         second=Part((BACKBONE, "second")),

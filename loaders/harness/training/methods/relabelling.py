@@ -69,6 +69,7 @@ class Udg(Method):
     formula: Formula = "paper"
 
     outliers = "beside"
+    revision = 2  # whitened features
     parts = declare(  # the number of labelled images depends on the batch
         cross_entropy=Part(depends="batch"),
         uniform=Part(depends="batch"),

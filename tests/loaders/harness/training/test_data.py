@@ -11,11 +11,17 @@ import torch
 
 from loaders import UnknownDetectionSet
 from loaders.harness.models.transforms import ONES, ZEROS
-from loaders.harness.training.data import draw_rows, load_arrays, load_training_data
+from loaders.harness.training.data import (
+    draw_rows,
+    load_arrays,
+    load_training_data,
+    load_validation_data,
+)
 from loaders.harness.training.recipe import Resizing
 from tests.raising import raises
 from wordnet_splits.base.digests import sampling_key
 from wordnet_splits.base.errors import DataError, SourceError, UnknownNameError
+from wordnet_splits.base.progress import Silent
 from wordnet_splits.benchmark.resolve import load_manifest
 
 CLASSES = ("zero", "one", "two", "three", "four", "five")
@@ -172,3 +178,5 @@ def test_outliers_of_id_classes_are_refused(benchmark: str, named: object) -> No
         load_training_data(benchmark, negatives=True)
     with pytest.raises(SourceError):  # the images are looked for
         load_training_data(benchmark, negatives=True, allow_leaks=True)
+    with raises(DataError, naming=named):
+        load_validation_data(benchmark, progress=Silent())

@@ -16,9 +16,11 @@ from loaders.harness.training import trainer
 from loaders.harness.training.checkpoint import load_checkpoint
 from loaders.harness.training.data import DeviceData, TrainingData
 from loaders.harness.training.machine import choose_machine, reproducible
+from loaders.harness.training.methods import get_method
+from loaders.harness.training.recipe import load_recipe
 from loaders.harness.training.runs import plan_runs, train_runs
 from tests.raising import raises
-from wordnet_splits.base.errors import DataError, UnknownNameError
+from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.base.progress import Silent
 
 from .toy import CPU, METHODS, recipe, train, weights
@@ -230,3 +232,25 @@ def test_accumulated_gradients_are_those_of_the_whole_batch(data: TrainingData, 
             assert run.steps == (15 if accumulate else 4)  # the last batch has 12 images: 5, 5 and 2
         trained.append(run.module.state_dict())
     assert all(torch.allclose(trained[0][name], value, atol=1e-6) for name, value in trained[1].items())
+
+
+def test_a_finished_run_of_another_revision_of_its_method_is_refused(
+    data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choice = {"name": "mcd", "start": 0.0}
+    with monkeypatch.context() as before:
+        before.setattr(type(get_method("mcd")), "revision", 1)  # as before the hinge of the mean
+        (old,) = train(data, tmp_path, method=choice, epochs=1)
+    assert "revision" not in old.metadata
+    with raises(OutputError, where="toy-tiny-cnn-s0", naming="revision"):
+        train(data, tmp_path, method=choice, epochs=1)
+    (new,) = train(data, tmp_path / "new", method=choice, epochs=1)
+    assert new.metadata["revision"] == 2
+
+
+def test_a_recipes_own_method_keeps_the_parameters_that_are_not_given() -> None:
+    npos = load_recipe("npos/imagenet")
+    changed = npos.with_method("npos[formula=code]")
+    assert changed.method.parameters == {**npos.method.parameters, "formula": "code"}
+    assert changed.name != npos.name
+    assert npos.with_method("mcd[margin=1]").method.parameters == {"margin": "1"}

@@ -18,7 +18,7 @@ from loaders.harness.training import starting
 from loaders.harness.training.checkpoint import load_checkpoint
 from loaders.harness.training.data import DeviceData, TrainingData
 from loaders.harness.training.recipe import VARIANTS, Run, load_recipe, recipe_names
-from loaders.harness.training.starting import open_start
+from loaders.harness.training.starting import open_start, with_start
 from loaders.harness.training.trainer import Trainer
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError, UnsafeDataError
@@ -153,6 +153,19 @@ def test_the_classifier_is_kept_for_the_same_classes_alone(data: TrainingData) -
     assert starting._are_classes(wnids, thousand)
     assert not starting._are_classes([wnids[1], wnids[0], *wnids[2:]], thousand)
     assert not starting._are_classes(wnids[:200], thousand)
+
+
+def test_a_run_with_another_start_is_named_by_it(tmp_path: Path) -> None:
+    torch.save({"w": torch.zeros(1)}, tmp_path / "w.pth")
+    mos, plain = load_recipe("mos/imagenet"), load_recipe("openood-short")
+    given = {"random": "random", f"{tmp_path}/w.pth": "w-pth", f"trained:{tmp_path}/r-s0": "r-s0"}
+    for start, name in given.items():
+        changed = with_start(mos, start)
+        assert changed.name == f"mos-imagenet-from-{name}"
+        assert len(changed.differs) == len(mos.differs) + 1
+        assert str(tmp_path) not in str(changed.as_dict())
+    assert with_start(plain, "random") is plain
+    assert with_start(mos, "openood-imagenet") is mos
 
 
 def test_other_networks_and_files_are_refused(
