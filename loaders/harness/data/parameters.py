@@ -144,6 +144,7 @@ def _refused(error: ValidationError, where: str, names: Iterable[str]) -> Splits
         return cause
     if first["type"] == "unexpected_keyword_argument":
         return unknown("parameter", name, names, where=where)
-    problem = first["msg"].partition(",")[0].replace("Input should be", "must be")
+    text = first["msg"] if first["type"] == "literal_error" else first["msg"].partition(",")[0]
+    problem = text.replace("Input should be", "must be")
     value = printable(repr(first["input"]))
     return DataError(f"{problem}, got {value}", where=f"{where}: {name}" if name else where)

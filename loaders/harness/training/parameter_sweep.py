@@ -105,7 +105,7 @@ def train_sweep(
     criterion = f"{metric} of {detector} on {sets}: {groups}"
     machine = choose_machine(options.get("device"), options.get("precision", "auto"))
     if machine.ranks.first:
-        notify(f"{number} values of {', '.join(values)}; the least is chosen of {criterion}")
+        notify(f"{number} values of {', '.join(values)}, chosen by the least {criterion}")
     options |= {"progress": progress, "notify": notify}
     trained = train(benchmark, recipe, out, sweep=values, **options)
     rows: dict[str, dict[str, Any]] = {}
@@ -135,9 +135,11 @@ def parse_sweep(texts: Sequence[str]) -> dict[str, list[str]]:
     for text in texts:
         name, _, listed = (part.strip() for part in text.partition("="))
         given = [value.strip() for value in listed.split(",")]
-        if not re.fullmatch(r"\w+", name) or not all(given) or name in values:
-            hint = "as in weight=0.1,1, once for each parameter"
-            raise DataError(f"must be NAME=a,b,c, got {text!r}", where="--sweep", hint=hint)
+        if not re.fullmatch(r"\w+", name) or not all(given):
+            raise DataError(f"must be NAME=a,b,c, got {text!r}", where="--sweep", hint="as in weight=0.1,1")
+        if name in values:
+            hint = f"as in {name}={','.join([*values[name], *given])}"
+            raise DataError(f"{name} is given twice", where="--sweep", hint=hint)
         values[name] = given
     return values
 
