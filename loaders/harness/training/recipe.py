@@ -193,7 +193,8 @@ class TrainingRecipe(BaseModel):
 
         A digest takes the place of the end of a long name.
         """
-        slug = re.sub(r"[^a-z0-9]+", "-", addition.lower()).strip("-")
+        signed = re.sub(r"(?<=[=,])-(?=[.\d])", "minus", addition.lower())  # -23 and 23 have different names
+        slug = re.sub(r"[^a-z0-9]+", "-", re.sub(r"(?<!\d)\.(?=\d)", "0.", signed)).strip("-")
         name = f"{self.name}-{slug}"
         if len(name) > LONGEST_NAME:
             name = f"{name[: LONGEST_NAME - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -237,3 +237,11 @@ def test_refusals(tmp_path: Path) -> None:
         loaders.train(module, "digits", out=tmp_path, **SMALL)
     with raises(UnknownNameError, where="digits-demo-logitnrm", near="logitnorm"):
         loaders.train("tiny-cnn", "digits", method="logitnrm", **SMALL)
+
+
+def test_names_tell_signs_and_fractions_apart() -> None:
+    recipe = load_recipe("kim-cifar-energy")
+    names = {
+        recipe.with_method(f"energy[m_in={value}]").name for value in ("-23", "23", "2.3", ".23", "-.23")
+    }
+    assert len(names) == 5
