@@ -136,9 +136,9 @@ faults: $(VENV)/dev
 croissant: $(VENV)/dev
 	EVERY_BENCHMARK=1 $(BIN)/pytest -n $(WORKERS) tests/wordnet_splits/hub/test_croissant.py
 
-# hundreds of hostile files (minutes; not part of `make test`)
+# hundreds of hostile files (minutes; not part of `make test`); a child of a process with threads of torch would hang
 fuzz: $(VENV)/dev
-	$(PYTEST) -m fuzz
+	OMP_NUM_THREADS=1 $(PYTEST) -m fuzz
 
 # the lower bounds of pyproject.toml, each at its oldest (minutes; not part of `make test`)
 oldest:
