@@ -184,7 +184,8 @@ class Dropout(ProbeDefaults):
         log_mean = _log_of_mean(mean)
         information = (logs.exp() * (logs - log_mean)).sum(2).mean(0)
         if self.columns is not None:
-            wide = log_mean.new_full((len(x), logits.shape[1]), float(log_mean.min()))  # never read
+            lowest = log_mean.min(1, keepdim=True).values  # of each image: the canary compares other batches
+            wide = lowest.repeat(1, logits.shape[1])
             wide[:, self.columns] = log_mean
             log_mean = wide
         return {"logits": log_mean, "information": information.clamp_min(0), "variance": variance}

@@ -310,6 +310,8 @@ def test_dropout_goes_over_the_benchmarks_columns(near: UnknownDetectionSet, tmp
     probe = restrict_to_columns(Dropout(5), classes)
     found = extract(load_model(small_network(), device="cpu"), near, Store(tmp_path), probes=[probe])
     logits = found.data(classes)["dropout[passes=5]/logits"][:]
+    again = extract(load_model(small_network(), device="cpu"), near, Store(tmp_path), probes=[probe])
+    np.testing.assert_array_equal(again.data(classes)["dropout[passes=5]/logits"][:], logits)
     assert logits.shape == (len(near), 3)
     np.testing.assert_allclose(np.exp(logits).sum(axis=1), 1, rtol=1e-5)
 
