@@ -117,7 +117,12 @@ REPOSITORY = Path(__file__).resolve().parents[4]
 COMING_FROM = (REPOSITORY / "docs" / "coming-from.md").read_text(encoding="utf-8")
 SOURCES = REPOSITORY / "wordnet_splits"
 OPENOOD_FOLDERS = re.compile(r"images_(?:classic|largescale)/(\w+)")
-OTHER_NAMES = {"dtd": "texture", "tiny-imagenet": "tin", "imagenet1k": "imagenet_1k"}
+OTHER_NAMES = {
+    "dtd": "texture",
+    "tiny-imagenet": "tin",
+    "imagenet1k": "imagenet_1k",
+    "openood-species": "species_sub",
+}
 
 
 def test_one_data_folder_is_the_root_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
