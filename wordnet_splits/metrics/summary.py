@@ -41,6 +41,8 @@ class ScoreSet:
     role : "id" or "csid" (both count as ID), "near", "far" or "external" (OOD).
     confidence : (n,) finite scores, higher = more in-distribution.
     correct : (n,) whether each sample was classified correctly; None if unknown, always None for OOD.
+    clusters : (n,) integers, the class or subtree of each sample, for a bootstrap over these (`resampling`):
+        clusters of OOD sets are drawn, and samples of ID sets are drawn within theirs; None to draw samples.
 
     Raises
     ------
@@ -52,6 +54,7 @@ class ScoreSet:
     role: str
     confidence: Array
     correct: Array | None = None
+    clusters: Array | None = None
 
     def __post_init__(self) -> None:
         if self.role not in ID_ROLES + OOD_ROLES:
@@ -62,6 +65,9 @@ class ScoreSet:
             if not self.is_id:
                 raise DataError("an OOD sample is neither correct nor wrong", where=self.name)
             object.__setattr__(self, "correct", as_flags(self.correct, len(confidence), name=self.name))
+        if self.clusters is not None and self.clusters.shape != confidence.shape:
+            message = f"clusters must have shape {confidence.shape}, got {self.clusters.shape}"
+            raise DataError(message, where=self.name)
 
     @property
     def is_id(self) -> bool:

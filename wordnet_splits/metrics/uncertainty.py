@@ -143,9 +143,27 @@ def resample_counts(
 
 def _sample_ranks(seed: int, name: str, replicates: range, size: int) -> npt.NDArray[np.int64]:
     """Return the ranks drawn for replicates of a set, shape (len(replicates), size)."""
+    word = random_words("bootstrap", seed, name, replicates, size)
+    word *= np.uint64(size)
+    word >>= np.uint64(32)
+    return word.view(np.int64)
+
+
+def random_words(
+    purpose: str, seed: int, name: str, numbers: Iterable[int | None], size: int
+) -> npt.NDArray[np.uint64]:
+    """Return 32 random bits, (len(numbers), size), of a stable hash of the arguments (see above).
+
+    Parameters
+    ----------
+    purpose : the first word of the hash: draws for different purposes are independent.
+    numbers : of replicates; None for draws that belong to all of them.
+    """
     keys = (
-        hashlib.sha256("\x1f".join(["bootstrap", str(seed), name, str(replicate)]).encode()).digest()[:8]
-        for replicate in replicates
+        hashlib.sha256(
+            "\x1f".join([purpose, str(seed), name, *([] if n is None else [str(n)])]).encode()
+        ).digest()[:8]
+        for n in numbers
     )
     state = np.array([int.from_bytes(key, "little") for key in keys], dtype=np.uint64)[:, None]
     word = state + np.arange(1, size + 1, dtype=np.uint64) * _GOLDEN  # modulo 2^64
@@ -154,9 +172,7 @@ def _sample_ranks(seed: int, name: str, replicates: range, size: int) -> npt.NDA
         word *= factor
     word ^= word >> np.uint64(31)
     word >>= np.uint64(32)
-    word *= np.uint64(size)
-    word >>= np.uint64(32)
-    return word.view(np.int64)
+    return word
 
 
 def _resamples(

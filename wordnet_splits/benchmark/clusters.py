@@ -1,0 +1,64 @@
+"""Clusters of a benchmark's classes: what is drawn again when a conclusion is about other unknown classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.wordnet.taxonomy import load
+from wordnet_splits.wordnet.taxonomy.subtrees import subtree_roots
+
+Level = Literal["images", "classes", "subtrees"]
+ClassKey = tuple[str, str]
+"""Source and class_id."""
+UNKNOWN_ROLES = ("near", "far", "external")
+
+
+@dataclass(frozen=True)
+class GroupClusters:
+    """The clusters of a group's classes.
+
+    Attributes
+    ----------
+    of : class -> name of its cluster: the class itself, or the wnid of the root of its subtree.
+    problem : the reason why the group says nothing about other classes; None if it has several clusters.
+    """
+
+    of: Mapping[ClassKey, str]
+    problem: str | None = None
+
+
+def class_clusters(manifest: Manifest, over: Level, *, cut: int | None = None) -> dict[str, GroupClusters]:
+    """Return OOD group -> clusters of its classes.
+
+    Parameters
+    ----------
+    over : ``classes``, or ``subtrees`` (see `subtree_roots`).
+    cut : edges from the least common subsumer of the group down to the roots of the subtrees.
+
+    Raises
+    ------
+    DataError : ``cut`` is below 1.
+    """
+    groups: dict[str, dict[ClassKey, tuple[str, ...]]] = {}
+    columns = ["source", "class_id", "wnids", "role", "group"]
+    for row in manifest.classes.select(columns).to_pylist():
+        if row["role"] in UNKNOWN_ROLES:
+            of_group = groups.setdefault(row["group"], {})
+            of_group[row["source"], row["class_id"]] = tuple(row["wnids"] or ())
+    return {group: _clusters(classes, over, cut) for group, classes in groups.items()}
+
+
+def _clusters(classes: Mapping[ClassKey, tuple[str, ...]], over: Level, cut: int | None) -> GroupClusters:
+    of = {key: "/".join(key) for key in classes}
+    if len(classes) == 1:
+        return GroupClusters(of, "a single class")
+    if over != "subtrees":
+        return GroupClusters(of)
+    unmapped = [key for key, wnids in classes.items() if not wnids]
+    if unmapped:
+        return GroupClusters(of, f"{len(unmapped)} of {len(classes)} classes have no synset")
+    of = subtree_roots(classes, load(), cut=cut)
+    return GroupClusters(of, "a single subtree" if len({*of.values()}) == 1 else None)
