@@ -181,10 +181,12 @@ class ImagesBySet:
     ----------
     roles, sources : set -> role, and source, of its images.
     rows : set -> (k,) numbers of its rows.
+    clusters : (n,) class or subtree of each row (`clusters.image_clusters`), for their `ScoreSet`; or None.
     """
 
-    def __init__(self, scores: pa.Table) -> None:
+    def __init__(self, scores: pa.Table, clusters: Array | None = None) -> None:
         self.table = scores.select(IMAGES.names)
+        self.clusters = clusters
         groups = np.array(scores["group"].to_pylist(), dtype=object)
         self.labels = np.asarray(scores["label"].to_numpy())
         self.classes = np.array(scores["class_id"].to_pylist(), dtype=object)
@@ -247,7 +249,9 @@ class ScoredImages:
             self._columns["prediction"][rows],
         )
         labelled = role in ("id", "csid") and (label >= 0).all() and not np.isnan(predicted).any()
-        return ScoreSet(group, role, confidence[rows], predicted == label if labelled else None)
+        correct = predicted == label if labelled else None
+        clusters = None if self.images.clusters is None else self.images.clusters[rows]
+        return ScoreSet(group, role, confidence[rows], correct, clusters)
 
     def probabilities(self, group: str, column: str) -> Array:
         """Return a column of predictions for the images of a set, NaN for missing values."""

@@ -1,0 +1,111 @@
+"""The class or subtree of each image of results, for intervals over unknown classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+import pyarrow as pa
+
+from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.benchmark.clusters import GroupClusters, Level, class_clusters
+from wordnet_splits.benchmark.manifest import Manifest
+from wordnet_splits.metrics.summary import ID_ROLES
+
+from ..data.arrays import Array
+
+LEVELS: tuple[Level, ...] = get_args(Level)
+KINDS = {"images": "images", "classes": "OOD classes", "subtrees": "subtrees of OOD classes"}
+"""Level -> the units that are drawn, in sentences."""
+
+
+def check_level(over: str, cut: int | None = None) -> Level:
+    """Return ``over`` if it is a level; raise UnknownNameError otherwise, DataError for an unusable cut."""
+    for level in LEVELS:
+        if level == over:
+            if cut is not None and over != "subtrees":
+                raise DataError("a cut requires the level subtrees", where="--cut", hint="--over subtrees")
+            if cut is not None and cut < 1:
+                raise DataError(f"a cut must be at least 1 edge, got {cut}", where="--cut")
+            return level
+    raise unknown("level", over, LEVELS, where="--over")
+
+
+@dataclass(frozen=True, eq=False)
+class ImageClusters:
+    """The clusters of the images of a score table.
+
+    Attributes
+    ----------
+    codes : (n,) integers of all rows. On an OOD set, equal for images of a cluster, and 0 for all images of a
+        set with a problem; on an ID set, equal for images of a class.
+    counts : OOD set -> number of its clusters.
+    problems : OOD set -> the reason why it says nothing about other classes.
+    """
+
+    over: Level
+    codes: Array
+    counts: Mapping[str, int]
+    problems: Mapping[str, str]
+
+    def notes(self, groups: Iterable[str]) -> Iterator[str]:
+        """Yield a sentence for each of the groups that says nothing about other classes."""
+        for group in groups:
+            if group in self.problems:
+                yield f"{group} cannot be generalised to other {self.over}: {self.problems[group]}."
+
+
+def image_clusters(
+    images: pa.Table, manifest: Manifest, over: Level, *, cut: int | None = None
+) -> ImageClusters:
+    """Return the clusters of images.
+
+    Parameters
+    ----------
+    images : with columns ``group``, ``source`` and ``class_id``, as a score table has.
+    manifest : of their benchmark.
+    over, cut : ``classes`` or ``subtrees``, see `class_clusters`.
+
+    Raises
+    ------
+    DataError : an OOD set or the class of an image is not in the manifest; or the level is ``images``.
+    """
+    if check_level(over, cut) == "images":
+        raise DataError("images have no clusters", where="--over", hint="give classes or subtrees")
+    of_groups = class_clusters(manifest, over, cut=cut)
+    id_groups = {row.group for row in manifest.groups if row.role in ID_ROLES}
+    groups, sources, classes = (
+        np.array(images[name].to_pylist(), dtype=object) for name in ("group", "source", "class_id")
+    )
+    codes = np.zeros(len(groups), dtype=np.int64)
+    counts, problems = {}, {}
+    for group in dict.fromkeys(groups.tolist()):
+        rows = np.flatnonzero(groups == group)
+        keys = list(zip(sources[rows].tolist(), classes[rows].tolist(), strict=True))
+        if group in id_groups:
+            codes[rows] = np.unique(["\x1f".join(key) for key in keys], return_inverse=True)[1]
+            continue
+        if group not in of_groups:
+            raise DataError(f"set {group!r} has no classes in the benchmark", where=manifest.name)
+        names = _names(keys, of_groups[group], group, manifest.name)
+        problem = of_groups[group].problem
+        if problem is None and len({*names}) == 1:
+            problem = f"the scored images are of a single {'class' if over == 'classes' else 'subtree'}"
+        counts[group] = 1
+        if problem is not None:
+            problems[group] = problem
+        else:
+            found, codes[rows] = np.unique(names, return_inverse=True)
+            counts[group] = len(found)
+    return ImageClusters(over, codes, counts, problems)
+
+
+def _names(keys: list[tuple[str, str]], clusters: GroupClusters, group: str, benchmark: str) -> list[str]:
+    """Return the name of the cluster of each image."""
+    absent = {*keys} - clusters.of.keys()
+    if absent:
+        message = f"{'/'.join(min(absent))} is not a class of {group}"
+        raise DataError(message, where=benchmark, hint="give the benchmark that the results are on")
+    return [clusters.of[key] for key in keys]

@@ -1,0 +1,69 @@
+"""The class or subtree of each image: equal codes for equal clusters, and what cannot be clustered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from loaders.harness.results.clusters import check_level, image_clusters
+from tests.raising import raises
+from wordnet_splits.base.errors import DataError, UnknownNameError
+from wordnet_splits.benchmark.resolve import load_manifest
+
+
+def images(*rows: tuple[str, str, str]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(("group", "source", "class_id"), r, strict=True)) for r in rows])
+
+
+def of(group: str, source: str, count: int) -> list[tuple[str, str, str]]:
+    """Two images of each of the first classes of a group of unknown-cifar-tinyval, interleaved."""
+    classes = load_manifest("unknown-cifar-tinyval").classes.to_pylist()
+    ids = [row["class_id"] for row in classes if row["group"] == group][:count]
+    return [(group, source, class_id) for class_id in ids * 2]
+
+
+def test_images_of_a_class_share_a_code_and_sets_of_one_class_are_named() -> None:
+    manifest = load_manifest("unknown-cifar-tinyval")
+    rows = of("cifar-60", "cifar100", 9) + of("cifar-40", "cifar100", 5) + of("gaussian", "gaussian", 1)
+    found = image_clusters(images(*rows, of("dtd", "dtd", 1)[0]), manifest, "classes")
+    codes = found.codes.tolist()
+    assert (codes[:9], codes[18:23]) == (codes[9:18], codes[23:28])
+    assert (len({*codes[:9]}), len({*codes[18:23]})) == (9, 5)
+    assert found.counts == {"cifar-60": 9, "gaussian": 1, "dtd": 1}
+    assert set(found.problems) == {"gaussian", "dtd"}  # a single class; of 47, the images of a single class
+    assert len([*found.notes(["cifar-60", "dtd"])]) == 1
+
+
+def test_subtrees_join_classes_and_need_synsets() -> None:
+    manifest = load_manifest("unknown-cifar-tinyval")
+    table = images(*of("cifar-60", "cifar100", 60), *of("dtd", "dtd", 47))
+    by_cut = [image_clusters(table, manifest, "subtrees", cut=cut).counts["cifar-60"] for cut in (1, 2, 20)]
+    assert by_cut[0] < by_cut[1] < by_cut[2] == 60
+    found = image_clusters(table, manifest, "subtrees")
+    assert 5 < found.counts["cifar-60"] < 60
+    assert (found.counts["dtd"], set(found.problems)) == (1, {"dtd"})
+    assert not found.codes[120:].any()
+
+
+@pytest.mark.parametrize(
+    ("row", "over", "naming"),
+    [
+        (("cifar-60", "cifar100", "nowhere"), "classes", "nowhere"),
+        (("mine", "mine", "a"), "classes", "mine"),
+        (("dtd", "dtd", "banded"), "images", ()),
+    ],
+)
+def test_other_classes_and_sets_are_refused(row: tuple[str, str, str], over: Any, naming: object) -> None:
+    with raises(DataError, naming=naming):
+        image_clusters(images(row), load_manifest("unknown-cifar-tinyval"), over)
+
+
+def test_levels_and_cuts() -> None:
+    assert [check_level("classes"), check_level("subtrees", 3)] == ["classes", "subtrees"]
+    with raises(UnknownNameError, where="--over", near="classes"):
+        check_level("class")
+    for over, cut in (("classes", 2), ("subtrees", 0)):
+        with raises(DataError, where="--cut"):
+            check_level(over, cut)
