@@ -118,7 +118,7 @@ def run() -> list[Row]:
         ),
         _many_scores_row(),
         Row(
-            f"bootstrap of all metrics, {BOOTSTRAP_SCORES:,} scores x {metrics.uncertainty.REPLICATES:,}",
+            f"bootstrap of all metrics, {BOOTSTRAP_SCORES:,} scores x {metrics.resampling.REPLICATES:,}",
             f"{bootstrap_time:.1f} s",
             "",
             None,

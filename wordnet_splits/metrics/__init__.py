@@ -20,6 +20,7 @@ from wordnet_splits.metrics.calibration import (
     static_calibration_error,
 )
 from wordnet_splits.metrics.counts import RankCounts, rank_counts
+from wordnet_splits.metrics.draws import bootstrap_indices
 from wordnet_splits.metrics.openset import (
     OscrCurve,
     ccr_at_fpr,
@@ -52,6 +53,7 @@ from wordnet_splits.metrics.registry import (
     pooled_metric,
     register_metric,
 )
+from wordnet_splits.metrics.resampling import bootstrap_replicates, paired_replicates
 from wordnet_splits.metrics.robustness import (
     Robustness,
     mixture_moments,
@@ -88,16 +90,17 @@ from wordnet_splits.metrics.summary import (
     spread,
 )
 from wordnet_splits.metrics.uncertainty import (
+    ClusterDesign,
     Interval,
     bootstrap,
-    bootstrap_indices,
-    bootstrap_replicates,
+    cluster_interval,
     interval,
 )
 
 __all__ = [
     "METRICS",
     "ClassAuroc",
+    "ClusterDesign",
     "Composition",
     "Interval",
     "Metric",
@@ -126,6 +129,7 @@ __all__ = [
     "brier_score",
     "ccr_at_fpr",
     "classified_metric",
+    "cluster_interval",
     "composition",
     "detection_error",
     "detection_error_at_tpr95",
@@ -154,6 +158,7 @@ __all__ = [
     "oscr",
     "oscr_curve",
     "pair_metric",
+    "paired_replicates",
     "pool",
     "pooled_metric",
     "rank_counts",

@@ -29,7 +29,7 @@ import numpy as np
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.counts import Array, Scores, to_numpy
-from wordnet_splits.metrics.uncertainty import resample_counts
+from wordnet_splits.metrics.draws import resample_counts
 
 BINS: Final = 15
 """Bins of the calibration errors, as of Guo et al."""

@@ -62,6 +62,11 @@ class Metric:
         """First line of the public function's docstring."""
         return (self.function.__doc__ or "").strip().partition("\n")[0]
 
+    @property
+    def is_share(self) -> bool:
+        """Whether all values are known to lie in [0, 1]: not of users' metrics and Geifman's excess."""
+        return not self.origin and self.name != "e_aurc_geifman"
+
     def computable(self, counts: RankCounts) -> bool:
         """Return whether ``counts`` have every required input."""
         return not {*self.needs}.difference(available_inputs(counts))

@@ -41,13 +41,14 @@ class ScoreSet:
     role : "id" or "csid" (both count as ID), "near", "far" or "external" (OOD).
     confidence : (n,) finite scores, higher = more in-distribution.
     correct : (n,) whether each sample was classified correctly; None if unknown, always None for OOD.
-    clusters : (n,) integers, the class or subtree of each sample, for a bootstrap over these (`resampling`):
+    clusters : (n,) integers, the class or subtree of each sample, for a bootstrap over these (`draws`):
         clusters of OOD sets are drawn, and samples of ID sets are drawn within theirs; None to draw samples.
 
     Raises
     ------
     UnknownNameError : the role does not exist.
-    DataError : the scores are not finite numbers, or ``correct`` does not match them.
+    DataError : the scores are not finite numbers, ``correct`` or ``clusters`` do not match them, or clusters
+        are not integers.
     """
 
     name: str
@@ -65,9 +66,12 @@ class ScoreSet:
             if not self.is_id:
                 raise DataError("an OOD sample is neither correct nor wrong", where=self.name)
             object.__setattr__(self, "correct", as_flags(self.correct, len(confidence), name=self.name))
-        if self.clusters is not None and self.clusters.shape != confidence.shape:
-            message = f"clusters must have shape {confidence.shape}, got {self.clusters.shape}"
-            raise DataError(message, where=self.name)
+        if self.clusters is not None:
+            clusters = to_numpy(self.clusters, where=self.name)
+            if clusters.shape != confidence.shape or clusters.dtype.kind not in "iu":
+                found = f"{clusters.dtype} {clusters.shape}"
+                raise DataError(f"clusters must be {len(confidence)} integers, got {found}", where=self.name)
+            object.__setattr__(self, "clusters", clusters)
 
     @property
     def is_id(self) -> bool:

@@ -27,7 +27,7 @@ from wordnet_splits.base.terminal.output import (
 )
 from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.hub.entries import ENTRY
-from wordnet_splits.metrics.uncertainty import REPLICATES
+from wordnet_splits.metrics.resampling import REPLICATES
 
 from ..evaluation.benchmark_arrays import image_ids
 from ..results.exported_scores import export_scores as export

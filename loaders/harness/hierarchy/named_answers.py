@@ -19,7 +19,8 @@ from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.tabular import Jsonable
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.hierarchy import RULES, Rule, balanced_means, compare_answers, parse_rule
-from wordnet_splits.metrics.uncertainty import interval, resample_counts
+from wordnet_splits.metrics.draws import resample_counts
+from wordnet_splits.metrics.uncertainty import interval
 
 from ..data.arrays import Array
 from ..results.results import Results

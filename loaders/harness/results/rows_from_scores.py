@@ -17,8 +17,8 @@ from wordnet_splits.base.text_formats import validate
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest
 from wordnet_splits.metrics import composition, gamma, gamma_minus, gamma_plus, interval
 from wordnet_splits.metrics.calibration import Outputs, calibration_replicates, calibration_values
+from wordnet_splits.metrics.resampling import REPLICATES
 from wordnet_splits.metrics.summary import ID_ROLES
-from wordnet_splits.metrics.uncertainty import REPLICATES
 
 from .metadata import (
     NOT_CHOSEN,

@@ -18,7 +18,7 @@ from wordnet_splits.metrics import (
     list_metrics,
     pool,
     rank_counts,
-    uncertainty,
+    resampling,
 )
 
 from .reference import tied_scores
@@ -37,6 +37,12 @@ def splitmix64(state: int, count: int) -> list[int]:
     return words
 
 
+def state_of(*words: object) -> int:
+    """The state of the generator for these words."""
+    digest = hashlib.sha256("\x1f".join(map(str, words)).encode()).digest()
+    return int.from_bytes(digest[:8], "little")
+
+
 def example(seed: int = 0, n: int = 150, levels: int | None = 5) -> list[ScoreSet]:
     inside, outside = tied_scores(seed, n, n, levels)
     correct = np.random.default_rng(seed).random(n) < 0.8
@@ -45,8 +51,7 @@ def example(seed: int = 0, n: int = 150, levels: int | None = 5) -> list[ScoreSe
 
 def test_draws_follow_the_published_generator():
     assert splitmix64(1234567, 3) == [6457827717110365317, 3203168211198807973, 9817491932198370423]
-    digest = hashlib.sha256(b"bootstrap\x1f3\x1fsvhn\x1f17").digest()
-    words = splitmix64(int.from_bytes(digest[:8], "little"), 777)
+    words = splitmix64(state_of("bootstrap", 3, "svhn", 17), 777)
     assert bootstrap_indices(3, "svhn", 17, 777).tolist() == [((word >> 32) * 777) >> 32 for word in words]
 
 
@@ -84,7 +89,7 @@ def test_row_order_and_block_size_change_no_bit(monkeypatch):
         ScoreSet("near", "near", sets[1].confidence[rows]),
     ]
     assert bits(bootstrap(shuffled[::-1], replicates=40)) == before
-    monkeypatch.setattr(uncertainty, "_BLOCK", 1000)
+    monkeypatch.setattr(resampling, "BLOCK", 1000)
     assert bits(bootstrap(sets, replicates=40)) == before
 
 
