@@ -8,10 +8,17 @@ Calibrated on n ID scores that the detector was not fitted on, exchangeable with
 - The probability that an ID image is flagged is k / (n + 1), and less if scores are equal. The rate of a
   calibrated detector is Beta(k, n + 1 - k); it flags a beta-binomial number of m ID images.
 
+In a batch of m images, Benjamini and Hochberg's procedure bounds the false-discovery rate instead: the
+expected share of ID images among the flagged images (`BatchGuarantee`).
+
 References
 ----------
 Vovk, Gammerman and Shafer. Algorithmic Learning in a Random World. Springer, 2005.
 Vovk. Conditional validity of inductive conformal predictors. ACML 2012 (the beta law).
+Bates, Candes, Lei, Romano and Sesia. Testing for outliers with conformal p-values. Annals of Statistics 2023
+(theorem 2: p-values that share a calibration set are PRDS, so the procedure of 1995 holds).
+Wang and Ramdas. False discovery rate control with e-values. JRSS B 2022 (e-BH, for any dependence).
+Vovk and Wang. E-values: calibration, combination and applications. Annals of Statistics 2021.
 """
 
 from __future__ import annotations
@@ -90,6 +97,75 @@ class ConformalGuarantee(Jsonable):
         tail = (1 - level) / 2
         law = betabinom(images, self.rank, self.images + 1 - self.rank)
         return int(law.ppf(tail)), int(law.ppf(1 - tail))
+
+
+@dataclass(frozen=True)
+class BatchGuarantee(Jsonable):
+    """The guarantee of outliers that are flagged together, in a batch of images.
+
+    On average at most a share ``fdr`` of the flagged images are ID (0 if none is flagged), more exactly
+    ``fdr`` times the share of ID images in the batch. The batch's ID images must be exchangeable with the
+    calibration images, all together; with ``dependent`` each by itself, and they may depend on each other.
+
+    Attributes
+    ----------
+    fdr : the greatest acceptable false-discovery rate, in (0, 1).
+    images : n, the calibration images.
+    dependent : e-BH in place of Benjamini-Hochberg.
+    """
+
+    fdr: float
+    images: int
+    dependent: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fdr < 1:
+            raise DataError(
+                f"the false-discovery rate must be between 0 and 1, got {self.fdr:g}", where="fdr"
+            )
+
+    def adjusted(self, values: Array) -> Array:
+        """Return the least rate (m,) that flags each image of a batch, from its p-value (m,)."""
+        return adjusted_p_values(values * self._penalty(len(values)))
+
+    def flags(self, adjusted: Array) -> Array:
+        """Return whether each image is flagged (m,), from `adjusted`."""
+        return np.asarray(adjusted <= self.fdr * (1 + ROUNDING))
+
+    def least(self, batch: int) -> int:
+        """Return the fewest images that can be flagged in a batch of m: 1 if n + 1 >= m/fdr.
+
+        Raises
+        ------
+        DataError : none can be flagged, even if all images are outliers.
+        """
+        smallest = self._penalty(batch) / (self.images + 1)
+        if smallest > self.fdr * (1 + ROUNDING):
+            raise DataError(
+                f"{self.images:,} calibration images are too few for a false-discovery rate of {self.fdr:g}: "
+                f"the adjusted p-values of {batch:,} images are at least {smallest:.3g}",
+                where="fdr",
+                hint="accept a greater rate, or export with more ID validation images",
+            )
+        return max(1, math.ceil(batch * smallest / self.fdr - ROUNDING))
+
+    def _penalty(self, batch: int) -> float:
+        """Return the factor of p-values that may depend on each other.
+
+        1/(H p) is an e-value for H = 1 + 1/2 + ... + 1/(n + 1), the mean of 1/p over its n + 1 values, and
+        e-BH is Benjamini-Hochberg on the reciprocals of e-values. For fewer images than that,
+        H = 1 + ... + 1/m is enough (Benjamini and Yekutieli 2001).
+        """
+        return float(np.sum(1 / np.arange(1, min(batch, self.images + 1) + 1))) if self.dependent else 1.0
+
+
+def adjusted_p_values(values: Array) -> Array:
+    """Return the adjusted p-values (m,) of Benjamini and Hochberg (1995): the least m p_(k)/k of larger p."""
+    order = np.argsort(values, kind="stable")[::-1]
+    scaled = np.minimum(values[order] * len(order) / np.arange(len(order), 0, -1), 1)
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.minimum.accumulate(scaled)
+    return adjusted
 
 
 def p_values(calibration: Array, scores: Array) -> Array:

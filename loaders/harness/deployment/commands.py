@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -167,6 +168,7 @@ def export_detector(
     examples=[
         "unknown-eval score detector images",
         "unknown-eval score detector images --out scored.csv --json",
+        "unknown-eval score detector images --fdr 0.1",
     ],
 )
 def score_images(
@@ -181,6 +183,13 @@ def score_images(
         str | None, typer.Option("--detector", help="MODULE:NAME of a detector of your own.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File to write the table to: .csv or .parquet.")] = None,
+    fdr: Annotated[
+        float | None,
+        typer.Option("--fdr", help="Greatest share of ID images among those flagged in this batch."),
+    ] = None,
+    dependent: Annotated[
+        bool, typer.Option("--dependent", help="With --fdr: the images may depend, as a video's frames do.")
+    ] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Images of a forward pass.")] = 64,
     device: Device = None,
     trust_model: TrustModel = False,
@@ -189,7 +198,7 @@ def score_images(
 ) -> int:
     """Score images with an exported detector: confidence, p-value, and whether each is in-distribution."""
     need("torch", "torch", where="unknown-eval score")
-    from .image_table import IMAGES, score_files
+    from .image_table import score_files
     from .shipped_detector import load_detector
 
     if out is not None:
@@ -209,7 +218,9 @@ def score_images(
     notes = [*(str(warning.message) for warning in caught), *shipped.notes]
     for note in notes:
         to_stderr(f"note: {note}")
-    table = score_files(shipped, images, batch_size=batch_size, progress=OnStderr())
+    table = score_files(
+        shipped, images, batch_size=batch_size, progress=OnStderr(), fdr=fdr, dependent=dependent
+    )
     if len(table.problems) == len(table.scores):
         first, others = table.problems[0], len(table.problems) - 1
         problem = f"{first.problem}; nor can {others:,} more be scored" if others else str(first.problem)
@@ -218,11 +229,14 @@ def score_images(
         table.write(out)
     scored = len(table.scores) - len(table.problems)
     counts = {"scored": scored, "flagged": table.flagged, "passed_over": table.passed_over}
-    written = {} if out is None else {"out": str(out)}
+    written: dict[str, Any] = {} if out is None else {"out": str(out)}
+    if table.batch is not None:
+        outliers, least = sum(bool(score.outlier) for score in table.scores), table.batch.least(scored)
+        written["batch"] = {**vars(table.batch), "outliers": outliers, "least": least}
     result = {**_facts(shipped), **counts, "images": table.rows(), **written, "notes": notes}
-    columns = IMAGES.names if table.problems else IMAGES.names[:-1]
+    columns = table.schema.names if table.problems else table.schema.names[:-1]
     cells = [[row[name] for name in columns] for row in table.rows()]
-    right = ("confidence", "p_value")
+    right = ("confidence", "p_value", "adjusted_p")
     print_result(result, json, None if out else lambda: print_table(columns, cells, right=right))
     if table.passed_over:
         more = f" and {len(table.passed_over) - 1:,} more" if len(table.passed_over) > 1 else ""
@@ -234,6 +248,17 @@ def score_images(
         f"{table.flagged:,} of {scored:,} images are flagged; of ID images at most "
         f"{shipped.guarantee.false_alarms:.2%} are"
     )
+    if table.batch is not None:
+        to_stderr(
+            f"{outliers:,} images are outliers of this batch, of which on average at most {fdr:.2%} are ID, "
+            "if its ID images are exchangeable with the calibration images"
+        )
+        if least > 1:
+            many = math.ceil(scored / table.batch.fdr) - 1
+            to_stderr(
+                f"note: with {table.batch.images:,} calibration images, it takes {least:,} outliers in a "
+                f"batch of {scored:,} to flag any; to flag a single one takes {many:,} calibration images"
+            )
     return LEFT_OUT if table.problems else DONE
 
 

@@ -16,10 +16,13 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.untrusted import unreadable
 from wordnet_splits.datasets.sources.layouts.folders import is_image
+from wordnet_splits.metrics.conformal import BatchGuarantee
 
-from .shipped_detector import BATCH, ShippedDetector
+from .shipped_detector import BATCH, ShippedDetector, in_batch
 
-IMAGES = schema_of("image confidence:float32 p_value:float64 in_distribution:bool problem")
+SCORED = "image confidence:float32 p_value:float64 in_distribution:bool"
+IMAGES = schema_of(f"{SCORED} problem")
+IN_BATCH = schema_of(f"{SCORED} adjusted_p:float64 outlier:bool problem")
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class FileScore:
     confidence: float | None = None
     p_value: float | None = None
     in_distribution: bool | None = None
+    adjusted_p: float | None = None
+    outlier: bool | None = None
     problem: str | None = None
 
 
@@ -43,10 +48,17 @@ class ImageTable(Tabular):
     Attributes
     ----------
     passed_over : files of folders without the extension of an image, and links to folders.
+    batch : the guarantee of the images flagged in this batch, None unless a false-discovery rate was given.
     """
 
     scores: tuple[FileScore, ...]
     passed_over: tuple[str, ...]
+    batch: BatchGuarantee | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table."""
+        return IMAGES if self.batch is None else IN_BATCH
 
     @property
     def problems(self) -> tuple[FileScore, ...]:
@@ -60,11 +72,11 @@ class ImageTable(Tabular):
 
     def rows(self) -> Sequence[dict[str, Any]]:
         """Return a row for each file."""
-        return [dict(vars(score)) for score in self.scores]
+        return [{name: getattr(score, name) for name in self.schema.names} for score in self.scores]
 
     def to_table(self) -> pa.Table:
         """Return the rows as a pyarrow Table."""
-        return pa.Table.from_pylist(self.rows(), schema=IMAGES)
+        return pa.Table.from_pylist(self.rows(), schema=self.schema)
 
     def write(self, path: str | Path) -> None:
         """Write the rows as ``.csv`` or ``.parquet``."""
@@ -77,13 +89,21 @@ def score_files(
     *,
     batch_size: int = BATCH,
     progress: Progress | None = None,
+    fdr: float | None = None,
+    dependent: bool = False,
 ) -> ImageTable:
     """Score image files, and the images of folders and of the folders inside them, by name.
 
+    Parameters
+    ----------
+    fdr, dependent : as of `ShippedDetector.score`; the batch is all images of the paths.
+
     Raises
     ------
-    SourceError : a path does not exist, or a folder cannot be listed. DataError : the paths hold zero images.
+    SourceError : a path does not exist, or a folder cannot be listed. DataError : the paths hold zero images,
+        or a false-discovery rate is out of range or too small for the calibration images.
     """
+    guarantee = detector.batch_guarantee(fdr, dependent)
     images: list[str] = []
     passed_over: list[str] = []
     for path in map(Path, paths):
@@ -97,16 +117,20 @@ def score_files(
     if not images:
         names = f": {len(passed_over):,} files have other extensions" if passed_over else ""
         raise DataError(f"there are no images{names}", where=", ".join(map(str, paths)))
+    if guarantee is not None:
+        guarantee.least(len(images))
     scores = []
     with (progress or Silent()).task("images", len(images)) as task:
-        outcomes = detector.stream(images, batch_size=batch_size)
-        for image, outcome in zip(images, outcomes, strict=True):
-            if isinstance(outcome, SplitsError):
-                scores.append(FileScore(_as_text(image), problem=outcome.what))
-            else:
-                scores.append(FileScore(_as_text(image), *outcome))
+        for score in detector.stream(images, batch_size=batch_size):
+            scores.append(score)
             task.advance()
-    return ImageTable(tuple(scores), tuple(map(_as_text, passed_over)))
+    rows = (
+        FileScore(_as_text(image), problem=score.what)
+        if isinstance(score, SplitsError)
+        else FileScore(_as_text(image), **score._asdict())
+        for image, score in zip(images, in_batch(scores, guarantee), strict=True)
+    )
+    return ImageTable(tuple(rows), tuple(map(_as_text, passed_over)), guarantee)
 
 
 def _as_text(path: str) -> str:

@@ -26,7 +26,7 @@ from wordnet_splits.base.untrusted import (
     require_trusted_name,
 )
 from wordnet_splits.benchmark.images.raw_images import RAW_VIEW, spec_id
-from wordnet_splits.metrics.conformal import ConformalGuarantee, p_values
+from wordnet_splits.metrics.conformal import BatchGuarantee, ConformalGuarantee, p_values
 
 from ..data.arrays import Array
 from ..data.parameters import format_named, parse_named
@@ -66,6 +66,16 @@ class ImageScore(NamedTuple):
     confidence: float
     p_value: float
     in_distribution: bool
+
+
+class BatchScore(NamedTuple):
+    """`ImageScore` with the least false-discovery rate that flags the image, and whether ``fdr`` does."""
+
+    confidence: float
+    p_value: float
+    in_distribution: bool
+    adjusted_p: float
+    outlier: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,14 +130,39 @@ class ShippedDetector:
         ------
         SplitsError : it is not an image, or the network cannot take it.
         """
-        (score,) = self.score([image])
+        (score,) = self.stream([image])
         if isinstance(score, SplitsError):
             raise score
         return score
 
-    def score(self, images: Iterable[Any], *, batch_size: int = BATCH) -> list[ImageScore | SplitsError]:
-        """Return the score of each image, in order, or the error of an image that cannot be scored."""
-        return list(self.stream(images, batch_size=batch_size))
+    def score(
+        self,
+        images: Iterable[Any],
+        *,
+        batch_size: int = BATCH,
+        fdr: float | None = None,
+        dependent: bool = False,
+    ) -> list[ImageScore | BatchScore | SplitsError]:
+        """Return the score of each image, in order, or the error of an image that cannot be scored.
+
+        Parameters
+        ----------
+        fdr : greatest acceptable share of ID images among the images flagged in this batch: scores are
+            `BatchScore`; see `wordnet_splits.metrics.conformal.BatchGuarantee`.
+        dependent : with ``fdr``, whether the images may depend on each other, as a video's frames do.
+
+        Raises
+        ------
+        DataError : a rate out of range, or too small for the number of calibration images.
+        """
+        guarantee = self.batch_guarantee(fdr, dependent)
+        return in_batch(list(self.stream(images, batch_size=batch_size)), guarantee)
+
+    def batch_guarantee(self, fdr: float | None, dependent: bool = False) -> BatchGuarantee | None:
+        """Return the guarantee of a batch, None without ``fdr``; see `score`."""
+        if fdr is None and dependent:
+            raise DataError("only applies with a false-discovery rate", where="dependent", hint="give fdr")
+        return None if fdr is None else BatchGuarantee(fdr, self.guarantee.images, dependent)
 
     def stream(self, images: Iterable[Any], *, batch_size: int = BATCH) -> Iterator[ImageScore | SplitsError]:
         """Yield what `score` returns, batch by batch."""
@@ -205,6 +240,21 @@ class ShippedDetector:
     @cached_property
     def _extractor(self) -> Extractor:
         return Extractor(self.model, columns=self.description.columns.class_map)
+
+
+def in_batch(
+    scores: Sequence[ImageScore | SplitsError], guarantee: BatchGuarantee | None
+) -> list[ImageScore | BatchScore | SplitsError]:
+    """Return the scores of a batch with adjusted p-values, if asked; images without a score do not count."""
+    if guarantee is None:
+        return [*scores]
+    values = np.array([score.p_value for score in scores if not isinstance(score, SplitsError)])
+    guarantee.least(len(values))
+    adjusted = guarantee.adjusted(values)
+    judged = iter(zip(adjusted.tolist(), guarantee.flags(adjusted).tolist(), strict=True))
+    return [
+        score if isinstance(score, SplitsError) else BatchScore(*score, *next(judged)) for score in scores
+    ]
 
 
 def load_detector(

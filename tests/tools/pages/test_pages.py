@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.selection import cases
-from tools.pages import class_sets, kim, nearness, openood, optimizers, training
+from tools.pages import batches, class_sets, kim, nearness, openood, optimizers, training
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = {
+    "batches": batches,
     "class-sets": class_sets,
     "kim-cifar40": kim,
     "nearness": nearness,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import permutations
 from math import comb
 
 import numpy as np
 import pytest
-from scipy.stats import beta
+from scipy.stats import beta, false_discovery_control
 
 from tests.raising import raises
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.metrics.conformal import ConformalGuarantee, p_values
+from wordnet_splits.metrics.conformal import BatchGuarantee, ConformalGuarantee, p_values
 
 
 def negative_hypergeometric(n: int, k: int, m: int) -> np.ndarray:
@@ -69,3 +70,61 @@ def test_too_few_images_are_refused_with_the_number_that_it_takes(rate: float, n
 def test_a_rate_that_is_none_is_refused(rate: float) -> None:
     with pytest.raises(DataError):
         ConformalGuarantee.for_rate(rate, 1000)
+
+
+def in_ranks(values: list[int], n: int, rate: Fraction, *, harmonic: Fraction = Fraction(1)) -> set[int]:
+    """Return the images that Benjamini and Hochberg's loop flags, by exact fractions of rank/(n + 1)."""
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    flagged: set[int] = set()
+    for k, i in enumerate(order, 1):
+        if Fraction(values[i], n + 1) * harmonic <= rate * k / len(values):
+            flagged = {j for j in order if values[j] <= values[i]}
+    return flagged
+
+
+@pytest.mark.parametrize("dependent", [False, True])
+@pytest.mark.parametrize(("n", "m"), [(199, 1), (199, 40), (99, 100), (99, 101), (49, 300)])
+@pytest.mark.parametrize("rate", ["1/20", "1/10", "3/10"])
+def test_a_batch_is_judged_as_by_a_plain_loop(n: int, m: int, rate: str, dependent: bool) -> None:
+    guarantee = BatchGuarantee(float(Fraction(rate)), n, dependent)
+    # a calibrator 1/(H p) has the mean 1 over the n + 1 p-values; Benjamini and Yekutieli take H of m
+    harmonic = sum(Fraction(1, k) for k in range(1, min(m, n + 1) + 1)) if dependent else Fraction(1)
+    draw = np.random.default_rng(m)
+    for share in (0.1, 0.5, 1.0):
+        ranks = np.where(draw.random(m) < share, 1 + draw.binomial(3, 0.2, m), draw.integers(1, n + 2, m))
+        adjusted = guarantee.adjusted(ranks / (n + 1))
+        if m <= n + 1:
+            expected = false_discovery_control(ranks / (n + 1), method="by" if dependent else "bh")
+            assert adjusted == pytest.approx(expected)
+        flagged = set(np.flatnonzero(guarantee.flags(adjusted)).tolist())
+        assert flagged == in_ranks(ranks.tolist(), n, Fraction(rate), harmonic=harmonic)
+
+
+def test_the_e_values_of_a_batch_have_the_mean_1_and_give_e_bh() -> None:
+    n, m, rate = 49, 300, 0.3
+    ranks = np.random.default_rng(0).integers(1, 4, m)
+    factor = BatchGuarantee(rate, n, dependent=True).adjusted(np.array([1 / (n + 1)] * m))[0] * (n + 1)
+    assert np.mean([(n + 1) / (k * factor) for k in range(1, n + 2)]) == pytest.approx(1)
+    e_values = np.sort((n + 1) / (ranks * factor))[::-1]
+    kept = max((k for k in range(1, m + 1) if e_values[k - 1] >= m / (rate * k)), default=0)
+    guarantee = BatchGuarantee(rate, n, dependent=True)
+    assert guarantee.flags(guarantee.adjusted(ranks / (n + 1))).sum() == kept > 0
+
+
+@pytest.mark.parametrize(("n", "m", "rate"), [(99, 5, 0.05), (99, 6, 0.05), (120, 500, 0.1), (9, 7, 0.1)])
+def test_the_fewest_outliers_of_a_batch_are_flagged_and_no_fewer(n: int, m: int, rate: float) -> None:
+    guarantee = BatchGuarantee(rate, n)
+    least = guarantee.least(m)
+    for outliers in (least - 1, least):
+        values = np.where(np.arange(m) < outliers, 1 / (n + 1), 1)
+        assert guarantee.flags(guarantee.adjusted(values)).sum() == (outliers if outliers == least else 0)
+    assert (least == 1) == (n + 1 >= round(m / rate))
+
+
+def test_rates_of_a_batch_that_cannot_be_kept_are_refused() -> None:
+    for rate in (0, 1, float("nan")):
+        with raises(DataError, where="fdr"):
+            BatchGuarantee(rate, 1000)
+    for few, dependent in ((18, False), (60, True)):
+        with raises(DataError, where="fdr", naming=(few,)):
+            BatchGuarantee(0.05, few, dependent).least(100)

@@ -1,4 +1,4 @@
-"""The guarantee of a threshold, kept by stored scores of committed results over 1,000 divisions."""
+"""The guarantees of a threshold and of a batch, kept by stored scores over 1,000 divisions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import betabinom, binom
 
 from loaders.harness.results.scores import column_of, scored_keys
+from tools.pages.batches import BATCH, CASES, OUTLIERS, measure, stored
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.metrics.conformal import ConformalGuarantee
 
@@ -52,3 +53,15 @@ def test_false_alarms_over_1000_divisions_follow_the_promise(
     assert probability >= 0.95
     few, many = binom(DIVISIONS, probability).interval(0.9999)
     assert few <= inside <= many
+
+
+@pytest.mark.parametrize("frames", [1, 10])
+@pytest.mark.parametrize("case", CASES, ids=" ".join)
+def test_batches_keep_their_false_discovery_rate(case: tuple[str, str, str], frames: int) -> None:
+    shares = measure(*stored(RESULTS, *case), frames=frames, seed=1)
+    for name, (false, _) in shares.items():
+        procedure, _, rate = name.partition(" ")
+        if procedure == "e-bh" or (procedure == "bh" and frames == 1):
+            most = float(rate) * (1 - OUTLIERS / BATCH)
+            assert false.mean() <= most + 4 * false.std() / len(false) ** 0.5, name
+    assert shares["bh 0.2"].found.mean() >= shares["bh 0.05"].found.mean()

@@ -388,6 +388,10 @@ def test_files_and_folders_are_scored_with_every_problem_said(
     (tmp_path / "notes.txt").write_text("notes")
     (tmp_path / "link").symlink_to(tmp_path / "sub")
     table = score_files(knn, [tmp_path, tmp_path / "notes.txt"])
+    batch = score_files(knn, [tmp_path], fdr=0.5)
+    assert [s.outlier for s in batch.scores if s.problem is None] == [
+        score.outlier for score in knn.score(images[:2], fdr=0.5)
+    ]
     rows = {Path(row["image"]).relative_to(tmp_path).as_posix(): row for row in table.rows()}
     assert list(rows) == ["b.png", "text.png", "truncated.png", "sub/a.PNG", "notes.txt"]
     scored = [name for name, row in rows.items() if row["problem"] is None]

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from scipy.stats import false_discovery_control
 
 from loaders import UnknownDetectionSet
 from loaders.harness.cli.main import app
@@ -105,6 +106,27 @@ def test_images_are_scored_and_problems_are_said(
     code, out, err = ran(capsys, "score", "detector", "images/text.png")
     assert code == 2
     assert err.startswith("error: images/text.png: not an image file")
+
+
+def test_a_batch_is_judged_at_a_false_discovery_rate(
+    exported: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("images/text.png").write_text("text")
+    code, out, _ = ran(capsys, "score", "detector", "images", "--fdr", "0.3", "--json")
+    facts = json.loads(out)
+    scored = facts["images"][:5]
+    adjusted = false_discovery_control([row["p_value"] for row in scored])
+    assert code == 3
+    assert [row["adjusted_p"] for row in scored] == pytest.approx(adjusted)
+    assert [row["outlier"] for row in facts["images"]] == [*(adjusted <= 0.3).tolist(), None]
+    batch = {"fdr": 0.3, "images": 120, "dependent": False, "outliers": sum(adjusted <= 0.3), "least": 1}
+    assert facts["batch"] == batch
+    words = ("score", "detector", "images", "--fdr", "0.03", "--dependent", "--out", "scores.csv")
+    assert ran(capsys, *words)[0] == 3
+    assert read_table(Path("scores.csv")).column_names[-3:] == ["adjusted_p", "outlier", "problem"]
+    for words in (("--fdr", "0.008"), ("--fdr", "0.01", "--dependent"), ("--dependent",), ("--fdr", "1")):
+        code, out, _ = ran(capsys, "score", "detector", "images", *words, "--json")
+        assert (code, json.loads(out)["error"]["where"]) == (2, words[0].removeprefix("--")), words
 
 
 def test_names_that_are_no_text_are_scored_and_written(
