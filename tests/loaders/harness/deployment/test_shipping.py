@@ -121,9 +121,9 @@ def test_a_batch_is_judged_at_a_false_discovery_rate(
     assert [row["outlier"] for row in facts["images"]] == [*(adjusted <= 0.3).tolist(), None]
     batch = {"fdr": 0.3, "images": 120, "dependent": False, "outliers": sum(adjusted <= 0.3), "least": 1}
     assert facts["batch"] == batch
-    words = ("score", "detector", "images", "--fdr", "0.03", "--dependent", "--out", "scores.csv")
+    words = ("score", "detector", "images", "--fdr", "0.03", "--dependent", "--out", "batch.parquet")
     assert ran(capsys, *words)[0] == 3
-    assert read_table(Path("scores.csv")).column_names[-3:] == ["adjusted_p", "outlier", "problem"]
+    assert read_table(Path("batch.parquet")).column_names[-3:] == ["adjusted_p", "outlier", "problem"]
     for words in (("--fdr", "0.008"), ("--fdr", "0.01", "--dependent"), ("--dependent",), ("--fdr", "1")):
         code, out, _ = ran(capsys, "score", "detector", "images", *words, "--json")
         assert (code, json.loads(out)["error"]["where"]) == (2, words[0].removeprefix("--")), words
