@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.base.names import printable
-from wordnet_splits.base.shapes import Bars, Boxes, HeatMap, Line, Lines, Panel, Points, Values
+from wordnet_splits.base.shapes import Bars, Boxes, HeatMap, Line, Lines, Panel, Points, Ranks, Values
 
 GREY, BLUE, ORANGE, BLACK = "#c8c8c8", "#0072b2", "#d55e00", "#202020"
 """Reference; clean or far; altered or near; text. Colour-blind readers can distinguish blue and orange."""
@@ -209,6 +209,23 @@ def _draw_boxes(figure: Any, axis: Any, panel: Boxes, order: Sequence[str]) -> N
     _categories(axis, [box.category for box in panel.boxes], panel.label)
 
 
+def _draw_ranks(figure: Any, axis: Any, panel: Ranks, order: Sequence[str]) -> None:
+    """Draw each clique as a corner: along its best row, and down to its worst mean rank."""
+    rows, (best, worst) = range(len(panel.rows)), (panel.means[0], panel.means[-1])
+    left, right = best - 1, max(worst, best + panel.difference) + 1
+    axis.hlines(rows, left, panel.means, color=GREY, linewidth=0.6, zorder=0)
+    for n, (first, last) in enumerate(panel.cliques):
+        corner = [panel.means[first], panel.means[last], panel.means[last]], [first, first, last]
+        axis.plot(*corner, color=PALETTE[1 + n % 3], linewidth=1, solid_joinstyle="miter", zorder=1)
+    axis.scatter(panel.means, rows, s=14, color=BLUE, linewidths=0, zorder=2)
+    axis.plot([best, best + panel.difference], [-1, -1], color=BLACK, linewidth=1.6)
+    place: dict[str, Any] = {"xytext": (0, 3), "textcoords": "offset points"}
+    axis.annotate(f"critical difference {panel.difference:.2f}", (best, -1), **place, **SMALL_TEXT)
+    axis.set_xlim(left, right)
+    axis.set_ylim(-2.4, len(panel.rows) - 0.4)
+    _categories(axis, list(panel.rows), panel.label)
+
+
 def _categories(axis: Any, names: list[str], label: str) -> None:
     """Name the rows of an axis from top to bottom, and its values."""
     axis.set_yticks(range(len(names)))
@@ -289,6 +306,7 @@ DRAW: Final[Mapping[type, Callable[[Any, Any, Any, Sequence[str]], None]]] = {
     HeatMap: _draw_heat_map,
     Bars: _draw_bars,
     Boxes: _draw_boxes,
+    Ranks: _draw_ranks,
 }
 
 

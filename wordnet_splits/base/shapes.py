@@ -127,4 +127,24 @@ class Boxes:
     boxes: tuple[Box, ...]
 
 
-Panel = Lines | Points | HeatMap | Bars | Boxes
+@dataclass(frozen=True)
+class Ranks:
+    """A critical-difference diagram: mean ranks from best to worst, and runs that are not told apart.
+
+    Attributes
+    ----------
+    rows : names, best on top.
+    means : their mean ranks, ascending.
+    cliques : (first, last) rows of each run.
+    difference : the critical difference of mean ranks, drawn as a scale.
+    """
+
+    title: str
+    label: str
+    rows: tuple[str, ...]
+    means: tuple[float, ...]
+    cliques: tuple[tuple[int, int], ...]
+    difference: float
+
+
+Panel = Lines | Points | HeatMap | Bars | Boxes | Ranks

@@ -1,3 +1,5 @@
+from .across import Across as Across
+from .across import compare_across as compare_across
 from .class_nearness import Nearness as Nearness
 from .class_nearness import nearness as nearness
 from .side_by_side import Comparison as Comparison

@@ -258,22 +258,16 @@ class _OodClasses:
 
     def auroc(self, entry: Entry) -> Array:
         """Return the AUROC of each class, averaged over the entry's runs."""
-        index_of = {key: index for index, key in enumerate(self.keys)}
-        total, counts = np.zeros(len(self.keys)), np.zeros(len(self.keys), dtype=np.int64)
-        for evaluation, number in entry.runs:
-            for row in evaluation.results.by_class.to_pylist():
-                index = index_of.get((row["group"], row["source"], row["class_id"]))
-                of_entry = (row["detector"], row["run"]) == (entry.detector, number)
-                if of_entry and index is not None and row["auroc"] is not None:
-                    total[index] += row["auroc"]
-                    counts[index] += 1
-        if (counts != len(entry.runs)).any():
-            group, source, class_id = self.keys[int(np.argmax(counts != len(entry.runs)))]
+        by_run = [held.class_aurocs.get((entry.detector, number), {}) for held, number in entry.runs]
+        table = np.array([[run[key][1] if key in run else np.nan for key in self.keys] for run in by_run])
+        lacks = np.isnan(table).any(axis=0)
+        if lacks.any():
+            group, source, class_id = self.keys[int(np.argmax(lacks))]
             raise DataError(
                 f"{' '.join(entry.label)} was not scored on {source} {class_id} of {group} in every run",
                 hint="compare results on the same sets, or name --group",
             )
-        return total / len(entry.runs)
+        return np.asarray(table.mean(axis=0))
 
 
 def _ranks(values: Array, draws: Sequence[Array]) -> Array:

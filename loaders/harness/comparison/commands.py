@@ -11,8 +11,10 @@ from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.terminal.options import Json
 
 from ..cli.main import app
-from ..results.printing import Detectors, metric_name, print_report, split_labels
+from ..results.clusters import check_level
+from ..results.printing import Cut, Detectors, Over, metric_name, print_report, split_labels
 from . import class_nearness, side_by_side
+from .across import compare_across
 from .class_nearness import nearness
 from .side_by_side import compare
 
@@ -25,6 +27,7 @@ ResultFolders = Annotated[list[Path], typer.Argument(help="Folders that `run` wr
     examples=[
         "unknown-eval compare results",
         "unknown-eval compare results --metric auroc --on near --detectors 'msp,knn[k=10]' --json",
+        "unknown-eval compare results --across --over classes",
     ],
 )
 def compare_results(
@@ -55,12 +58,34 @@ def compare_results(
     formula: Annotated[
         str, typer.Option(help="Of the scores in these tables: cv (eq. 8), shortfall, or MODULE:NAME.")
     ] = "cv",
+    across: Annotated[
+        bool,
+        typer.Option(
+            "--across",
+            help="Rank over benchmarks, or over classes or subtrees: Friedman's test and post-hoc tests.",
+        ),
+    ] = False,
+    over: Over = "images",
+    cut: Cut = None,
     json: Json = False,
 ) -> int:
     """Compare results: ranks, significance, robustness, improvement over MCP, agreement of draws."""
+    metric = None if metric is None else metric_name(metric)
+    level = check_level(over, cut)
+    if across:
+        if baseline or robustness or formula != "cv":
+            message = "a baseline, robustness tables and their formula cannot be given with --across"
+            raise SplitsError(message, where="unknown-eval compare")
+        labels = split_labels(detectors)
+        found = compare_across(
+            results, detectors=labels, metric=metric, on=on or "pooled", over=level, cut=cut
+        )
+        return print_report(found, json=json)
+    if level != "images":
+        raise SplitsError("classes and subtrees are compared with --across", where="--over")
     comparison = compare(
         results,
-        metric=None if metric is None else metric_name(metric),
+        metric=metric,
         on=on,
         detectors=split_labels(detectors),
         bootstrap=bootstrap,

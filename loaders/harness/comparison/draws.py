@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import interval, kendall_tau, spread
 
+from ..data.arrays import Array
 from ..detectors.registry import find_spec
 from ..results.metric_rows import FULL_SPECTRUM, MEAN, UNKNOWN_ROLES
 from ..results.tables import layout_of, published_rows
@@ -23,7 +24,7 @@ Label = tuple[str, str]
 
 @dataclass(frozen=True)
 class OverDraws:
-    """One entry over the draws: mean and spread of its values (of each draw the mean over runs) and ranks."""
+    """An entry over draws or other blocks: mean and spread of its values (means over runs), and its ranks."""
 
     model: str
     detector: str
@@ -65,30 +66,38 @@ class DrawComparison:
 
 def compare_draws(draws: Sequence[BenchmarkResults], metric: str, scope: Scope) -> DrawComparison:
     """Rank the entries in each draw and compare the orderings of the entries that all draws share."""
-    values = [_means(draw, metric, scope) for draw in draws]
-    common = [label for label in values[0] if all(label in of_draw for of_draw in values)]
+    values = [entry_means(draw, metric, scope) for draw in draws]
+    common, left_out = shared_entries(values)
     if len(common) < 2:
         names = ", ".join(draw.benchmark for draw in draws)
         hint = "evaluate the same detectors on models of the same name"
         raise DataError(f"draws must share at least two entries, got {len(common)}", where=names, hint=hint)
     sign = 1 if higher_is_better(metric, draws[0]) else -1
     table = sign * np.array([[of_draw[label] for label in common] for of_draw in values])
-    ranks = rankdata(-table, axis=1)
-    entries = []
-    for n in np.argsort(ranks.mean(axis=0), kind="stable"):
-        mean, sd, _ = spread(sign * table[:, n])
-        entry_ranks = ranks[:, n]
-        model, detector = common[n]
-        best, worst = float(entry_ranks.min()), float(entry_ranks.max())
-        entries.append(OverDraws(model, detector, mean, sd, float(entry_ranks.mean()), best, worst))
+    entries = entries_over(common, sign * table, rankdata(-table, axis=1))
     agreements = [
         Agreement(draws[a].benchmark, draws[b].benchmark, len(common), kendall_tau(table[a], table[b]))
         for a, b in combinations(range(len(draws)), 2)
     ]
-    labels = dict.fromkeys(label for of_draw in values for label in of_draw)
-    left_out = tuple(" ".join(label) for label in labels if label not in common)
     benchmarks = tuple(draw.benchmark for draw in draws)
     return DrawComparison(metric, scope.name, benchmarks, tuple(entries), tuple(agreements), left_out)
+
+
+def shared_entries(values: Sequence[Mapping[Label, float]]) -> tuple[list[Label], tuple[str, ...]]:
+    """Return the entries that all draws or benchmarks have a value of, and the names of the others."""
+    common = [label for label in values[0] if all(label in of_draw for of_draw in values)]
+    labels = dict.fromkeys(label for of_draw in values for label in of_draw)
+    return common, tuple(" ".join(label) for label in labels if label not in common)
+
+
+def entries_over(labels: Sequence[Label], values: Array, ranks: Array) -> list[OverDraws]:
+    """Return entries by mean rank, given values and ranks (blocks, entries)."""
+    entries = []
+    for n in np.argsort(ranks.mean(axis=0), kind="stable"):
+        (model, detector), (mean, sd, _) = labels[n], spread(values[:, n])
+        best, worst = float(ranks[:, n].min()), float(ranks[:, n].max())
+        entries.append(OverDraws(model, detector, mean, sd, float(ranks[:, n].mean()), best, worst))
+    return entries
 
 
 def compare_with_paper(draw: BenchmarkResults, metric: str, scope: Scope) -> Iterator[Agreement]:
@@ -98,7 +107,7 @@ def compare_with_paper(draw: BenchmarkResults, metric: str, scope: Scope) -> Ite
     """
     layout = layout_of(without_seed(draw.benchmark))
     key = f"{scope.group}/{metric}"
-    values = _means(draw, metric, scope)
+    values = entry_means(draw, metric, scope)
     for model in dict.fromkeys(model for model, _ in values):
         measured: dict[str, float] = {}
         published: dict[str, float] = {}
@@ -113,7 +122,8 @@ def compare_with_paper(draw: BenchmarkResults, metric: str, scope: Scope) -> Ite
             yield Agreement(f"{draw.benchmark} {model}".strip(), title, len(measured), tau)
 
 
-def _means(draw: BenchmarkResults, metric: str, scope: Scope) -> dict[Label, float]:
+def entry_means(draw: BenchmarkResults, metric: str, scope: Scope) -> dict[Label, float]:
+    """Return (model, detector) -> mean of a metric over runs; entries without a value are left out."""
     means = {}
     for entry in draw.entries:
         values = entry.values(metric, scope.group, scope.role)

@@ -83,6 +83,18 @@ class NamedResults:
         return values
 
     @cached_property
+    def class_aurocs(self) -> Mapping[DetectorRun, Mapping[tuple[str, str, str], tuple[int, float]]]:
+        """(detector, run) -> (group, source, class_id) -> number of images and AUROC, without null AUROCs."""
+        names = ("detector", "run", "group", "source", "class_id", "n_ood", "auroc")
+        aurocs: dict[DetectorRun, dict[tuple[str, str, str], tuple[int, float]]] = {}
+        for detector, run, *key, n_ood, auroc in zip(
+            *(self.results.by_class[name].to_pylist() for name in names), strict=True
+        ):
+            if auroc is not None:
+                aurocs.setdefault((detector, run), {})[tuple(key)] = n_ood, auroc
+        return aurocs
+
+    @cached_property
     def _images(self) -> ImagesBySet:
         self.results.require_scores("an interval or a plot")
         return ImagesBySet(self.results.scores)
@@ -213,13 +225,14 @@ class BenchmarkResults:
 
 
 def draws_of(
-    results: Sequence[ResultsOrFolder], detectors: Sequence[str] | None = None
+    results: Sequence[ResultsOrFolder], detectors: Sequence[str] | None = None, *, across: bool = False
 ) -> list[BenchmarkResults]:
     """Read results and return them by draw, in the order given.
 
     Parameters
     ----------
     detectors : labels of the detectors to compare; all by default.
+    across : whether the results may be on several benchmarks.
 
     Raises
     ------
@@ -230,17 +243,19 @@ def draws_of(
     if not every:
         raise DataError("no results are given", hint="give folders that `unknown-eval run` wrote")
     benchmarks = dict.fromkeys(without_seed(evaluation.results.about.benchmark) for evaluation in every)
-    if len(benchmarks) > 1:
+    if len(benchmarks) > 1 and not across:
         raise DataError(
             f"results on different benchmarks: {', '.join(benchmarks)}",
-            hint="compare the results of each benchmark separately",
+            hint="compare the results of each benchmark separately, or rank across them (`--across`)",
         )
     by_draw: dict[str, list[NamedResults]] = {}
     for evaluation in every:
         by_draw.setdefault(evaluation.results.about.benchmark, []).append(evaluation)
     draws = [_draw(benchmark, in_draw, detectors) for benchmark, in_draw in by_draw.items()]
-    fingerprints = {evaluation.results.about.evaluation_fingerprint: evaluation.name for evaluation in every}
-    _require_same(FINGERPRINT_SUBJECTS["evaluation"], next(iter(benchmarks)), fingerprints)
+    for benchmark in benchmarks:
+        abouts = ((held.name, held.results.about) for held in every)
+        same = {a.evaluation_fingerprint: n for n, a in abouts if without_seed(a.benchmark) == benchmark}
+        _require_same(FINGERPRINT_SUBJECTS["evaluation"], benchmark, same)
     return draws
 
 

@@ -17,7 +17,8 @@ from wordnet_splits.datasets.catalog.declarations import Declaration, merge_decl
 from wordnet_splits.datasets.sources.roots import parse_roots
 
 from ..cli.main import app
-from ..results.printing import Detectors, split_labels
+from ..results.clusters import check_level
+from ..results.printing import Cut, Detectors, Over, split_labels
 from ..results.results import benchmark_of
 from .accessor import GRAPH, GRAPH_TITLE, GRAPHML, plot
 from .plots.selection import list_plots
@@ -44,7 +45,8 @@ Best = Annotated[
 )
 def plot_results(
     results: Annotated[
-        list[Path] | None, typer.Argument(help="Folders that `run` wrote, on one benchmark.")
+        list[Path] | None,
+        typer.Argument(help="Folders that `run` wrote, on one benchmark (`cliques`: on any)."),
     ] = None,
     kind: Annotated[str, typer.Option("--what", help="Kind of plot, or 'list' for all kinds.")] = LIST,
     out: Annotated[Path | None, typer.Option(help="A .svg, .png or .pdf file; by default WHAT.svg.")] = None,
@@ -55,6 +57,8 @@ def plot_results(
     metric: Annotated[str | None, typer.Option(help="In place of AUROC, where there is a choice.")] = None,
     store: Annotated[Path | None, typer.Option(help="Folder of activations, for plots of softmax.")] = None,
     best: Best = None,
+    over: Over = "images",
+    cut: Cut = None,
     json: Json = False,
 ) -> int:
     """Draw results: curves, densities, heat maps, scatter plots and the papers' figures."""
@@ -66,7 +70,8 @@ def plot_results(
         )
     path = out or Path(f"{kind}{GRAPHML if kind == GRAPH else '.svg'}")
     labels = split_labels(detectors)
-    plot(results, kind, path, detectors=labels, groups=group, metric=metric, store=store, best=best)
+    part = {"detectors": labels, "groups": group, "metric": metric, "store": store, "best": best}
+    plot(results, kind, path, **part, over=check_level(over, cut), cut=cut)
     print_result({"what": kind, "out": str(path)}, json)
     to_stderr(f"{kind} in {path}")
     return DONE

@@ -23,6 +23,21 @@ Detectors = Annotated[
     str | None, typer.Option(help="Detectors as the results call them, joined by commas; all by default.")
 ]
 
+Over = Annotated[
+    str,
+    typer.Option(
+        help="What conclusions are about: these images, other classes or other subtrees of classes."
+    ),
+]
+Cut = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Edges from a set's least common subsumer down to its subtrees; by default as high as leaves at "
+        "most a fifth of the classes in one.",
+    ),
+]
+
 
 UserMetrics = Annotated[
     list[str] | None,

@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.plotting import Plot
-from wordnet_splits.base.shapes import Bar, Bars, HeatMap, Line, Lines, Point, Points
+from wordnet_splits.base.shapes import Bar, Bars, HeatMap, Line, Lines, Point, Points, Ranks
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics import ClassAuroc, nearness_trend, spread
 
 from ...comparison.accuracy import MIN_UNITS, accuracy_correlations
+from ...comparison.across import across_of
 from ...comparison.class_nearness import REFERENCE, nearness_of
 from ...comparison.draws import against_full_spectrum, improvements
 from ...comparison.ranking import Scope, list_scopes, rank_entries, require_same_images, scope_named
@@ -233,6 +234,31 @@ def accuracy_scatter(selection: Selection) -> Plot:
         f"replicates over models, each with its runs; none below {MIN_UNITS} models."
     )
     return Plot(f"{selection.benchmark}: accuracy and {metric}", tuple(panels), (note,), columns=2)
+
+
+@plot_kind(
+    "cliques",
+    "mean ranks over benchmarks (--over classes or subtrees: over these), and what is not told apart",
+    paper="Demšar, figure 1",
+    across=True,
+)
+def critical_differences(selection: Selection) -> Plot:
+    """Return a panel for near and far (or each selected set), ranked over all benchmarks that have it."""
+    draws, panels, notes = (selection.draw, *selection.others), [], dict[str, None]()
+    sets = [{scope.name for scope in list_scopes(ResultSets.from_results(draw.first))} for draw in draws]
+    for name in UNKNOWN_ROLES if selection.groups is None else selection.groups:
+        held = [draw for draw, names in zip(draws, sets, strict=True) if name in names]
+        if held:
+            options: Any = {"over": selection.over, "cut": selection.cut}
+            found = across_of(held, metric=selection.metric, on=name, **options)
+            title = f"{name}: {found.metric} over {found.unit}"
+            several = len({entry.model for entry in found.entries}) > 1
+            rows = tuple(f"{e.model} {e.detector}" if several else e.detector for e in found.entries)
+            means = tuple(entry.mean_rank for entry in found.entries)
+            difference = found.test.critical_difference
+            panels.append(Ranks(title, "mean rank", rows, means, found.cliques, difference))
+            notes |= dict.fromkeys(f"{name}: {sentence}" for sentence in (*found.sentences(), *found.notes))
+    return Plot("Mean ranks and Nemenyi's critical difference", tuple(panels), tuple(notes), columns=2)
 
 
 @plot_kind("nearness-trend", "rank correlation of nearness and AUROC over OOD classes, for each detector")

@@ -14,6 +14,7 @@ import pyarrow as pa
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.plotting import Plot
 from wordnet_splits.base.registry import Registry
+from wordnet_splits.benchmark.clusters import Level
 from wordnet_splits.metrics import ScoreSet
 
 from ...comparison.entries import (
@@ -66,6 +67,7 @@ class SelectionOptions:
         and ``hierarchy``.
     best : number of models to plot, the best by the primary metric of the benchmark's paper; all by default.
     replicates : of the bootstrap behind intervals.
+    over, cut : blocks of ``cliques``: ``images`` (benchmarks), ``classes``, ``subtrees`` (`compare_across`).
     """
 
     detectors: Sequence[str] | None = None
@@ -74,6 +76,8 @@ class SelectionOptions:
     store: str | Path | None = None
     best: int | None = None
     replicates: int = REPLICATES
+    over: Level = "images"
+    cut: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +92,8 @@ class Selection:
     store : folder of activations, or None.
     replicates : of the bootstrap behind intervals; 0 for none.
     left_out : sentence on the models that are not plotted, or "".
+    others : the results on further benchmarks or draws, for the kinds that are across these.
+    over, cut : see `SelectionOptions`.
     """
 
     draw: BenchmarkResults
@@ -96,22 +102,30 @@ class Selection:
     store: Path | None = None
     replicates: int = REPLICATES
     left_out: str = ""
+    others: tuple[BenchmarkResults, ...] = ()
+    over: Level = "images"
+    cut: int | None = None
 
     @classmethod
-    def from_results(cls, results: Sequence[ResultsOrFolder] | ResultsOrFolder, **options: Any) -> Selection:
-        """Read results; options are `SelectionOptions`."""
+    def from_results(
+        cls, results: Sequence[ResultsOrFolder] | ResultsOrFolder, *, across: bool = False, **options: Any
+    ) -> Selection:
+        """Read results, on several benchmarks if ``across``; options are `SelectionOptions`."""
         part = SelectionOptions(**options)
-        draws = draws_of(as_sequence(results), part.detectors)
-        if len(draws) > 1:
+        draws = draws_of(as_sequence(results), part.detectors, across=across)
+        if len(draws) > 1 and not across:
             names = ", ".join(draw.benchmark for draw in draws)
             raise DataError(f"a plot needs results on one draw, got {names}", hint="`compare` is over draws")
         roles = ResultSets.from_results(draws[0].first).roles
         for name in part.groups or ():
             if name not in roles:
                 raise unknown("set", name, roles, where="--group")
+        if part.over != "images" and not across:
+            raise DataError("this kind of plot has no levels", where="--over", hint="`cliques` has")
         groups = None if part.groups is None else tuple(part.groups)
         store = None if part.store is None else Path(part.store)
         selection = cls(draws[0], groups, part.metric, store, part.replicates)
+        selection = replace(selection, others=tuple(draws[1:]), over=part.over, cut=part.cut)
         return selection if part.best is None else selection.best_models(part.best)
 
     def best_models(self, count: int) -> Selection:
@@ -236,12 +250,14 @@ class PlotKind:
     title : one sentence.
     paper : the figure that it reproduces, or "".
     function : results -> numbers.
+    across : whether the results may be on several benchmarks.
     """
 
     name: str
     title: str
     paper: str
     function: PlotFunction
+    across: bool = False
 
     def plot(self, selection: Selection) -> Plot:
         """Return the numbers of the plot; raise DataError if the results lack data for it."""
@@ -256,10 +272,12 @@ class PlotKind:
 PLOTS: Final = Registry[PlotKind]("plot", str(__package__), "wordnet_splits.plots")
 
 
-def plot_kind(name: str, title: str, *, paper: str = "") -> Callable[[PlotFunction], PlotFunction]:
+def plot_kind(
+    name: str, title: str, *, paper: str = "", across: bool = False
+) -> Callable[[PlotFunction], PlotFunction]:
     """Register the decorated function as the plot called ``name``."""
 
-    return PLOTS.register(name, lambda function: PlotKind(name, title, paper, function))
+    return PLOTS.register(name, lambda function: PlotKind(name, title, paper, function, across))
 
 
 def list_plots() -> tuple[PlotKind, ...]:
@@ -289,4 +307,5 @@ def plot_data(results: Sequence[ResultsOrFolder] | ResultsOrFolder, kind: str, *
     ------
     UnknownNameError : no such kind or set. DataError : the results lack data for the kind.
     """
-    return get_plot(kind).plot(Selection.from_results(results, **options))
+    found = get_plot(kind)
+    return found.plot(Selection.from_results(results, across=found.across, **options))

@@ -334,8 +334,8 @@ def test_shares_of_predictions_are_counted(digits: Results) -> None:
     assert panel.values[panel.rows.index("seven"), 3] == pytest.approx(share)
 
 
-OF_OTHERS = ("palechor-3", "kim-7", "hierarchy", "nearness-trend")
-"""Kinds of trainings, of activations and of classes in WordNet, which these results lack."""
+OF_OTHERS = ("palechor-3", "kim-7", "hierarchy", "nearness-trend", "cliques")
+"""Kinds of trainings, activations, classes in WordNet and several benchmarks, which these results lack."""
 
 
 @pytest.mark.parametrize("kind", [kind.name for kind in list_plots() if kind.name not in OF_OTHERS])
