@@ -28,6 +28,7 @@ ResultFolders = Annotated[list[Path], typer.Argument(help="Folders that `run` wr
         "unknown-eval compare results",
         "unknown-eval compare results --metric auroc --on near --detectors 'msp,knn[k=10]' --json",
         "unknown-eval compare results --across --over classes",
+        "unknown-eval compare results --flattery knn",
     ],
 )
 def compare_results(
@@ -67,14 +68,21 @@ def compare_results(
     ] = False,
     over: Over = "images",
     cut: Cut = None,
+    flattery: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DETECTOR",
+            help="How much a choice among its values on the test classes flatters; `all`: among detectors.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Compare results: ranks, significance, robustness, improvement over MCP, agreement of draws."""
     metric = None if metric is None else metric_name(metric)
     level = check_level(over, cut)
     if across:
-        if baseline or robustness or formula != "cv":
-            message = "a baseline, robustness tables and their formula cannot be given with --across"
+        if baseline or robustness or flattery or formula != "cv":
+            message = "a baseline, robustness tables, their formula and --flattery do not apply with --across"
             raise SplitsError(message, where="unknown-eval compare")
         labels = split_labels(detectors)
         found = compare_across(
@@ -93,6 +101,7 @@ def compare_results(
         baseline=baseline,
         robustness=None if robustness is None else _table_numbers(robustness),
         formula=formula,
+        flattery=flattery,
     )
     return print_report(comparison, json=json)
 

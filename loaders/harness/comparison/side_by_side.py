@@ -28,6 +28,7 @@ from .draws import (
     improvements,
 )
 from .entries import BenchmarkResults, ResultsOrFolder, as_sequence, draws_of, without_seed
+from .flattery import ChoiceFlattery, draw_flattery, flattery_table
 from .ranking import Ranking, Scope, list_scopes, rank_entries, scope_named
 from .robustness import DEFAULT, robustness_notes, robustness_tables
 
@@ -162,6 +163,7 @@ class Comparison(TableReport):
     robustness : Abdelzad's tables.
     sweeps : the values that sweeps chose.
     notes : sentences on differences between the results.
+    flattery : how much the choice of a detector's parameters on the test classes flatters, if asked.
     """
 
     benchmark: str
@@ -175,6 +177,7 @@ class Comparison(TableReport):
     robustness: tuple[Table, ...]
     sweeps: tuple[Table, ...]
     notes: tuple[str, ...]
+    flattery: tuple[ChoiceFlattery, ...] = ()
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the entries of every ranking, best first."""
@@ -214,6 +217,7 @@ class Comparison(TableReport):
                 title = f"Standard and full-spectrum ({', '.join(shifted)} count as ID), in %"
                 rows = [row for row in self.full_spectrum if row.shifted == shifted]
                 tables.append(table_of_records(title, rows, columns))
+        tables += [flattery_table(self.flattery)] if self.flattery else []
         return [*tables, *self.robustness, *self.sweeps]
 
     def as_dict(self) -> dict[str, Any]:
@@ -231,6 +235,7 @@ class Comparison(TableReport):
             "robustness": [row for table in self.robustness for row in table.rows],
             "sweeps": [row for table in self.sweeps for row in table.rows],
             "notes": self.notes,
+            **({"flattery": self.flattery} if self.flattery else {}),
         }
         return {key: to_json(value) for key, value in parts.items()}
 
@@ -251,6 +256,7 @@ class ComparisonOptions:
         sum up, for the benchmarks of that paper with results of several models.
     formula : of the scores in these tables: a function (mean, variance, higher_is_better) -> score, ``cv``
         (eq. 8), ``shortfall``, or ``MODULE:NAME``; lower is more robust.
+    flattery : detector of several values, or ``all``: see `flattery.choice_flattery`.
     """
 
     metric: str | None = None
@@ -261,6 +267,7 @@ class ComparisonOptions:
     baseline: str | None = None
     robustness: Sequence[int] | None = None
     formula: Formula | str = CV
+    flattery: str | None = None
 
 
 def compare(
@@ -325,6 +332,11 @@ def compare_draws_of(draws: Sequence[BenchmarkResults], options: ComparisonOptio
         tuple(tables),
         tuple(sweep_summary(results, {entry.detector for draw in draws for entry in draw.entries})),
         tuple(dict.fromkeys(_notes(draws, tables, over_draws))),
+        tuple(
+            row
+            for draw in (() if options.flattery is None else draws)
+            for row in draw_flattery(draw, options.flattery or "", scope)
+        ),
     )
 
 
