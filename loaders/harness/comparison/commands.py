@@ -32,7 +32,9 @@ ResultFolders = Annotated[list[Path], typer.Argument(help="Folders that `run` wr
     ],
 )
 def compare_results(
-    results: ResultFolders,
+    results: Annotated[
+        list[Path], typer.Argument(help="Folders that `run` wrote, on one benchmark (--across: on any).")
+    ],
     metric: Annotated[
         str | None,
         typer.Option(
