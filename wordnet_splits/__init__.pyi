@@ -11,6 +11,7 @@ from .benchmark.checks.listing import list_benchmarks as list_benchmarks
 from .benchmark.checks.verify import verify_benchmark as verify_benchmark
 from .benchmark.construct import Build as Build
 from .benchmark.construct import build_benchmark as build_benchmark
+from .benchmark.detectable import power as power
 from .benchmark.explain import explain_benchmark as explain_benchmark
 from .benchmark.explain import explain_class as explain_class
 from .benchmark.manifest import Manifest as Manifest

@@ -91,7 +91,7 @@ def _print_recipe(recipe: NewRecipe, roots: list[str]) -> None:
     for row in recipe.evidence:
         to_stdout(f"{row['source']}:{row['class_id']}: {row['evidence']}")
         to_stdout(f"  margin: {row['margin']}")
-    print_lines([*recipe.overlaps, *recipe.left_out])
+    print_lines([*recipe.overlaps, *recipe.left_out, *(() if recipe.power is None else (recipe.power,))])
     flags = "".join(f" --root {text}" for text in roots)
     to_stdout(f"written: {recipe.out}; edit it, then: wordnet-splits build {recipe.out}{flags}")
 

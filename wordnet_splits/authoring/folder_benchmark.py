@@ -33,6 +33,7 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.tabular import Jsonable, text_table
 from wordnet_splits.benchmark.checks.verify import verify_benchmark
 from wordnet_splits.benchmark.construct import build_benchmark
+from wordnet_splits.benchmark.detectable import power
 from wordnet_splits.benchmark.manifest import GroupRow
 from wordnet_splits.benchmark.recipe import declaration_in
 from wordnet_splits.benchmark.resolve import is_path, load_manifest
@@ -177,7 +178,9 @@ def make_benchmark(
     steps.begin("build", path, *flags, "--out", out)
     build = build_benchmark(path, roots=used_roots, out=out, workers=workers, progress=progress)
     built = out / name
-    steps.end(f"{built}: {'complete' if build.manifest.complete else 'a source is awaited'}")
+    shown = power(build.manifest).sentence()
+    complete = "complete" if build.manifest.complete else "a source is awaited"
+    steps.end(f"{built}: {complete}", *(() if shown is None else (shown,)))
 
     steps.begin("verify", built, *flags)
     verification = verify_benchmark(

@@ -19,6 +19,7 @@ from wordnet_splits.base.text_formats import NAME_PATTERN
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.benchmark.construct import build_recipe
 from wordnet_splits.benchmark.construct.classes import Membership
+from wordnet_splits.benchmark.detectable import power
 from wordnet_splits.benchmark.explain import margin
 from wordnet_splits.benchmark.manifest import GroupRow
 from wordnet_splits.benchmark.manifest.metadata import LeakRow
@@ -57,6 +58,7 @@ class NewRecipe:
     left_out : sentences on classes with a synset that no group takes, by reason.
     notes : sentences on users' datasets that the recipe cannot declare, and on classes left out because they
         have no synset.
+    power : sentence on the differences that the benchmark can show (`wordnet_splits.power`), if it is known.
     """
 
     name: str
@@ -66,6 +68,7 @@ class NewRecipe:
     overlaps: Sequence[str]
     left_out: Sequence[str]
     notes: Sequence[str]
+    power: str | None
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``new --json`` prints."""
@@ -140,6 +143,7 @@ def new_recipe(
         [*(_overlap(leak) for leak in leaks), *_dropped(membership)],
         _left_out(membership),
         [*notes, *_without_synset(membership)],
+        power(manifest).sentence(),
     )
 
 

@@ -1,4 +1,4 @@
-"""Commands that explain or question a benchmark: explain, cite, audit leaks."""
+"""Commands that explain or question a benchmark: explain, cite, power, audit leaks."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from wordnet_splits.base.terminal.output import (
     print_fields,
     print_lines,
     print_result,
+    print_table,
     to_stderr,
     to_stdout,
 )
@@ -24,6 +25,7 @@ from wordnet_splits.datasets.sources.roots import parse_roots
 
 if TYPE_CHECKING:
     from wordnet_splits.benchmark.checks.leaks import LeakReport
+    from wordnet_splits.benchmark.detectable import BenchmarkPower
 
 BenchmarkOrRecipe = Annotated[
     str, typer.Argument(metavar="BENCHMARK", help="A benchmark, a manifest's folder, or a recipe file.")
@@ -131,6 +133,53 @@ def cite_benchmark(
     if citations.unlisted:
         to_stderr(f"no BibTeX is known of the recipe's paper, {citations.unlisted!r}: cite it yourself")
     return DONE
+
+
+@app.command(
+    "power",
+    heading="Question",
+    examples=[
+        "wordnet-splits power unknown-imagenet",
+        "wordnet-splits power digits --auroc .9 --difference .05 --json",
+    ],
+    notes=(
+        "A smaller difference may come from the draw: over images, that of images of the same classes; over\n"
+        "classes, that of the classes; over subtrees, that of the parts of WordNet with all their classes."
+    ),
+)
+def show_power(
+    benchmark: BenchmarkOrRecipe,
+    auroc: Annotated[float, typer.Option(help="AUROC of the detectors.")] = 0.8,
+    difference: Annotated[
+        float, typer.Option(help="Difference in AUROC that classes are needed for.")
+    ] = 0.02,
+    manifests: Manifests = None,
+    json: Json = False,
+) -> int:
+    """Print the smallest differences between detectors that a benchmark can show, and the classes needed."""
+    from wordnet_splits.benchmark.detectable import power
+
+    result = power(benchmark, auroc=auroc, difference=difference, manifests=manifests)
+    print_result(result, json, lambda: _print_power(result))
+    return DONE
+
+
+def _print_power(power: BenchmarkPower) -> None:
+    from wordnet_splits.benchmark.detectable import figure
+
+    needed = f"classes for {power.difference:g}"
+    columns = ("set", "role", "over", "number", "auroc", "fpr95", needed)
+    rows = []
+    for row in power.sets:
+        for over, smallest in row.auroc.items():
+            number: int = getattr(row, over)
+            name = (row.group, row.role) if over == "images" else ("", "")
+            enough = "" if over != "classes" else "-" if row.needed is None else f"{row.needed:,}"
+            rows.append((*name, over, number, figure(smallest), figure(row.fpr95[over]), enough))
+    print_table(columns, rows, right=columns[3:])
+    to_stdout()
+    to_stdout(f"Smallest differences shown with 80% power (two-sided test at 5%), at AUROC {power.auroc:g}.")
+    print_lines([*(line for line in [power.sentence()] if line), *power.notes])
 
 
 app.group(
