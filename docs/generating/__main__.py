@@ -13,12 +13,13 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from generating import architecture, metrics, notebooks, programs, python, recipe, tree
+from generating import architecture, metrics, notebooks, power, programs, python, recipe, tree
 
 DOCS = Path(__file__).resolve().parents[1]
 PARTS: dict[str, Callable[..., Iterator[str]]] = {
     "metrics": metrics.lines,
     "package": architecture.lines,
+    "power": power.lines,
     "program": programs.lines,
     "python": python.lines,
     "recipe": recipe.lines,
