@@ -84,6 +84,7 @@ class _About(BaseModel):
     detectors: tuple[_Detector, ...]
     metrics: tuple[_UserMetric, ...] = ()
     notes: tuple[str, ...] = ()
+    options: dict[str, Any] = {}
 
 
 class _Tables(BaseModel):
@@ -103,7 +104,7 @@ def leaderboard_page(folder: Path, benchmarks: Sequence[Manifest]) -> dict[str, 
     manifests = {manifest.name: manifest for manifest in benchmarks}
     elsewhere = 0
     entries: list[LeaderboardEntry] = []
-    told: list[str] = []
+    abouts: list[_About] = []
     rows: list[dict[str, Any]] = []
     refused: list[dict[str, str]] = []
     metrics = _built_in_metrics()
@@ -119,7 +120,7 @@ def leaderboard_page(folder: Path, benchmarks: Sequence[Manifest]) -> dict[str, 
         else:
             rows.extend({"entry": len(entries), **row} for row in figures)
             entries.append(entry)
-            told.append("; ".join(note for note in about.notes if NAMES_TOLD in note))
+            abouts.append(about)
             for metric in about.metrics:  # a built-in metric, or an earlier entry's, keeps its description
                 title = f"{metric.summary} ({metric.origin})"
                 metrics.setdefault(metric.name, _description(title, higher=metric.higher_is_better))
@@ -132,7 +133,7 @@ def leaderboard_page(folder: Path, benchmarks: Sequence[Manifest]) -> dict[str, 
     shown = {row["metric"] for row in rows}
     names = {entry.facts.benchmark for entry in entries}
     return {
-        "entries": [{**_entry_row(entry), "told": names} for entry, names in zip(entries, told, strict=True)],
+        "entries": [_entry_row(entry, about) for entry, about in zip(entries, abouts, strict=True)],
         "refused": refused,
         "rows": to_columns(("entry", *FIGURE, "value", "sd", "lo", "hi", "runs"), rows),
         "metrics": {name: metrics[name] for name in sorted(metrics) if name in shown},
@@ -189,7 +190,7 @@ def _entry_folders(folder: Path) -> list[Path]:
     return folders
 
 
-def _entry_row(entry: LeaderboardEntry) -> dict[str, Any]:
+def _entry_row(entry: LeaderboardEntry, about: _About) -> dict[str, Any]:
     facts = entry.facts
     incomplete = [scored_set for scored_set in facts.sets if scored_set.scored != scored_set.expected]
     missing = [
@@ -209,6 +210,8 @@ def _entry_row(entry: LeaderboardEntry) -> dict[str, Any]:
         "sets": to_columns(SET, (scored_set.model_dump() for scored_set in facts.sets)),
         "networks": to_columns(("model", "model_key"), (network.model_dump() for network in facts.networks)),
         "missing": missing,
+        "told": "; ".join(note for note in about.notes if NAMES_TOLD in note),
+        "over": str(about.options.get("over", "images")),
     }
 
 

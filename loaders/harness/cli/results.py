@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,7 +32,15 @@ from wordnet_splits.metrics.resampling import REPLICATES
 
 from ..evaluation.benchmark_arrays import image_ids
 from ..results.exported_scores import export_scores as export
-from ..results.printing import Detectors, import_metrics, metric_name, parse_share, split_labels
+from ..results.printing import (
+    Cut,
+    Detectors,
+    Over,
+    import_metrics,
+    metric_name,
+    parse_share,
+    split_labels,
+)
 from ..results.results import ABOUT, Results
 from ..results.subsets import recompute
 from .main import app
@@ -42,7 +51,7 @@ if TYPE_CHECKING:
 MAX_DIFFERENCES = 20
 COLUMNS = ("benchmark", "model", "detector", "group", "role", "metric", "value", "n_id", "n_ood")
 OF_VALUES = ("subset", "detectors")
-OF_RESULTS = ("bootstrap", "seed_boot")
+OF_RESULTS = ("bootstrap", "seed_boot", "over", "cut")
 """Options of `recompute` that print values, and of those that write results."""
 
 
@@ -150,7 +159,7 @@ def print_image_ids(
     examples=[
         "unknown-eval recompute results --check",
         "unknown-eval recompute scores --metric auroc --detectors msp --out auroc.csv --json",
-        "unknown-eval recompute results --bootstrap 100 --out again --json",
+        "unknown-eval recompute results --bootstrap 100 --over classes --out again --json",
     ],
 )
 def recompute_metrics(
@@ -191,6 +200,8 @@ def recompute_metrics(
         int, typer.Option(min=0, help="Replicates behind the intervals of RESULTS, 0 for none.")
     ] = REPLICATES,
     seed_boot: Annotated[int, typer.Option("--seed-boot", help="Seed of the bootstrap.")] = 0,
+    over: Over = "images",
+    cut: Cut = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -209,7 +220,8 @@ def recompute_metrics(
         return _check(folder, metric, shard, all_intervals=all_intervals, json=json)
     refuse_options(context, ("all_intervals", "shard"), "only applies with --check")
     if (folder / ABOUT).is_file() and subset is None and detectors is None:
-        return _renew(folder, metric, bootstrap, seed_boot, out, json=json)
+        drawn = {"bootstrap": bootstrap, "seed_boot": seed_boot, "over": over, "cut": cut}
+        return _renew(folder, metric, drawn, out, json=json)
     refuse_options(context, OF_RESULTS, "only applies to all of RESULTS")
     return _print_values(folder, metric, subset, detectors, out, json=json)
 
@@ -271,7 +283,7 @@ def _interval_counts(intervals: CheckedIntervals) -> str:
 
 
 def _renew(
-    results: Path, metrics: list[str] | None, bootstrap: int, seed_boot: int, out: Path | None, *, json: bool
+    results: Path, metrics: list[str] | None, drawn: Mapping[str, Any], out: Path | None, *, json: bool
 ) -> int:
     """Compute every metric of results again, and write them."""
     from ..results.entries import renew_entry
@@ -282,7 +294,7 @@ def _renew(
             "a file holds the rows of --subset or --detectors; give a folder", param_hint="--out"
         )
     import_metrics(metrics)
-    recomputed = remeasure(results, bootstrap=bootstrap, seed_boot=seed_boot, progress=OnStderr())
+    recomputed = remeasure(results, **drawn, progress=OnStderr())
     folder = out or results
     paths = recomputed.write(folder)
     if (folder / ENTRY).exists():

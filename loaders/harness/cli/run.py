@@ -29,12 +29,15 @@ from wordnet_splits.datasets.sources.roots import parse_roots
 from ..detectors import get_preset, parse_detectors
 from ..detectors.parsing import PRESET
 from ..evaluation.array_evaluation import evaluate_arrays
+from ..evaluation.run_evaluation import require_clusters
 from ..models.trial import DEADLINE
 from ..results.metadata import MetricOptions, fingerprints_of, metric_options
 from ..results.printing import (
     STORE,
+    Cut,
     Deadline,
     MeanOption,
+    Over,
     StdOption,
     TrustModel,
     UserMetrics,
@@ -43,13 +46,12 @@ from ..results.printing import (
     print_tables,
 )
 from ..results.results import Results, refuse_other_results
-from ..results.rows_from_scores import EvaluatedSets
 from ..results.sentences import lines_below
 from ..results.tables import layout_of, tables
 from .main import RUN, app
 
 MAX_NAME_LENGTH = 100
-SHOWN = {"composition", "missing", "runs", "notes", "left_out", "metrics", "foreign"}
+SHOWN = {"composition", "missing", "runs", "notes", "left_out", "metrics", "foreign", "clusters"}
 """Fields of ``about.json`` that ``--json`` prints."""
 WITHOUT_ARRAYS = (
     *("model", "weights", "runs", "head", "transform", "mean", "std", "num_classes", "negatives", "template"),
@@ -150,6 +152,8 @@ def run_evaluation(
         int, typer.Option(min=0, help="Replicates behind intervals; 1000 is usual, 0 for none.")
     ] = 0,
     seed_boot: Annotated[int, typer.Option("--seed-boot", help="Seed of the bootstrap.")] = 0,
+    over: Over = "images",
+    cut: Cut = None,
     metric: UserMetrics = None,
     prevalence: Annotated[
         list[float] | None, typer.Option(help="Share of OOD at which AURC is computed too; 0.5 by default.")
@@ -192,14 +196,14 @@ def run_evaluation(
     manifest = load_manifest(benchmark)
     if layout is not None:
         layout_of(manifest.name, layout)
-    EvaluatedSets.from_manifest(manifest, group)  # an unknown name is refused before a model is loaded
     configured = parse_detectors(detectors, benchmark=manifest.name)
     import_metrics(metric)
     for share in prevalence or ():
         if not 0 < share < 1:
             raise SplitsError(f"{share:g} is not a share between 0 and 1", where="--prevalence")
     _announce_absent(detectors)
-    prevalences = prevalence or MetricOptions().prevalences
+    metrics = metric_options(bootstrap, seed_boot, prevalence or MetricOptions().prevalences, over, cut)
+    require_clusters(manifest, group, metrics)  # an unknown name is refused before a model is loaded
     if arrays is not None:
         refuse_options(context, WITHOUT_ARRAYS, "changes nothing with --arrays")
         results = evaluate_arrays(
@@ -215,7 +219,9 @@ def run_evaluation(
             sweep=sweep,
             bootstrap=bootstrap,
             seed_boot=seed_boot,
-            prevalences=prevalences,
+            over=over,
+            cut=cut,
+            prevalences=metrics.prevalences,
             progress=OnStderr(),
         )
         folder = out or OUT / manifest.name / folder_name(results.about.models)
@@ -257,7 +263,7 @@ def run_evaluation(
         detectors=configured,
         groups=group,
         sweep=sweep,
-        metrics=metric_options(bootstrap, seed_boot, prevalences),
+        metrics=metrics,
         transform=transform,
         roots=parse_roots(root or [], manifest.declarations),
         packed=packed,

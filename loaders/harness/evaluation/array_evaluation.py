@@ -71,6 +71,8 @@ def evaluate_arrays(
     sweep: bool = False,
     bootstrap: int = 0,
     seed_boot: int = 0,
+    over: str = "images",
+    cut: int | None = None,
     prevalences: Sequence[float] = (0.5,),
     progress: Progress | bool | None = None,
 ) -> Results:
@@ -99,7 +101,8 @@ def evaluate_arrays(
     name : of custom sets in the results, by default ``own-sets``.
     model : name of the model, by default ``arrays``. `compare` treats results with the same given name as
         runs of the same model.
-    sweep, bootstrap, seed_boot, prevalences, progress : as of `evaluate`.
+    sweep, bootstrap, seed_boot, over, cut, prevalences, progress : as of `evaluate`; the level ``classes``
+        needs labels of the OOD sets.
 
     Raises
     ------
@@ -115,7 +118,7 @@ def evaluate_arrays(
     >>> results.values("auroc", group="near", detector="msp")
     [1.0]
     """
-    options = metric_options(bootstrap, seed_boot, prevalences)
+    options = metric_options(bootstrap, seed_boot, prevalences, over, cut)
     progress = choose_progress(progress)
     if isinstance(sets, str | Path):
         sets, folder_head = read_sets(Path(sets))

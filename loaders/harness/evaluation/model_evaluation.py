@@ -32,7 +32,7 @@ from ..results.results import Results
 from ..results.rows_from_scores import EvaluatedSets
 from .fitting import known_needs
 from .loader_outputs import CustomImages, loader_runs, standard_deviations
-from .run_evaluation import evaluate_runs, refuse_equal_models, resolve_detectors
+from .run_evaluation import evaluate_runs, refuse_equal_models, require_clusters, resolve_detectors
 
 LOADING_OPTIONS = tuple(signature(load_model).parameters)[1:]
 """Options of `load_model`, which `evaluate` takes too."""
@@ -82,6 +82,8 @@ def evaluate(
     sweep: bool = False,
     bootstrap: int = 0,
     seed_boot: int = 0,
+    over: str = "images",
+    cut: int | None = None,
     prevalences: Sequence[float] = (0.5,),
     store: str | Path | None = None,
     batch_size: int = 128,
@@ -121,6 +123,9 @@ def evaluate(
     groups : the sets to evaluate in addition to ID; all by default.
     sweep : choose parameters that were not given on validation images, for each run.
     bootstrap, seed_boot : replicates behind intervals, and their seed.
+    over : what the bootstrap draws: ``images``; OOD ``classes``, for conclusions about other unknown classes;
+        or ``subtrees`` of these in WordNet.
+    cut : edges from the least common subsumer of a set's classes down to the roots of its subtrees.
     prevalences : additional shares of OOD for `aurc_unknown`.
     store : folder that keeps activations, so that no forward pass is repeated; by default they are
         discarded.
@@ -139,7 +144,7 @@ def evaluate(
     SplitsError : an unknown name, a model that does not fit the benchmark, missing images, a detector whose
         input is absent or that raises.
     """
-    metrics = metric_options(bootstrap, seed_boot, prevalences)
+    metrics = metric_options(bootstrap, seed_boot, prevalences, over, cut)
     _check_arguments(benchmark, sets, loading)
     for_sets = {"classes": classes}
     for_benchmark: dict[str, Any] = {
@@ -179,7 +184,7 @@ def evaluate(
         return _evaluate_sets(model, sets, options, classes, std, loading)
     assert benchmark is not None
     manifest = load_manifest(benchmark)
-    EvaluatedSets.from_manifest(manifest, groups)  # rejects an unknown name before models load
+    require_clusters(manifest, groups, metrics)  # and known names of groups, before models load
     models = open_runs(model, loading)
     networks = [_references(run) for runs in models.values() for run in runs]
     results = evaluate_models(models, manifest, options)

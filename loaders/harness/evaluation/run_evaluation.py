@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError, UnusableError
 from wordnet_splits.base.progress import Progress, Silent
@@ -22,6 +23,7 @@ from ..data.arrays import Array
 from ..detectors import DETECTORS, ConfiguredDetector, detector_from_object, parse_detectors
 from ..detectors.parsing import without_duplicates
 from ..extraction.outputs import GroupOutputs, ModelRun
+from ..results.clusters import clusters_of_intervals
 from ..results.metadata import (
     Coverage,
     DetectorFacts,
@@ -116,6 +118,8 @@ def evaluate_runs(
         NaN or raises; it is named.
     """
     refuse_equal_models(runs, manifest.name)
+    options = options or MetricOptions()
+    require_clusters(manifest, groups, options, is_custom=bool(custom_sets))
     configured = resolve_detectors(detectors, manifest.name)
     evaluation = _Evaluation(
         EvaluatedSets.from_manifest(manifest, groups, without=without),
@@ -139,7 +143,16 @@ def evaluate_runs(
             evaluation.notes.append(f"{model}: left out, as one run is not an ensemble: {labels}")
     order = [detector.label for detector in configured]
     metadata = {"left_out": tuple(left_out), "custom_sets": tuple(custom_sets)}
-    return evaluation.results(options or MetricOptions(), order, metadata, inputs)
+    return evaluation.results(options, order, metadata, inputs)
+
+
+def require_clusters(
+    manifest: Manifest, groups: Sequence[str] | None, options: MetricOptions, *, is_custom: bool = False
+) -> None:
+    """Check that the test sets have the clusters that intervals are over: see `clusters_of_intervals`."""
+    test = pa.array(EvaluatedSets.from_manifest(manifest, groups).test)
+    classes = manifest.classes.filter(pc.is_in(manifest.classes["group"], value_set=test))
+    clusters_of_intervals(classes, options.over, options.cut, None if is_custom else manifest)
 
 
 def refuse_equal_models(runs: Sequence[ModelRun], benchmark: str) -> None:
@@ -352,12 +365,17 @@ class _Evaluation:
         scores = score_table(self.images, {key: self.scores[key] for key in keys})
         predictions = prediction_table(self.predictions)
         check_scores(scores, predictions, keys, [facts.run for facts in self.facts])
-        similarity = self.sets.similarity()
-        computed = compute_rows(scores, predictions, similarity, options, self.facts, progress=self.progress)
+        is_custom, manifest = bool(metadata["custom_sets"]), self.sets.manifest
+        level = options.over, options.cut, None if is_custom else manifest
+        codes, clusters = clusters_of_intervals(scores, *level)
+        computed = compute_rows(
+            *(scores, predictions, self.sets.similarity(), options, self.facts),
+            clusters=codes,
+            progress=self.progress,
+        )
         metrics = user_metrics()
         self.notes += undefined_notes(computed.results, metrics)
         self.notes += sign_notes(row for row in computed.results if row[0] in self.of_users)
-        manifest = self.sets.manifest
         about = ResultsMetadata(
             benchmark=manifest.name,
             version=manifest.version,
@@ -371,11 +389,11 @@ class _Evaluation:
             detectors=tuple(self.detectors[key] for key in keys),
             notes=tuple(dict.fromkeys(self.notes)),
             metrics=metrics,
+            clusters=clusters,
             software=software(with_torch=any(run.device for run in self.facts)),
             **metadata,
         )
-        custom = bool(about.custom_sets)
-        command = python_call(about, inputs) if custom else command_line(about, manifest, inputs)
+        command = python_call(about, inputs) if is_custom else command_line(about, manifest, inputs)
         return Results(
             computed.result_table({facts.run: facts.model for facts in self.facts}),
             scores,

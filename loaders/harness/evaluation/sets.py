@@ -33,6 +33,7 @@ from wordnet_splits.benchmark.manifest.tables import (
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..data.arrays import Array
+from ..results.clusters import UNRECORDED
 from ..results.rows_from_scores import ORDER
 
 MAX_SHARED_SHARE = 0.5
@@ -247,7 +248,7 @@ def _image_table(custom_set: CustomSet) -> pa.Table:
 
 def _class_id(label: int, class_names: Sequence[str]) -> str:
     if label < 0:
-        return "all"
+        return UNRECORDED
     return class_names[label] if label < len(class_names) else str(label)
 
 

@@ -259,12 +259,15 @@ def commands(draw: BenchmarkResults) -> Iterator[str]:
 
 def with_bootstrap(about: ResultsMetadata) -> str:
     """Return the recorded command with the bootstrap of the results."""
-    replicates, seed = about.options.replicates, about.options.seed
-    if not replicates:
+    options = about.options
+    if not options.replicates:
         return about.command
+    given: dict[str, object] = {"bootstrap": options.replicates, "seed_boot": options.seed}
+    given |= options.model_dump(include={"over", "cut"})
     if about.custom_sets:
-        return f"{about.command.removesuffix(')')}, bootstrap={replicates}, seed_boot={seed})"
-    return f"{about.command} --bootstrap {replicates} --seed-boot {seed}"
+        arguments = "".join(f", {name}={value!r}" for name, value in given.items())
+        return f"{about.command.removesuffix(')')}{arguments})"
+    return about.command + "".join(f" --{name.replace('_', '-')} {value}" for name, value in given.items())
 
 
 ORDER = ("date", "wordnet-splits", "commit", "python", "torch")

@@ -19,7 +19,8 @@ from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.benchmark.manifest.loading import shipped_data
 from wordnet_splits.benchmark.resolve import load_manifest
 
-from .metadata import NOT_CHOSEN, fingerprints_of
+from .clusters import clusters_of_intervals
+from .metadata import NOT_CHOSEN, ResultsMetadata, fingerprints_of
 from .metric_rows import has_interval
 from .results import Results, read_folder
 from .rows_from_scores import (
@@ -34,6 +35,7 @@ from .rows_from_scores import (
 )
 from .scores import IMAGES, ClassKey, DetectorRun, ResultTables, scored_keys
 from .sentences import best_of, params_of, sweeps_of
+from .tables import ResultSets
 
 TOLERANCE = 1e-12
 """Relative and absolute tolerance: processors may add in another order, which changes the last digit."""
@@ -158,12 +160,17 @@ def check_results(
     similarity, sample = similarities(scored.by_class), None
     if not all_intervals:
         sample = sampled(scored_keys(stored.scores), stored.scores.num_rows * about.options.replicates)
+    manifest, note = _benchmark_of(about, benchmark, comparison)
+    options, codes = about.options, None
+    if manifest is None and options.over == "subtrees" and not about.custom_sets:
+        sample, note = (), f"{note}; nor are intervals over subtrees recomputed"
+    else:
+        codes, clusters = clusters_of_intervals(stored.scores, options.over, options.cut, manifest)
+        if about.clusters != clusters:
+            comparison.value("about", "clusters", options.over, about.clusters, clusters)
     rows = compute_rows(
-        stored.scores,
-        stored.predictions,
-        similarity,
-        about.options,
-        about.runs,
+        *(stored.scores, stored.predictions, similarity, options, about.runs),
+        clusters=codes,
         with_intervals=sample,
         left_out=[*left_out, *newer],
         progress=choose_progress(progress),
@@ -176,7 +183,8 @@ def check_results(
         "by_nearness", scored.by_nearness, rows.by_nearness.to_pylist(), BIN_KEY, ("n_ood", "auroc")
     )
     comparison.value("about", "composition", "", about.composition.model_dump(), dict(rows.composition))
-    note = _compare_with_benchmark(stored, similarity, benchmark, comparison)
+    if manifest is not None:
+        _compare_with_benchmark(stored, similarity, manifest, comparison)
     if about.unscored_runs:
         note = f"{len(about.unscored_runs)} runs without scores not recomputed; {note}"
     return CheckedResults(
@@ -230,8 +238,7 @@ def _compare_intervals(
     stored: Results, recomputed: RowsByKey, sample: Collection[DetectorRun] | None, comparison: _Comparison
 ) -> CheckedIntervals:
     """Compare the recomputed intervals; check that all others are there and in order."""
-    has_replicates = stored.about.options.replicates > 0
-    n_stored = 0
+    n_stored, roles = 0, ResultSets.from_results(stored).roles
     counts: dict[DetectorRun, int] = {}
     for row in stored.results.select([*ROW_KEY, "lo", "hi"]).to_pylist():
         row_key, key = tuple(row[name] for name in ROW_KEY), (row["detector"], row["run"])
@@ -239,7 +246,7 @@ def _compare_intervals(
         if row_key not in recomputed:
             continue  # reported as a row
         name = ", ".join(map(str, row_key))
-        if sample is None or key in sample or not (has_replicates and has_interval(row["metric"])):
+        if sample is None or key in sample or not _has_interval(row, stored.about, roles):
             for column in ("lo", "hi"):
                 comparison.value("results", name, column, row[column], recomputed[row_key][column])
             if row["lo"] is not None:
@@ -253,14 +260,21 @@ def _compare_intervals(
     return CheckedIntervals(n_stored, sum(counts.values()), labels)
 
 
-def _compare_with_benchmark(
-    stored: Results,
-    similarity: Mapping[ClassKey, float | None],
-    benchmark: Manifest | str | Path | None,
-    comparison: _Comparison,
-) -> str:
-    """Compare images and classes with the benchmark's; return a note on the benchmark, or why not."""
-    about = stored.about
+def _has_interval(row: Mapping[str, Any], about: ResultsMetadata, roles: Mapping[str, str]) -> bool:
+    """Return whether a row of results has an interval: not if none of its sets has several clusters."""
+    counts = [
+        count
+        for group, count in about.clusters.items()
+        if row["group"] == group or (row["group"] not in roles and roles.get(group) in row["role"].split("+"))
+    ]
+    drawn = not counts or any(isinstance(count, int) for count in counts)
+    return about.options.replicates > 0 and has_interval(row["metric"]) and drawn
+
+
+def _benchmark_of(
+    about: ResultsMetadata, benchmark: Manifest | str | Path | None, comparison: _Comparison
+) -> tuple[Manifest | None, str]:
+    """Return the benchmark and a note on it, or None and why it is not compared with."""
     try:
         manifest = load_manifest(about.benchmark if benchmark is None else benchmark)
     except UnknownNameError:
@@ -270,9 +284,17 @@ def _compare_with_benchmark(
         if shipped is not None and shipped.version == about.version:  # another draw of the benchmark
             fingerprints = (about.evaluation_fingerprint, shipped.fingerprints.evaluation)
             comparison.value("about", "benchmark", "fingerprint of evaluation", *fingerprints)
-        return f"images not compared: there is no {about.benchmark} here"
+        return None, f"images not compared: there is no {about.benchmark} here"
     if benchmark is None and manifest.version != about.version:
-        return f"images not compared: {manifest.name} is at version {manifest.version} here"
+        return None, f"images not compared: {manifest.name} is at version {manifest.version} here"
+    return manifest, f"images compared with {manifest.name}, version {manifest.version}"
+
+
+def _compare_with_benchmark(
+    stored: Results, similarity: Mapping[ClassKey, float | None], manifest: Manifest, comparison: _Comparison
+) -> None:
+    """Compare images and classes with the benchmark's."""
+    about = stored.about
     comparison.value("about", "benchmark", "name", about.benchmark, manifest.name)
     for subject, fingerprint in fingerprints_of(manifest).items():
         column = f"fingerprint of {subject}"
@@ -304,7 +326,6 @@ def _compare_with_benchmark(
     not_chosen = frozenset(row.group for row in about.missing if row.status == NOT_CHOSEN)
     missing = tuple(replace(sets, not_chosen=not_chosen - counts.keys()).missing(counts))
     comparison.value("about", "missing", "", about.missing, missing)
-    return f"images compared with {manifest.name}, version {manifest.version}"
 
 
 RowsByKey = dict[tuple[Any, ...], Mapping[str, Any]]

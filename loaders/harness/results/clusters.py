@@ -17,18 +17,28 @@ from wordnet_splits.metrics.summary import ID_ROLES
 from ..data.arrays import Array
 
 LEVELS: tuple[Level, ...] = get_args(Level)
+UNRECORDED = "all"
+"""Class of the images of a set whose classes are not recorded: noise, and sets without labels."""
 KINDS = {"images": "images", "classes": "OOD classes", "subtrees": "subtrees of OOD classes"}
 """Level -> the units that are drawn, in sentences."""
 
 
-def check_level(over: str, cut: int | None = None) -> Level:
-    """Return ``over`` if it is a level; raise UnknownNameError otherwise, DataError for an unusable cut."""
+def check_level(over: str, cut: int | None = None, replicates: int | None = None) -> Level:
+    """Return ``over`` if it is a level; raise UnknownNameError otherwise.
+
+    Raises
+    ------
+    DataError : the cut is unusable, or there are too few replicates (if given) for intervals over clusters.
+    """
     for level in LEVELS:
         if level == over:
             if cut is not None and over != "subtrees":
                 raise DataError("a cut requires the level subtrees", where="--cut", hint="--over subtrees")
-            if cut is not None and cut < 1:
+            if cut is not None and not (isinstance(cut, int) and cut > 0):
                 raise DataError(f"a cut must be at least 1 edge, got {cut}", where="--cut")
+            if over != "images" and replicates is not None and replicates < 2:
+                message = f"intervals over {over} need at least 2 bootstrap replicates, got {replicates}"
+                raise DataError(message, where="--over", hint="bootstrap=1000 (--bootstrap 1000) is usual")
             return level
     raise unknown("level", over, LEVELS, where="--over")
 
@@ -58,14 +68,14 @@ class ImageClusters:
 
 
 def image_clusters(
-    images: pa.Table, manifest: Manifest, over: Level, *, cut: int | None = None
+    images: pa.Table, manifest: Manifest | None, over: Level, *, cut: int | None = None
 ) -> ImageClusters:
     """Return the clusters of images.
 
     Parameters
     ----------
-    images : with columns ``group``, ``source`` and ``class_id``, as a score table has.
-    manifest : of their benchmark.
+    images : with columns ``group``, ``role``, ``source`` and ``class_id``, as a score table has.
+    manifest : of their benchmark; at the level ``classes`` it may be None.
     over, cut : ``classes`` or ``subtrees``, see `class_clusters`.
 
     Raises
@@ -74,25 +84,27 @@ def image_clusters(
     """
     if check_level(over, cut) == "images":
         raise DataError("images have no clusters", where="--over", hint="give classes or subtrees")
-    of_groups = class_clusters(manifest, over, cut=cut)
-    id_groups = {row.group for row in manifest.groups if row.role in ID_ROLES}
-    groups, sources, classes = (
-        np.array(images[name].to_pylist(), dtype=object) for name in ("group", "source", "class_id")
+    of_groups = None if manifest is None else class_clusters(manifest, over, cut=cut)
+    groups, roles, sources, classes = (
+        np.array(images[name].to_pylist(), dtype=object) for name in ("group", "role", "source", "class_id")
     )
     codes = np.zeros(len(groups), dtype=np.int64)
     counts, problems = {}, {}
     for group in dict.fromkeys(groups.tolist()):
         rows = np.flatnonzero(groups == group)
         keys = list(zip(sources[rows].tolist(), classes[rows].tolist(), strict=True))
-        if group in id_groups:
-            codes[rows] = np.unique(["\x1f".join(key) for key in keys], return_inverse=True)[1]
+        names, problem = ["/".join(key) for key in keys], None
+        if roles[rows[0]] in ID_ROLES:
+            codes[rows] = np.unique(names, return_inverse=True)[1]
             continue
-        if group not in of_groups:
-            raise DataError(f"set {group!r} has no classes in the benchmark", where=manifest.name)
-        names = _names(keys, of_groups[group], group, manifest.name)
-        problem = of_groups[group].problem
-        if problem is None and len({*names}) == 1:
-            problem = f"the scored images are of a single {'class' if over == 'classes' else 'subtree'}"
+        if manifest is not None and of_groups is not None:
+            if group not in of_groups:
+                raise DataError(f"set {group!r} has no classes in the benchmark", where=manifest.name)
+            names, problem = _names(keys, of_groups[group], group, manifest.name), of_groups[group].problem
+        if UNRECORDED in classes[rows]:
+            problem = "its classes are not recorded"
+        elif problem is None and len({*names}) == 1:
+            problem = f"a single {'class' if over == 'classes' else 'subtree'}"
         counts[group] = 1
         if problem is not None:
             problems[group] = problem
@@ -100,6 +112,33 @@ def image_clusters(
             found, codes[rows] = np.unique(names, return_inverse=True)
             counts[group] = len(found)
     return ImageClusters(over, codes, counts, problems)
+
+
+def clusters_of_intervals(
+    images: pa.Table, over: Level, cut: int | None, manifest: Manifest | None
+) -> tuple[Array | None, dict[str, int | str]]:
+    """Return the cluster of each image, (n,), and `ResultsMetadata.clusters`; None at the level ``images``.
+
+    Parameters
+    ----------
+    images : as of `image_clusters`; the classes of the sets will do for a check.
+    manifest : the benchmark, None if the sets were given in Python.
+
+    Raises
+    ------
+    DataError : there is no hierarchy for subtrees, or no OOD set has several clusters.
+    """
+    if over == "images":
+        return None, {}
+    if over == "subtrees" and manifest is None:
+        hint = "draw their classes: over='classes'"
+        raise DataError("sets given in Python have no hierarchy", where="--over", hint=hint)
+    clusters = image_clusters(images, manifest if over == "subtrees" else None, over, cut=cut)
+    if max(clusters.counts.values(), default=0) < 2:
+        reasons = "; ".join(f"{group}: {problem}" for group, problem in clusters.problems.items())
+        message = f"no OOD set has several {over}" + (f" ({reasons})" if reasons else "")
+        raise DataError(message, where="--over", hint="draw images: over='images'")
+    return clusters.codes, {g: clusters.problems.get(g, n) for g, n in clusters.counts.items()}
 
 
 def _names(keys: list[tuple[str, str]], clusters: GroupClusters, group: str, benchmark: str) -> list[str]:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.text_formats import BenchmarkName, Count, validate
+from wordnet_splits.benchmark.clusters import Level
 from wordnet_splits.benchmark.manifest import Manifest
 from wordnet_splits.metrics import METRICS, get_metric, list_metrics
 from wordnet_splits.metrics.registry import OTHER_VALUES
 
 from ..detectors.registry import Foreign
 from ..models.origin import WeightsOrigin
+from .clusters import check_level
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 MAX_REPLICATES, MAX_PREVALENCES, MAX_BINS = 100_000, 100, 1000
@@ -28,6 +38,13 @@ class MetadataPart(BaseModel):
     """Base of the parts of ``about.json``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    omitted: ClassVar[tuple[str, ...]] = ()
+    """Fields that are written only if they differ from their default."""
+
+    @model_serializer(mode="wrap")
+    def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        defaults = {n for n in self.omitted if getattr(self, n) == type(self).model_fields[n].default}
+        return {name: value for name, value in handler(self).items() if name not in defaults}
 
 
 class MetricOptions(MetadataPart):
@@ -39,19 +56,33 @@ class MetricOptions(MetadataPart):
     seed, level : seed and confidence level of the bootstrap.
     prevalences : additional shares of OOD for `aurc_unknown`.
     bins : number of equal bins of the similarity to the nearest ID class.
+    over : the units that the bootstrap draws: ``images``, OOD ``classes``, or ``subtrees`` of these.
+    cut : edges from the least common subsumer of a set's classes down to its subtrees; None for the default.
     """
+
+    omitted = ("over", "cut")
 
     replicates: Annotated[int, Field(ge=0, le=MAX_REPLICATES)] = 0
     seed: Count = 0
     level: Share = 0.95
     prevalences: Annotated[tuple[Share, ...], Field(max_length=MAX_PREVALENCES)] = (0.5,)
     bins: Annotated[int, Field(ge=1, le=MAX_BINS)] = 10
+    over: Level = "images"
+    cut: int | None = None
+
+    @model_validator(mode="after")
+    def _level_fits(self) -> MetricOptions:
+        check_level(self.over, self.cut, self.replicates)
+        return self
 
 
-def metric_options(bootstrap: int, seed_boot: int, prevalences: Sequence[float]) -> MetricOptions:
+def metric_options(
+    bootstrap: int, seed_boot: int, prevalences: Sequence[float], over: str = "images", cut: int | None = None
+) -> MetricOptions:
     """Return options from the arguments of `evaluate`; DataError for one that is out of range."""
     values = {"replicates": bootstrap, "seed": seed_boot, "prevalences": tuple(prevalences)}
-    return validate(MetricOptions, values, where="options of the evaluation")
+    options = validate(MetricOptions, values, where="options of the evaluation")
+    return options.model_copy(update={"over": check_level(over, cut, options.replicates), "cut": cut})
 
 
 class Coverage(MetadataPart):
@@ -207,8 +238,12 @@ class ResultsMetadata(MetadataPart):
     custom_sets : names of the sets given in Python instead of a benchmark.
     metrics : the users' metrics that were computed.
     unscored_runs : runs whose scores and predictions a leaderboard entry leaves out.
+    clusters : OOD set -> number of classes or subtrees that its intervals are over, or why it has none;
+        empty if intervals are over images.
     software : versions, ``commit`` of a checkout and ``date``; empty if they were not recorded.
     """
+
+    omitted = ("clusters",)
 
     benchmark: BenchmarkName
     version: int
@@ -226,6 +261,7 @@ class ResultsMetadata(MetadataPart):
     custom_sets: tuple[str, ...] = ()
     metrics: tuple[MetricFacts, ...] = ()
     unscored_runs: tuple[int, ...] = ()
+    clusters: dict[str, int | str] = {}
     software: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")

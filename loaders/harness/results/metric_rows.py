@@ -32,6 +32,7 @@ from wordnet_splits.metrics import (
     pool,
 )
 from wordnet_splits.metrics.registry import GAMMAS, METRICS, Metric, available_inputs
+from wordnet_splits.metrics.uncertainty import ClusterDesign, cluster_interval
 
 from ..data.arrays import Array
 from .metadata import MetricOptions
@@ -98,7 +99,8 @@ NO_INTERVAL = frozenset({*GAMMAS, "nearness_trend"})
 
 
 class MetricRow(NamedTuple):
-    """A metric's value; without bootstrap, or if `has_interval` is false, ``lo`` and ``hi`` are None."""
+    """A metric's value; ``lo`` and ``hi`` are None without bootstrap, if `has_interval` is false, and at the
+    levels of classes and subtrees if no set of the row has several of these."""
 
     group: str
     role: str
@@ -111,7 +113,7 @@ class MetricRow(NamedTuple):
 
 
 def has_interval(metric: str) -> bool:
-    """Return whether a bootstrap over images gives a metric an interval.
+    """Return whether a bootstrap gives a metric an interval.
 
     Exceptions are the gammas, which are not metrics of confidences, `nearness_trend`, whose units are
     classes, and `aurc_unknown` with a prevalence that differs from the data's.
@@ -127,6 +129,7 @@ def metric_rows(
     Parameters
     ----------
     sets : confidences of the test split; the ID sets, and any number of near, far, external and csid sets.
+        At levels other than ``images`` they have clusters, over which rows with OOD sets have intervals.
     left_out : names of metrics that are not computed.
     """
     metrics = [metric for name, metric in METRICS.entries().items() if name not in left_out]
@@ -141,8 +144,15 @@ def metric_rows(
 def _id_rows(
     sets: Sequence[ScoreSet], metrics: Sequence[Metric], options: MetricOptions
 ) -> Iterator[MetricRow]:
-    """Yield accuracy and misclassification detection: ID pooled, then each ID set if there are several."""
-    labelled = [score_set for score_set in sets if score_set.is_id and score_set.correct is not None]
+    """Yield accuracy and misclassification detection: ID pooled, then each ID set if there are several.
+
+    Their intervals are over images at every level: the classes of a classifier are not random.
+    """
+    labelled = [
+        replace(score_set, clusters=None)
+        for score_set in sets
+        if score_set.is_id and score_set.correct is not None
+    ]
     standard = [score_set for score_set in labelled if score_set.role == "id"]
     shifted = [score_set for score_set in labelled if score_set.role == "csid"]
     if standard:
@@ -160,10 +170,10 @@ def _ood_rows(
 ) -> Iterator[MetricRow]:
     """Yield ID against each OOD set, the means of near and of far sets, and near and far sets pooled."""
     id_sets = [score_set for score_set in sets if score_set.is_id]
-    ood_sets = [score_set for score_set in sets if not score_set.is_id]
+    ood_sets = {score_set.name: score_set for score_set in sets if not score_set.is_id}
     table: dict[str, dict[str, MetricRow]] = {}
     replicates: dict[str, dict[str, Array]] = {}
-    for score_set in ood_sets:
+    for score_set in ood_sets.values():
         rows, replicates[score_set.name] = _pooled_rows(
             [*id_sets, score_set],
             score_set.name,
@@ -174,11 +184,12 @@ def _ood_rows(
         )
         table[score_set.name] = {row.metric: row for row in rows}
         yield from rows
-    roles = {score_set.name: score_set.role for score_set in ood_sets if score_set.role in UNKNOWN_ROLES}
-    yield from _mean_rows(table, replicates, roles, options)
-    if roles:
-        role = "+".join(r for r in UNKNOWN_ROLES if r in roles.values())
-        pooled = [*id_sets, *(score_set for score_set in ood_sets if score_set.name in roles)]
+    unknown = {name: score_set for name, score_set in ood_sets.items() if score_set.role in UNKNOWN_ROLES}
+    yield from _mean_rows(table, replicates, unknown, options)
+    if unknown:
+        roles = {score_set.role for score_set in unknown.values()}
+        role = "+".join(r for r in UNKNOWN_ROLES if r in roles)
+        pooled = [*id_sets, *unknown.values()]
         yield from _pooled_rows(pooled, POOLED, role, metrics, options, full_spectrum=full_spectrum)[0]
         yield from _prevalence_rows(pooled, role, options, full_spectrum)
 
@@ -205,34 +216,50 @@ def _pooled_rows(
         )
         replicates = {name + suffix: by_name[name] for name in names}
     sizes = int(counts.n_id), int(counts.n_ood)
+    design = _design([[score_set for score_set in sets if not score_set.is_id]])
     rows = []
     for name, value in evaluate(counts, computable).items():
-        bounds = _bounds(value, replicates.get(name + suffix), options)
+        bounds = _bounds(name, value, replicates.get(name + suffix), design, options)
         rows.append(MetricRow(group, role, name + suffix, value, *bounds, *sizes))
     return rows, replicates
 
 
+def _design(pools: Sequence[Sequence[ScoreSet]]) -> ClusterDesign | None:
+    """Return the clusters behind the mean over pools of OOD sets; None if images are drawn."""
+    clustered = any(score_set.clusters is not None for sets in pools for score_set in sets)
+    return ClusterDesign.from_pools(pools) if clustered else None
+
+
 def _bounds(
-    value: float, replicates: Array | None, options: MetricOptions
+    metric: str,
+    value: float,
+    replicates: Array | None,
+    design: ClusterDesign | None,
+    options: MetricOptions,
 ) -> tuple[float | None, float | None]:
-    if replicates is None:
+    if replicates is None or (design is not None and not design.clusters):
         return None, None
-    _, lo, hi = interval(value, replicates, level=options.level)
+    if design is None:
+        _, lo, hi = interval(value, replicates, level=options.level)
+    else:
+        clip = get_metric(metric.removesuffix(FULL_SPECTRUM)).is_share
+        _, lo, hi = cluster_interval(value, replicates, design, level=options.level, clip=clip)
     return lo, hi
 
 
 def _mean_rows(
     table: Mapping[str, Mapping[str, MetricRow]],
     replicates: Mapping[str, Mapping[str, Array]],
-    roles: Mapping[str, str],
+    sets: Mapping[str, ScoreSet],
     options: MetricOptions,
 ) -> Iterator[MetricRow]:
     """Yield unweighted means over the near and over the far sets, their intervals from mean replicates."""
-    metrics = list(table[next(iter(roles))]) if roles else []
+    metrics = list(table[next(iter(sets))]) if sets else []
     for role in UNKNOWN_ROLES:
-        groups = [group for group in roles if roles[group] == role]
+        groups = [group for group in sets if sets[group].role == role]
         if not groups:
             continue
+        design = _design([[sets[group]] for group in groups])
         for metric in metrics:
             rows = [table[group][metric] for group in groups]
             value = float(np.mean([row.value for row in sorted(rows)]))
@@ -240,7 +267,8 @@ def _mean_rows(
             if options.replicates:
                 mean = np.mean([replicates[group][metric] for group in groups], axis=0)
             n_ood = sum(row.n_ood for row in rows)
-            yield MetricRow(MEAN, role, metric, value, *_bounds(value, mean, options), rows[0].n_id, n_ood)
+            bounds = _bounds(metric, value, mean, design, options)
+            yield MetricRow(MEAN, role, metric, value, *bounds, rows[0].n_id, n_ood)
 
 
 def _prevalence_rows(

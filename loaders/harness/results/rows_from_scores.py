@@ -13,13 +13,15 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.progress import Progress, Silent, choose_progress
-from wordnet_splits.base.text_formats import validate
 from wordnet_splits.benchmark.manifest import GroupRow, Manifest
+from wordnet_splits.benchmark.resolve import load_manifest
 from wordnet_splits.metrics import composition, gamma, gamma_minus, gamma_plus, interval
 from wordnet_splits.metrics.calibration import Outputs, calibration_replicates, calibration_values
 from wordnet_splits.metrics.resampling import REPLICATES
 from wordnet_splits.metrics.summary import ID_ROLES
 
+from ..data.arrays import Array
+from .clusters import clusters_of_intervals
 from .metadata import (
     NOT_CHOSEN,
     MetricFacts,
@@ -27,6 +29,7 @@ from .metadata import (
     MissingSet,
     ResultsMetadata,
     RunFacts,
+    metric_options,
     user_metrics,
 )
 from .metric_rows import FULL_SPECTRUM, POOLED, UNKNOWN_ROLES, MetricRow, metric_rows, nearness_rows
@@ -76,6 +79,7 @@ def compute_rows(
     options: MetricOptions,
     runs: Sequence[RunFacts],
     *,
+    clusters: Array | None = None,
     with_intervals: Collection[DetectorRun] | None = None,
     left_out: Collection[str] = (),
     progress: Progress | None = None,
@@ -86,6 +90,7 @@ def compute_rows(
     ----------
     similarity : of each class to its nearest ID class.
     runs : the networks that were scored.
+    clusters : (n,) cluster of each image, as of `clusters_of_intervals`.
     with_intervals : the detectors and runs whose intervals are computed, if the options enable intervals; by
         default all.
     left_out : names of metrics that are not computed.
@@ -99,7 +104,7 @@ def compute_rows(
     def options_of(key: DetectorRun) -> MetricOptions:
         return options if with_intervals is None or key in with_intervals else without_intervals
 
-    images, keys = ImagesBySet(scores), scored_keys(scores)
+    images, keys = ImagesBySet(scores, clusters), scored_keys(scores)
     facts = {run.run: run for run in runs}
     for key in predicted_keys(predictions):
         if key[0] != MODEL:
@@ -203,6 +208,8 @@ def remeasure(
     *,
     bootstrap: int = REPLICATES,
     seed_boot: int = 0,
+    over: str = "images",
+    cut: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Results:
     """Return stored results with every metric recomputed from their scores, with intervals.
@@ -215,23 +222,32 @@ def remeasure(
     folder : written by `Results.write`.
     bootstrap : replicates behind the intervals, 0 for none.
     seed_boot : of the bootstrap.
-    progress : as of `evaluate`.
+    over, cut, progress : as of `evaluate`.
 
     Raises
     ------
     DataError : the results are damaged or were altered, or the number of replicates or the seed is out of
-        range.
+        range; or see `clusters_of_intervals`.
     """
     stored = Results.read(folder)
     stored.require_scores("recomputing")
-    values = {**stored.about.options.model_dump(), "replicates": bootstrap, "seed": seed_boot}
-    options = validate(MetricOptions, values, where="options of the evaluation")
+    before = stored.about.options
+    options = metric_options(bootstrap, seed_boot, before.prevalences, over, cut)
+    options = options.model_copy(update={"level": before.level, "bins": before.bins})
+    manifest = None
+    if options.over == "subtrees" and not stored.about.custom_sets:
+        manifest = load_manifest(stored.about.benchmark)
+        if manifest.version != stored.about.version:
+            message = f"the results are of version {stored.about.version}, not {manifest.version}"
+            raise DataError(message, where=manifest.name)
+    codes, clusters = clusters_of_intervals(stored.scores, options.over, options.cut, manifest)
     computed = compute_rows(
         stored.scores,
         stored.predictions,
         similarities(stored.by_class),
         options,
         stored.about.runs,
+        clusters=codes,
         progress=choose_progress(progress),
     )
     _, not_installed = metrics_to_leave_out(stored.about)
@@ -241,6 +257,7 @@ def remeasure(
     )
     update = {
         "options": options,
+        "clusters": clusters,
         "metrics": user_metrics(),
         "notes": tuple(dict.fromkeys([*stored.about.notes, *notes])),
     }

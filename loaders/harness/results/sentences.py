@@ -10,7 +10,9 @@ import numpy as np
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.text_formats import parse_json
 from wordnet_splits.metrics import spread
+from wordnet_splits.metrics.uncertainty import FEW_CLUSTERS
 
+from .clusters import KINDS
 from .metadata import NOT_CHOSEN
 from .metric_rows import POOLED
 from .scores import MODEL, ResultTables
@@ -116,13 +118,14 @@ def lines_below(results: ResultTables) -> list[str]:
     """Return the sentences printed below the tables.
 
     They name the models and the runs that the tables average, the parameter values chosen by sweeps, the sets
-    that `aurc_unknown` pools and those missing from it, the calibration of the classifier, AURC at the stated
-    prevalences, and the correlation of AUROC with nearness.
+    that `aurc_unknown` pools and those missing from it, the units that intervals are over, the calibration of
+    the classifier, AURC at the stated prevalences, and the correlation of AUROC with nearness.
     """
     return [
         *(_model_line(results, model) for model in results.about.models),
         *_sweep_lines(results),
         *composition_lines(results),
+        *_interval_lines(results),
         *_calibration_lines(results),
         *_summary_lines(results),
     ]
@@ -176,6 +179,26 @@ def composition_lines(results: ResultTables) -> list[str]:
             "So this AURC+OOD is over other images than the benchmark's and is compared with no paper's."
         )
     return lines
+
+
+def _interval_lines(results: ResultTables) -> Iterator[str]:
+    """Yield the units that intervals are over, and the sets that have one or few of these."""
+    options, sets = results.about.options, results.about.clusters
+    if not options.replicates:
+        return
+    title, over = f"Intervals (lo, hi): {100 * options.level:g}%, over", options.over
+    if over == "images":
+        yield f"{title} test images of the same classes."
+        return
+    several = {group: count for group, count in sets.items() if isinstance(count, int)}
+    sizes = ", ".join(f"{group} {count:,}" for group, count in several.items())
+    cut = "" if options.cut is None else f" (cut {options.cut})"
+    total = sum(several.values())
+    yield f"{title} {total:,} {KINDS[over]}{cut}: {sizes}; of ID values over test images."
+    if few := ", ".join(f"{group} {count}" for group, count in several.items() if count < FEW_CLUSTERS):
+        yield f"Fewer than {FEW_CLUSTERS} {over}, so intervals may miss their level: {few}."
+    if kept := ", ".join(f"{group} ({why})" for group, why in sets.items() if group not in several):
+        yield f"Not generalised to other {over}, kept in means and pools: {kept}."
 
 
 CALIBRATION = (

@@ -173,7 +173,7 @@ def _table(
     names = row_name("model", "" if by_model else "detector")
     titles = (*names, *(c.title for c in columns))
     bold = frozenset(_best(measured, columns, len(names)))
-    rule = _bold_rule(measured) if bold else ""
+    rule = _bold_rule(measured, results.about.options.over) if bold else ""
     spans = (*("" for _ in names), *(c.span for c in columns))
     notes = list(dict.fromkeys(notes))
     return Table(title, titles, tuple(cells), tuple(rows), tuple(notes), bold, rule, spans)
@@ -233,13 +233,13 @@ def _best(
                 yield row, first + n
 
 
-def _bold_rule(measured: Mapping[int, Sequence[Sequence[Measured]]]) -> str:
-    """Return what bold means, for the caption."""
+def _bold_rule(measured: Mapping[int, Sequence[Sequence[Measured]]], over: str) -> str:
+    """Return what bold means, for the caption, given the level of the intervals."""
     runs = [of_runs for cells in measured.values() for of_runs in cells]
     if not any(run.lo is not None for of_runs in runs for run in of_runs):
         return "Bold: the best of each column; no intervals were computed"
-    averaged = ", averaged over the runs of a model" if any(len(of_runs) > 1 for of_runs in runs) else ""
-    return f"Bold: the best of each column, and values whose bootstrap interval{averaged} includes it"
+    averaged = ", averaged over the runs of a model," if any(len(of_runs) > 1 for of_runs in runs) else ""
+    return f"Bold: the best of each column, and values whose interval over {over}{averaged} includes it"
 
 
 def _columns(

@@ -3,7 +3,7 @@
 {
   site.views.leaderboard = async (_, query) => {
     const data = await site.load("leaderboard");
-    data.list ??= site.rows(data.rows);
+    data.list ??= site.rows(data.rows).map((row) => ({ ...row, over: level(row, data.entries[row.entry]) }));
     return query.has("metric") ? figures(data, query) : field(data, query);
   };
 
@@ -48,7 +48,7 @@
       content: [
         site.el("div", { class: "tools" }, site.select("Benchmark", names, name, (value) => (location.hash = `#/leaderboard?benchmark=${encodeURIComponent(value)}`))),
         site.el("p", { class: "note" },
-          `In %. Means over sets (${shown.join("; ")}). In brackets: the bootstrap interval of a single run; ±: the deviation over runs. FPR95: ${fpr.includes("ood") ? "OOD" : "ID"} is positive. `,
+          `In %. Means over sets (${shown.join("; ")}). In brackets: the bootstrap interval of a single run, over test images unless it says otherwise; ±: the deviation over runs. FPR95: ${fpr.includes("ood") ? "OOD" : "ID"} is positive. `,
           noise.length ? `Noise (${noise.join(", ")}) is not part of these means; a mean over other sets is then without interval. ` : null,
           sets("csid").length ? `Full-spectrum counts ${sets("csid").join(", ")} as ID. ` : null,
           site.el("a", { href: `#/leaderboard?metric=auroc&benchmark=${encodeURIComponent(name)}` }, "Every metric and set"), "."),
@@ -74,8 +74,11 @@
     if (!row || row.value === null) return "–";
     const [value, sd, lo, hi] = [row.value, row.sd, row.lo, row.hi].map((x) => x !== null && (100 * x).toFixed(2));
     if (sd) return `${value} ± ${sd}`;
-    return [value, lo && site.el("small", {}, `[${lo}, ${hi}]`)].filter(Boolean);
+    return [value, lo && site.el("small", {}, `[${lo}, ${hi}]${row.over}`)].filter(Boolean);
   }
+
+  /** The level of a row's interval, if it is not over images. */
+  const level = (row, one) => (one.over === "images" || ["id", "csid"].includes(row.role) ? "" : ` over ${one.over}`);
 
   const chip = (marked, title, text = "outliers") => marked ? site.el("span", { class: "chip", title }, text, site.el("span", { class: "unseen" }, `: ${title}`)) : null;
 
@@ -120,7 +123,7 @@
       content: [
         site.el("p", {}, site.el("a", { href: "#/leaderboard" }, "The table of one benchmark"), ". Results of different benchmarks, or of other networks, are beside each other to be found, not to be ranked. What an entry did not score is said in it."),
         site.el("div", { class: "tools" }, pick),
-        site.el("p", { class: "note" }, about ? `${about.title} ${sense}` : "", " Values are fractions; ± is the deviation over runs, the range in brackets that of a single run."),
+        site.el("p", { class: "note" }, about ? `${about.title} ${sense}` : "", " Values are fractions; ± is the deviation over runs, the range in brackets the interval of a single run, over test images unless it says otherwise."),
         site.filtered(told, ofMetric, choices, query, {
           caption: `Results by ${metric}`,
           more: { title: "Repeat it", content: (row) => repeat(entries[row.entry]) },
@@ -159,7 +162,7 @@
     if (row.value === null) return null;
     const figure = site.figure(row.value);
     if (row.sd !== null) return `${figure} ± ${site.figure(row.sd)}`;
-    return row.lo === null ? figure : `${figure} [${site.figure(row.lo)}, ${site.figure(row.hi)}]`;
+    return row.lo === null ? figure : `${figure} [${site.figure(row.lo)}, ${site.figure(row.hi)}]${row.over}`;
   }
 
   function benchmark(one) {

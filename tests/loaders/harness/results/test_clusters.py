@@ -13,8 +13,12 @@ from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.benchmark.resolve import load_manifest
 
 
+ROLES = {"cifar-40": "id"}
+
+
 def images(*rows: tuple[str, str, str]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(("group", "source", "class_id"), r, strict=True)) for r in rows])
+    columns = ("group", "source", "class_id", "role")
+    return pa.Table.from_pylist([dict(zip(columns, (*row, ROLES.get(row[0], "near")), strict=True)) for row in rows])
 
 
 def of(group: str, source: str, count: int) -> list[tuple[str, str, str]]:

@@ -112,9 +112,9 @@ def test_bold_is_the_best_and_what_its_own_interval_reaches(results: Results) ->
     bold = {table.cells[r][:2] for r, c in table.bold if c == column}
     assert bold == reach
     assert 1 < len(reach) < len(rows)
-    assert table.bold_rule.endswith("values whose bootstrap interval includes it")
+    assert table.bold_rule.endswith("values whose interval over images includes it")
     ((caption, parsed),) = latex_rows(results.to_latex("kim"))
-    assert "Bold: the best of each column, and values whose bootstrap interval includes it." in caption
+    assert "Bold: the best of each column, and values whose interval over images includes it." in caption
     texts = [row for row in parsed if row[2] == "\\textbf{" + row[2][8:]]
     assert texts
     assert results.to_markdown("kim").count("**") == 2 * len(table.bold)
