@@ -13,12 +13,11 @@ from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.benchmark.resolve import load_manifest
 
 
-ROLES = {"cifar-40": "id"}
-
-
 def images(*rows: tuple[str, str, str]) -> pa.Table:
+    """Rows of group, source and class_id."""
     columns = ("group", "source", "class_id", "role")
-    return pa.Table.from_pylist([dict(zip(columns, (*row, ROLES.get(row[0], "near")), strict=True)) for row in rows])
+    with_roles = [(*row, "id" if row[0] == "cifar-40" else "near") for row in rows]
+    return pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in with_roles])
 
 
 def of(group: str, source: str, count: int) -> list[tuple[str, str, str]]:

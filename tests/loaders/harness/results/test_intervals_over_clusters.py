@@ -214,7 +214,6 @@ def test_sets_given_in_python_have_the_classes_of_their_labels(tmp_path: Path) -
         (["--over", "classes", "--bootstrap", "0"], "data", "--over"),
         (["--over", "subtrees", "--bootstrap", "1"], "data", "--over"),
         (["--over", "classes", "--cut", "2"], "data", "--cut"),
-        (["--over", "subtrees", "--cut", "0"], "data", "--cut"),
     ],
 )
 def test_unusable_levels_are_refused_in_one_line(
