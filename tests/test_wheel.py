@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+import sys
 import tomllib
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
 import pytest
@@ -44,6 +48,50 @@ def write_package(out: Path, benchmarks: Iterable[str]) -> Path:
 
 def _files(benchmark: str) -> list[Path]:
     return [Path(benchmark) / name for name in manifest_files(read_manifest(MANIFESTS / benchmark).data)]
+
+
+HOOK = """
+import sys
+from pathlib import Path
+
+root, out = map(Path, sys.argv[1:3])
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv[3:]:
+            raise ModuleNotFoundError(f"no module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+sys.path.insert(0, str(root))
+from tools.wheel import slim
+
+files = (path for name in ("digits", "osc-p1") for path in (root / "manifests" / name).rglob("*"))
+assert slim({path: path.relative_to(root / "manifests") for path in files if path.is_file()}, out)
+"""
+
+
+def test_the_build_hook_imports_no_more_than_the_build_requirements(tmp_path: Path) -> None:
+    system = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["build-system"]
+    needed, left = set(), [*system["requires"]]
+    while left:
+        name = _distribution(left.pop())
+        if name not in needed:
+            needed.add(name)
+            with suppress(PackageNotFoundError):  # of another platform or Python
+                left += [text for text in requires(name) or () if "extra ==" not in text]
+    absent = [
+        module
+        for module, distributions in packages_distributions().items()
+        if module.isidentifier() and not needed.intersection(map(_distribution, distributions))
+    ]
+    absent = [module for module in absent if not (REPOSITORY / module).exists()]
+    assert "typer" in absent
+    subprocess.run([sys.executable, "-c", HOOK, REPOSITORY, tmp_path, *absent], cwd=tmp_path, check=True)
+
+
+def _distribution(requirement: str) -> str:
+    """Return the normalised name of a distribution or requirement."""
+    return re.split(r"[^\w.-]", requirement)[0].lower().replace("_", "-")
 
 
 @pytest.mark.oracle
