@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Final
 
 from wordnet_splits.base.errors import DataError, SplitsError
@@ -72,6 +73,14 @@ def same_spelling(name: str) -> str:
 def listed(names: Sequence[object], most: int) -> str:
     """Return the first names as a printable line, with an ellipsis if there are more."""
     return ", ".join(map(printable, names[:most])) + (", ..." if len(names) > most else "")
+
+
+def check_counts(*, where: str | None = None, **values: object) -> None:
+    """Raise DataError for a value, by the name of its parameter, that is not a whole number from 1 on."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+            message = f"{name} must be a whole number from 1 on, got {printable(repr(value), 40)}"
+            raise DataError(message, where=where)
 
 
 def counted(number: int, noun: str) -> str:

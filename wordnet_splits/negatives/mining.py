@@ -8,7 +8,7 @@ selects the candidates, and the order is by distance, or by NegLabel's rule on g
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from wordnet_splits.audit.class_list import ClassListLike, ListedClass, load_cla
 from wordnet_splits.audit.thresholds import nearest_classes
 from wordnet_splits.base.digests import order_classes
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.names import check_counts
 from wordnet_splits.base.untrusted import user_errors
 from wordnet_splits.negatives.words import audit_negatives
 from wordnet_splits.wordnet.taxonomy import Taxonomy, load
@@ -107,9 +108,7 @@ def mine_negatives(
 
 
 def _check_numbers(margin: object, count: object, percentile: object) -> None:
-    for name, value in (("margin", margin), ("count", count)):
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-            raise DataError(f"{name} must be a whole number from 1 on, got {value!r}")
+    check_counts(margin=margin, count=count)
     if not isinstance(percentile, Real) or not 0 <= float(percentile) <= 100:
         raise DataError(f"percentile must be between 0 and 100, got {percentile!r}")
 

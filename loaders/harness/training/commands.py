@@ -83,7 +83,9 @@ def train(
     ] = None,
     batch: Annotated[
         int | None,
-        typer.Option(min=1, help="Trial: images in a batch; the model is marked as a trial."),
+        typer.Option(
+            min=1, help="Trial: images in a batch (and one epoch, without --epochs); the model is marked."
+        ),
     ] = None,
     sweep: Annotated[
         list[str] | None,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from wordnet_splits.base.errors import DataError, RecipeError, unknown
+from wordnet_splits.base.names import counted
 from wordnet_splits.base.text_formats import parse_toml, read_toml
 from wordnet_splits.base.untrusted import require_trusted_name
 
@@ -204,7 +205,7 @@ class TrainingRecipe(BaseModel):
         """Return the recipe with another number of epochs and scaled milestones, noted in ``differs``."""
         if epochs == self.epochs:
             return self
-        note = f"{epochs} epochs in place of {self.epochs}"
+        note = f"{counted(epochs, 'epoch')} in place of {self.epochs}"
         schedule = self.schedule
         if isinstance(schedule, Steps):
             own, schedule = schedule, schedule.scaled(self.epochs, epochs)
@@ -228,7 +229,7 @@ class TrainingRecipe(BaseModel):
 
         A trial with steps is also validated on ``steps`` batches of images alone.
         """
-        notes = [f"{steps} steps in an epoch, validated on as many batches"] if steps is not None else []
+        notes = [f"{counted(steps, 'step')} in an epoch, validated on as many batches"] if steps else []
         notes += [f"batches of {batch} in place of {self.batch}"] if batch is not None else []
         changed = {
             "trial": {"steps": steps, "batch": batch},

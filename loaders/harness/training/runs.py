@@ -10,6 +10,7 @@ from typing import Any
 
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.names import check_counts
 from wordnet_splits.base.progress import Progress, Silent, choose_messages, choose_progress
 from wordnet_splits.base.untrusted import import_object
 from wordnet_splits.benchmark.manifest import Manifest
@@ -69,8 +70,8 @@ def train(
     epochs : by default the recipe's; the schedule is scaled.
     images : number of ID train images, equally many per class by the benchmark's draw; all by default.
         Validation images and negatives are not reduced.
-    steps, batch : steps in an epoch (and one epoch, without ``epochs``) and images in a batch, to try whether
-        a training works; the model is marked as a trial (`TrainingRecipe.as_trial`).
+    steps, batch : steps in an epoch and images in a batch (either: one epoch, without ``epochs``), to try
+        whether a training works; the model is marked as a trial (`TrainingRecipe.as_trial`).
     sweep : parameter of the method -> values; every combination is trained. `train_sweep` also chooses one.
     start : weights to start from in place of the recipe's, see `starting.open_start`.
     allow_leaks : whether outliers may show ID classes or be ID images, see `load_training_data`.
@@ -89,13 +90,16 @@ def train(
     """
     progress = choose_progress(progress)
     notify = notify or choose_messages(progress)
+    given = {"epochs": epochs, "images": images, "steps": steps, "batch": batch}
+    check_counts(where="train", **{name: count for name, count in given.items() if count is not None})
     recipe = load_recipe(recipe, trust_model=trust_model) if isinstance(recipe, str) else recipe
     recipe = recipe if method is None else recipe.with_method(method)
     recipe = recipe if start is None else with_start(recipe, start)
-    epochs = 1 if epochs is None and steps is not None else epochs
+    trial = steps is not None or batch is not None
+    epochs = 1 if epochs is None and trial else epochs
     recipe = recipe if epochs is None else recipe.with_epochs(epochs)
     recipe = recipe if images is None else recipe.with_images(images)
-    recipe = recipe if steps is None and batch is None else recipe.as_trial(steps, batch)
+    recipe = recipe.as_trial(steps, batch) if trial else recipe
     recipes = [recipe] if sweep is None else recipe.swept(sweep)
     chosen: dict[str, Any] = {"network": network, "optimizers": optimizers, "seeds": seeds}
     runs = [run for each in recipes for run in plan_runs(each, **chosen)]

@@ -61,20 +61,34 @@ def test_on_some_of_the_images(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert f"differs: {note}" in captured.err
     (row,) = json.loads(captured.out)["runs"]
     assert (row["run"], row["images"]) == ("digits-demo-tiny-cnn-e1-n120-s0", 120)
-    assert row["differs"] == ["1 epochs in place of 40", note]
+    assert row["differs"] == ["1 epoch in place of 40", note]
     module: Any = load_checkpoint(row["model"])
     assert module.metadata["recipe"]["images"] == 120
     results = evaluate(f"trained:{row['model']}", "digits", "msp", groups=["uniform"])
     assert [run.model for run in results.about.runs] == ["digits/digits-demo-tiny-cnn-e1-n120"]
 
 
-def test_a_trial_is_one_epoch_that_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(*train_digits(tmp_path, "--steps", "3", "--batch", "4", "--json")) == 0
+@pytest.mark.parametrize(
+    ("options", "name", "trial"),
+    [
+        (("--steps", "3", "--batch", "4"), "3x4", {"steps": 3, "batch": 4}),
+        (("--steps", "3"), "3x32", {"steps": 3, "batch": None}),
+        (("--batch", "64"), "allx64", {"steps": None, "batch": 64}),
+    ],
+)
+def test_a_trial_is_one_epoch_that_says_so(
+    options: tuple[str, ...],
+    name: str,
+    trial: dict[str, int | None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert call(*train_digits(tmp_path, *options, "--json")) == 0
     (row,) = json.loads(capsys.readouterr().out)["runs"]
-    assert (row["run"], row["epochs"]) == ("digits-demo-tiny-cnn-e1-trial-3x4-s0", 1)
+    assert (row["run"], row["epochs"]) == (f"digits-demo-tiny-cnn-e1-trial-{name}-s0", 1)
     assert row["differs"][-1].startswith("a trial")
     module: Any = load_checkpoint(row["model"])
-    assert module.metadata["recipe"]["trial"] == {"steps": 3, "batch": 4}
+    assert module.metadata["recipe"]["trial"] == trial
 
 
 KILLED = """

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from loaders.harness import train
 from loaders.harness.models.transforms import Normalise
 from loaders.harness.training.checkpoint import load_checkpoint, load_state
 from loaders.harness.training.data import TrainingData
@@ -117,6 +119,12 @@ def test_a_trial_is_validated_on_as_many_batches_and_is_no_whole_run(tmp_path: P
     total = Totals()
     train_runs(plan_runs(recipe), data, tmp_path / "shown", CPU, progress=total)
     assert total.images == 8
+
+
+@pytest.mark.parametrize("given", [{"steps": 0}, {"batch": "4"}, {"epochs": 1.5}, {"images": True}])
+def test_other_numbers_than_whole_ones_from_1_are_refused(given: dict[str, Any], tmp_path: Path) -> None:
+    with raises(DataError, where="train", naming=next(iter(given))):
+        train("digits", "digits-demo", tmp_path, **given)
 
 
 class Totals(Silent):
