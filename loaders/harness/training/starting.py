@@ -17,6 +17,7 @@ from ..models.loading import WEIGHTS, load_model
 from ..models.reproducibility import model_key
 from ..models.sources.registry import METADATA, PREFIX
 from ..models.weights import RANDOM, State, load_weights, named_as, read_state, split_key
+from .checkpoint import WEIGHTS as RUN_WEIGHTS
 from .checkpoint import load_checkpoint, portable_state
 from .choices import LIBRARIES
 from .data import TrainingData
@@ -67,17 +68,18 @@ def open_start(
     network : record of the run's network.
     folder : folder of the benchmark's runs.
     start : ``torchvision:NAME`` or ``torchvision:NAME/WEIGHTS``, ``timm:NAME``, a file of a state dict
-        (``FILE#KEY`` for one of several), ``trained:FOLDER`` of a run, a series of runs in ``folder`` (the
-        run with the same seed), or ``random`` for new weights. By default the recipe's, where a name of a
-        recipe means its series with the same network.
+        (``FILE#KEY`` for one of several), ``trained:FOLDER`` of a run (or its ``model.pt``), a series of runs
+        in ``folder`` (the run with the same seed), or ``random`` for new weights. By default the recipe's,
+        where a name of a recipe means its series with the same network.
 
     Raises
     ------
     DataError : no such weights, or a run of a different network. Errors of `load_model` and `read_state`.
     """
     wanted = run.recipe.start if start is None else start
-    if wanted in (None, RANDOM):
+    if wanted is None or wanted == RANDOM:
         return None
+    wanted = _run_of_file(wanted)
     prefix, colon, name = wanted.partition(":")
     if colon and prefix in LIBRARIES:
         return _published(prefix, name, data)
@@ -104,7 +106,7 @@ def with_start(recipe: TrainingRecipe, start: str) -> TrainingRecipe:
 
     Its key ``start`` stays: `open_start` gets the weights as a parameter of their own.
     """
-    own = recipe.start or RANDOM
+    own, start = recipe.start or RANDOM, _run_of_file(start)
     if start == own:
         return recipe
     file, key = split_key(start)
@@ -115,6 +117,13 @@ def with_start(recipe: TrainingRecipe, start: str) -> TrainingRecipe:
     initial = {RANDOM: "initial weights"}
     note = f"starts from {initial.get(start, start)} in place of {initial.get(own, own)}"
     return recipe.with_note(f"from {start}", note)
+
+
+def _run_of_file(start: str) -> str:
+    """Return ``trained:FOLDER`` for the ``model.pt`` of a run, whose ``model.json`` tells its classes."""
+    file = Path(start)
+    is_run = file.name == RUN_WEIGHTS and (file.parent / METADATA).is_file()
+    return f"{PREFIX}{file.parent}" if is_run else start
 
 
 def _recipe_of(name: str) -> str:

@@ -92,7 +92,13 @@ def published() -> dict[str, Tensor]:
 
 @pytest.mark.parametrize(
     ("start", "prefix"),
-    [("file", ""), ("file", "module."), ("file#ema", "model."), (f"{TORCHVISION}/IMAGENET1K_V1", "")],
+    [
+        ("file", ""),
+        ("file", "module."),
+        ("file#ema", "model."),
+        (f"{TORCHVISION}/IMAGENET1K_V1", ""),
+        ("timm:resnet18", ""),
+    ],
 )
 def test_published_weights_and_files_are_loaded_but_for_the_classifier(
     start: str,
@@ -103,6 +109,9 @@ def test_published_weights_and_files_are_loaded_but_for_the_classifier(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("torchvision.models._api.load_state_dict_from_url", lambda *a, **k: published)
+    if start.startswith("timm:"):
+        pytest.importorskip("timm")
+        monkeypatch.setattr("timm.models._builder.load_state_dict_from_hf", lambda *a, **k: {**published})
     state, source = {f"{prefix}{name}": value for name, value in published.items()}, start
     if start.startswith("file"):
         key = start.partition("#")[2]
@@ -126,15 +135,16 @@ def test_a_run_is_loaded_whole_and_without_its_classifier_for_other_classes(
 ) -> None:
     (first,) = train(data, tmp_path, epochs=1)
     old = load_checkpoint(first.folder).state_dict()
-    for start in ("toy-tiny-cnn", f"trained:{first.folder}"):
+    for start in ("toy-tiny-cnn", f"trained:{first.folder}", f"{first.folder}/model.pt"):
         trainer, record = begun(data, tmp_path / "blobs", start)
         pt = hashlib.sha256((first.folder / "model.pt").read_bytes()).hexdigest()
         assert record == {"run": "toy-tiny-cnn-s0", "sha256": pt}
         assert not trainer.new_classifier
         assert all(torch.equal(value, old[name]) for name, value in trainer.module.state_dict().items())
     others = replace(data, classes=("light", "dark", "middle"))
-    for changes in ({}, {"method": {"name": "mos"}}, {"method": {"name": "cider"}}):
-        trainer, _ = begun(others, tmp_path, f"trained:{first.folder}", **changes)
+    changed: list[dict[str, Any]] = [{}, {"method": {"name": "mos"}}, {"method": {"name": "cider"}}]
+    for changes, start in product(changed, (f"trained:{first.folder}", f"{first.folder}/model.pt")):
+        trainer, _ = begun(others, tmp_path, start, **changes)
         head = f"{trainer.model.head_name}."
         own = trainer.module.state_dict()
         assert trainer.new_classifier
@@ -159,6 +169,10 @@ def test_a_run_with_another_start_is_named_by_it(tmp_path: Path) -> None:
     torch.save({"w": torch.zeros(1)}, tmp_path / "w.pth")
     mos, plain = load_recipe("mos/imagenet"), load_recipe("openood-short")
     given = {"random": "random", f"{tmp_path}/w.pth": "w-pth", f"trained:{tmp_path}/r-s0": "r-s0"}
+    (tmp_path / "q-s0").mkdir()
+    for file in ("model.pt", "model.json"):
+        (tmp_path / "q-s0" / file).touch()
+    given[f"{tmp_path}/q-s0/model.pt"] = "q-s0"
     for start, name in given.items():
         changed = with_start(mos, start)
         assert changed.name == f"mos-imagenet-from-{name}"
