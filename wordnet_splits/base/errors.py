@@ -162,11 +162,11 @@ def unknown(
         )
         similar += close + [text for text in holding if not close or _plain(text).startswith(_plain(given))]
     near = tuple(dict.fromkeys(similar))
-    shown = valid[:LISTED]
+    shown, known = valid[:LISTED], "known"
     if LISTED < len(valid) <= COMPARED and len(given) <= LONGEST_SHOWN:
-        shown = difflib.get_close_matches(given.lower(), valid, n=LISTED, cutoff=0.0)
+        shown, known = difflib.get_close_matches(given.lower(), valid, n=LISTED, cutoff=0.0), "nearest first"
     more = f", ... ({len(valid):,} in all)" if len(valid) > LISTED else ""
-    hint = f"known: {', '.join(shown)}{more}" if valid else "there is none"
+    hint = f"{known}: {', '.join(shown)}{more}" if valid else "there is none"
     quoted = repr(given[:LONGEST_SHOWN]) + ("..." if len(given) > LONGEST_SHOWN else "")
     return UnknownNameError(f"unknown {kind} {quoted}", where=where, near=near, hint=None if near else hint)
 

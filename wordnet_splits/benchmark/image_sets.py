@@ -80,7 +80,7 @@ def open_images(text: str, roots: Roots | None = None, *, as_stored: bool = Fals
         raise unknown("folder, benchmark or dataset", name, {*manifest_names(), *source_names()})
     if (folder / "manifest.json").is_file():
         if not is_path(name):
-            raise unknown_benchmark("manifest", name, manifest_names())
+            raise unknown_benchmark(name, manifest_names())
         return _manifest_images(text, folder, parts, roots, as_stored)
     if is_store(folder):
         return _packed_images(text, folder, parts)

@@ -58,11 +58,11 @@ def find_manifest(name: str | Path, manifests: Path | None = None) -> Path:
         parent = str(name).rstrip("/").removesuffix(path.name)  # "./" stays
         beside = [parent + file.parent.name for file in path.parent.glob("*/manifest.json")]
         frozen = [] if path.name not in manifest_names(manifests) else [path.name]
-        error = unknown("manifest", str(name), [*beside, *frozen])
+        error = unknown("benchmark", str(name), [*beside, *frozen])
         raise UnknownNameError(error.what, near=error.near or frozen, hint="there is no such folder")
     folder = frozen_folder(str(name), manifests)
     if folder is None:
-        raise unknown_benchmark("manifest", str(name), frozen_folders(manifests, earlier=True))
+        raise unknown_benchmark(str(name), frozen_folders(manifests, earlier=True))
     return folder
 
 
@@ -87,12 +87,14 @@ def _pulled_folder(text: str) -> Path:
     return folder
 
 
-def unknown_benchmark(kind: str, name: str, names: Iterable[str]) -> UnknownNameError:
-    """Return the error for an unknown benchmark; a folder of that name here is offered as a path."""
-    error = unknown(kind, name, names)
-    if name and not is_path(name) and (Path(name) / "manifest.json").is_file():
-        hint = f"for the folder here, write ./{name}"
-        return UnknownNameError(error.what, hint=hint, near=error.near)
+def unknown_benchmark(name: str, names: Iterable[str]) -> UnknownNameError:
+    """Return the error for an unknown benchmark; a folder of that name here, or one in it, is offered."""
+    error = unknown("benchmark", name, names)
+    if name and not is_path(name) and Path(name).is_dir():
+        found = [f for pattern in ("", "*/") for f in sorted(Path(name).glob(f"{pattern}manifest.json"))]
+        if found:
+            hint = f"for the folder here, write {' or '.join(f'./{file.parent}' for file in found[:3])}"
+            return UnknownNameError(error.what, hint=hint, near=error.near)
     return error
 
 
@@ -155,7 +157,7 @@ def find_recipe(benchmark: Recipe | Manifest | str | Path, manifests: Path | Non
     if has_manifest(benchmark, manifests):
         return load_recipe(load_manifest(benchmark, manifests))
     names = {*recipe_names(), *class_set_names(), *frozen_folders(manifests, earlier=True)}
-    raise unknown_benchmark("benchmark", str(benchmark), names)
+    raise unknown_benchmark(str(benchmark), names)
 
 
 def declarations_of(

@@ -62,7 +62,8 @@ def explain_class(
     from wordnet_splits.benchmark.resolve import declarations_of
 
     if all_ == (class_name is not None):
-        raise SplitsError("give either a class or --all", where="explain")
+        hint = f"as in: wordnet-splits explain {benchmark} CLASS, with a class_id, name or synset"
+        raise SplitsError("give either a class or --all", where="explain", hint=hint)
     parse_roots(root or [], declarations_of(benchmark, manifests=manifests))  # a root may declare its dataset
     if class_name is None:
         table = explain_benchmark(benchmark, manifests=manifests)

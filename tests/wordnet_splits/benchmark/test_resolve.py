@@ -20,7 +20,7 @@ FROZEN = find_manifest("digits")
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory that holds other benchmarks, as ``digits`` and as ``mine``."""
     other = find_manifest("rungs-cifar100")
-    for name in ("digits", "mine"):
+    for name in ("digits", "mine", "wild/wild"):
         shutil.copytree(other, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -55,6 +55,9 @@ def test_a_bare_folder_is_offered_as_a_path() -> None:
         with pytest.raises(UnknownNameError) as refused:
             look("mine")
         assert "./mine" in (refused.value.hint or "")
+    for look in (find_manifest, find_recipe):  # as `benchmark --out wild` writes it
+        with raises(UnknownNameError, naming="./wild/wild"):
+            look("wild")
     with pytest.raises(UnknownNameError) as refused:
         find_manifest("their")
     assert "the folder here" not in str(refused.value.hint)
